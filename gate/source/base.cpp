@@ -1,3 +1,4 @@
+// Finds the base that --against names: a folder, or a commit that is checked out and built.
 #include "gate/source/base.hpp"
 
 #include "gate/base/hash.hpp"
@@ -14,18 +15,19 @@ constexpr std::string_view k_fetch_all =
     "history is cut off here: fetch all of it (`fetch-depth: 0` of actions/checkout, "
     "`git fetch --unshallow` elsewhere)";
 
-std::string value_of(const char* name) { return sys::environment_value(name).value_or(""); }
+std::string environment_text(const char* name) { return sys::environment_value(name).value_or(""); }
 
+// Returns true if `ref` is the branch that the pull request is to be merged into.
 bool names_base_branch(const std::string& ref, const PullRequest& pull) {
   if (pull.base_branch.empty()) return false;
-  for (const char* before : {"", "origin/", "heads/", "refs/heads/", "refs/remotes/origin/"}) {
-    if (ref == before + pull.base_branch) return true;
+  for (const char* prefix : {"", "origin/", "heads/", "refs/heads/", "refs/remotes/origin/"}) {
+    if (ref == prefix + pull.base_branch) return true;
   }
   return false;
 }
 
-// Nothing is known by that name.
-tl::unexpected<Error> unknown(const Git& git, const std::string& ref) {
+// Error for a name that is neither a folder nor a commit, with a hint.
+tl::unexpected<Error> unknown_ref(const Git& git, const std::string& ref) {
   std::string hint;
   const auto remote = git.commit("origin/" + ref);
   if (remote && *remote) {
@@ -37,6 +39,7 @@ tl::unexpected<Error> unknown(const Git& git, const std::string& ref) {
               text::printable(ref), text::printable(hint));
 }
 
+// Fills in where the candidate is, its commit, and whether it has changes.
 Result<void> describe_candidate(const Git& git, const std::string& folder, BaseTree& base) {
   base.candidate_root = top_as_named(git, folder);
   base.candidate_real_root = git.top();
@@ -45,35 +48,37 @@ Result<void> describe_candidate(const Git& git, const std::string& folder, BaseT
   return {};
 }
 
-Result<BaseTree> from_folder(const BaseWanted& wanted, const std::string& config_folder,
-                             const Effects& effects) {
+// Uses a folder as the base, as it is.
+Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& config_folder,
+                                  const Effects& effects) {
   BaseTree base;
   base.kind = BaseTree::Kind::folder;
   base.root = sys::absolute(sys::join_path(config_folder, wanted.spec));
-  base.candidate_root = base.candidate_real_root = config_folder;
+  base.candidate_root = config_folder;
+  base.candidate_real_root = config_folder;
   base.words = "folder " + text::printable(wanted.spec);
-  // A folder needs no git: whatever it says, the folder is there.
+  // A folder needs no git, so its errors are ignored, except an interruption.
   const auto interrupted = [](const Error& error) { return error.code == Code::interrupted; };
   const auto candidate = Git::open(effects, config_folder);
   if (!candidate && interrupted(candidate.error())) return tl::unexpected(candidate.error());
   if (candidate) {
     WEIR_CHECK(describe_candidate(*candidate, config_folder, base));
-    WEIR_TRY(const auto also, candidate->commit(wanted.spec));
-    if (also) {
+    WEIR_TRY(const auto commit, candidate->commit(wanted.spec));
+    if (commit) {
       base.notes.push_back(fmt::format(
           "{} is a folder and also names a commit: the folder is taken (refs/heads/… or "
           "refs/tags/… names the commit)",
           text::printable(wanted.spec)));
     }
   }
-  const auto other = Git::open(effects, base.root);
-  if (!other && interrupted(other.error())) return tl::unexpected(other.error());
-  if (other && other->place().empty()) {
-    WEIR_TRY(base.commit, other->commit("HEAD"));
+  const auto base_git = Git::open(effects, base.root);
+  if (!base_git && interrupted(base_git.error())) return tl::unexpected(base_git.error());
+  if (base_git && base_git->place().empty()) {
+    WEIR_TRY(base.commit, base_git->commit("HEAD"));
     if (base.commit) {
-      WEIR_TRY(const std::string words, other->words(*base.commit));
+      WEIR_TRY(const std::string words, base_git->words(*base.commit));
       base.words += ", at " + words;
-      WEIR_TRY(const bool dirty, other->dirty());
+      WEIR_TRY(const bool dirty, base_git->dirty());
       if (dirty) base.words += " and changed";
     }
   }
@@ -84,15 +89,17 @@ Result<BaseTree> from_folder(const BaseWanted& wanted, const std::string& config
   return base;
 }
 
-// "build/x" for "/a/build/x" below "/a"; "" for "/a" itself.
-std::optional<std::string> place_below(const std::string& path, const std::string& folder) {
+// Returns `path` relative to `folder`: "build/x" for "/a/build/x" in "/a", "" for "/a" itself.
+// Nothing if it lies outside.
+std::optional<std::string> relative_path(const std::string& path, const std::string& folder) {
   if (folder == "/") return path.substr(1);
   if (path == folder) return "";
   if (!path.starts_with(folder + "/")) return std::nullopt;
   return path.substr(folder.size() + 1);
 }
 
-tl::unexpected<Error> not_there(const BaseTree& base, const std::string& path) {
+// Error for a program that the base lacks, with what to do.
+tl::unexpected<Error> missing_program(const BaseTree& base, const std::string& path) {
   std::string what_to_do;
   if (base.kind == BaseTree::Kind::folder) {
     what_to_do = "the folder has to hold the program at the place where the candidate has it";
@@ -112,14 +119,15 @@ tl::unexpected<Error> not_there(const BaseTree& base, const std::string& path) {
 
 }  // namespace
 
+// Reads the pull request of a GitHub Actions job from its environment and event.
 PullRequest read_pull_request(const sys::Files& files) {
   PullRequest pull;
-  const std::string ref = value_of("GITHUB_REF");
+  const std::string ref = environment_text("GITHUB_REF");
   pull.merge = ref.starts_with("refs/pull/") && ref.ends_with("/merge");
   if (!pull.merge) return pull;
-  pull.built = value_of("GITHUB_SHA");
-  pull.base_branch = value_of("GITHUB_BASE_REF");
-  const auto event = files.read(value_of("GITHUB_EVENT_PATH"), k_event_bytes);
+  pull.built = environment_text("GITHUB_SHA");
+  pull.base_branch = environment_text("GITHUB_BASE_REF");
+  const auto event = files.read(environment_text("GITHUB_EVENT_PATH"), k_event_bytes);
   if (!event) return pull;
   const Json json = parse_json(*event).value_or(Json());
   const Json& commit = below(below(below(json, "pull_request"), "base"), "sha");
@@ -129,34 +137,35 @@ PullRequest read_pull_request(const sys::Files& files) {
 
 namespace {
 
-// The first parent where HEAD is GitHub's merge commit and `ref` means the branch it was merged
-// into; else the merge-base of HEAD and `ref`: the commit, words and notes of `base`. Fails with
-// Code::config, saying what to fetch where history is missing.
+// Chooses the base commit and fills in its text and notes. It is HEAD's first parent if HEAD is
+// GitHub's merge commit and `ref` means the branch it was merged into. Otherwise it is the
+// merge-base of HEAD and `ref`. Fails with Code::config, saying what to fetch if history is
+// missing.
 Result<void> choose_base(const Git& git, const std::string& ref, const PullRequest& pull,
                          BaseTree& base) {
   const std::string& head = *base.candidate_commit;
-  WEIR_TRY(const std::optional<std::string> meant, git.commit(ref));
+  WEIR_TRY(const std::optional<std::string> ref_commit, git.commit(ref));
   const bool means_base =
       names_base_branch(ref, pull) ||
-      (!pull.base_commit.empty() && (ref == pull.base_commit || meant == pull.base_commit));
-  // A job may have checked out something else than the merge commit, whose parents mean nothing.
+      (!pull.base_commit.empty() && (ref == pull.base_commit || ref_commit == pull.base_commit));
+  // A job may have checked out another commit; then its parents mean nothing.
   if (pull.merge && means_base && (pull.built.empty() || pull.built == head)) {
     WEIR_TRY(const std::vector<std::string> parents, git.parents(head));
     if (parents.size() == 2) {
       base.commit = parents[0];
       WEIR_TRY(const std::string words, git.words(parents[0]));
       base.words = "first parent of GitHub's merge commit, " + words;
-      if (meant && meant != base.commit) {
+      if (ref_commit && ref_commit != base.commit) {
         base.notes.push_back(fmt::format("{} is {} here; the merge commit was made onto {}",
-                                         text::printable(ref), short_commit(*meant),
+                                         text::printable(ref), short_commit(*ref_commit),
                                          short_commit(parents[0])));
       }
       return {};
     }
   }
-  if (!meant) return unknown(git, ref);
+  if (!ref_commit) return unknown_ref(git, ref);
 
-  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(head, *meant));
+  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(head, *ref_commit));
   WEIR_TRY(const bool shallow, git.shallow());
   if (bases.empty() && shallow) {
     return fail(Code::config, "--against {}: no common ancestor of it and HEAD is known; {}",
@@ -170,9 +179,10 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
   }
   base.commit = bases.front();
   WEIR_TRY(const std::string words, git.words(bases.front()));
-  base.words = (head == *meant ? "HEAD, "
-                               : fmt::format("merge-base of HEAD and {}, ", text::printable(ref))) +
-               words;
+  base.words =
+      (head == *ref_commit ? "HEAD, "
+                           : fmt::format("merge-base of HEAD and {}, ", text::printable(ref))) +
+      words;
   if (bases.size() > 1) {
     base.notes.push_back(fmt::format(
         "there are {} merge-bases; this is the one that git names first", bases.size()));
@@ -183,7 +193,7 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
   }
   if (base.commit == head && !base.candidate_dirty) {
     base.notes.push_back(
-        head == *meant
+        head == *ref_commit
             ? std::string("nothing differs from HEAD: the program is compared with itself (A/A)")
             : fmt::format("HEAD is contained in {} and nothing differs from it: the program is "
                           "compared with itself (A/A)",
@@ -192,8 +202,9 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
   return {};
 }
 
-Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_folder,
-                          const Effects& effects) {
+// Checks out and builds the commit that `wanted.spec` leads to.
+Result<BaseTree> base_from_ref(const BaseWanted& wanted, const std::string& config_folder,
+                               const Effects& effects) {
   BaseTree base;
   WEIR_TRY(const Git git, Git::open(effects, config_folder)
                               .map_error(in_context(fmt::format(
@@ -207,16 +218,21 @@ Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_fo
   WEIR_CHECK(choose_base(git, wanted.spec, read_pull_request(effects.files), base));
   TreeWanted tree_wanted{*base.commit, {}, wanted.cache_folder, wanted.build_timeout_seconds};
   for (const Build& build : wanted.builds) {
-    const auto known = std::ranges::count(tree_wanted.builds, build.command, &Build::command);
-    if (known == 0 && !build.command.empty()) tree_wanted.builds.push_back(build);
+    const auto same_command =
+        std::ranges::count(tree_wanted.builds, build.command, &Build::command);
+    if (same_command == 0 && !build.command.empty()) tree_wanted.builds.push_back(build);
   }
   base.built = !tree_wanted.builds.empty();
   WEIR_TRY(Tree tree, prepare_tree(git, tree_wanted, effects));
   tree.notes.insert(tree.notes.begin(), base.notes.begin(), base.notes.end());
   static_cast<Tree&>(base) = std::move(tree);
-  base.notes.push_back(base.from_cache ? "taken from the cache"
-                       : base.built    ? fmt::format("built in {:.0f} s", base.build_seconds)
-                                       : "checked out, nothing built");
+  if (base.from_cache) {
+    base.notes.emplace_back("taken from the cache");
+  } else if (base.built) {
+    base.notes.push_back(fmt::format("built in {:.0f} s", base.build_seconds));
+  } else {
+    base.notes.emplace_back("checked out, nothing built");
+  }
   return base;
 }
 
@@ -225,20 +241,22 @@ Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_fo
 std::string top_as_named(const Git& git, const std::string& folder) {
   if (git.place().empty()) return folder;
   const std::string end = "/" + git.place();
-  const bool ends = folder.size() > end.size() && folder.ends_with(end);
-  return ends ? folder.substr(0, folder.size() - end.size()) : git.top();
+  const bool is_below = folder.size() > end.size() && folder.ends_with(end);
+  return is_below ? folder.substr(0, folder.size() - end.size()) : git.top();
 }
 
 Result<std::string> default_cache_folder() {
-  if (const std::string own = value_of("WEIR_CACHE"); !own.empty()) return sys::absolute(own);
-  // What is not absolute there is to be ignored, says the specification of XDG_CACHE_HOME.
+  if (const std::string own = environment_text("WEIR_CACHE"); !own.empty())
+    return sys::absolute(own);
+  // The specification of XDG_CACHE_HOME says to ignore paths that are not absolute.
   for (const auto& [name, inner] : {std::pair{"XDG_CACHE_HOME", "weir"}, {"HOME", ".cache/weir"}}) {
-    const std::string folder = value_of(name);
+    const std::string folder = environment_text(name);
     if (folder.starts_with('/')) return sys::absolute(sys::join_path(folder, inner));
   }
   return fail(Code::config, "no place for a cache: set WEIR_CACHE to a folder");
 }
 
+// Finds or makes the base that `wanted.spec` names: a folder if there is one, else a ref.
 Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) {
   if (wanted.spec.empty()) return fail(Code::usage, "--against: empty; give a REF or a folder");
   if (wanted.spec.starts_with('-')) {
@@ -250,18 +268,19 @@ Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) 
   }
   const std::string folder = sys::absolute(wanted.config_folder);
   if (effects.files.kind(sys::join_path(folder, wanted.spec)) == sys::Kind::folder) {
-    return from_folder(wanted, folder, effects);
+    return base_from_folder(wanted, folder, effects);
   }
-  return from_ref(wanted, folder, effects);
+  return base_from_ref(wanted, folder, effects);
 }
 
-// Where the two sides' programs are, and the paths they are started by.
+// The programs of base and candidate, and the paths they are started by.
 
+// Returns the base's counterpart of a candidate's program.
 Result<std::string> program_in_base(const sys::Files& files, const BaseTree& base,
                                     const std::string& program) {
   const std::string clean = sys::absolute(program);
-  auto place = place_below(clean, base.candidate_root);
-  if (!place) place = place_below(clean, base.candidate_real_root);
+  auto place = relative_path(clean, base.candidate_root);
+  if (!place) place = relative_path(clean, base.candidate_real_root);
   if (!place || place->empty()) {
     return fail(Code::config,
                 "{}: outside {}, so the base ({}) has no program of its own in its place; give the "
@@ -269,14 +288,16 @@ Result<std::string> program_in_base(const sys::Files& files, const BaseTree& bas
                 text::printable(program), text::printable(base.candidate_root), base.words);
   }
   std::string path = sys::join_path(base.root, *place);
-  if (files.kind(path) != sys::Kind::file || !files.executable(path)) return not_there(base, path);
+  if (files.kind(path) != sys::Kind::file || !files.executable(path))
+    return missing_program(base, path);
   return path;
 }
 
+// Returns a path to `path` through a link whose length does not depend on where `root` lies.
 Result<std::string> through_equal_length_link(sys::Files& files, const std::string& out_folder,
                                               const std::string& root, const std::string& path,
                                               const std::string& name) {
-  const auto place = place_below(path, root);
+  const auto place = relative_path(path, root);
   if (!place) return fail(Code::internal, "{}: not below {}", path, root);
   const std::string folder = sys::join_path(sys::absolute(out_folder), "sides");
   WEIR_CHECK(files.make_dirs(folder));

@@ -15,7 +15,7 @@ namespace weir::source {
 
 // Which commit a candidate is held to, for a REF as typed.
 
-// What a CI system says about the pull request being built. Believed only where git agrees.
+// The pull request being built, as a CI system describes it. Believed only if git agrees.
 struct PullRequest {
   bool merge = false;       // GITHUB_REF is "refs/pull/N/merge"
   std::string built;        // GITHUB_SHA
@@ -28,8 +28,9 @@ struct PullRequest {
 struct BaseWanted {
   std::string spec;           // REF or DIR as typed after --against
   std::string config_folder;  // absolute; DIR and the repository are looked for from here
-  std::vector<Build> builds;  // of the selected engines, in order; the same command twice runs once
-  std::string cache_folder;   // absolute; see default_cache_folder()
+  std::vector<Build>
+      builds;  // commands of the selected engines, in order; a command that is repeated runs once
+  std::string cache_folder;             // absolute; see default_cache_folder()
   double build_timeout_seconds = 3600;  // all builds together
 };
 

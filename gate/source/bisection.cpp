@@ -1,3 +1,4 @@
+// Chooses the commit to try next when searching for the first bad one.
 #include "gate/source/bisection.hpp"
 
 #include <cmath>
@@ -5,25 +6,25 @@
 namespace weir::source {
 namespace {
 
-// From 1 for the first guess down to 0: a commit is worth less the nearer it lies to one that was
-// skipped, and less again where some were skipped on both of its sides: what broke the build has
-// then probably been there all the way. Not a probability that anybody measured; it makes the
-// tries leave a long stretch that does not build in a few steps, to both sides.
-double likely_to_build(std::size_t weight, const std::vector<std::size_t>& skipped) {
+// Rates how likely a commit builds: 1 without skipped commits, less the nearer it lies to one. It
+// is halved for each pair of skipped commits on both sides, because the build was probably broken
+// in between as well. The numbers are not measured; they make the search leave such a stretch
+// quickly.
+double build_likelihood(std::size_t weight, const std::vector<std::size_t>& skipped) {
   if (skipped.empty()) return 1;
-  std::size_t nearest = weight, below = 0, above = 0;
+  std::size_t nearest = weight, at_or_below = 0, above = 0;
   for (const std::size_t other : skipped) {
-    const std::size_t apart = std::max(weight, other) - std::min(weight, other);
-    const std::size_t away = std::max<std::size_t>(1, apart);
-    nearest = &other == &skipped.front() ? away : std::min(nearest, away);
+    const std::size_t difference = std::max(weight, other) - std::min(weight, other);
+    const std::size_t distance = std::max<std::size_t>(1, difference);
+    nearest = &other == &skipped.front() ? distance : std::min(nearest, distance);
     if (other <= weight) {
-      below += 1;
+      at_or_below += 1;
     } else {
       above += 1;
     }
   }
   return std::ldexp(static_cast<double>(nearest) / static_cast<double>(nearest + skipped.size()),
-                    -static_cast<int>(std::min(below, above)));
+                    -static_cast<int>(std::min(at_or_below, above)));
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ Bisection::Bisection(const std::vector<HistoryCommit>& history) {
   }
 }
 
-std::vector<bool> Bisection::contained_in(std::size_t commit) const {
+// Returns which commits `commit` contains, itself included.
+std::vector<bool> Bisection::ancestors_of(std::size_t commit) const {
   std::vector<bool> contained(nodes_.size(), false);
   contained[commit] = true;
   for (std::size_t i = commit; i < nodes_.size(); ++i) {
@@ -51,8 +53,8 @@ std::vector<bool> Bisection::contained_in(std::size_t commit) const {
   return contained;
 }
 
-std::size_t Bisection::suspects_in(std::size_t commit) const {
-  const std::vector<bool> contained = contained_in(commit);
+std::size_t Bisection::count_suspects(std::size_t commit) const {
+  const std::vector<bool> contained = ancestors_of(commit);
   std::size_t count = 0;
   for (std::size_t i = commit; i < nodes_.size(); ++i) {
     if (contained[i] && nodes_[i].suspect) ++count;
@@ -60,6 +62,7 @@ std::size_t Bisection::suspects_in(std::size_t commit) const {
   return count;
 }
 
+// Narrows the suspects by the result of trying a commit.
 void Bisection::tell(const std::string& commit, Tried tried) {
   const auto place = places_.find(commit);
   if (place == places_.end() || !nodes_[place->second].suspect) return;
@@ -67,38 +70,43 @@ void Bisection::tell(const std::string& commit, Tried tried) {
     nodes_[place->second].skipped = true;
     return;
   }
-  const std::vector<bool> contained = contained_in(place->second);
+  const std::vector<bool> contained = ancestors_of(place->second);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    // Good: what it contains is good. Bad: what it does not contain came later or beside it.
+    // All that a good commit contains is good. What a bad one does not contain is not the cause.
     if (contained[i] == (tried == Tried::good)) nodes_[i].suspect = false;
   }
 }
 
+// Returns the commit that halves the suspects best; nothing if none is left to try.
 std::optional<std::string> Bisection::next() const {
-  // How many suspects a commit contains: so many are left when it turns out bad, and all others
-  // when it turns out good. Parents stand behind their children, so they are known first.
+  // Number of suspects that a commit contains: they remain if it is bad, all others if it is good.
+  // Parents come after their children, so going backwards their weight is known first.
   std::vector<std::size_t> weight(nodes_.size(), 0);
   std::vector<std::size_t> skipped;
-  std::size_t all = 0;
+  std::size_t suspect_count = 0;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     if (!nodes_[i].suspect) continue;
-    ++all;
+    ++suspect_count;
     std::vector<std::size_t> parents;
     for (const std::size_t parent : nodes_[i].parents) {
       if (nodes_[parent].suspect) parents.push_back(parent);
     }
-    weight[i] = parents.empty()       ? 1
-                : parents.size() == 1 ? weight[parents.front()] + 1
-                                      : suspects_in(i);
+    if (parents.empty()) {
+      weight[i] = 1;
+    } else if (parents.size() == 1) {
+      weight[i] = weight[parents.front()] + 1;
+    } else {
+      weight[i] = count_suspects(i);
+    }
     if (nodes_[i].skipped) skipped.push_back(weight[i]);
   }
   std::optional<std::size_t> best;
   double best_worth = -1;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    // The one that contains them all is the bad one.
-    if (!nodes_[i].suspect || nodes_[i].skipped || weight[i] == all) continue;
-    const double worth = static_cast<double>(std::min(weight[i], all - weight[i])) *
-                         likely_to_build(weight[i], skipped);
+    // The commit that contains all suspects is the one known to be bad.
+    if (!nodes_[i].suspect || nodes_[i].skipped || weight[i] == suspect_count) continue;
+    const double worth = static_cast<double>(std::min(weight[i], suspect_count - weight[i])) *
+                         build_likelihood(weight[i], skipped);
     if (worth > best_worth) {
       best = i;
       best_worth = worth;
@@ -117,10 +125,10 @@ std::vector<std::string> Bisection::suspects() const {
 }
 
 std::size_t Bisection::steps_left() const {
-  const auto open =
+  const auto untried =
       std::ranges::count_if(nodes_, [](const Node& node) { return node.suspect && !node.skipped; });
   std::size_t steps = 0;
-  while ((1LL << steps) < open) ++steps;
+  while ((1LL << steps) < untried) ++steps;
   return steps;
 }
 

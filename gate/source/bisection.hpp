@@ -24,7 +24,8 @@ class Bisection {
   // parents that are not in it are good.
   explicit Bisection(const std::vector<HistoryCommit>& history);
 
-  // What trying `commit` has shown. Nothing changes where it is no suspect (any more).
+  // Narrows the suspects by the result of trying `commit`; no effect if it is no suspect (any
+  // more).
   void tell(const std::string& commit, Tried tried);
 
   // The untried suspect that halves the rest best. Where some were skipped, those near a skipped
@@ -32,8 +33,8 @@ class Bisection {
   // Nothing when all suspects but the bad one are tried.
   [[nodiscard]] std::optional<std::string> next() const;
 
-  // Those that may be the first bad one, children before parents: the first is known to be bad; the
-  // first bad one is found where it stands alone.
+  // Commits that may be the first bad one, children before parents. The first of them is known to
+  // be bad; if it stands alone, it is the first bad one.
   [[nodiscard]] std::vector<std::string> suspects() const;
   // About how many more have to be tried.
   [[nodiscard]] std::size_t steps_left() const;
@@ -41,12 +42,12 @@ class Bisection {
  private:
   struct Node {
     std::string name;
-    std::vector<std::size_t> parents;  // of those in the history; they stand behind it
+    std::vector<std::size_t> parents;  // indices of parents in the history, which come later
     bool suspect = true;
     bool skipped = false;
   };
-  [[nodiscard]] std::vector<bool> contained_in(std::size_t commit) const;  // itself too
-  [[nodiscard]] std::size_t suspects_in(std::size_t commit) const;         // itself too
+  [[nodiscard]] std::vector<bool> ancestors_of(std::size_t commit) const;  // itself too
+  [[nodiscard]] std::size_t count_suspects(std::size_t commit) const;      // itself too
 
   std::vector<Node> nodes_;
   std::map<std::string, std::size_t> places_;

@@ -1,3 +1,4 @@
+// Runs git and reads its answers.
 #include "gate/source/git.hpp"
 
 #include <algorithm>
@@ -27,21 +28,21 @@ std::string without_newline(std::string text) {
   return text;
 }
 
-// What stands between zero bytes.
-std::vector<std::string> paths_of(const std::string& out) {
+// Splits git's answer at zero bytes.
+std::vector<std::string> split_paths(const std::string& out) {
   std::vector<std::string> paths = text::split(out, '\0');
   std::erase(paths, "");
   return paths;
 }
 
-std::vector<std::string> commits_of(const std::string& out, char separator) {
+std::vector<std::string> parse_commits(const std::string& out, char separator) {
   std::vector<std::string> commits = text::split(without_newline(out), separator);
   std::erase_if(commits, [](const std::string& word) { return !is_commit(word); });
   return commits;
 }
 
-// "NAME SECONDS"
-std::optional<CommitFacts> facts_of(std::string_view line) {
+// Parses a line "NAME SECONDS": a commit and its time.
+std::optional<CommitFacts> parse_commit_facts(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(' '));
   const auto seconds = text::to_int(line.substr(std::min(name.size() + 1, line.size())));
   if (!is_commit(name) || !seconds) return std::nullopt;
@@ -49,14 +50,15 @@ std::optional<CommitFacts> facts_of(std::string_view line) {
 }
 
 Result<std::string> git_program(const sys::Files& files) {
-  auto found = sys::find_program(files, "git", "/", sys::environment_value("PATH").value_or(""));
-  if (found) return std::move(*found);
+  auto program = sys::find_program(files, "git", "/", sys::environment_value("PATH").value_or(""));
+  if (program) return std::move(*program);
   return fail(Code::unavailable, "git is not installed (or not in PATH)");
 }
 
-// "--literal-pathspecs" before it is git's own option.
-std::string verb_of(const std::vector<std::string>& arguments) {
-  const auto* verb = first_of(arguments, [](const auto& one) { return !one.starts_with("-"); });
+// Returns the git command: the first argument that is no option, as in "--literal-pathspecs log".
+std::string git_verb(const std::vector<std::string>& arguments) {
+  const auto* verb =
+      first_of(arguments, [](const auto& argument) { return !argument.starts_with("-"); });
   return verb == nullptr ? "" : *verb;
 }
 
@@ -77,8 +79,9 @@ std::vector<std::string> git_variables() {
 
 std::string short_commit(const std::string& commit) { return commit.substr(0, 7); }
 
-const Git::How Git::k_as_usual{};
+const Git::CallOptions Git::k_default_options{};
 
+// Finds the repository that a folder lies in.
 Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   WEIR_TRY(const std::string program, git_program(effects.files));
   Git git(effects, program, folder);
@@ -97,6 +100,7 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   return git;
 }
 
+// Compares two texts with git, outside any repository.
 Result<std::string> Git::diff(const Effects& effects, std::string_view before,
                               std::string_view now) {
   WEIR_TRY(const std::string program, git_program(effects.files));
@@ -107,11 +111,13 @@ Result<std::string> Git::diff(const Effects& effects, std::string_view before,
   const Git git(effects, program, folder.path());
   WEIR_TRY(const Answer answer, git.call({"diff", "--no-index", "--no-color", "--no-ext-diff",
                                           "--no-textconv", "before", "now"}));
-  if (answer.exit_code > 1) return git.refused("diff", answer);
+  if (answer.exit_code > 1) return git.git_error("diff", answer);
   return answer.out.substr(std::min(answer.out.find("\n@@") + 1, answer.out.size()));
 }
 
-Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how) const {
+// Runs git. Fails only if it cannot be run to its end; an exit code other than 0 is an answer.
+Result<Git::Answer> Git::call(std::vector<std::string> arguments,
+                              const CallOptions& options) const {
   sys::ProcessSpec spec;
   spec.argv = {program_, "--no-pager", "--no-optional-locks"};
   for (const char* setting :
@@ -120,15 +126,15 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
         "gc.auto=0", "maintenance.auto=false"}) {
     spec.argv.insert(spec.argv.end(), {"-c", setting});
   }
-  const std::string verb = verb_of(arguments);
+  const std::string verb = git_verb(arguments);
   std::ranges::move(arguments, std::back_inserter(spec.argv));
   spec.unset = git_variables();
   spec.passed = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
   spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
-  spec.env.insert(spec.env.end(), how.env.begin(), how.env.end());
-  spec.folder = how.folder.empty() ? top_ : how.folder;
-  spec.timeout_seconds = how.timeout_seconds;
-  spec.output_limit = how.output_limit;
+  spec.env.insert(spec.env.end(), options.env.begin(), options.env.end());
+  spec.folder = options.folder.empty() ? top_ : options.folder;
+  spec.timeout_seconds = options.timeout_seconds;
+  spec.output_limit = options.output_limit;
   WEIR_TRY(sys::Finished finished, effects_->processes.run(spec, effects_->stop));
   using sys::HowEnded;
   if (finished.ended == HowEnded::interrupted) {
@@ -136,28 +142,30 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
   }
   if (finished.ended != HowEnded::exited && finished.ended != HowEnded::output_limit) {
     return fail(Code::io, "git {} in {} {}{}{}", verb, spec.folder,
-                sys::ended_words(finished, spec), finished.err.empty() ? "" : ": ",
+                sys::describe_ending(finished, spec), finished.err.empty() ? "" : ": ",
                 text::trim(text::printable(finished.err)));
   }
   return Answer{finished.exit_code, std::move(finished.out), std::move(finished.err),
                 finished.ended == sys::HowEnded::output_limit};
 }
 
-tl::unexpected<Error> Git::refused(std::string_view what, const Answer& answer) const {
+tl::unexpected<Error> Git::git_error(std::string_view what, const Answer& answer) const {
   return fail(Code::io, "git {} in {}: {}", what, top_, text::trim(text::printable(answer.err)));
 }
 
-Result<std::string> Git::whole(std::vector<std::string> arguments, const How& how,
-                               std::string_view what) const {
-  const std::string verb = what.empty() ? verb_of(arguments) : std::string(what);
-  WEIR_TRY(Answer answer, call(std::move(arguments), how));
-  if (answer.cut && !how.too_much.empty()) return fail(Code::config, "{}", how.too_much);
-  if (answer.exit_code != 0 || answer.cut) return refused(verb, answer);
+Result<std::string> Git::call_checked(std::vector<std::string> arguments,
+                                      const CallOptions& options, std::string_view what) const {
+  const std::string verb = what.empty() ? git_verb(arguments) : std::string(what);
+  WEIR_TRY(Answer answer, call(std::move(arguments), options));
+  if (answer.cut && !options.too_much_message.empty())
+    return fail(Code::config, "{}", options.too_much_message);
+  if (answer.exit_code != 0 || answer.cut) return git_error(verb, answer);
   return std::move(answer.out);
 }
 
 Result<std::string> Git::ask(const std::vector<std::string>& arguments) const {
-  return whole(arguments, k_as_usual, text::join(arguments, " ")).map(without_newline);
+  return call_checked(arguments, k_default_options, text::join(arguments, " "))
+      .map(without_newline);
 }
 
 Result<std::optional<std::string>> Git::commit(const std::string& name) const {
@@ -170,7 +178,7 @@ Result<std::optional<std::string>> Git::commit(const std::string& name) const {
 
 Result<std::vector<std::string>> Git::parents(const std::string& commit) const {
   WEIR_TRY(const std::string line, ask({"rev-list", "--parents", "-n", "1", commit, "--"}));
-  std::vector<std::string> commits = commits_of(line, ' ');
+  std::vector<std::string> commits = parse_commits(line, ' ');
   if (!commits.empty()) commits.erase(commits.begin());  // itself
   return commits;
 }
@@ -178,8 +186,8 @@ Result<std::vector<std::string>> Git::parents(const std::string& commit) const {
 Result<std::vector<std::string>> Git::merge_bases(const std::string& one,
                                                   const std::string& other) const {
   WEIR_TRY(const Answer answer, call({"merge-base", "--all", one, other}));
-  if (answer.exit_code > 1) return refused("merge-base", answer);
-  return commits_of(answer.out, '\n');
+  if (answer.exit_code > 1) return git_error("merge-base", answer);
+  return parse_commits(answer.out, '\n');
 }
 
 Result<bool> Git::shallow() const {
@@ -189,55 +197,58 @@ Result<bool> Git::shallow() const {
 
 Result<bool> Git::dirty() const {
   WEIR_TRY(const Answer answer, call({"status", "--porcelain", "--untracked-files=no"}));
-  if (answer.exit_code != 0) return refused("status", answer);
+  if (answer.exit_code != 0) return git_error("status", answer);
   return answer.cut || !answer.out.empty();
 }
 
+// Lists the commits that `bad` contains and `good` does not.
 Result<std::vector<HistoryCommit>> Git::history(const std::string& good,
                                                 const std::string& bad) const {
-  const How how{.too_much = fmt::format("{} lies more commits before {} than weir reads",
-                                        short_commit(good), short_commit(bad))};
+  const CallOptions options{.too_much_message =
+                                fmt::format("{} lies more commits before {} than weir reads",
+                                            short_commit(good), short_commit(bad))};
   WEIR_TRY(const std::string out,
-           whole({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, how));
+           call_checked({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, options));
   std::vector<HistoryCommit> history;
   for (const std::string& line : text::lines(out)) {
-    const std::vector<std::string> names = commits_of(line, ' ');
+    const std::vector<std::string> names = parse_commits(line, ' ');
     if (!names.empty()) history.push_back({names[0], {names.begin() + 1, names.end()}});
   }
   return history;
 }
 
 Result<std::string> Git::hooks_folder() const {
-  // The last one is what call() says itself, so that no hook runs.
+  // call() sets core.hooksPath itself, so that no hook runs: the last value is ours.
   WEIR_TRY(const Answer answer,
            call({"config", "--null", "--type=path", "--get-all", "core.hooksPath"}));
-  std::vector<std::string> said = text::split(answer.out, '\0');
-  if (!said.empty() && said.back().empty()) said.pop_back();
-  if (answer.exit_code == 0 && said.size() > 1) {
-    return sys::absolute(sys::join_path(top_, said[said.size() - 2]));
+  std::vector<std::string> folders = text::split(answer.out, '\0');
+  if (!folders.empty() && folders.back().empty()) folders.pop_back();
+  if (answer.exit_code == 0 && folders.size() > 1) {
+    return sys::absolute(sys::join_path(top_, folders[folders.size() - 2]));
   }
   return sys::join_path(store_, "hooks");
 }
 
 Result<std::vector<std::string>> Git::tracked_files() const {
-  return whole({"ls-files", "-z", "--recurse-submodules"}).map(paths_of);
+  return call_checked({"ls-files", "-z", "--recurse-submodules"}).map(split_paths);
 }
 
+// Returns the files that differ between two commits.
 Result<std::vector<profile::ChangedFile>> Git::changed(const std::string& from,
                                                        const std::string& to) const {
-  // Nothing of the user's configuration (a prefix, an order, a program that shows differences) may
-  // change what is printed.
+  // These options keep the user's configuration (prefix, order, external diff) from changing the
+  // output.
   WEIR_TRY(const std::string out,
-           whole({"diff", "--raw", "-z", "--find-renames", "--no-relative", "--no-ext-diff",
-                  "--no-textconv", "--ignore-submodules=none", "--submodule=short", "--no-color",
-                  "--end-of-options", from, to, "--"}));
+           call_checked({"diff", "--raw", "-z", "--find-renames", "--no-relative", "--no-ext-diff",
+                         "--no-textconv", "--ignore-submodules=none", "--submodule=short",
+                         "--no-color", "--end-of-options", from, to, "--"}));
   return profile::parse_raw_diff(out);
 }
 
 Result<std::vector<std::string>> Git::files_of(const std::string& commit) const {
   WEIR_TRY(const std::string out,
-           whole({"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}));
-  std::vector<std::string> files = paths_of(out);
+           call_checked({"ls-tree", "-r", "-z", "--name-only", "--full-tree", commit}));
+  std::vector<std::string> files = split_paths(out);
   for (std::string& path : files) path = text::printable(path);
   return files;
 }
@@ -255,30 +266,30 @@ Result<std::string> Git::words(const std::string& commit) const {
 }
 
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
-  // --force: a folder of that name may be known from before, and gone.
-  WEIR_CHECK(whole({"worktree", "add", "--detach", "--force", path, commit},
-                   {.timeout_seconds = k_checkout_seconds},
-                   fmt::format("worktree add {} {}", path, commit)));
+  // --force: git may remember a folder of that name that no longer exists.
+  WEIR_CHECK(call_checked({"worktree", "add", "--detach", "--force", path, commit},
+                          {.timeout_seconds = k_checkout_seconds},
+                          fmt::format("worktree add {} {}", path, commit)));
   return {};
 }
 
-Result<void> Git::forget_worktree(const std::string& path) const {
-  // Not `worktree prune`: it would also forget the user's own on a disk that is not mounted now.
+Result<void> Git::remove_worktree(const std::string& path) const {
+  // Not `worktree prune`: it would also remove the user's worktrees on unmounted disks.
   WEIR_CHECK(call({"worktree", "remove", "--force", "--force", path}));
   return {};
 }
 
 Result<void> Git::update_submodules(const std::string& worktree) const {
-  WEIR_CHECK(whole({"submodule", "update", "--init", "--recursive"},
-                   {.timeout_seconds = k_checkout_seconds, .folder = worktree},
-                   fmt::format("submodule update for {}", worktree)));
+  WEIR_CHECK(call_checked({"submodule", "update", "--init", "--recursive"},
+                          {.timeout_seconds = k_checkout_seconds, .folder = worktree},
+                          fmt::format("submodule update for {}", worktree)));
   return {};
 }
 
 Result<std::optional<CommitFacts>> Git::head() const {
   WEIR_TRY(const Answer answer, call({"log", "-1", "--format=%H %ct", "HEAD", "--"}));
   if (answer.exit_code != 0) return std::nullopt;  // no commit yet
-  auto facts = facts_of(text::trim(answer.out));
+  auto facts = parse_commit_facts(text::trim(answer.out));
   if (!facts) return fail(Code::io, "git log in {}: an answer that is not understood", top_);
   WEIR_TRY(const Answer branch, call({"symbolic-ref", "--quiet", "--short", "HEAD"}));
   if (branch.exit_code == 0) facts->branch = std::string(text::trim(branch.out));
@@ -286,17 +297,17 @@ Result<std::optional<CommitFacts>> Git::head() const {
 }
 
 Result<std::optional<double>> Git::time_of(const std::string& commit) const {
-  WEIR_TRY(const std::optional<std::string> known, this->commit(commit));
-  if (!known) return std::nullopt;
-  WEIR_TRY(const Answer answer, call({"log", "-1", "--format=%H %ct", *known, "--"}));
-  const auto facts = facts_of(text::trim(answer.out));
+  WEIR_TRY(const std::optional<std::string> name, this->commit(commit));
+  if (!name) return std::nullopt;
+  WEIR_TRY(const Answer answer, call({"log", "-1", "--format=%H %ct", *name, "--"}));
+  const auto facts = parse_commit_facts(text::trim(answer.out));
   return facts ? std::optional(facts->time) : std::nullopt;
 }
 
-Git::How Git::all_of_history() const {
+Git::CallOptions Git::history_options() const {
   return {.timeout_seconds = k_history_seconds,
           .output_limit = k_most_history_bytes,
-          .too_much = top_ + " has more commits than weir reads"};
+          .too_much_message = top_ + " has more commits than weir reads"};
 }
 
 Result<std::vector<std::string>> Git::all_commits() const {
@@ -305,17 +316,18 @@ Result<std::vector<std::string>> Git::all_commits() const {
   std::vector<std::string> question{"rev-list", "--topo-order", "--reverse", "--all"};
   if (head) question.push_back(*head);
   question.emplace_back("--");
-  WEIR_TRY(const std::string out, whole(std::move(question), all_of_history()));
-  return commits_of(out, '\n');
+  WEIR_TRY(const std::string out, call_checked(std::move(question), history_options()));
+  return parse_commits(out, '\n');
 }
 
+// Returns the first line of every commit's message.
 Result<std::map<std::string, std::string>> Git::subjects() const {
   WEIR_TRY(const std::optional<std::string> head, commit("HEAD"));
   std::map<std::string, std::string> subjects;
   if (!head) return subjects;
-  WEIR_TRY(
-      const std::string out,
-      whole({"log", "--encoding=UTF-8", "--format=%H %s", "--all", *head, "--"}, all_of_history()));
+  WEIR_TRY(const std::string out,
+           call_checked({"log", "--encoding=UTF-8", "--format=%H %s", "--all", *head, "--"},
+                        history_options()));
   for (const std::string& line : text::lines(out)) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos || !is_commit(line.substr(0, space))) continue;
@@ -324,24 +336,26 @@ Result<std::map<std::string, std::string>> Git::subjects() const {
   return subjects;
 }
 
+// Lists the commits of HEAD's first-parent line that changed the folder, oldest first.
 Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& folder) const {
   WEIR_TRY(const std::string out,
-           whole({"--literal-pathspecs", "log", "--first-parent", "--reverse", "--format=%H %ct",
-                  "HEAD", "--", folder.empty() ? "." : folder},
-                 {.timeout_seconds = k_history_seconds,
-                  .too_much = top_ + ": more commits than weir reads"}));
+           call_checked({"--literal-pathspecs", "log", "--first-parent", "--reverse",
+                         "--format=%H %ct", "HEAD", "--", folder.empty() ? "." : folder},
+                        {.timeout_seconds = k_history_seconds,
+                         .too_much_message = top_ + ": more commits than weir reads"}));
   std::vector<CommitFacts> commits;
   for (const std::string& line : text::lines(out)) {
-    if (auto facts = facts_of(line)) commits.push_back(*std::move(facts));
+    if (auto facts = parse_commit_facts(line)) commits.push_back(*std::move(facts));
   }
   return commits;
 }
 
+// Parses the lines that git gives a pre-push hook: local and remote reference with their commits.
 Result<std::vector<Pushed>> parse_pushed(std::string_view text) {
-  std::vector<Pushed> all;
+  std::vector<Pushed> pushed;
   for (const std::string& line : text::lines(text)) {
     if (text::trim(line).empty()) continue;
-    // What stands first is what was typed, "HEAD@{2 days ago}", say: it may hold blanks.
+    // The first field is as typed, "HEAD@{2 days ago}" for example, so it may contain spaces.
     std::vector<std::string> words = text::split(line, ' ');
     while (words.size() > 4) {
       words[0] += " " + words[1];
@@ -351,9 +365,9 @@ Result<std::vector<Pushed>> parse_pushed(std::string_view text) {
       return fail(Code::data, "no line of a pre-push hook: \"{}\"",
                   text::printable(line.substr(0, 200)));
     }
-    all.push_back({words[0], words[1], words[2], words[3]});
+    pushed.push_back({words[0], words[1], words[2], words[3]});
   }
-  return all;
+  return pushed;
 }
 
 }  // namespace weir::source

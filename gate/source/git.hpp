@@ -27,7 +27,7 @@
 
 namespace weir::source {
 
-// What this module needs of the outside world. References: the caller keeps them alive.
+// The effects that this module needs. References: the caller keeps them alive.
 
 // One line for the person who waits: something that takes long begins. May be empty.
 using Say = std::function<void(const std::string&)>;
@@ -56,7 +56,7 @@ struct HistoryCommit {
 struct CommitFacts {
   std::string name;
   std::optional<std::string> branch;
-  double time = 0;  // of the committer; seconds since the epoch
+  double time = 0;  // committer's time; seconds since the epoch
 };
 
 class Git {
@@ -103,8 +103,8 @@ class Git {
   // is all), the oldest first.
   [[nodiscard]] Result<std::vector<CommitFacts>> commits_that_changed(
       const std::string& folder) const;
-  // Where its hooks lie (absolute): core.hooksPath of the caller's configuration, or `hooks` in the
-  // folder that all work trees share. Need not be there.
+  // The folder of its hooks (absolute): core.hooksPath of the caller's configuration, or `hooks` in
+  // the folder that all work trees share. It need not exist.
   [[nodiscard]] Result<std::string> hooks_folder() const;
   // All files of the checkout that git knows, counted from top().
   [[nodiscard]] Result<std::vector<std::string>> tracked_files() const;
@@ -121,10 +121,9 @@ class Git {
   // Checks `commit` out into the new folder `path` (absolute), with HEAD detached.
   [[nodiscard]] Result<void> add_worktree(const std::string& path, const std::string& commit) const;
   // The repository forgets a work tree whose folder has been removed; fine when it knew none.
-  [[nodiscard]] Result<void> forget_worktree(const std::string& path) const;
-  // What a commit holds at `paths` (from the top; a path that is not there is left out), each as
-  // itself, or below them all files, links and submodules. Code::data where there are more than
-  // `most`.
+  [[nodiscard]] Result<void> remove_worktree(const std::string& path) const;
+  // Lists a commit's entries at `paths` (from the top; absent paths are left out), or all files,
+  // links and submodules below a folder. Code::data if there are more than `most`.
   struct TreeEntry {
     enum class Kind { file, folder, link, submodule };
     Kind kind = Kind::file;
@@ -169,26 +168,27 @@ class Git {
     std::string out, err;
     bool cut = false;  // it had more to say
   };
-  struct How {
+  struct CallOptions {
     double timeout_seconds = 120;
     std::string folder{};  // top() when empty
     std::uint64_t output_limit = std::uint64_t{16} << 20;
     sys::EnvironmentList env{};
-    std::string too_much{};  // whole(): the Error, Code::config, where it has more to say
+    std::string
+        too_much_message{};  // call_checked(): the Error, Code::config, where it has more to say
   };
   Git(const Effects& effects, std::string program, std::string folder)
       : effects_(&effects), program_(std::move(program)), top_(std::move(folder)) {}
-  [[nodiscard]] How all_of_history() const;
-  static const How k_as_usual;
+  [[nodiscard]] CallOptions history_options() const;
+  static const CallOptions k_default_options;
   [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments,
-                                    const How& how = k_as_usual) const;
+                                    const CallOptions& options = k_default_options) const;
   // The whole answer to a question that has to work; `what` was asked: the verb, where it is empty.
-  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments,
-                                          const How& how = k_as_usual,
-                                          std::string_view what = "") const;
+  [[nodiscard]] Result<std::string> call_checked(std::vector<std::string> arguments,
+                                                 const CallOptions& options = k_default_options,
+                                                 std::string_view what = "") const;
   // The same, without the newline at its end.
   [[nodiscard]] Result<std::string> ask(const std::vector<std::string>& arguments) const;
-  [[nodiscard]] tl::unexpected<Error> refused(std::string_view what, const Answer& answer) const;
+  [[nodiscard]] tl::unexpected<Error> git_error(std::string_view what, const Answer& answer) const;
 
   const Effects* effects_;
   std::string program_, top_, place_, store_;
@@ -197,14 +197,13 @@ class Git {
 // "1a2b3c4"
 [[nodiscard]] std::string short_commit(const std::string& commit);
 
-// What git tells a pre-push hook on its standard input: a line for each reference that is pushed.
-// Pure.
+// The input of a pre-push hook: a line for each reference that is pushed. Pure.
 
 struct Pushed {
   std::string local_ref;      // "refs/heads/topic"; "(delete)"; or as typed: "HEAD~1"
-  std::string commit;         // what is pushed: of an annotated tag the tag; zeros for a deletion
+  std::string commit;         // pushed object: for an annotated tag the tag; zeros for a deletion
   std::string remote_ref;     // "refs/heads/topic"
-  std::string remote_commit;  // what is there now, maybe unknown here; zeros for a new reference
+  std::string remote_commit;  // current one there, maybe unknown here; zeros for a new reference
 
   [[nodiscard]] bool deletes() const { return is_zero(commit); }
   [[nodiscard]] bool is_new() const { return is_zero(remote_commit); }

@@ -1,3 +1,4 @@
+// Presents a folder of a commit as files, and collects changes to it in memory.
 #include "gate/source/tree_files.hpp"
 
 #include "gate/base/find.hpp"
@@ -11,32 +12,32 @@ using Entry = Git::TreeEntry;
 
 constexpr std::size_t k_most_files = 100'000;
 
-tl::unexpected<Error> refused(const Entry& entry, const std::string& commit) {
+tl::unexpected<Error> entry_error(const Entry& entry, const std::string& commit) {
   return fail(Code::config, "{} of {} is a {}: rules and baselines are read from plain files alone",
               text::printable(entry.path), short_commit(commit),
               entry.kind == Entry::Kind::link ? "symbolic link" : "submodule");
 }
 
-// The entry of `path`, whose every folder on the way is one; nothing where it is not there.
+// Finds the entry of `path`. Fails if a link or submodule is on the way; nothing if it is absent.
 Result<std::optional<Entry>> find_entry(const Git& git, const std::string& commit,
                                         const std::string& path) {
-  std::vector<std::string> steps;
+  std::vector<std::string> paths;
   for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
-    steps.push_back(path.substr(0, at));
+    paths.push_back(path.substr(0, at));
   }
-  steps.push_back(path);
-  WEIR_TRY(const std::vector<Entry> entries, git.entries(commit, steps));
-  std::optional<Entry> found;
+  paths.push_back(path);
+  WEIR_TRY(const std::vector<Entry> entries, git.entries(commit, paths));
+  std::optional<Entry> result;
   for (const Entry& entry : entries) {
     if (entry.kind == Entry::Kind::link || entry.kind == Entry::Kind::submodule) {
-      return refused(entry, commit);
+      return entry_error(entry, commit);
     }
-    if (entry.path == path) found = entry;
+    if (entry.path == path) result = entry;
   }
-  return found;
+  return result;
 }
 
-tl::unexpected<Error> no_such(const std::string& path) {
+tl::unexpected<Error> missing_file(const std::string& path) {
   return fail(Code::io, "{}: no such file in that commit", path);
 }
 
@@ -44,8 +45,8 @@ tl::unexpected<Error> no_such(const std::string& path) {
 
 Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::string& commit,
                                                    const std::string& folder,
-                                                   const std::string& shown) {
-  std::unique_ptr<TreeFiles> files(new TreeFiles(git, folder, shown));
+                                                   const std::string& shown_prefix) {
+  std::unique_ptr<TreeFiles> files(new TreeFiles(git, folder, shown_prefix));
   if (!folder.empty()) {
     WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, folder));
     if (!entry) return files;
@@ -55,29 +56,30 @@ Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::st
   }
   WEIR_TRY(const std::vector<Entry> entries, git.entries_below(commit, folder, k_most_files));
   for (const Entry& entry : entries) {
-    if (entry.kind != Entry::Kind::file) return refused(entry, commit);
+    if (entry.kind != Entry::Kind::file) return entry_error(entry, commit);
     const std::string inner = folder.empty() ? entry.path : entry.path.substr(folder.size() + 1);
-    files->objects_.emplace(sys::join_path(shown, inner), entry.object);
+    files->objects_.emplace(sys::join_path(shown_prefix, inner), entry.object);
   }
   return files;
 }
 
+// Returns the collected changes, by path from the top of the repository.
 Git::Changes TreeFiles::changes() const {
-  Git::Changes in_repository;
+  Git::Changes repository_changes;
   for (const auto& [name, text] : changes_) {
-    const std::string inner = shown_.empty() ? name : name.substr(shown_.size() + 1);
-    in_repository[folder_.empty() ? inner : folder_ + "/" + inner] = text;
+    const std::string inner = shown_prefix_.empty() ? name : name.substr(shown_prefix_.size() + 1);
+    repository_changes[folder_.empty() ? inner : folder_ + "/" + inner] = text;
   }
-  return in_repository;
+  return repository_changes;
 }
 
-bool TreeFiles::there(const std::string& path) const {
+bool TreeFiles::contains(const std::string& path) const {
   const auto* changed = look_up(changes_, path);
   return changed != nullptr ? changed->has_value() : objects_.contains(path);
 }
 
 Result<std::string> TreeFiles::read(const std::string& path, std::uint64_t max_bytes) const {
-  if (!there(path)) return no_such(path);
+  if (!contains(path)) return missing_file(path);
   if (const auto* changed = look_up(changes_, path)) return **changed;
   return git_.content(objects_.at(path), max_bytes).map_error(in_context(path));
 }
@@ -89,19 +91,19 @@ Result<std::string> TreeFiles::read_prefix(const std::string& path, std::uint64_
 }
 
 Result<void> TreeFiles::write_atomic(const std::string& path, std::string_view text) {
-  if (!shown_.empty() && !path.starts_with(shown_ + "/")) return not_here(path);
+  if (!shown_prefix_.empty() && !path.starts_with(shown_prefix_ + "/")) return unsupported(path);
   changes_[path] = std::string(text);
   return {};
 }
 
-// Of all that is there below `folder` ("": all of it) the first step of the way.
-std::set<std::string> TreeFiles::steps_below(const std::string& folder) const {
+// Returns the names of files and folders directly in `folder` ("" is the top).
+std::set<std::string> TreeFiles::names_in(const std::string& folder) const {
   const std::string below = folder.empty() || folder == "." ? "" : folder + "/";
   std::set<std::string> steps;
   const auto add = [&](const auto& names) {
     for (auto at = names.lower_bound(below); at != names.end() && at->first.starts_with(below);
          ++at) {
-      if (!there(at->first)) continue;
+      if (!contains(at->first)) continue;
       steps.insert(
           at->first.substr(below.size(), at->first.find('/', below.size()) - below.size()));
     }
@@ -112,9 +114,9 @@ std::set<std::string> TreeFiles::steps_below(const std::string& folder) const {
 }
 
 sys::Kind TreeFiles::kind(const std::string& path) const {
-  if (there(path)) return sys::Kind::file;
-  const bool top = path.empty() || path == ".";
-  return top || !steps_below(path).empty() ? sys::Kind::folder : sys::Kind::absent;
+  if (contains(path)) return sys::Kind::file;
+  const bool is_top = path.empty() || path == ".";
+  return is_top || !names_in(path).empty() ? sys::Kind::folder : sys::Kind::absent;
 }
 
 Result<std::uint64_t> TreeFiles::size(const std::string& path) const {
@@ -123,21 +125,22 @@ Result<std::uint64_t> TreeFiles::size(const std::string& path) const {
 }
 
 Result<std::string> TreeFiles::stamp(const std::string& path) const {
-  if (const std::string* found = look_up(objects_, path)) return *found;
-  return no_such(path);
+  if (const std::string* object = look_up(objects_, path)) return *object;
+  return missing_file(path);
 }
 
 Result<std::vector<std::string>> TreeFiles::list(const std::string& path) const {
-  const std::set<std::string> names = steps_below(path);
-  if (names.empty() && !path.empty() && path != ".") return no_such(path);
+  const std::set<std::string> names = names_in(path);
+  if (names.empty() && !path.empty() && path != ".") return missing_file(path);
   return std::vector<std::string>(names.begin(), names.end());
 }
 
 Result<void> TreeFiles::remove(const std::string& path) {
-  if (there(path)) changes_[path] = std::nullopt;
+  if (contains(path)) changes_[path] = std::nullopt;
   return {};
 }
 
+// Reads one file of a commit; nothing if the commit has none.
 Result<std::optional<std::string>> file_of(const Git& git, const std::string& commit,
                                            const std::string& path, std::uint64_t most) {
   WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, path));

@@ -12,8 +12,8 @@
 
 namespace weir::source {
 
-// What stands below a folder of a commit may not lead out of it: links and submodules are refused,
-// and so is a folder that is reached through one.
+// Files below a folder of a commit may not lead out of it: links and submodules are refused, and so
+// is a folder that is reached through one.
 class TreeFiles final : public sys::Files {
  public:
   // `folder` of `commit`, from the top of the repository ("" is all of it); names here begin with
@@ -31,7 +31,7 @@ class TreeFiles final : public sys::Files {
     return std::unique_ptr<TreeFiles>(new TreeFiles(git, folder, shown));
   }
 
-  // What was written (its text) or removed, by paths from the top of the repository.
+  // Changes that were made: path from the top of the repository -> text, or nothing if removed.
   [[nodiscard]] Git::Changes changes() const;
   [[nodiscard]] bool empty() const { return objects_.empty(); }
 
@@ -42,7 +42,7 @@ class TreeFiles final : public sys::Files {
   [[nodiscard]] Result<void> write_atomic(const std::string& path, std::string_view text) override;
   [[nodiscard]] Result<std::unique_ptr<sys::AppendLog>> append_log(const std::string& path,
                                                                    std::uint64_t) override {
-    return not_here(path);
+    return unsupported(path);
   }
   [[nodiscard]] sys::Kind kind(const std::string& path) const override;
   [[nodiscard]] bool readable(const std::string& path) const override { return exists(path); }
@@ -53,24 +53,24 @@ class TreeFiles final : public sys::Files {
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
   [[nodiscard]] Result<void> make_dirs(const std::string&) override { return {}; }
   [[nodiscard]] Result<void> link(const std::string&, const std::string& path) override {
-    return not_here(path);
+    return unsupported(path);
   }
   [[nodiscard]] Result<void> remove(const std::string& path) override;
   [[nodiscard]] Result<void> remove_tree(const std::string& path) override {
-    return not_here(path);
+    return unsupported(path);
   }
 
  private:
-  TreeFiles(const Git& git, std::string folder, std::string shown)
-      : git_(git), folder_(std::move(folder)), shown_(std::move(shown)) {}
-  [[nodiscard]] bool there(const std::string& path) const;
-  [[nodiscard]] std::set<std::string> steps_below(const std::string& folder) const;
-  [[nodiscard]] static tl::unexpected<Error> not_here(const std::string& path) {
+  TreeFiles(const Git& git, std::string folder, std::string shown_prefix)
+      : git_(git), folder_(std::move(folder)), shown_prefix_(std::move(shown_prefix)) {}
+  [[nodiscard]] bool contains(const std::string& path) const;
+  [[nodiscard]] std::set<std::string> names_in(const std::string& folder) const;
+  [[nodiscard]] static tl::unexpected<Error> unsupported(const std::string& path) {
     return fail(Code::internal, "{}: a commit's files cannot be used so", path);
   }
 
   const Git& git_;
-  std::string folder_, shown_;
+  std::string folder_, shown_prefix_;
   std::map<std::string, std::string> objects_;  // name here -> object
   Git::Changes changes_;                        // by names here
 };

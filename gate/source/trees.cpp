@@ -1,3 +1,4 @@
+// Checks out and builds the base in a cache folder, and removes trees that are no longer used.
 #include "gate/source/trees.hpp"
 
 #include <functional>
@@ -15,25 +16,28 @@ namespace weir::source {
 
 namespace {
 
-// A build that prints more than this is going round in circles.
+// Bytes of output after which a build is taken to be stuck in a loop.
 constexpr std::uint64_t k_output_limit = std::uint64_t{1} << 30;
 constexpr std::size_t k_kept_bytes = std::size_t{512} << 10;
 constexpr std::size_t k_shown_lines = 20;
 
 std::string last_lines(const std::string& text) {
-  std::string all;
+  std::string shown_lines;
   for (const std::string& line : report::last_lines(text, k_shown_lines, k_kept_bytes)) {
-    all += "\n  " + line;
+    shown_lines += "\n  " + line;
   }
-  return all;
+  return shown_lines;
 }
 
-tl::unexpected<Error> failed(const Build& build, const std::string& folder, const std::string& log,
-                             const std::string& what, const sys::Finished& finished) {
+// Returns the error of a build that failed: the command, the end of its output, how to run it
+// again.
+tl::unexpected<Error> build_error(const Build& build, const std::string& folder,
+                                  const std::string& log, const std::string& what,
+                                  const sys::Finished& finished) {
   std::string message =
       fmt::format("the base could not be built: `{}` (`build:` of the engine {}) {}",
                   shell_line(build.command), text::printable(build.engine), text::printable(what));
-  // Compilers complain on one stream, those who call them on the other.
+  // Compilers report errors on one stream, build tools on the other.
   message += last_lines(finished.out) + last_lines(finished.err);
   message +=
       fmt::format("\nagain by hand: {} && {}\nall it printed: {}", shell_line({"cd", folder}),
@@ -50,7 +54,7 @@ constexpr const char* k_schema = "weir.base/1";
 
 }  // namespace
 
-// What is known of a whole tree.
+// The file next to a complete tree.
 struct TreeRecord {
   std::string commit, repository;           // for people who look into the cache
   std::vector<config::Arguments> commands;  // the same
@@ -78,24 +82,26 @@ class Trees {
         repository_(short_hash(git.store(), 12)),
         name_(repository_ + "-" + wanted.commit + "-" + build_hash()) {}
 
-  Result<std::optional<Tree>> known() {
-    if (!whole()) return std::nullopt;  // without waiting for somebody who makes it
-    WEIR_TRY(std::shared_ptr<sys::Held> reading, lock(name_, sys::Share::shared));
-    const auto record = whole();
+  // Returns the tree if it is complete.
+  Result<std::optional<Tree>> find_existing() {
+    if (!read_complete()) return std::nullopt;  // don't wait for a weir that is making it
+    WEIR_TRY(std::shared_ptr<sys::Held> read_lock, lock(name_, sys::Share::shared));
+    const auto record = read_complete();
     if (!record) return std::nullopt;
-    WEIR_TRY(Tree tree, taken(*record, std::move(reading)));
+    WEIR_TRY(Tree tree, use(*record, std::move(read_lock)));
     return tree;
   }
 
+  // Returns the tree, made if it is not there.
   Result<Tree> prepare() {
     WEIR_CHECK(effects_.files.make_dirs(folder_));
-    // More than once only where somebody removes what was just made.
+    // A second attempt is needed only if somebody removes the tree just made.
     for (int attempt = 0; attempt < 3; ++attempt) {
-      WEIR_TRY(std::shared_ptr<sys::Held> reading, lock(name_, sys::Share::shared));
-      if (const auto record = whole()) return taken(*record, std::move(reading));
-      reading.reset();
-      WEIR_TRY(const auto writing, lock(name_, sys::Share::exclusive));
-      if (!whole()) WEIR_CHECK(make());
+      WEIR_TRY(std::shared_ptr<sys::Held> read_lock, lock(name_, sys::Share::shared));
+      if (const auto record = read_complete()) return use(*record, std::move(read_lock));
+      read_lock.reset();
+      WEIR_TRY(const auto write_lock, lock(name_, sys::Share::exclusive));
+      if (!read_complete()) WEIR_CHECK(make());
     }
     return fail(Code::io,
                 "{}: made three times, and each time it was gone at once; is something "
@@ -104,71 +110,76 @@ class Trees {
   }
 
  private:
-  [[nodiscard]] std::string at(const std::string& name) const {
+  [[nodiscard]] std::string cache_path(const std::string& name) const {
     return sys::join_path(folder_, name);
   }
-  [[nodiscard]] std::string root() const { return at(name_); }
+  [[nodiscard]] std::string root() const { return cache_path(name_); }
 
-  // What was built for another processor or system must not be taken for what is wanted here:
-  // caches travel between runners.
+  // Returns a hash of all that the build depends on. It includes CPU and system, because caches are
+  // copied between runners.
   [[nodiscard]] std::string build_hash() const {
     const sys::Machine machine = sys::read_machine(effects_.files);
-    Json said = {{"place", git_.place()}, {"cpu", machine.cpu_class}, {"os", machine.os_release}};
-    Json& commands = said["commands"] = Json::array();
+    Json inputs = {{"place", git_.place()}, {"cpu", machine.cpu_class}, {"os", machine.os_release}};
+    inputs["commands"] = Json::array();
+    Json& commands = inputs["commands"];
     for (const Build& build : wanted_.builds) commands.push_back(build.command);
-    return short_hash(dump_json(said), 12);
+    return short_hash(dump_json(inputs), 12);
   }
 
   Result<std::shared_ptr<sys::Held>> lock(const std::string& name, sys::Share share) {
-    const auto tell = [&](const std::string&) {
+    const auto tell_waiting = [&](const std::string&) {
       effects_.tell(fmt::format("another weir is making or using the base {}; waiting for it",
                                 short_commit(wanted_.commit)));
     };
-    WEIR_TRY(auto held, effects_.locks.acquire({{lock_name(name), share}}, effects_.stop, tell));
-    return std::shared_ptr<sys::Held>(std::move(held));
+    WEIR_TRY(auto lock_held,
+             effects_.locks.acquire({{lock_name(name), share}}, effects_.stop, tell_waiting));
+    return std::shared_ptr<sys::Held>(std::move(lock_held));
   }
-  // Locks are the host's, trees are those of one cache folder.
+  // Locks are shared by the whole host, so their names include the cache folder.
   [[nodiscard]] std::string lock_name(const std::string& name) const {
     return fmt::format("base-{}-{}", short_hash(folder_, 8), name);
   }
 
-  [[nodiscard]] std::optional<TreeRecord> record_of(const std::string& name) const {
-    const auto text = effects_.files.read(at(name + ".json"), k_record_bytes);
+  [[nodiscard]] std::optional<TreeRecord> read_record(const std::string& name) const {
+    const auto text = effects_.files.read(cache_path(name + ".json"), k_record_bytes);
     const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
     auto record = json ? read_fields<TreeRecord>(*json, name) : tl::unexpected(json.error());
     return record ? std::optional(*std::move(record)) : std::nullopt;
   }
   [[nodiscard]] Result<void> write(TreeRecord record) const {
     for (const Build& build : wanted_.builds) record.commands.push_back(build.command);
-    return effects_.files.write_atomic(at(name_ + ".json"),
+    return effects_.files.write_atomic(cache_path(name_ + ".json"),
                                        dump_json(write_fields(record), 1) + "\n");
   }
 
-  [[nodiscard]] std::optional<TreeRecord> whole() const {
+  // Returns the tree's record if the tree is complete.
+  [[nodiscard]] std::optional<TreeRecord> read_complete() const {
     if (effects_.files.kind(root()) != sys::Kind::folder) return std::nullopt;
-    const auto record = record_of(name_);
+    const auto record = read_record(name_);
     return record && record->commit == wanted_.commit ? record : std::nullopt;
   }
 
-  Result<Tree> taken(TreeRecord record, std::shared_ptr<sys::Held> held) {
+  // Returns the tree for use, and records the time of this use.
+  Result<Tree> use(TreeRecord record, std::shared_ptr<sys::Held> read_lock) {
     Tree tree;
     tree.root = root();
-    tree.from_cache = !made_;
+    tree.from_cache = !was_built_;
     tree.build_seconds = record.build_seconds;
     tree.notes = notes_;
-    tree.held = std::move(held);
+    tree.held = std::move(read_lock);
     record.used_at = effects_.clock.now();
-    // A cache that can only be read serves as well; then the oldest is not known so well.
+    // Ignore a failure: a read-only cache still serves, only its time of use is less accurate.
     static_cast<void>(write(record));
     return tree;
   }
 
-  // REQUIRES: the exclusive lock of the tree.
+  // Checks the tree out and builds it. REQUIRES: the exclusive lock of the tree.
   Result<void> make() {
-    const double begun = effects_.clock.steady();
+    const double began_at = effects_.clock.steady();
     {
-      WEIR_TRY(const auto repository, lock("repository-" + repository_, sys::Share::exclusive));
-      tidy();
+      WEIR_TRY(const auto repository_lock,
+               lock("repository-" + repository_, sys::Share::exclusive));
+      remove_old_trees();
       WEIR_CHECK(remove(name_));
       effects_.tell(fmt::format("checking out the base {} in {}", short_commit(wanted_.commit),
                                 text::printable(root())));
@@ -191,49 +202,48 @@ class Trees {
       }
       effects_.tell(
           fmt::format("building the base {}: {}", short_commit(wanted_.commit), commands));
-      WEIR_CHECK(run_builds(wanted_.builds, place, at(name_ + ".log"),
+      WEIR_CHECK(run_builds(wanted_.builds, place, cache_path(name_ + ".log"),
                             wanted_.build_timeout_seconds, effects_));
     }
-    made_ = true;
+    was_built_ = true;
     TreeRecord record;
     record.commit = wanted_.commit;
     record.repository = git_.top();
-    record.build_seconds = effects_.clock.steady() - begun;
+    record.build_seconds = effects_.clock.steady() - began_at;
     record.used_at = effects_.clock.now();
     return write(record);
   }
 
-  // The record first: from then on it is no whole tree.
+  // Removes a tree. Its record goes first: from then on the tree is incomplete.
   Result<void> remove(const std::string& name) {
-    WEIR_CHECK(effects_.files.remove(at(name + ".json")));
-    WEIR_CHECK(effects_.files.remove(at(name + ".log")));
-    WEIR_CHECK(effects_.files.remove_tree(at(name)));
-    return git_.forget_worktree(at(name));
+    WEIR_CHECK(effects_.files.remove(cache_path(name + ".json")));
+    WEIR_CHECK(effects_.files.remove(cache_path(name + ".log")));
+    WEIR_CHECK(effects_.files.remove_tree(cache_path(name)));
+    return git_.remove_worktree(cache_path(name));
   }
 
-  // Removes the repository's trees that are not whole or were used longest ago, but none that
-  // somebody uses. Nothing that goes wrong here is worth stopping for.
-  // REQUIRES: the lock of the repository.
-  void tidy() {
+  // Removes the repository's trees that are incomplete or were used longest ago, except those in
+  // use. Errors are reported, but do not stop the run. REQUIRES: the lock of the repository.
+  void remove_old_trees() {
     const auto names = effects_.files.list(folder_);
     if (!names) return;
-    // When each was used (0: not whole) and its name, the newest first.
+    // Time of last use (0: incomplete) and name, newest first.
     std::set<std::pair<double, std::string>, std::greater<>> trees;
     for (const std::string& entry : *names) {
       const std::string name = entry.substr(0, entry.find('.'));
       if (!entry.starts_with(repository_ + "-") || name == name_) continue;
-      const auto record = record_of(name);
+      const auto record = read_record(name);
       trees.emplace(record ? record->used_at : 0, name);
     }
-    // A stop that is requested already turns waiting for a lock into trying to get it.
+    // A stop that is requested already turns waiting for a lock into trying once.
     sys::Stop at_once;
     at_once.request();
     std::size_t place = 1;  // the first is the tree that is wanted now
     for (const auto& [used_at, name] : trees) {
       if (place++ < wanted_.keep && used_at > 0) continue;
-      const auto held =
+      const auto tree_lock =
           effects_.locks.acquire({{lock_name(name), sys::Share::exclusive}}, at_once, {});
-      if (!held) continue;
+      if (!tree_lock) continue;
       if (auto removed = remove(name); !removed) effects_.tell(removed.error().message);
     }
   }
@@ -242,12 +252,13 @@ class Trees {
   const TreeWanted& wanted_;
   const Effects& effects_;
   const std::string folder_, repository_, name_;
-  bool made_ = false;
+  bool was_built_ = false;
   std::vector<std::string> notes_;
 };
 
 }  // namespace
 
+// Quotes a command so that it can be pasted into a shell.
 std::string shell_line(const std::vector<std::string>& argv) {
   std::vector<std::string> words;
   for (const std::string& word : argv) {
@@ -266,10 +277,11 @@ std::string shell_line(const std::vector<std::string>& argv) {
   return text::join(words, " ");
 }
 
+// Runs the build commands one after another, all within `timeout_seconds`.
 Result<void> run_builds(const std::vector<Build>& builds, const std::string& folder,
                         const std::string& log, double timeout_seconds, const Effects& effects) {
   std::string printed;
-  const double begun = effects.clock.steady();
+  const double began_at = effects.clock.steady();
   for (const Build& build : builds) {
     if (build.command.empty()) continue;
     sys::ProcessSpec spec;
@@ -277,20 +289,21 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
     const auto program = sys::find_program(effects.files, spec.argv[0], folder,
                                            sys::environment_value("PATH").value_or(""));
     if (!program) {
-      return failed(build, folder, log, "cannot be started: there is no such program", {});
+      return build_error(build, folder, log, "cannot be started: there is no such program", {});
     }
     spec.argv[0] = *program;
     spec.unset = git_variables();
     spec.passed = build.passed;
     spec.env = {{"GIT_TERMINAL_PROMPT", "0"}};
     spec.folder = folder;
-    spec.timeout_seconds = std::max(1.0, timeout_seconds - (effects.clock.steady() - begun));
+    spec.timeout_seconds = std::max(1.0, timeout_seconds - (effects.clock.steady() - began_at));
     spec.output_limit = k_output_limit;
     spec.whole_output = false;
-    spec.keep_head = spec.keep_tail = k_kept_bytes;
+    spec.keep_head = k_kept_bytes;
+    spec.keep_tail = k_kept_bytes;
     WEIR_TRY(const sys::Finished finished, effects.processes.run(spec, effects.stop));
     printed += fmt::format("$ {}\n{}{}\n", shell_line(build.command), finished.out, finished.err);
-    // A log that cannot be written is no reason to give up what has been built.
+    // A log that cannot be written does not make the build fail.
     if (auto written = effects.files.write_atomic(log, printed); !written) {
       effects.tell(written.error().message);
     }
@@ -300,16 +313,16 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
     if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
       const std::string how = finished.ended == sys::HowEnded::exited
                                   ? fmt::format("exited with {}", finished.exit_code)
-                                  : sys::ended_words(finished, spec);
-      return failed(build, folder, log, how, finished);
+                                  : sys::describe_ending(finished, spec);
+      return build_error(build, folder, log, how, finished);
     }
   }
   return {};
 }
 
-Result<std::optional<Tree>> known_tree(const Git& git, const TreeWanted& wanted,
-                                       const Effects& effects) {
-  return Trees(git, wanted, effects).known();
+Result<std::optional<Tree>> find_tree(const Git& git, const TreeWanted& wanted,
+                                      const Effects& effects) {
+  return Trees(git, wanted, effects).find_existing();
 }
 
 Result<Tree> prepare_tree(const Git& git, const TreeWanted& wanted, const Effects& effects) {

@@ -19,7 +19,7 @@ namespace weir::source {
 // Runs the build commands of a base in its checkout.
 
 struct Build {
-  std::string engine;         // whose command it is: for messages
+  std::string engine;         // the engine's name, for messages
   config::Arguments command;  // argv; argv[0] with a '/' is counted from the folder it runs in
   std::vector<std::string> passed{};  // as ProcessSpec::passed
 };
@@ -58,7 +58,7 @@ struct Tree {
                                         const Effects& effects);
 
 // The same where it is there already; nothing where it would have to be made.
-[[nodiscard]] Result<std::optional<Tree>> known_tree(const Git& git, const TreeWanted& wanted,
-                                                     const Effects& effects);
+[[nodiscard]] Result<std::optional<Tree>> find_tree(const Git& git, const TreeWanted& wanted,
+                                                    const Effects& effects);
 
 }  // namespace weir::source

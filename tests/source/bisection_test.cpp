@@ -1,3 +1,4 @@
+// Tests the search for the commit that made a number worse.
 #include "gate/source/bisection.hpp"
 
 #include <algorithm>
@@ -28,7 +29,8 @@ struct Walked {
   std::vector<std::string> suspects;
   int tried = 0, skipped = 0;
 };
-// Bisects with commits that answer as told.
+// Bisects a history with these bad and broken commits; returns the number of steps and the
+// suspects.
 Walked walk(const std::vector<HistoryCommit>& history, const std::set<std::string>& bad,
             const std::set<std::string>& broken) {
   Bisection bisection(history);
@@ -66,7 +68,7 @@ TEST(Bisecting, PaysAFewStepsForTenPerCentThatDoNotBuild) {
     std::set<std::string> broken;
     while (broken.size() < 20) broken.insert("c" + std::to_string(1 + random() % 199));
     const int first = 1 + static_cast<int>(random() % 199);
-    // Neither the culprit nor its parent is among them, or it could not be told from them.
+    // The culprit and its parent are not among them; otherwise it could not be identified.
     broken.erase("c" + std::to_string(first));
     broken.erase("c" + std::to_string(first - 1));
     const Walked walked = walk(line(200), from(first, 200), broken);
@@ -80,8 +82,8 @@ TEST(Bisecting, PaysAFewStepsForTenPerCentThatDoNotBuild) {
 }
 
 TEST(Bisecting, LeavesALongStretchThatDoesNotBuildQuickly) {
-  // The middle third of 300; the culprit on either side of it.
-  // The last commit before the stretch is the worst that can be: it alone can tell.
+  // The middle third of 300 is broken; the culprit is on either side of it. The last commit before
+  // the broken part is the worst case: it alone decides.
   const std::map<int, int> most = {{20, 8}, {99, 25}, {201, 8}, {280, 8}};
   for (const auto& [first, skips] : most) {
     const Walked walked = walk(line(300), from(first, 300), from(100, 198));
@@ -93,7 +95,7 @@ TEST(Bisecting, LeavesALongStretchThatDoesNotBuildQuickly) {
 TEST(Bisecting, LeavesARangeWhereTheCulpritCouldNotBeBuilt) {
   const Walked walked = walk(line(50), from(20, 50), from(19, 22));
   EXPECT_THAT(walked.suspects, ElementsAre("c23", "c22", "c21", "c20", "c19"));
-  // All of a range are tried, and nothing twice.
+  // All commits of the range are tried, each once.
   EXPECT_EQ(walked.skipped, 4);
 }
 
@@ -126,7 +128,7 @@ TEST(Bisecting, HasNothingToTryWhereTheBadCommitStandsAlone) {
 TEST(Bisecting, HeedsNothingThatIsSaidOfACommitOutsideTheSuspects) {
   Bisection bisection(line(10));
   bisection.tell("c5", Tried::bad);
-  bisection.tell("c9", Tried::good);  // contains c5, which is bad: cannot be
+  bisection.tell("c9", Tried::good);  // contains the bad c5, so it cannot be good
   bisection.tell("nobody", Tried::bad);
   EXPECT_THAT(bisection.suspects(), SizeIs(5));
 }

@@ -1,3 +1,4 @@
+// Tests which commit of a real repository is chosen as the base.
 #include "gate/source/base.hpp"
 
 #include "scene.hpp"
@@ -21,7 +22,7 @@ class Bases : public Scene {
     third_ = commit("third");
     git({"checkout", "--quiet", "feature"});
   }
-  // GitHub's: feature merged into `onto`, HEAD detached there.
+  // Merges feature into `onto` as GitHub does, and detaches HEAD there.
   std::string merge(const std::string& onto) {
     git({"checkout", "--quiet", "--detach", onto});
     git({"merge", "--quiet", "--no-ff", "-m", "Merge feature into main", "feature"});
@@ -84,11 +85,11 @@ TEST_F(Bases, SayWhenHeadHasNothingThatTheRefHasNot) {
 TEST_F(Bases, AreTheFirstParentOfGitHubsMergeCommit) {
   part();
   git({"tag", "old", first_});
-  const std::string merged = merge(second_);  // main has gone on to third_ meanwhile
+  const std::string merged = merge(second_);  // main has moved on to third_
   const auto event = [&](const std::string& sha) {
     write(at("event.json"), R"({"pull_request": {"base": {"sha": ")" + sha + R"("}}})");
   };
-  event(first_);  // as GitHub gives it: where the branch once began
+  event(first_);  // as in GitHub's event: where the branch began
   struct Case {
     const char* why;
     std::string ref, sha, spec, base;
@@ -123,7 +124,7 @@ TEST_F(Bases, AreNotTheFirstParentOfAMergeThatTheBranchItselfMade) {
   part();
   git({"merge", "--quiet", "--no-ff", "-m", "Merge main into feature", second_});
   const std::string head = git({"rev-parse", "HEAD"});
-  // The job has checked out the branch's own head; GITHUB_SHA is the merge commit.
+  // The job has checked out the head of the branch; GITHUB_SHA is the merge commit.
   const Variable ref("GITHUB_REF", "refs/pull/7/merge"), branch("GITHUB_BASE_REF", "main");
   const Variable sha("GITHUB_SHA", third_);
   EXPECT_EQ(base_of("main"), second_);
@@ -145,7 +146,7 @@ TEST_F(Bases, AskForHistoryWhereItIsCutOff) {
   }
   git({"fetch", "--quiet", "--depth", "1", "origin", "main:refs/remotes/origin/main"}, clone);
   {
-    // Both ends are known, but not what leads to them.
+    // Both ends are there, but not the commits between them.
     const Variable ref("GITHUB_REF", "refs/pull/7/merge"), branch("GITHUB_BASE_REF", "main");
     const auto base = prepare("origin/main", {}, clone);
     ASSERT_FALSE(base);

@@ -1,4 +1,4 @@
-// When and in which order commits were made.
+// Tests the times and the order of commits.
 #include <gmock/gmock.h>
 
 #include "scene.hpp"
@@ -80,8 +80,8 @@ TEST_F(CommitOrderInGit, NamesTheCommitsThatChangedAFolderAlongTheFirstParents) 
   const Git git = git_here();
   EXPECT_THAT(names(git.commits_that_changed("perf").value()), testing::ElementsAre(one, merge));
   EXPECT_TRUE(git.commits_that_changed("nothing").value().empty());
-  EXPECT_EQ(git.commits_that_changed("").value().size(), 3U);  // one changed nothing
-  // A name is a name: no pattern, no option.
+  EXPECT_EQ(git.commits_that_changed("").value().size(), 3U);  // one commit changed nothing
+  // A name is taken literally: no pattern, no option.
   EXPECT_TRUE(git.commits_that_changed("p*").value().empty());
 }
 

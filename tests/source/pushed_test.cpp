@@ -1,3 +1,4 @@
+// Tests how the lines that git gives a pre-push hook are read.
 #include "gate/source/git.hpp"
 
 #include "scene.hpp"
@@ -13,7 +14,7 @@ TEST(PushedLines, SayWhatIsPushedWhere) {
                                 "refs/tags/v1 " + k_one + " refs/tags/v1 " + k_none + "\n");
   ASSERT_TRUE(all) << all.error().message;
   ASSERT_EQ(all->size(), 3U);
-  // What was typed may hold blanks: git push origin 'HEAD@{2 days ago}:refs/heads/x'.
+  // The typed name may hold blanks: git push origin 'HEAD@{2 days ago}:refs/heads/x'.
   const auto typed = parse_pushed("HEAD@{2 days ago} " + k_one + " refs/heads/x " + k_none + "\n");
   ASSERT_TRUE(typed) << typed.error().message;
   EXPECT_EQ((*typed)[0].local_ref, "HEAD@{2 days ago}");

@@ -1,4 +1,4 @@
-// A repository of real git in a folder of its own, and everything a base needs around it.
+// Makes a repository of real git in a temporary folder, with everything that a base needs.
 #pragma once
 
 #include <cstdlib>
@@ -17,7 +17,7 @@
 
 namespace weir::source {
 
-// A variable for as long as it lives.
+// Sets an environment variable while the object lives.
 class Variable {
  public:
   Variable(std::string name, const std::string& value) : name_(std::move(name)) {
@@ -45,7 +45,7 @@ class Scene : public testing::Test {
   void SetUp() override {
     char pattern[] = "/tmp/weir-source-XXXXXX";
     root_ = mkdtemp(pattern);
-    // Neither the caller's git nor the CI system that runs these tests may have a say.
+    // The caller's git and the CI system that runs these tests must have no influence.
     for (const char* name : {"GITHUB_REF", "GITHUB_SHA", "GITHUB_BASE_REF", "GITHUB_EVENT_PATH"}) {
       unsetenv(name);
     }
@@ -71,7 +71,7 @@ class Scene : public testing::Test {
     git({"init", "--quiet", "--initial-branch=main"}, folder);
   }
 
-  // What git answered, without its last newline.
+  // Returns git's output without its last newline.
   std::string git(std::vector<std::string> arguments, const std::string& folder = "") {
     sys::ProcessSpec spec;
     spec.argv = std::move(arguments);
@@ -91,14 +91,14 @@ class Scene : public testing::Test {
     write(path, "#!/bin/sh\n" + lines);
     chmod(path.c_str(), 0755);
   }
-  // Commits all there is, and answers the commit.
+  // Commits all files and returns the commit.
   std::string commit(const std::string& subject, const std::string& folder = "") {
     git({"add", "--all"}, folder);
     git({"commit", "--quiet", "--allow-empty", "-m", subject}, folder);
     return git({"rev-parse", "HEAD"}, folder);
   }
 
-  // prepare_base() for `spec`, from the top of `folder` (default: the repository).
+  // Calls prepare_base() for `spec` from the top of `folder` (default: the repository).
   Result<BaseTree> prepare(const std::string& spec, std::vector<config::Arguments> builds = {},
                            const std::string& folder = "") {
     BaseWanted wanted;
@@ -116,7 +116,7 @@ class Scene : public testing::Test {
     };
     return {processes_, files_, clock_, locks_, say, stop_};
   }
-  // The commit of the base, or the error in words.
+  // Returns the commit of the base, or the error's message.
   std::string base_of(const std::string& spec, const std::string& folder = "") {
     const auto base = prepare(spec, {}, folder);
     return base ? base->commit.value_or("none") : "error: " + base.error().message;
@@ -130,7 +130,7 @@ class Scene : public testing::Test {
   sys::RealFiles files_;
   sys::RealProcesses processes_;
   sys::RealClock clock_;
-  // Made anew for each test, so that tests side by side never wait for each other.
+  // New for each test, so that concurrent tests never wait for each other.
   struct Locks final : sys::Locks {
     explicit Locks(const std::string& root) : root_(root) {}
     Result<std::unique_ptr<sys::Held>> acquire(
@@ -148,7 +148,7 @@ class Scene : public testing::Test {
   std::string said_;
 };
 
-// `holds` or the text itself, for a message that tells.
+// Checks that `text` contains `part`; a failure prints the text.
 inline void expect_holds(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in:\n" << text;
 }

@@ -1,3 +1,4 @@
+// Tests how paths of the candidate are mapped to paths of the base.
 #include <set>
 
 #include "scene.hpp"
@@ -71,7 +72,7 @@ TEST(EqualLengthLinks, MakePathsOfOneLengthToEveryRoot) {
   }
   EXPECT_EQ(lengths.size(), 1U);
   EXPECT_EQ(paths.size(), 3U);
-  // "/out/sides/" and 16 hex digits
+  // The link adds "/out/sides/" and 16 hex digits.
   EXPECT_EQ(through_equal_length_link(files, "/out", "/a", "/a")->size(), 11U + 16U);
   EXPECT_EQ(through_equal_length_link(files, "/out", "/a", "/ab/x").error().code, Code::internal);
   const auto own = through_equal_length_link(files, "/out", "/a", "/a/x");

@@ -1,4 +1,4 @@
-// Files of a commit, read without checking it out.
+// Tests reading the files of a commit without checking it out.
 #include "gate/source/tree_files.hpp"
 
 #include "scene.hpp"
@@ -14,13 +14,13 @@ class CommitFiles : public Scene {
     write(in("perf/baselines/e/m/b/p/c.json"), "{}");
     write(in("perf/baselines/e/m/b/p/d.json"), "[1]");
     commit_ = commit("first");
-    // What lies in the work tree now is another thing.
+    // The file in the work tree has other contents now.
     write(in("perf/weir.yaml"), "version: 2\n");
     (void)files_.remove_tree(in("perf/baselines/e/m/b/p"));
     effects_ = std::make_unique<Effects>(effects());
     git_ = std::make_unique<Git>(*Git::open(*effects_, in("perf")));
   }
-  // A commit whose tree `change` made.
+  // Commits a tree with this link and returns the commit.
   std::string committed(const std::vector<std::string>& link_and_name) {
     (void)files_.remove_tree(in(link_and_name[1]));
     EXPECT_TRUE(files_.make_dirs(sys::folder_of(in(link_and_name[1]))).has_value());
@@ -109,7 +109,7 @@ TEST_F(CommitFiles, KeepWhatIsWrittenForACommitToCome) {
 TEST_F(CommitFiles, AreCommittedOnlyWhereTheBranchIsWhereItWasSeen) {
   const auto first = git_->commit_to("data", {{}, {}, {{"a/b", "1"}}, "first"});
   ASSERT_TRUE(first && *first) << (first ? "somebody was faster" : first.error().message);
-  // Whoever saw no branch there is too late.
+  // A writer that saw no branch there is too late.
   EXPECT_EQ(git_->commit_to("data", {{}, {}, {{"a/b", "2"}}, "late"}).value(), std::nullopt);
   const auto second =
       git_->commit_to("data", {*first, *first, {{"a/c", "3"}, {"a/b", {}}}, "second"});

@@ -1,3 +1,4 @@
+// Tests how base programs are built in worktrees and kept in the cache.
 #include "gate/source/trees.hpp"
 
 #include <atomic>
@@ -16,7 +17,7 @@ class BuiltBases : public Scene {
  protected:
   void SetUp() override {
     Scene::SetUp();
-    // Every build leaves a line in `builds`, outside of all checkouts; `wanted` says how it ends.
+    // Every build adds a line to `builds`, outside of all checkouts; `wanted` selects how it ends.
     write_program(in("make.sh"),
                   "echo \"$PWD $1 ${GIT_DIR-unset}\" >> '" + at("builds") +
                       "'\n"
@@ -33,7 +34,7 @@ class BuiltBases : public Scene {
                       "chmod +x out/x\n");
     head_ = commit("first");
   }
-  // Builds begun so far.
+  // Returns the number of builds that were started.
   [[nodiscard]] std::size_t builds() const { return lines_in(at("builds")); }
   [[nodiscard]] std::vector<std::string> trees() const {
     std::vector<std::string> folders;
@@ -74,7 +75,7 @@ TEST_F(BuiltBases, AreBuiltOnceAndTakenFromTheCacheAfterThat) {
   EXPECT_EQ(said_, "") << "nothing that takes long";
   EXPECT_EQ(builds(), 1U);
 
-  // Two engines with one command: one build. Another command: another tree.
+  // Two engines with one command need one build. Another command needs another tree.
   ASSERT_TRUE(prepare("HEAD", {build_[0], build_[0]}));
   EXPECT_EQ(builds(), 1U);
   const auto other = prepare("HEAD", {build_[0], {"./make.sh", "more"}});
@@ -141,7 +142,7 @@ TEST_F(BuiltBases, SayWhatABuildThatFailsPrintedAndHowToRunItAgain) {
   expect_holds(message, "fresh checkout");
   expect_holds(*files_.read(tree + ".log", 1000), "$ ./make.sh all\ncompiling x\n");
 
-  // The next one begins afresh.
+  // The next build starts from scratch.
   ASSERT_TRUE(files_.exists(tree + "/out/half"));
   ASSERT_TRUE(files_.remove(at("fail")).has_value());
   const auto again = prepare("HEAD", build_);
@@ -188,7 +189,7 @@ TEST_F(BuiltBases, AreMadeAgainAfterABuildThatWasStopped) {
   EXPECT_EQ(*files_.read(again->root + "/seen", 1000), "make.sh\nseen\n");
 }
 
-// kill -9 leaves any of these behind.
+// kill -9 may leave any of these.
 TEST_F(BuiltBases, AreMadeAgainWhereOnlyPartsOfOneAreThere) {
   const std::string tree = prepare("HEAD", build_)->root;
   using Damage = std::function<void()>;
@@ -248,7 +249,7 @@ TEST_F(BuiltBases, KeepThoseUsedLastAndNoneThatIsInUseIsRemoved) {
     ASSERT_TRUE(base) << base.error().message;
     roots.push_back(base->root);
   }
-  // Five of seven, and the first, which is the oldest.
+  // Five of seven, and the first one, which is the oldest.
   EXPECT_EQ(trees().size(), 6U);
   EXPECT_TRUE(files_.exists(in_use->root + "/make.sh"));
   EXPECT_FALSE(files_.exists(roots[0]));
@@ -305,7 +306,7 @@ TEST_F(BuiltBases, HaveTheirSubmodules) {
   EXPECT_TRUE(files_.exists(base->root + "/third party/code"));
   expect_holds(said_, "fetching its submodules");
 
-  // Removed and made again, with what is in it.
+  // The tree is removed and built again, with its contents.
   base->held.reset();
   (void)files_.remove(base->root + ".json");
   ASSERT_TRUE(prepare("HEAD", build_));
