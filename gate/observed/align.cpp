@@ -1,4 +1,4 @@
-#include <array>
+// Matches the dispatches of a device with the nodes of the engine's graphs.
 #include <cctype>
 #include <limits>
 #include <set>
@@ -13,96 +13,97 @@ namespace {
 
 using Ops = std::vector<std::string_view>;
 
-// Kernels whose name is not that of their op, by how the name begins; the first that fits counts.
+// A rule for kernels whose name is not that of their op. The first whose prefix fits counts.
 struct Rule {
   std::string_view prefix;
-  std::vector<Ops> computes;  // one of these runs of nodes
-  bool part = false;          // or a part of another kernel's op
+  std::vector<Ops> computes;  // the kernel computes one of these runs of nodes
+  bool part = false;          // it may also be a part of another kernel's op
 };
 
-// What kernels with these names compute: an op alone, and the fusions (gate/unit/fusions.hpp) of
-// ggml-vulkan's kernels that are called `like` that.
-Rule computing(std::string_view prefix, std::vector<Ops> alone, std::string_view like) {
+// Makes a rule for kernels with this prefix: they compute one of `alone`, or one of the fusions
+// (gate/unit/fusions.hpp) of ggml-vulkan's kernel `like`.
+Rule make_rule(std::string_view prefix, std::vector<Ops> alone, std::string_view like) {
   Rule rule{prefix, std::move(alone)};
-  for (const unit::Fusion& one : unit::fusions()) {
-    if (one.kernel == like) rule.computes.push_back(one.ops);
+  for (const unit::Fusion& fusion : unit::fusions()) {
+    if (fusion.kernel == like) rule.computes.push_back(fusion.ops);
   }
   return rule;
 }
-Rule computing(std::string_view prefix, std::vector<Ops> alone = {}) {
-  return computing(prefix, std::move(alone), prefix);
+Rule make_rule(std::string_view prefix, std::vector<Ops> alone = {}) {
+  return make_rule(prefix, std::move(alone), prefix);
 }
 
+// All rules. Earlier ones are more specific: the first that fits counts.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> k_rules = {
       {"matmul_id", {{"MUL_MAT_ID"}}},
-      computing("mul_mat_vec_id", {{"MUL_MAT_ID"}}),
+      make_rule("mul_mat_vec_id", {{"MUL_MAT_ID"}}),
       {"matmul_split_k_reduce", {}, true},
       {"split_k_reduce", {}, true},
       {"matmul", {{"MUL_MAT"}}},
-      computing("mul_mat_vec", {{"MUL_MAT"}}),
+      make_rule("mul_mat_vec", {{"MUL_MAT"}}),
       {"quantize_q8_1", {}, true},
       {"dequant_", {}, true},
       {"count_experts", {}, true},
       {"fa_split_k_reduce", {}, true},
       {"fa_mask_opt", {}, true},
       {"flash_attn", {{"FLASH_ATTN_EXT"}}},
-      computing("rms_norm_mul_rope"),
-      computing("rms_norm_mul"),
-      computing("rms_norm_set_rows"),
-      computing("rope_", {{"ROPE"}}),
-      computing("multi_add"),
-      computing("topk_moe"),
-      computing("silu_mul"),
-      computing("gelu_mul"),
-      computing("sigmoid_mul"),
-      computing("softplus_mul"),
-      computing("ssm_conv_bias_silu"),
-      computing("ssm_conv_silu"),
-      computing("snake"),
-      // Several of them compute one op.
+      make_rule("rms_norm_mul_rope"),
+      make_rule("rms_norm_mul"),
+      make_rule("rms_norm_set_rows"),
+      make_rule("rope_", {{"ROPE"}}),
+      make_rule("multi_add"),
+      make_rule("topk_moe"),
+      make_rule("silu_mul"),
+      make_rule("gelu_mul"),
+      make_rule("sigmoid_mul"),
+      make_rule("softplus_mul"),
+      make_rule("ssm_conv_bias_silu"),
+      make_rule("ssm_conv_silu"),
+      make_rule("snake"),
+      // Several of these kernels compute one op.
       {"soft_max_large", {{"SOFT_MAX"}}, true},
       {"argsort_large", {{"ARGSORT"}}, true},
-      // Also what another kernel needs before it can start.
+      // These also prepare the input of another kernel.
       {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
       {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
-      // ggml-cuda's. The sums and products of several tensors have more sources.
+      // ggml-cuda's kernels. Sums and products of several tensors have more sources.
       {"rms_norm_f32<256, false", {{"RMS_NORM"}}},
       {"rms_norm_f32<1024, false", {{"RMS_NORM"}}},
-      computing("rms_norm_f32<", {}, "rms_norm_mul"),
+      make_rule("rms_norm_f32<", {}, "rms_norm_mul"),
       {"k_bin_bcast<&op_mul, float, float, float, float const*>", {{"MUL"}}},
       {"k_bin_bcast<&op_add, float, float, float, float const*>", {{"ADD"}}},
-      computing("k_bin_bcast<&op_add", {}, "multi_add"),
+      make_rule("k_bin_bcast<&op_add", {}, "multi_add"),
       {"k_set_rows<", {{"SET_ROWS"}}},
   };
   return k_rules;
 }
 
-const Rule* rule_of(std::string_view kernel) {
-  return first_of(rules(), [&](const Rule& one) { return kernel.starts_with(one.prefix); });
+const Rule* find_rule(std::string_view kernel) {
+  return first_of(rules(), [&](const Rule& rule) { return kernel.starts_with(rule.prefix); });
 }
 
-// "scale_f32" is called like SCALE.
-bool called_like(std::string_view kernel, std::string_view op) {
-  const auto alike = [](char of_op, char of_kernel) {
-    return std::toupper(static_cast<unsigned char>(of_kernel)) == of_op;
+// Returns true if the kernel's name begins with the op's: "scale_f32" computes SCALE.
+bool has_name_of_op(std::string_view kernel, std::string_view op) {
+  const auto equal_letters = [](char op_letter, char kernel_letter) {
+    return std::toupper(static_cast<unsigned char>(kernel_letter)) == op_letter;
   };
-  if (op.empty() || std::ranges::mismatch(op, kernel, alike).in1 != op.end()) return false;
+  if (op.empty() || std::ranges::mismatch(op, kernel, equal_letters).in1 != op.end()) return false;
   return kernel.size() == op.size() || kernel[op.size()] == '_';
 }
 
-bool stands_at(const Ops& run, std::span<const std::string> ops) {
+bool matches_at(const Ops& run, std::span<const std::string> ops) {
   return run.size() <= ops.size() && std::equal(run.begin(), run.end(), ops.begin());
 }
 
-// How many nodes from `ops` on the kernel may compute, each possibility once.
-std::vector<std::size_t> choices(std::string_view kernel, std::span<const std::string> ops) {
+// How many of the next nodes `ops` the kernel may compute: each possible number.
+std::vector<std::size_t> count_choices(std::string_view kernel, std::span<const std::string> ops) {
   std::vector<std::size_t> out;
-  if (const Rule* rule = rule_of(kernel)) {
+  if (const Rule* rule = find_rule(kernel)) {
     for (const Ops& run : rule->computes) {
-      if (stands_at(run, ops)) out.push_back(run.size());
+      if (matches_at(run, ops)) out.push_back(run.size());
     }
-  } else if (!ops.empty() && called_like(kernel, ops.front())) {
+  } else if (!ops.empty() && has_name_of_op(kernel, ops.front())) {
     out.push_back(1);
   }
   return out;
@@ -110,19 +111,19 @@ std::vector<std::size_t> choices(std::string_view kernel, std::span<const std::s
 
 constexpr std::uint32_t k_far = std::numeric_limits<std::uint32_t>::max() / 2;
 
-// A step of the cheapest way from (kernel, node) to the end.
-struct Cell {
+// A step of the cheapest way to match the rest, from a kernel and a node on.
+struct Step {
   std::uint32_t cost = k_far;
   std::int32_t nodes = -1;  // the kernel computes so many; 0: it is part of an op, or left over
   bool skips_node = false;  // this node is left over
 };
 
-// What is left over costs; a part of another op costs a little, so that a copy that can be an op
-// of its own is one.
+// A kernel or node that is left over is expensive. A part of another op costs a little, so that a
+// copy which can be an op of its own is one.
 constexpr std::uint32_t k_left_over = 1000;
 constexpr std::uint32_t k_part = 1;
 
-// The names of ggml's own log.
+// The name of a fusion of `ops`, as ggml's own log has it.
 std::string fused_name(std::span<const std::string> ops) {
   std::string out;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -135,24 +136,68 @@ std::string fused_name(std::span<const std::string> ops) {
 
 }  // namespace
 
+// The only op that a kernel of this name can compute; "" if that is not certain.
 std::string op_alone(std::string_view kernel, std::span<const std::string> ops) {
-  if (const Rule* rule = rule_of(kernel)) {
-    const bool one = !rule->part && rule->computes.size() == 1 && rule->computes[0].size() == 1;
-    return one ? std::string(rule->computes[0][0]) : "";
+  if (const Rule* rule = find_rule(kernel)) {
+    const bool is_single_op =
+        !rule->part && rule->computes.size() == 1 && rule->computes[0].size() == 1;
+    return is_single_op ? std::string(rule->computes[0][0]) : "";
   }
-  std::string found;
+  std::string longest;
   for (const std::string& op : ops) {
-    if (called_like(kernel, op) && op.size() > found.size()) found = op;
+    if (has_name_of_op(kernel, op) && op.size() > longest.size()) longest = op;
   }
-  return found;
+  return longest;
 }
 
 bool may_compute(std::string_view kernel, std::span<const std::string_view> ops) {
-  const Rule* rule = rule_of(kernel);
+  const Rule* rule = find_rule(kernel);
   return rule != nullptr && std::ranges::any_of(rule->computes, [&](const Ops& run) {
            return std::ranges::equal(run, ops);
          });
 }
+
+namespace {
+
+// The cheapest way to match kernels [i, …) with nodes [j, …), for all i and j.
+class MatchTable {
+ public:
+  MatchTable(const std::vector<std::string>& kernels, const std::vector<std::string>& ops)
+      : width_(ops.size() + 1), steps_((kernels.size() + 1) * width_) {
+    const std::span<const std::string> all(ops);
+    for (std::size_t j = 0; j < width_; ++j) {
+      const auto cost = static_cast<std::uint32_t>(ops.size() - j) * k_left_over;
+      at(kernels.size(), j) = {cost, -1, j < ops.size()};
+    }
+    for (std::size_t i = kernels.size(); i-- > 0;) {
+      const Rule* rule = find_rule(kernels[i]);
+      const bool part = rule != nullptr && rule->part;
+      for (std::size_t j = width_; j-- > 0;) {
+        Step& step = at(i, j);
+        const auto keep_cheaper = [&](std::uint32_t cost, std::int32_t nodes, bool skips_node) {
+          if (cost < step.cost) step = {cost, nodes, skips_node};
+        };
+        for (const std::size_t count : count_choices(kernels[i], all.subspan(j))) {
+          keep_cheaper(at(i + 1, j + count).cost, static_cast<std::int32_t>(count),
+                       /*skips_node=*/false);
+        }
+        keep_cheaper(at(i + 1, j).cost + (part ? k_part : k_left_over), 0, /*skips_node=*/false);
+        if (j < ops.size()) keep_cheaper(at(i, j + 1).cost + k_left_over, -1, /*skips_node=*/true);
+      }
+    }
+  }
+  [[nodiscard]] const Step& step(std::size_t kernel, std::size_t node) const {
+    return steps_[kernel * width_ + node];
+  }
+
+ private:
+  Step& at(std::size_t kernel, std::size_t node) { return steps_[kernel * width_ + node]; }
+
+  std::size_t width_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
 
 Aligned align_sequences(const std::vector<std::string>& kernels,
                         const std::vector<std::string>& ops) {
@@ -160,50 +205,27 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
   out.ops.resize(kernels.size());
   out.nodes.assign(kernels.size(), -1);
   out.counts.assign(kernels.size(), 0);
-  const std::size_t width = ops.size() + 1;
   // Beyond this the table would not fit in memory; no graph of one token is near it.
-  constexpr std::size_t k_most_cells = std::size_t{1} << 26;
-  if ((kernels.size() + 1) > k_most_cells / width) {
+  constexpr std::size_t k_most_steps = std::size_t{1} << 26;
+  if ((kernels.size() + 1) > k_most_steps / (ops.size() + 1)) {
     for (std::size_t i = 0; i < kernels.size(); ++i) out.kernels_left.push_back(i);
     for (std::size_t j = 0; j < ops.size(); ++j) out.nodes_left.push_back(j);
     return out;
   }
-  std::vector<Cell> table((kernels.size() + 1) * width);
-  const auto at = [&](std::size_t kernel, std::size_t node) -> Cell& {
-    return table[kernel * width + node];
-  };
-  const std::span<const std::string> all(ops);
-  for (std::size_t i = kernels.size() + 1; i-- > 0;) {
-    const Rule* rule = i < kernels.size() ? rule_of(kernels[i]) : nullptr;
-    for (std::size_t j = width; j-- > 0;) {
-      Cell& cell = at(i, j);
-      if (i == kernels.size()) {
-        cell = {static_cast<std::uint32_t>(ops.size() - j) * k_left_over, -1, j < ops.size()};
-        continue;
-      }
-      const auto better = [&](std::uint32_t cost, std::int32_t nodes, bool skips) {
-        if (cost < cell.cost) cell = {cost, nodes, skips};
-      };
-      for (const std::size_t count : choices(kernels[i], all.subspan(j))) {
-        better(at(i + 1, j + count).cost, static_cast<std::int32_t>(count), false);
-      }
-      const bool part = rule != nullptr && rule->part;
-      better(at(i + 1, j).cost + (part ? k_part : k_left_over), 0, false);
-      if (j < ops.size()) better(at(i, j + 1).cost + k_left_over, -1, true);
-    }
-  }
+  const MatchTable table(kernels, ops);
   std::size_t i = 0, j = 0;
-  std::string last;  // the op whose part a kernel is
+  std::string last;  // the op of the last kernel that computes one
   std::int64_t last_node = -1;
-  std::vector<std::size_t> waiting;  // parts in front of their op
+  std::vector<std::size_t> waiting;  // parts that come before their op
   while (i < kernels.size() || j < ops.size()) {
-    const Cell cell = at(i, j);
-    if (cell.skips_node) {
-      out.nodes_left.push_back(j++);
+    const Step& step = table.step(i, j);
+    if (step.skips_node) {
+      out.nodes_left.push_back(j);
+      ++j;
       continue;
     }
-    const Rule* rule = rule_of(kernels[i]);
-    if (cell.nodes == 0) {
+    if (step.nodes == 0) {
+      const Rule* rule = find_rule(kernels[i]);
       if (rule == nullptr || !rule->part) {
         out.kernels_left.push_back(i);
       } else if (kernels[i].find("reduce") != std::string::npos && last_node >= 0) {
@@ -215,8 +237,8 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
       ++i;
       continue;
     }
-    const auto count = static_cast<std::size_t>(cell.nodes);
-    last = fused_name(all.subspan(j, count));
+    const auto count = static_cast<std::size_t>(step.nodes);
+    last = fused_name(std::span(ops).subspan(j, count));
     last_node = static_cast<std::int64_t>(j);
     waiting.push_back(i);
     for (const std::size_t kernel : waiting) {
@@ -234,22 +256,23 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
 
 namespace {
 
-constexpr std::size_t k_most_told = 12;
+constexpr std::size_t k_most_listed = 12;
 
-void tell(std::set<std::string>& told, std::string what, Alignment& alignment) {
-  if (!told.insert(what).second) return;
-  if (alignment.left_over.size() < k_most_told) alignment.left_over.push_back(std::move(what));
+// Lists a kernel or node that is left over, each once.
+void add_left_over(std::set<std::string>& listed, std::string text, Alignment& alignment) {
+  if (!listed.insert(text).second) return;
+  if (alignment.left_over.size() < k_most_listed) alignment.left_over.push_back(std::move(text));
 }
 
-// The dispatches that computing a graph sent, in order.
-std::vector<Command*> sent_by(const GraphRun& run, Process& process,
-                              const std::vector<bool>& again) {
+// The dispatches that one computation of a graph sent, in order.
+std::vector<Command*> find_sent_dispatches(const GraphRun& run, Process& process,
+                                           const std::vector<bool>& again) {
   std::vector<Command*> out;
   const auto first = std::lower_bound(
       process.submissions.begin(), process.submissions.end(), run.call.begin,
       [](const Submission& submission, double begin) { return submission.call.begin < begin; });
   for (auto at = first; at != process.submissions.end() && at->call.begin <= run.call.end; ++at) {
-    if (at->thread != run.thread || !told_once(again, at->queue)) continue;
+    if (at->thread != run.thread || !is_counted_once(again, at->queue)) continue;
     for (BufferWork& buffer : at->buffers) {
       for (Command& command : buffer.commands) {
         if (command.kind == Command::Kind::dispatch) out.push_back(&command);
@@ -259,9 +282,10 @@ std::vector<Command*> sent_by(const GraphRun& run, Process& process,
   return out;
 }
 
-void align_process(Process& process, Alignment& alignment, std::set<std::string>& told) {
-  // The same graph sends the same kernels again and again.
-  std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> seen;
+// Matches the dispatches of every graph that a process computed, and writes the matches into them.
+void align_process(Process& process, Alignment& alignment, std::set<std::string>& listed) {
+  // The same graph sends the same kernels again and again, so each match is made once.
+  std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> matches;
   const std::vector<bool> again = repeated_queues(process);
   for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
     const GraphRun& run = process.graph_runs[index];
@@ -274,13 +298,13 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
       nodes.push_back(&node);
       ops.push_back(node.op);
     }
-    const std::vector<Command*> commands = sent_by(run, process, again);
-    // A device that no probe beside ggml's sees sends nothing that could be laid beside the nodes.
+    const std::vector<Command*> commands = find_sent_dispatches(run, process, again);
+    // A device that only ggml's probe sees sends nothing that could be matched with the nodes.
     if (commands.empty()) continue;
     const auto kernels = collect<std::string>(commands, &Command::name);
-    const auto [place, fresh] = seen.try_emplace({run.graph, kernels});
-    if (fresh) place->second = align_sequences(kernels, ops);
-    const Aligned& aligned = place->second;
+    const auto [match, is_new] = matches.try_emplace({run.graph, kernels});
+    if (is_new) match->second = align_sequences(kernels, ops);
+    const Aligned& aligned = match->second;
     for (std::size_t i = 0; i < commands.size(); ++i) {
       commands[i]->op = aligned.ops[i];
       commands[i]->run = index;
@@ -296,10 +320,11 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
     alignment.dispatches_left += aligned.kernels_left.size();
     alignment.nodes_left += aligned.nodes_left.size();
     for (const std::size_t i : aligned.kernels_left) {
-      tell(told, fmt::format("graph {}: kernel {}", run.graph, kernels[i]), alignment);
+      add_left_over(listed, fmt::format("graph {}: kernel {}", run.graph, kernels[i]), alignment);
     }
     for (const std::size_t j : aligned.nodes_left) {
-      tell(told, fmt::format("graph {}: {} {}", run.graph, ops[j], nodes[j]->name), alignment);
+      add_left_over(listed, fmt::format("graph {}: {} {}", run.graph, ops[j], nodes[j]->name),
+                    alignment);
     }
   }
 }
@@ -309,12 +334,12 @@ struct Dispatch {
   Command* command;
 };
 
-// What was sent to the queues that marks tell of, or to the others, in the order of its calls.
-std::vector<Dispatch> dispatches_of(Process& process, bool marked) {
-  std::vector<Dispatch> found;
-  const auto add = [&](std::uint32_t queue, double when, Command& command) {
+// The dispatches on queues that are marked, or on the others, in the order in which they were sent.
+std::vector<Dispatch> list_dispatches(Process& process, bool marked) {
+  std::vector<Dispatch> dispatches;
+  const auto add = [&](std::uint32_t queue, double sent, Command& command) {
     const bool wanted = queue < process.queues.size() && process.queues[queue].marked == marked;
-    if (wanted && command.kind == Command::Kind::dispatch) found.push_back({when, &command});
+    if (wanted && command.kind == Command::Kind::dispatch) dispatches.push_back({sent, &command});
   };
   for (Submission& submission : process.submissions) {
     for (BufferWork& buffer : submission.buffers) {
@@ -324,62 +349,67 @@ std::vector<Dispatch> dispatches_of(Process& process, bool marked) {
     }
   }
   for (LoneCommand& lone : process.commands) add(lone.queue, lone.enqueued, lone.command);
-  std::ranges::stable_sort(found, {}, &Dispatch::sent);
-  return found;
+  std::ranges::stable_sort(dispatches, {}, &Dispatch::sent);
+  return dispatches;
 }
 
-// Where as much was submitted as marks tell, what a device's probe saw in each is in the command
-// buffers of that label, copies too.
-void carry_labels(Process& process) {
-  std::array<std::vector<Submission*>, 2> sent;  // seen, marked
-  for (Submission& one : process.submissions) {
-    if (one.queue < process.queues.size()) {
-      sent[process.queues[one.queue].marked ? 1 : 0].push_back(&one);
-    }
+// Copies the labels of marked submissions to the commands that a device's probe saw in the same
+// submissions, copies too. Does nothing if the two differ in number.
+void copy_labels(Process& process) {
+  std::vector<Submission*> probed, marked;
+  for (Submission& submission : process.submissions) {
+    if (submission.queue >= process.queues.size()) continue;
+    std::vector<Submission*>& list = process.queues[submission.queue].marked ? marked : probed;
+    list.push_back(&submission);
   }
-  if (sent[0].size() != sent[1].size()) return;
-  for (std::size_t i = 0; i < sent[0].size(); ++i) {
-    const std::vector<BufferWork>& marks = sent[1][i]->buffers;
+  if (probed.size() != marked.size()) return;
+  for (std::size_t i = 0; i < probed.size(); ++i) {
+    const std::vector<BufferWork>& marks = marked[i]->buffers;
     if (marks.size() != 1) continue;
-    for (BufferWork& buffer : sent[0][i]->buffers) {
+    for (BufferWork& buffer : probed[i]->buffers) {
       for (Command& command : buffer.commands) command.label = marks.front().label;
     }
   }
 }
 
-// Dispatches that a device's probe saw have the marks that the engine set at the same ones: those
-// with the same names in the same order, or with names of the engine's own, as many of them.
-void carry_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>& seen) {
+// Copies marks to the same dispatches as a device's probe saw them: those with the same names in
+// the same order. If the engine uses names of its own, all are matched if there are as many.
+void copy_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>& probed) {
   std::set<std::string_view> names;
   for (const auto& mark : marks) names.insert(mark.command->name);
-  const bool same_names =
-      std::ranges::any_of(seen, [&](const auto& one) { return names.contains(one.command->name); });
-  if (!same_names && marks.size() != seen.size()) return;
-  const auto alike = [&](std::size_t one, std::size_t mark) {
-    return one < seen.size() && mark < marks.size() &&
-           (!same_names || seen[one].command->name == marks[mark].command->name);
+  const bool same_names = std::ranges::any_of(
+      probed, [&](const Dispatch& dispatch) { return names.contains(dispatch.command->name); });
+  if (!same_names && marks.size() != probed.size()) return;
+  const auto matches = [&](std::size_t dispatch, std::size_t mark) {
+    return dispatch < probed.size() && mark < marks.size() &&
+           (!same_names || probed[dispatch].command->name == marks[mark].command->name);
   };
-  constexpr std::size_t k_most_left_out = 256;  // by either, at a place
-  for (std::size_t i = 0, j = 0; i < seen.size() && j < marks.size();) {
+  constexpr std::size_t k_most_left_out = 256;  // by either list, in one place
+  for (std::size_t i = 0, j = 0; i < probed.size() && j < marks.size();) {
     std::size_t left_out = 0;
-    while (left_out < k_most_left_out && !alike(i + left_out, j) && !alike(i, j + left_out)) {
+    while (left_out < k_most_left_out && !matches(i + left_out, j) && !matches(i, j + left_out)) {
       ++left_out;
     }
-    // Where either may have left something out, it is the shorter one.
-    const bool fewer_seen = seen.size() - i < marks.size() - j;
-    const bool by_seen = alike(i, j + left_out) && (fewer_seen || !alike(i + left_out, j));
-    (by_seen ? j : i) += left_out;
-    if (alike(i, j)) {
-      seen[i].command->scope = marks[j].command->scope;
-      seen[i].command->label = marks[j].command->label;
+    // If either list may have left something out, the shorter one did.
+    const bool fewer_probed = probed.size() - i < marks.size() - j;
+    const bool probe_left_out =
+        matches(i, j + left_out) && (fewer_probed || !matches(i + left_out, j));
+    if (probe_left_out) {
+      j += left_out;
+    } else {
+      i += left_out;
+    }
+    if (matches(i, j)) {
+      probed[i].command->scope = marks[j].command->scope;
+      probed[i].command->label = marks[j].command->label;
     }
     ++i;
     ++j;
   }
 }
 
-// Op, graph and label of what marks are around.
-void take_marks(Process& process) {
+// Sets op, graph and label of the commands that an engine's marks are around.
+void apply_marks(Process& process) {
   const bool marked = std::ranges::any_of(process.queues, &Queue::marked) ||
                       std::ranges::any_of(process.graph_runs, &GraphRun::marked);
   if (!marked) return;
@@ -388,9 +418,10 @@ void take_marks(Process& process) {
       for (Command& command : buffer.commands) command.label = buffer.label;
     }
   }
-  carry_labels(process);
-  const auto marks = dispatches_of(process, true), seen = dispatches_of(process, false);
-  carry_marks(marks, seen);
+  copy_labels(process);
+  const auto marks = list_dispatches(process, /*marked=*/true);
+  const auto probed = list_dispatches(process, /*marked=*/false);
+  copy_marks(marks, probed);
   std::vector<std::uint32_t> runs;
   for (std::uint32_t i = 0; i < process.graph_runs.size(); ++i) {
     if (process.graph_runs[i].marked) runs.push_back(i);
@@ -398,25 +429,28 @@ void take_marks(Process& process) {
   for (OpScope& scope : process.op_scopes) {
     if (!scope.place && scope.token < runs.size()) scope.run = runs[scope.token];
   }
-  // Before the first one none had ended: it began with what it computed.
+  // The first marked run has no end before it: it begins with its first op.
   if (!runs.empty()) {
     GraphRun& first = process.graph_runs[runs.front()];
     const OpScope* begin = first_of(
         process.op_scopes, [&](const OpScope& scope) { return scope.run == runs.front(); });
     if (begin != nullptr) first.call.begin = std::min(first.call.begin, begin->call.begin);
   }
-  // Within no op, what was sent before a token's end is of that token.
-  const auto run_of = [&](const Dispatch& one) -> std::optional<std::uint32_t> {
-    if (one.command->scope) return process.op_scopes[*one.command->scope].run;
-    const auto end = std::ranges::lower_bound(
-        runs, one.sent, {}, [&](std::uint32_t run) { return process.graph_runs[run].call.end; });
-    if (end == runs.end() || process.graph_runs[*end].call.begin > one.sent) return std::nullopt;
+  // Outside of ops, a dispatch belongs to the token that ends next after it was sent.
+  const auto find_run = [&](const Dispatch& dispatch) -> std::optional<std::uint32_t> {
+    if (dispatch.command->scope) return process.op_scopes[*dispatch.command->scope].run;
+    const auto end = std::ranges::lower_bound(runs, dispatch.sent, {}, [&](std::uint32_t run) {
+      return process.graph_runs[run].call.end;
+    });
+    if (end == runs.end()) return std::nullopt;
+    if (process.graph_runs[*end].call.begin > dispatch.sent) return std::nullopt;
     return *end;
   };
-  for (const auto* dispatches : {&marks, &seen}) {
-    for (const Dispatch& one : *dispatches) {
-      if (one.command->scope) one.command->op = process.op_scopes[*one.command->scope].op;
-      if (const auto run = run_of(one)) one.command->run = run;
+  for (const auto* dispatches : {&marks, &probed}) {
+    for (const Dispatch& dispatch : *dispatches) {
+      Command& command = *dispatch.command;
+      if (command.scope) command.op = process.op_scopes[*command.scope].op;
+      if (const auto run = find_run(dispatch)) command.run = run;
     }
   }
 }
@@ -425,10 +459,10 @@ void take_marks(Process& process) {
 
 void align(Timeline& timeline) {
   Alignment alignment;
-  std::set<std::string> told;
+  std::set<std::string> listed;
   for (Process& process : timeline.processes) {
-    align_process(process, alignment, told);
-    take_marks(process);
+    align_process(process, alignment, listed);
+    apply_marks(process);
   }
   if (alignment.graphs != 0) timeline.alignment = std::move(alignment);
 }

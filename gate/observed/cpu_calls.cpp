@@ -1,4 +1,4 @@
-// Calls of the CPU that gave devices work or waited for them, added up by name.
+// Sums up the CPU's calls that gave devices work or waited for them, by name.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -11,50 +11,51 @@ namespace weir::observed {
 namespace {
 
 // A call of a thread, and the row that it is in.
-struct Called {
+struct ThreadCall {
   std::uint32_t thread;
   Interval call;
   CpuCall* row;
 };
 
-// Takes from each row what other calls of the same thread took within its own.
-void take_nested(std::vector<Called>& calls) {
-  std::ranges::sort(calls, {}, [](const Called& one) {
-    return std::tuple(one.thread, one.call.begin, -one.call.end);
+// Subtracts the time of nested calls of the same thread from the rows of the calls around them.
+void subtract_nested(std::vector<ThreadCall>& calls) {
+  std::ranges::sort(calls, {}, [](const ThreadCall& call) {
+    return std::tuple(call.thread, call.call.begin, -call.call.end);
   });
-  std::vector<const Called*> around;  // the outermost first
-  for (const Called& one : calls) {
+  std::vector<const ThreadCall*> around;  // the outermost first
+  for (const ThreadCall& call : calls) {
     while (!around.empty() &&
-           (around.back()->thread != one.thread || around.back()->call.end < one.call.end)) {
+           (around.back()->thread != call.thread || around.back()->call.end < call.call.end)) {
       around.pop_back();
     }
-    if (!around.empty()) around.back()->row->own_seconds -= one.call.length();
-    around.push_back(&one);
+    if (!around.empty()) around.back()->row->own_seconds -= call.call.length();
+    around.push_back(&call);
   }
 }
 
 }  // namespace
 
+// Sums up submissions, graphs, waits and transfers of all processes, by name.
 std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
   std::map<std::string, CpuCall> rows;
-  std::vector<Called> calls;  // of one process
-  const auto add = [&](std::string name, const char* category, const auto& one) -> CpuCall& {
-    const Interval& call = one.call;
-    const auto [at, fresh] = rows.try_emplace(name);
-    CpuCall& row = at->second;
-    if (fresh) row = {std::move(name), category, 0, 0, 0, 0, call.length(), call.length(), 0};
+  std::vector<ThreadCall> calls;  // the current process's
+  const auto add = [&](std::string name, const char* category, const auto& item) -> CpuCall& {
+    const Interval& call = item.call;
+    const auto [entry, is_new] = rows.try_emplace(name);
+    CpuCall& row = entry->second;
+    if (is_new) row = {std::move(name), category, 0, 0, 0, 0, call.length(), call.length(), 0};
     ++row.calls;
     row.seconds += call.length();
     row.own_seconds += call.length();
     row.least = std::min(row.least, call.length());
     row.most = std::max(row.most, call.length());
-    calls.push_back({one.thread, call, &row});
+    calls.push_back({item.thread, call, &row});
     return row;
   };
   for (const Process& process : timeline.processes) {
     const std::vector<bool> again = repeated_queues(process);
-    for (const Submission& one : process.submissions) {
-      if (told_once(again, one.queue)) add("submit", "submit", one);
+    for (const Submission& submission : process.submissions) {
+      if (is_counted_once(again, submission.queue)) add("submit", "submit", submission);
     }
     for (const GraphRun& run : process.graph_runs) {
       const std::size_t nodes =
@@ -64,13 +65,14 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
       add(std::move(name), "graph", run);
     }
     for (const Wait& wait : process.waits) {
-      if (told_once(again, wait.queue)) add(wait.kind, "wait", wait).syncs += wait.sync ? 1 : 0;
+      if (is_counted_once(again, wait.queue))
+        add(wait.kind, "wait", wait).syncs += wait.sync ? 1 : 0;
     }
     for (const Transfer& moved : process.transfers) {
       add(fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), "transfer", moved)
           .bytes += moved.bytes;
     }
-    take_nested(calls);
+    subtract_nested(calls);
     calls.clear();
   }
   std::vector<CpuCall> out;

@@ -1,5 +1,5 @@
-// Observed as JSON (weir.observed/1). Keys are the names of the fields; what is absent, empty or at
-// its default is left out, so that a trace of thousands of rows stays small.
+// Writes and reads an Observed as JSON (weir.observed/1). Keys are the names of the fields. Values
+// that are absent, empty or at their default are left out, so that a long trace stays small.
 #include "gate/observed/observed.hpp"
 
 #include "gate/base/json.hpp"
@@ -10,13 +10,13 @@ namespace {
 
 constexpr auto k_phases = names_in_order<Phase>("unknown", "load", "prefill", "decode", "other");
 
-// Not negative; `T` may be optional.
+// A count, at least 0; `T` may be optional.
 template <class T>
 Within<T> count(T& value) {
   return {value, 0, INT64_MAX, "is below 0"};
 }
 
-// Which of the steps, that are known only when all is read.
+// An index of a step. Steps may come later, so fields() checks at the end that it exists.
 Within<std::optional<std::size_t>> index(std::optional<std::size_t>& value) {
   return {value, 0, INT64_MAX, "leads nowhere"};
 }
@@ -25,7 +25,7 @@ unit::MetricField metric(unit::Metric& value) { return {value, "\"metric\" is no
 
 Named<Phase> phase(Phase& value) { return {value, k_phases, "\"phase\" is none of weir's"}; }
 
-// Each is its value alone, or [time, value].
+// Points of a counter: each is its value alone, or [time, value].
 struct Points {
   std::vector<ObservedCounter::Point>& value;
   void put(Json& slot) const {
@@ -36,7 +36,7 @@ struct Points {
     }
   }
   void take(const Json& json, Fields& io, const char* key) const {
-    if (!json.is_array()) return io.complain_of(key, "should be a list");
+    if (!json.is_array()) return io.complain_about(key, "should be a list");
     for (const Json& point : json) {
       const bool pair = point.is_array() && point.size() == 2 && point[0].is_number();
       const Json& number = pair ? point[1] : point;
@@ -60,6 +60,7 @@ static void fields(Fields& io, ObservedContext& context) {
   io.sparse("places", context.places);
 }
 
+// Writes or reads a row of work.
 static void fields(Fields& io, ObservedOp& op) {
   io.sparse("op", op.op);
   io.sparse("kernel", op.kernel);
@@ -123,14 +124,14 @@ static void fields(Fields& io, ObservedLatency& latency) {
   io.sparse("at_most", latency.at_most);
 }
 
-static void fields(Fields& io, ObservedCase& one) {
-  io.sparse("name", one.name);
-  io.sparse("facts", one.facts);
-  io.sparse("prompt_tokens", count(one.prompt_tokens));
-  io.sparse("generated_tokens", count(one.generated_tokens));
-  io.sparse("depth", count(one.depth));
-  io.sparse("timings", one.timings, ".timings[]");
-  io.sparse("error", one.error);
+static void fields(Fields& io, ObservedCase& entry) {
+  io.sparse("name", entry.name);
+  io.sparse("facts", entry.facts);
+  io.sparse("prompt_tokens", count(entry.prompt_tokens));
+  io.sparse("generated_tokens", count(entry.generated_tokens));
+  io.sparse("depth", count(entry.depth));
+  io.sparse("timings", entry.timings, ".timings[]");
+  io.sparse("error", entry.error);
 }
 
 static void fields(Fields& io, ObservedSplit::Input& input) {
@@ -160,6 +161,7 @@ static void fields(Fields& io, ObservedTrack& track) {
   io.always("seconds", Short{track.seconds});
 }
 
+// Complains about rows with a step that does not exist.
 template <class Rows>
 static void check_steps(Fields& io, const char* key, const Rows& rows, std::size_t steps) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -168,6 +170,7 @@ static void check_steps(Fields& io, const char* key, const Rows& rows, std::size
   }
 }
 
+// Writes or reads all of an Observed; rows must not refer to steps that do not exist.
 void fields(Fields& io, Observed& observed) {
   io.schema("weir.observed/1", "this is not weir.observed/1");
   io.sparse("format", observed.format);

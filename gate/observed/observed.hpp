@@ -1,10 +1,10 @@
-// What an engine or a profiler said of one run, whatever its format: the common shape that readers
-// (adapters/format.hpp) fill, and that profiles, comparisons and explanations look at.
+// The report of an engine or a profiler on one run, whatever its format: the common shape that
+// readers (adapters/format.hpp) fill, and that profiles, comparisons and explanations read.
 //
-// Base units only: seconds, bytes, counts, tokens a second. Absent is absent, never 0. What one
-// format has and another has not is empty there. A doubt (truncated, unknown version) is a warning.
-// All texts are as the document held them, cut in length and fit to show (text::printable), and
-// hostile still: whoever writes HTML or Markdown escapes them. Pure.
+// Base units only: seconds, bytes, counts, tokens a second. Absent is absent, never 0. A part that
+// a format lacks is empty. A suspicion (truncated, unknown version) is a warning. All texts are as
+// the document held them, cut in length and fit to show (text::printable), and hostile still:
+// whoever writes HTML or Markdown escapes them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@
 
 namespace weir::observed {
 enum class Phase { unknown, load, prefill, decode, other };
-// Of what computes so many rows (tokens) at once; 0: nobody knows.
+// The phase of work that computes so many rows (tokens) at once; 0: nobody knows.
 [[nodiscard]] constexpr Phase phase_of_rows(std::int64_t rows) {
   return rows == 0 ? Phase::unknown : rows == 1 ? Phase::decode : Phase::prefill;
 }
 
-// Where the document says the run took place, and of what.
+// The engine, model, device and place of the run, as the document has them.
 struct ObservedContext {
   std::optional<std::string> engine;        // "agave", "llama.cpp"
   std::optional<std::string> engine_build;  // commit or version
@@ -42,28 +42,28 @@ struct ObservedContext {
   friend bool operator==(const ObservedContext&, const ObservedContext&) = default;
 };
 
-// ObservedOp::op of a layer's time that the document gives to none of its ops.
+// ObservedOp::op for the part of a layer's time that the document gives to none of its ops.
 inline constexpr std::string_view k_not_listed = "(not listed)";
 
-// One row of a table of work: calls alike, or one call. Times are of all calls together (`seconds`)
-// and of one (`least`, `most`).
+// One row of a table of work: equal calls, or one call. `seconds` is for all calls together,
+// `least` and `most` for one.
 struct ObservedOp {
-  std::string op;        // of the engine's graph: "MUL_MAT"; as the document names it
+  std::string op;        // the engine's graph's: "MUL_MAT"; as the document names it
   std::string kernel;    // kernel, or fusion of several ops: "RMS_NORM_MUL"; "" when not said
   std::string type;      // as in OpCount: "q8_0,f32->f32"; "" when not said
   std::string shape;     // as in OpCount: "256x64,256->64"; else as the document words it
   std::string backend;   // "Vulkan0"; "" when not said
-  std::string node;      // what the engine calls the result: "Qcur-0"
+  std::string node;      // the engine's name of the result: "Qcur-0"
   std::string buffer;    // label of the command buffer that it is in; "" when not said
-  std::string category;  // of a trace: "kernel", "cpu_op", "async"; "copy" of what moves data
+  std::string category;  // in a trace: "kernel", "cpu_op", "async"; "copy" for moved data
   std::optional<std::int64_t> layer;
   Phase phase = Phase::unknown;
   std::optional<std::size_t> step;  // index into Observed::steps
   std::optional<std::int64_t> calls;
   std::optional<double> seconds, least, most;
-  std::optional<double> own_seconds;   // without what is nested in it
-  std::optional<double> flops, bytes;  // of one call, as the document says or the shape gives
-  std::optional<double> peak_seconds;  // of all calls, at the measured peak of their backend
+  std::optional<double> own_seconds;   // without the calls nested in it
+  std::optional<double> flops, bytes;  // per call, as the document says or the shape gives
+  std::optional<double> peak_seconds;  // for all calls, at the measured peak of their backend
   bool covers_others = false;          // its time is that of other rows too: not to be summed
 
   friend bool operator==(const ObservedOp&, const ObservedOp&) = default;
@@ -73,9 +73,9 @@ struct ObservedOp {
 struct ObservedStep {
   std::string label;  // "token 15", "graph 3"
   Phase phase = Phase::unknown;
-  std::optional<std::int64_t> tokens;  // that it covers
+  std::optional<std::int64_t> tokens;  // number that it covers
   std::optional<double> seconds;
-  std::int64_t labels_left_out = 0;  // of its command buffers, those without a row
+  std::int64_t labels_left_out = 0;  // command buffers without a row
 
   friend bool operator==(const ObservedStep&, const ObservedStep&) = default;
 };
@@ -86,7 +86,7 @@ struct ObservedBuffer {
   std::int64_t buffers = 1;
   std::optional<std::size_t> step;
   std::optional<std::int64_t> dispatches, barriers, syncs;
-  std::optional<double> seconds, least, most;  // of all together, of one
+  std::optional<double> seconds, least, most;  // for all together; for one
 
   friend bool operator==(const ObservedBuffer&, const ObservedBuffer&) = default;
 };
@@ -97,7 +97,7 @@ struct ObservedCount {
   unit::Metric metric;
   std::vector<std::int64_t> values;
 
-  // Their mean; nothing where there is none.
+  // The mean of the values; nothing without any.
   [[nodiscard]] std::optional<Rational> mean() const {
     return Rational::share(values, static_cast<std::int64_t>(values.size()));
   }
@@ -105,7 +105,7 @@ struct ObservedCount {
   friend bool operator==(const ObservedCount&, const ObservedCount&) = default;
 };
 
-// A rate, a time or memory under weir's name. Where a document has no samples, only a mean.
+// A rate, a time or memory under weir's name. A document without samples has only a mean.
 struct ObservedTiming {
   unit::Metric metric;
   std::vector<double> samples;
@@ -116,11 +116,11 @@ struct ObservedTiming {
   friend bool operator==(const ObservedTiming&, const ObservedTiming&) = default;
 };
 
-// One figure of a distribution of latencies: of TTFT, TPOT, …
+// One figure of a distribution of latencies: TTFT, TPOT, …
 struct ObservedLatency {
   unit::Metric metric;
   std::string figure;                // "mean", "stddev", "median", "percentile"
-  std::optional<double> percentile;  // 0 < p < 100, of "percentile"
+  std::optional<double> percentile;  // 0 < p < 100, for "percentile"
   double seconds = 0;
   bool at_most = false;  // the upper edge of a histogram's bucket: the figure is not above it
 
@@ -148,7 +148,7 @@ struct ObservedSplit {
   std::size_t graph = 0;  // which graph of the document, from 0
   std::int64_t number = 0;
   std::string backend;
-  std::optional<std::int64_t> ops;  // nothing where the document lists none
+  std::optional<std::int64_t> ops;  // nothing if the document lists none
   std::vector<Input> inputs;
 
   friend bool operator==(const ObservedSplit&, const ObservedSplit&) = default;
@@ -173,14 +173,14 @@ struct ObservedCounter {
 struct ObservedTrack {
   std::string process, name;
   std::int64_t events = 0;
-  double seconds = 0;  // of its outermost spans together
+  double seconds = 0;  // its outermost spans together
 
   friend bool operator==(const ObservedTrack&, const ObservedTrack&) = default;
 };
 
 struct Observed {
   std::string format;                  // the reader's name: "agave", "vk-perf-logger"
-  std::optional<std::string> version;  // of the format, where it has one
+  std::optional<std::string> version;  // the format's, if it has one
   ObservedContext context;
   std::vector<ObservedOp> ops;  // in the document's order
   // The CPU's calls that gave devices work or waited for them, most time first; their category is
@@ -191,33 +191,33 @@ struct Observed {
   std::optional<std::int64_t> profiled_tokens;
   std::vector<ObservedBuffer> buffers;
   std::vector<ObservedCount> counts;
-  std::vector<ObservedTiming> timings;  // of the whole run
+  std::vector<ObservedTiming> timings;  // for the whole run
   std::vector<ObservedLatency> latencies;
   std::vector<ObservedCase> cases;
   std::vector<ObservedSplit> splits;
   std::vector<ObservedCounter> counters;
   std::vector<ObservedTrack> tracks;
   std::optional<std::int64_t> prompt_tokens, cached_tokens, generated_tokens;
-  std::vector<std::string> errors;  // what the engine said went wrong, in order
-  bool truncated = false;           // it ends in the middle: what was whole is here
+  std::vector<std::string> errors;  // errors that the engine reported, in order
+  bool truncated = false;           // it ends in the middle: complete parts are here
   std::vector<std::string> warnings;
 
   friend bool operator==(const Observed&, const Observed&) = default;
 };
 
-// Nothing at all was found: no row, number, error or fact.
+// Returns true if there is no row, number, error or fact.
 [[nodiscard]] bool empty(const Observed& observed);
 
-// weir.observed/1. What is absent, empty or at its default is left out. Indices that lead nowhere
-// are refused.
+// weir.observed/1. Values that are absent, empty or at their default are left out. Indices that
+// lead are refused.
 void fields(Fields& io, Observed& observed);
 
 [[nodiscard]] std::string_view to_string(Phase phase);  // "decode"
 
-// When the events of a trace took place, for a timeline: what an Observed adds up does not say it.
+// The moments of a trace's events, for a timeline: an Observed only has their sums.
 //
-// Filled by the reader of Chrome traces where somebody asks for it. Bounded. Texts are as in an
-// Observed: fit to show, hostile still. Pure.
+// Filled by the reader of Chrome traces on request. Bounded. Texts are as in an Observed: fit to
+// show, hostile still. Pure.
 
 struct ObservedMoments {
   struct Row {
@@ -234,13 +234,13 @@ struct ObservedMoments {
   };
   static constexpr std::size_t k_most_spans = 4'000'000;  // 96 MB
 
-  // Seconds on the document's clock. A clock that counts from 1970 leaves no room in a number for
-  // what takes less than a microsecond.
+  // Seconds on the document's clock. With a clock that counts from 1970, a number has no room for
+  // times below a microsecond.
   double origin = 0;
   std::vector<Row> rows;
   std::vector<Track> tracks;
-  std::vector<Span> spans;   // in the order in which they ended or were found to have
-  std::size_t left_out = 0;  // beyond the most
+  std::vector<Span> spans;   // in the order in which they ended or were found to have ended
+  std::size_t left_out = 0;  // spans beyond the most
 
   void add(const Span& span) {
     if (spans.size() < k_most_spans) {

@@ -1,3 +1,4 @@
+// Turns the results of a replay into rows, sums and lines.
 #include "gate/observed/replayed.hpp"
 
 #include "gate/observed/totals.hpp"
@@ -6,8 +7,9 @@
 namespace weir::observed {
 namespace {
 
-ObservedOp row_of(const profile::ReplayStep& step, const profile::ReplayNode& node,
-                  const ReplayedNode& times) {
+// The row of a node that was replayed.
+ObservedOp make_row(const profile::ReplayStep& step, const profile::ReplayNode& node,
+                    const ReplayedNode& times) {
   ObservedOp op;
   op.op = node.description;
   op.type = profile::type_text(node);
@@ -24,7 +26,7 @@ ObservedOp row_of(const profile::ReplayStep& step, const profile::ReplayNode& no
   return op;
 }
 
-// "CPU, Vulkan0"
+// The backends of all replayed nodes: "CPU, Vulkan0".
 std::string places_text(const profile::ReplayStep& step, const Replayed& replayed) {
   std::set<std::string> places;
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
@@ -33,7 +35,7 @@ std::string places_text(const profile::ReplayStep& step, const Replayed& replaye
   return fmt::format("{}", fmt::join(places, ", "));
 }
 
-ObservedTiming timing_of(const char* name, double seconds) {
+ObservedTiming make_timing(const char* name, double seconds) {
   const auto metric =
       unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
   return {metric, {}, seconds, std::nullopt};
@@ -46,6 +48,7 @@ std::optional<double> ReplaySums::ratio() const {
   return *replayed / *recorded;
 }
 
+// Adds up the replayed times of a step: each op's median times its number of calls.
 ReplaySums sums_of(const profile::ReplayStep& step, const Replayed& replayed) {
   ReplaySums sums;
   sums.recorded = profile::median_of(step.seconds);
@@ -62,15 +65,17 @@ ReplaySums sums_of(const profile::ReplayStep& step, const Replayed& replayed) {
   return sums;
 }
 
-std::vector<std::string> leave_outs(const profile::ReplayStep& step, const Replayed& replayed) {
+// Lists the ops without times, by op and reason, the most frequent first.
+std::vector<std::string> list_left_out(const profile::ReplayStep& step, const Replayed& replayed) {
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) continue;
     counts[{step.nodes[i].description, replayed.nodes[i].left_out}] += step.nodes[i].count;
   }
-  std::vector<std::pair<std::int64_t, std::string>> lines;
-  for (const auto& [what, count] : counts) {
-    lines.emplace_back(-count, fmt::format("{} \u00d7 {}: {}", count, what.first, what.second));
+  std::vector<std::pair<std::int64_t, std::string>> lines;  // with -count, to sort by
+  for (const auto& [node, count] : counts) {
+    const auto& [description, reason] = node;
+    lines.emplace_back(-count, fmt::format("{} \u00d7 {}: {}", count, description, reason));
   }
   std::ranges::sort(lines);
   std::vector<std::string> out;
@@ -78,8 +83,9 @@ std::vector<std::string> leave_outs(const profile::ReplayStep& step, const Repla
   return out;
 }
 
+// Turns a replay into an Observed: one step, a row for each op with times, and the sums as timings.
 Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& step,
-                     const Replayed& replayed, bool whole) {
+                     const Replayed& replayed, bool whole_step) {
   Observed out;
   out.format = "weir-replay";
   out.version = "1";
@@ -98,15 +104,15 @@ Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& s
   out.steps.push_back({"replayed step", phase_of_rows(step.rows), tokens, sums.replayed});
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) {
-      out.ops.push_back(row_of(step, step.nodes[i], replayed.nodes[i]));
+      out.ops.push_back(make_row(step, step.nodes[i], replayed.nodes[i]));
     }
   }
-  if (sums.replayed) out.timings.push_back(timing_of("replay_seconds", *sums.replayed));
-  if (whole && sums.recorded) {
-    out.timings.push_back(timing_of("recorded_step_seconds", *sums.recorded));
+  if (sums.replayed) out.timings.push_back(make_timing("replay_seconds", *sums.replayed));
+  if (whole_step && sums.recorded) {
+    out.timings.push_back(make_timing("recorded_step_seconds", *sums.recorded));
   }
   out.warnings = replay.warnings;
-  for (const std::string& line : leave_outs(step, replayed)) {
+  for (const std::string& line : list_left_out(step, replayed)) {
     out.warnings.push_back("left out: " + line);
   }
   out.warnings.insert(out.warnings.end(), replayed.warnings.begin(), replayed.warnings.end());

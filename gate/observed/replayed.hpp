@@ -1,4 +1,4 @@
-// What replaying the ops of a step gave, beside what the step took when it was recorded. Pure.
+// The results of replaying the ops of a step, beside the recorded times of the step. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,40 @@
 
 namespace weir::observed {
 
-// Of one node of the step; times are of one call.
+// The result for one node of the step; times are per call.
 struct ReplayedNode {
   std::optional<double> median, least, most;
-  std::int64_t runs = 0;    // of a graph
-  std::int64_t copies = 0;  // in that graph
-  std::string left_out;     // why, where it has no times
+  std::int64_t runs = 0;    // runs of a graph
+  std::int64_t copies = 0;  // copies of the node in that graph
+  std::string left_out;     // why it has no times; "" if it has
 };
 
 struct Replayed {
-  std::string engine = "ggml";  // whose kernels these are
-  std::string version, commit;  // of it
-  std::string library;          // with the device, where it is no CPU's; several joined by " and "
-  std::optional<std::int64_t> threads;  // of the CPU's kernels; nothing where none of these ran
-  std::vector<ReplayedNode> nodes;      // those of the step, in its order
+  std::string engine = "ggml";  // engine whose kernels ran
+  std::string version, commit;  // the engine's
+  std::string library;  // with the device, unless it is the CPU's; several joined by " and "
+  std::optional<std::int64_t> threads;  // for the CPU's kernels; nothing if none of these ran
+  std::vector<ReplayedNode> nodes;      // the step's nodes, in its order
   std::vector<std::string> warnings;
 };
 
 struct ReplaySums {
   std::optional<double> recorded;  // median of the step's graphs
-  std::optional<double> replayed;  // of each op its median times its count; nothing without any
-  std::int64_t calls = 0;          // replayed
-  std::int64_t left_out = 0;       // calls
+  std::optional<double> replayed;  // sum of each op's median times its count; nothing without any
+  std::int64_t calls = 0;          // replayed calls
+  std::int64_t left_out = 0;       // other calls
   [[nodiscard]] std::optional<double> ratio() const;  // replayed / recorded
 };
 [[nodiscard]] ReplaySums sums_of(const profile::ReplayStep& step, const Replayed& replayed);
 
 // "4 x SSM_SCAN: weir has no rule …", one for each op and reason, the most frequent first.
-[[nodiscard]] std::vector<std::string> leave_outs(const profile::ReplayStep& step,
-                                                  const Replayed& replayed);
+[[nodiscard]] std::vector<std::string> list_left_out(const profile::ReplayStep& step,
+                                                     const Replayed& replayed);
 
-// As weir profile, compare and explain read it (format "weir-replay"): an op a row, with the times
-// of its calls in one step; `replay_seconds` and, of a whole step alone, `recorded_step_seconds`.
-// `whole`: all ops of the step were asked for.
+// The replay as weir profile, compare and explain read it (format "weir-replay"): an op a row, with
+// the times of its calls in one step. Timings are `replay_seconds` and, for a whole step alone,
+// `recorded_step_seconds`. `whole_step`: all ops of the step were to be replayed.
 [[nodiscard]] Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& step,
-                                   const Replayed& replayed, bool whole);
+                                   const Replayed& replayed, bool whole_step);
 
 }  // namespace weir::observed

@@ -1,3 +1,4 @@
+// Sums up the work of a timeline, and checks how well its times agree.
 #include "gate/observed/timeline.hpp"
 
 #include <functional>
@@ -9,31 +10,33 @@
 namespace weir::observed {
 namespace {
 
-struct Seen {
+struct QueueActivity {
   bool work = false, timed = false;
 };
 
-// What the queues of one kind did.
-Seen seen_on(const Process& process, bool marked) {
-  Seen seen;
-  const auto see = [&](std::uint32_t queue, bool work, bool timed) {
+// The activity of marked queues, or of the others.
+QueueActivity find_activity(const Process& process, bool marked) {
+  QueueActivity activity;
+  const auto add = [&](std::uint32_t queue, bool work, bool timed) {
     if (queue >= process.queues.size() || process.queues[queue].marked != marked) return;
-    seen.work = seen.work || work;
-    seen.timed = seen.timed || timed;
+    activity.work = activity.work || work;
+    activity.timed = activity.timed || timed;
   };
   for (const Submission& submission : process.submissions) {
     for (const BufferWork& buffer : submission.buffers) {
-      see(submission.queue, !buffer.commands.empty(), buffer.device.has_value());
+      add(submission.queue, !buffer.commands.empty(), buffer.device.has_value());
     }
   }
-  for (const LoneCommand& lone : process.commands) see(lone.queue, true, lone.device.has_value());
-  return seen;
+  for (const LoneCommand& lone : process.commands)
+    add(lone.queue, /*work=*/true, lone.device.has_value());
+  return activity;
 }
 
 }  // namespace
 
 std::vector<bool> repeated_queues(const Process& process) {
-  const Seen own = seen_on(process, false), marks = seen_on(process, true);
+  const QueueActivity own = find_activity(process, /*marked=*/false);
+  const QueueActivity marks = find_activity(process, /*marked=*/true);
   const bool both = own.work && marks.work;
   const bool marks_win = marks.timed && !own.timed;
   std::vector<bool> again;
@@ -41,16 +44,17 @@ std::vector<bool> repeated_queues(const Process& process) {
   return again;
 }
 
-bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
+bool is_counted_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
   return !queue || *queue >= again.size() || !again[*queue];
 }
 
+// Adds up the work of devices by name, most time first.
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   std::map<std::pair<bool, std::string>, WorkTime> rows;
   for (const Process& process : timeline.processes) {
-    each_counted(process, [&](const Piece& piece) {
-      const NamedWork named = name_by(piece, by);
-      const bool copy = only_copies(piece);
+    visit_counted_pieces(process, [&](const Piece& piece) {
+      const NamedWork named = work_name(piece, by);
+      const bool copy = has_only_copies(piece);
       WorkTime& row = rows[{copy, named.name}];
       row.name = named.name;
       row.copy = copy;
@@ -59,8 +63,9 @@ std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   }
   std::vector<WorkTime> result;
   for (auto& [key, row] : rows) result.push_back(std::move(row));
-  std::ranges::stable_sort(result, std::greater{},
-                           [](const WorkTime& one) { return std::pair(one.seconds, one.calls); });
+  std::ranges::stable_sort(result, std::greater{}, [](const WorkTime& work) {
+    return std::pair(work.seconds, work.calls);
+  });
   return result;
 }
 
@@ -69,19 +74,21 @@ std::optional<double> Coverage::gap() const {
   return 1 - parts / whole;
 }
 
-static double last_call(const Process& process) {
+// The end of the last call that the process made; 0 without any.
+static double last_call_end(const Process& process) {
   double end = 0;
   const auto take = [&](const auto& calls) {
-    for (const auto& one : calls) end = std::max(end, one.call.end);
+    for (const auto& item : calls) end = std::max(end, item.call.end);
   };
   take(process.submissions);
   take(process.waits);
   take(process.graph_runs);
   take(process.transfers);
-  for (const LoneCommand& one : process.commands) end = std::max(end, one.enqueued);
+  for (const LoneCommand& lone : process.commands) end = std::max(end, lone.enqueued);
   return end;
 }
 
+// The queue with the most work, compared with the time from its first call to the last call of all.
 std::optional<Busy> busy(const Timeline& timeline) {
   struct Work {
     double seconds = 0, first = std::numeric_limits<double>::infinity();
@@ -89,10 +96,10 @@ std::optional<Busy> busy(const Timeline& timeline) {
   std::optional<Busy> most;
   for (const Process& process : timeline.processes) {
     std::map<std::uint32_t, Work> queues;
-    const auto add = [&](std::uint32_t queue, double asked, const std::optional<Interval>& device) {
+    const auto add = [&](std::uint32_t queue, double sent, const std::optional<Interval>& device) {
       if (!device) return;
       Work& work = queues[queue];
-      work.first = std::min(work.first, asked);
+      work.first = std::min(work.first, sent);
       work.seconds += device->length();
     };
     for (const Submission& submission : process.submissions) {
@@ -100,8 +107,8 @@ std::optional<Busy> busy(const Timeline& timeline) {
         add(submission.queue, submission.call.begin, buffer.device);
       }
     }
-    for (const LoneCommand& one : process.commands) add(one.queue, one.enqueued, one.device);
-    const double end = last_call(process);
+    for (const LoneCommand& lone : process.commands) add(lone.queue, lone.enqueued, lone.device);
+    const double end = last_call_end(process);
     for (const auto& [queue, work] : queues) {
       if (work.seconds <= 0 || end <= work.first) continue;
       if (!most || work.seconds > most->device) most = Busy{work.seconds, end - work.first};
@@ -113,20 +120,21 @@ std::optional<Busy> busy(const Timeline& timeline) {
 std::optional<RecordingCost> recording_cost(const Timeline& timeline) {
   RecordingCost out{timeline.recording, 0};
   for (const Process& process : timeline.processes)
-    out.wall = std::max(out.wall, last_call(process));
+    out.wall = std::max(out.wall, last_call_end(process));
   if (out.seconds <= 0 || out.wall <= 0) return std::nullopt;
   return out;
 }
 
+// Compares the times of command buffers with the sums of their groups.
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {
     const std::vector<bool> again = repeated_queues(process);
     for (const Submission& submission : process.submissions) {
-      if (!told_once(again, submission.queue)) continue;
+      if (!is_counted_once(again, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) {
         ++result.buffers;
-        // What holds no work has nothing to explain.
+        // A buffer without work has nothing to explain.
         if (!buffer.device || buffer.groups.empty()) continue;
         ++result.timed;
         result.whole += buffer.device->length();
@@ -138,37 +146,38 @@ Coverage coverage(const Timeline& timeline) {
 }
 
 std::optional<double> ByNode::cost() const {
-  constexpr std::uint64_t k_least = 5;  // of either sort: fewer are noise
+  constexpr std::uint64_t k_least = 5;  // graphs of either sort: fewer are noise
   if (!each_whole || *each_whole <= 0 || graphs < k_least || whole < k_least) return std::nullopt;
   return each / *each_whole - 1;
 }
 
 namespace {
 
-// Graphs of one kind.
-struct Lengths {
-  std::vector<double> each, ops, transfers;  // node by node
+// Times of graphs of one kind, and the shares of ops and transfers in them.
+struct GraphLengths {
+  std::vector<double> each, ops, transfers;  // graphs that ran node by node
   std::vector<double> whole;
 };
 
-std::map<std::uint32_t, Lengths> lengths_of(const Process& process) {
+// Collects the times of a process's graphs, by graph.
+std::map<std::uint32_t, GraphLengths> collect_lengths(const Process& process) {
   std::vector<double> ops(process.graph_runs.size()), transfers(process.graph_runs.size());
-  each_piece(process, [&](const Piece& piece) {
+  visit_pieces(process, [&](const Piece& piece) {
     if (!piece.time) return;
     const auto run = piece.scope == nullptr
                          ? piece.commands.front()->run
-                         : run_at(process, piece.scope->thread, piece.scope->call.begin);
+                         : find_run_at(process, piece.scope->thread, piece.scope->call.begin);
     if (run && *run < ops.size()) ops[*run] += piece.time->length();
   });
   for (const Transfer& moved : process.transfers) {
-    const auto run = run_at(process, moved.thread, moved.call.begin);
+    const auto run = find_run_at(process, moved.thread, moved.call.begin);
     if (run) transfers[*run] += moved.call.length();
   }
-  std::map<std::uint32_t, Lengths> out;
+  std::map<std::uint32_t, GraphLengths> out;
   for (std::size_t i = 0; i < process.graph_runs.size(); ++i) {
     const GraphRun& run = process.graph_runs[i];
     const double length = run.call.length();
-    Lengths& kind = out[run.graph];
+    GraphLengths& kind = out[run.graph];
     if (run.by_node) {
       kind.each.push_back(length);
     } else {
@@ -183,12 +192,14 @@ std::map<std::uint32_t, Lengths> lengths_of(const Process& process) {
 
 }  // namespace
 
+// Compares graphs that ran node by node with those that were left whole. Medians are for the most
+// frequent kind.
 std::optional<ByNode> by_node(const Timeline& timeline) {
   ByNode out;
   std::size_t most = 0;
   for (const Process& process : timeline.processes) {
     if (!ran_by_node(process)) continue;
-    for (const auto& [graph, kind] : lengths_of(process)) {
+    for (const auto& [graph, kind] : collect_lengths(process)) {
       out.graphs += kind.each.size();
       out.whole += kind.whole.size();
       if (kind.ops.size() <= most) continue;

@@ -1,7 +1,8 @@
-// What happened when, in one run of one program: what its CPU asked of devices, and what these did.
+// A timeline of one run of one program: what its CPU asked of devices, and what these did, and
+// when.
 //
 // Times are seconds from the earliest one in the timeline; a device's are tied to the CPU's clock
-// as well as its driver allows, and a warning says where that is not well. Absent is absent: what
+// as well as its driver allows, and a warning says if that is not well. Absent is absent: work that
 // was not timed has no interval.
 #pragma once
 
@@ -25,19 +26,19 @@ struct Interval {
 struct Command {
   enum class Kind { dispatch, barrier, copy };
   Kind kind = Kind::dispatch;
-  std::string name;  // kernel; what is copied ("fill"); what a barrier orders ("memory")
-  std::string op;    // what of the engine's graph it computes (align()); "" when not known
-  std::string node;  // what the engine calls the first node of that; "" when not known
-  // Index into Process::graph_runs of what sent it, and the nodes of that graph that it computes:
-  // so many of a device, from the first on. None where it is a part of another one's op.
+  std::string name;  // kernel; for a copy "fill" and the like; what a barrier orders ("memory")
+  std::string op;    // the ops of the engine's graph it computes (align()); "" when not known
+  std::string node;  // the engine's name of the first node of these; "" when not known
+  // Index into Process::graph_runs of the run that sent it, and the nodes of that graph that it
+  // computes: so many of the device's, from the first on. None if it is a part of another's op.
   std::optional<std::uint32_t> run{};
   std::uint32_t first_node = 0, nodes = 0;
   std::optional<std::uint32_t> scope{};   // index into Process::op_scopes: the mark that it is in
-  std::string label{};                    // of the command buffer, as marks have it (align())
-  std::array<std::uint32_t, 3> groups{};  // workgroups of a dispatch; 0 where indirect
+  std::string label{};                    // the command buffer's, as marks have it (align())
+  std::array<std::uint32_t, 3> groups{};  // workgroups of a dispatch; 0 if indirect
   bool indirect = false;
   std::uint32_t push_bytes = 0;
-  std::uint64_t bytes = 0;             // of a copy; 0: unknown
+  std::uint64_t bytes = 0;             // for a copy; 0: unknown
   std::optional<std::uint32_t> group;  // index into BufferWork::groups
 };
 
@@ -45,9 +46,9 @@ struct Command {
 // a group and its time.
 struct BufferWork {
   std::vector<Command> commands;
-  std::optional<Interval> device;  // the whole of it
+  std::optional<Interval> device;  // for all commands
   std::vector<Interval> groups;    // empty when it was not timed
-  std::string label{};             // that the engine gave it; "" when none
+  std::string label{};             // given by the engine; "" when none
 };
 
 struct Submission {
@@ -76,17 +77,17 @@ struct Wait {
 // One op of a graph; views are left out.
 struct Node {
   std::string op;       // "MUL_MAT"
-  std::string name;     // "Qcur-0"; what the engine calls its result
+  std::string name;     // "Qcur-0"; the engine's name of its result
   std::string backend;  // "Vulkan0"
   bool on_cpu = false;
   std::optional<std::uint32_t> kind{};  // index into Process::op_kinds
-  std::optional<std::int64_t> layer{};  // of the model
+  std::optional<std::int64_t> layer{};  // the model's
 };
 
 struct Graph {
-  std::vector<Node> nodes;   // in order; empty when they could not be told
+  std::vector<Node> nodes;   // in order; empty if they are not known
   std::uint64_t rows = 0;    // tokens of a language model's batch; 0 when unknown
-  std::uint64_t splits = 0;  // that the scheduler cut it into; 0 when unknown
+  std::uint64_t splits = 0;  // number that the scheduler cut it into; 0 when unknown
   bool rows_apart = false;   // each of several rows is the next token of a sequence of its own
 };
 
@@ -94,10 +95,10 @@ struct GraphRun {
   std::uint32_t graph = 0;  // index into Process::graphs
   std::uint32_t thread = 0;
   Interval call;
-  // It was computed node by node to time each of them (op_scopes); the time is that of all of it,
-  // as is that of the process's other ones then.
+  // It was computed node by node to time each of them (op_scopes). The time is for all of it, and
+  // so are then the times of the process's other runs.
   bool by_node = false;
-  bool marked = false;  // what the engine's own marks say: all since the one before
+  bool marked = false;  // made from the engine's own marks: all since the one before
 };
 
 struct Transfer {
@@ -107,12 +108,12 @@ struct Transfer {
   Interval call;
 };
 
-// What an engine says that it does, on the CPU (gate/probes/instrument), or one node of a graph
+// Work that an engine says it does, on the CPU (gate/probes/instrument), or one node of a graph
 // that was computed node by node: from before it was handed to its backend until it was done.
 struct OpScope {
   std::string op;                     // "MUL_MAT"
-  std::string backend;                // the device that it does it on
-  std::optional<std::int32_t> layer;  // of the model
+  std::string backend;                // device that does it
+  std::optional<std::int32_t> layer;  // the model's
   std::uint64_t token = 0;            // marked runs of graphs that had ended before
   std::uint32_t depth = 0;            // scopes around it
   std::uint32_t thread = 0;
@@ -121,15 +122,15 @@ struct OpScope {
     std::uint32_t graph = 0, node = 0;  // indices into Process::graphs, Graph::nodes
     std::uint32_t kind = 0;             // index into Process::op_kinds
   };
-  std::optional<Place> place{};         // of a node
-  std::optional<std::uint32_t> run{};   // of a mark: index into Process::graph_runs (align())
-  std::optional<std::uint32_t> kind{};  // of a mark with operands: index into Process::op_kinds
+  std::optional<Place> place{};         // for a node
+  std::optional<std::uint32_t> run{};   // for a mark: index into Process::graph_runs (align())
+  std::optional<std::uint32_t> kind{};  // for a mark with operands: index into Process::op_kinds
 };
 
 struct Queue {
   std::string device;   // "NVIDIA H200"
   std::string name;     // "vulkan queue 0.0"
-  bool marked = false;  // what is on it the engine's own marks say (gate/probes/instrument)
+  bool marked = false;  // its work comes from the engine's own marks (gate/probes/instrument)
 };
 
 struct Process {
@@ -143,33 +144,35 @@ struct Process {
   std::vector<GraphRun> graph_runs;
   std::vector<Transfer> transfers;
   std::vector<OpScope> op_scopes{};
-  // What is alike in ops that are alike: op, type, shape, backend, and what these give of flops and
-  // bytes (totals.hpp).
+  // The common part of equal ops: op, type, shape, backend, and the flops and bytes that follow
+  // from these (totals.hpp).
   std::vector<ObservedOp> op_kinds{};
 };
 
-// By index of a queue: whether its work is work that another probe saw as well. An engine's marks
-// tell again what the device's own probe saw, and that probe's times are the device's; they stand
-// alone where it saw nothing, or had no times and the marks do.
+// By index of a queue: true if another probe saw its work as well. An engine's marks repeat work
+// that the device's own probe saw, and that probe's times are the device's. Marks count alone where
+// it saw nothing, or had no times and the marks do.
 [[nodiscard]] std::vector<bool> repeated_queues(const Process& process);
-// Of work of one queue, or of none: whether marks do not tell it again. `again` as above.
-[[nodiscard]] bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue);
+// Returns false for work of a queue whose work is repeated by marks, or repeats theirs. `again` is
+// repeated_queues(); work without a queue is never repeated.
+[[nodiscard]] bool is_counted_once(const std::vector<bool>& again,
+                                   std::optional<std::uint32_t> queue);
 
 // How the dispatches of a device match the nodes of the graphs that sent them (align.cpp).
 struct Alignment {
   std::uint64_t graphs = 0;           // computed ones that sent dispatches
-  std::uint64_t dispatches = 0;       // of these graphs
-  std::uint64_t dispatches_left = 0;  // of them those that belong to no node
+  std::uint64_t dispatches = 0;       // dispatches of these graphs
+  std::uint64_t dispatches_left = 0;  // dispatches that belong to no node
   std::uint64_t nodes = 0, nodes_left = 0;
-  std::vector<std::string> left_over;  // a few of them, in words
+  std::vector<std::string> left_over;  // a few that are left, in words
 };
 
 struct Timeline {
   std::vector<Process> processes;
   std::optional<Alignment> alignment;
   std::size_t unread = 0;   // event files that could not be read; a warning says why
-  bool serialized = false;  // the probe kept commands apart to time each alone
-  double recording = 0;     // seconds of the processor that this took, about; 0: unknown
+  bool serialized = false;  // the probe separated commands to time each alone
+  double recording = 0;     // processor seconds that recording took, about; 0: unknown
   std::vector<std::string> warnings;
 };
 
@@ -179,15 +182,15 @@ struct WorkTime {
   std::string name;
   bool copy = false;
   std::uint64_t calls = 0;  // how often such a group was seen
-  std::uint64_t timed = 0;  // of them
-  double seconds = 0;       // of the timed ones together, as are the two below
+  std::uint64_t timed = 0;  // timed calls
+  double seconds = 0;       // for the timed ones together, as are the two below
   double least = 0, most = 0;
   std::uint64_t bytes = 0;
 };
 
-// Everything devices did, each piece of work once (repeated_queues()), most time first, then most
-// calls, then by name. Dispatches go by the name of their kernel, or by the op they compute where
-// that is known.
+// All work of devices, each piece once (repeated_queues()), most time first, then most calls, then
+// by name. Dispatches go by the name of their kernel, or by the op that they compute if that is
+// known.
 enum class By { kernel, op };
 [[nodiscard]] std::vector<WorkTime> work_times(const Timeline& timeline, By by = By::kernel);
 
@@ -196,18 +199,17 @@ struct CpuCall {
   std::string name;         // "wait for fence", "set program → Vulkan0"
   std::string category;     // as in Observed::cpu_calls
   std::uint64_t calls = 0;  // at least 1
-  std::uint64_t syncs = 0;  // of them
-  std::uint64_t bytes = 0;  // of all together; 0: none, or unknown
-  double seconds = 0;       // of all together
+  std::uint64_t syncs = 0;  // calls that were syncs
+  std::uint64_t bytes = 0;  // for all together; 0: none, or unknown
+  double seconds = 0;       // for all together
   double least = 0, most = 0;
-  double own_seconds = 0;  // of all together, without calls within them
+  double own_seconds = 0;  // for all together, without calls within them
 };
-// By name; calls that marks tell again are left out (repeated_queues()).
+// By name; calls that marks repeat are left out (repeated_queues()).
 [[nodiscard]] std::vector<CpuCall> cpu_calls(const Timeline& timeline);
 
 // Dispatches, barriers, copies, submissions and syncs of each token that a graph of its own
-// decoded, in order. None of tokens that were decoded together, and none of tokens that were
-// computed node by node to time them.
+// decoded, in order. Tokens that were decoded together, or node by node, have none.
 [[nodiscard]] std::vector<ObservedCount> token_counts(const Timeline& timeline);
 
 // How well the times of a buffer's parts explain the whole: 1 - sum of groups / buffers' times.
@@ -215,90 +217,90 @@ struct CpuCall {
 struct Coverage {
   std::uint64_t buffers = 0, timed = 0;
   double whole = 0, parts = 0;  // seconds
-  // Relative difference; nothing where nothing was timed.
+  // The relative difference; nothing without any time.
   [[nodiscard]] std::optional<double> gap() const;
 };
 [[nodiscard]] Coverage coverage(const Timeline& timeline);
 
-// What the busiest queue did, held against the clock: from the begin of the first call that gave it
-// work to the end of the last call that the process made.
+// The work of the busiest queue, compared with the clock: from the begin of the first call that
+// gave it work to the end of the last call that the process made.
 struct Busy {
-  double device = 0;  // seconds of its work together; what overlaps counts twice
+  double device = 0;  // seconds of its work together; overlapping work counts twice
   double wall = 0;
 };
-// Nothing where nothing was timed.
+// Nothing if no work was timed.
 [[nodiscard]] std::optional<Busy> busy(const Timeline& timeline);
 
-// What recording the timeline cost the program, without what timestamps cost devices.
+// The cost of recording the timeline, without the cost of timestamps on devices.
 struct RecordingCost {
-  double seconds = 0;  // of the processor, about
-  double wall = 0;     // from the first thing that was recorded to the last call
+  double seconds = 0;  // processor time, about
+  double wall = 0;     // from the first recorded event to the last call
 };
-// Nothing where it is not known.
+// Nothing if it is not known.
 [[nodiscard]] std::optional<RecordingCost> recording_cost(const Timeline& timeline);
 
-// Graphs that were computed node by node, beside those of the same kind that were left whole: of
-// the kind that was computed most often.
+// Graphs that were computed node by node, compared with graphs of the same kind that were left
+// whole: for the kind that was computed most often.
 struct ByNode {
-  std::uint64_t graphs = 0, whole = 0;  // of any kind
-  std::uint64_t rows = 0;               // from here on of that kind
-  // Medians: of the time of a graph, and how much of it is in ops and in transfers (0.9).
+  std::uint64_t graphs = 0, whole = 0;  // graphs of any kind
+  std::uint64_t rows = 0;               // from here on for that kind
+  // Medians: the time of a graph, and the shares of ops and of transfers in it (0.9).
   double each = 0, ops = 0, transfers = 0;
-  std::optional<double> each_whole;  // absent where none was left whole
-  // How much longer it takes node by node: 0.1 for a tenth. Nothing of fewer than five of a sort.
+  std::optional<double> each_whole;  // absent if none was left whole
+  // How much longer it takes node by node: 0.1 for a tenth. Nothing for fewer than five of a sort.
   [[nodiscard]] std::optional<double> cost() const;
 };
-// Nothing where no graph was.
+// Nothing if no graph was computed node by node.
 [[nodiscard]] std::optional<ByNode> by_node(const Timeline& timeline);
 
-// A timeline's work as rows: what --by groups, and comparisons and explanations look at. Pure.
+// The work of a timeline as rows, for --by groups, comparisons and explanations. Pure.
 
-// A row for work of the same kernels, op, type, shape, backend, layer and phase; work between two
-// barriers is together as work_times() has it. A graph of one row decodes, and one whose rows are
-// each of a sequence of its own; others of several rows are prefill. Where graphs were computed
-// node by node, only those and what belongs to no graph are in the rows. Flops are those of matrix
-// multiplications, attention's included: other ops have none. An engine's marks of ops say op,
-// operands, layer and step of the work in them, and are rows themselves where nothing saw a device
-// do it. Ops of graphs that ran on the CPU, or where no probe saw a device, are rows without times,
-// but for those that were timed. Steps are the graphs, and profiled_tokens the rows of those that
-// decode, of the ones in the rows. Times are there where all of a row was timed.
+// A row holds the work of the same kernels, op, type, shape, backend, layer and phase; work between
+// two barriers is together as work_times() has it. A graph of one row decodes, and so does one
+// whose rows each belong to a sequence of their own; others are prefill. If graphs were computed
+// node by node, only those and work that belongs to no graph are in the rows. Flops are those of
+// matrix multiplications, attention's included: other ops have none.
+//
+// An engine's marks of ops give op, operands, layer and step of the work in them. They are rows
+// themselves if nothing saw a device do it. Ops of graphs that ran on the CPU, or if no probe saw a
+// device, are rows without times, unless they were timed. Steps are the graphs, and profiled_tokens
+// the rows of those that decode, of the ones in the rows. A row has times if all of it was timed.
 [[nodiscard]] Observed observed_of(const Timeline& timeline);
 
-// Gives each node the layer that its name tells, and those without the one that all around them
+// Gives each node the layer in its name. A node without one gets the layer that all nodes around it
 // have.
 void find_layers(Graph& graph);
 
-// Which op of the engine's graph each dispatch computes: the dispatches that one computation of a
-// graph sent are laid beside the graph's nodes, in order. Pure.
+// Finds the op of the engine's graph that each dispatch computes: matches the dispatches that one
+// computation of a graph sent with the graph's nodes, in order. Pure.
 //
-// A kernel is known by what ggml's backends call it ("mul_mat_vec_f16_f32_f32" computes MUL_MAT,
-// perhaps with the ADD behind it); some are part of another one's op ("fa_split_k_reduce"), and one
-// that is called like an op ("scale_f32") computes it. Among all ways to lay the two sequences
-// beside each other the one that leaves the fewest over is taken; what is left over is told, never
-// forced.
+// A kernel is known by its name in ggml's backends ("mul_mat_vec_f16_f32_f32" computes MUL_MAT,
+// perhaps with the ADD after it). Some are part of another kernel's op ("fa_split_k_reduce"), and
+// one that is named like an op ("scale_f32") computes it. Of all ways to match the two sequences,
+// the one that leaves the fewest over is taken. The rest is listed, never forced.
 
 struct Aligned {
-  // For each kernel the op it computes ("MUL_MAT_ADD", as ggml's maintainers name fusions), or "";
+  // The op that each kernel computes ("MUL_MAT_ADD", as ggml's maintainers name fusions), or "";
   // and the first of its nodes, or -1.
   std::vector<std::string> ops;
   std::vector<std::int64_t> nodes;
-  std::vector<std::size_t> counts;        // of the nodes that it computes; 0 for parts of an op
-  std::vector<std::size_t> kernels_left;  // indices of those that belong to no node
+  std::vector<std::size_t> counts;        // number of nodes that it computes; 0 for parts of an op
+  std::vector<std::size_t> kernels_left;  // indices of kernels that belong to no node
   std::vector<std::size_t> nodes_left;
 };
 
 [[nodiscard]] Aligned align_sequences(const std::vector<std::string>& kernels,
                                       const std::vector<std::string>& ops);
 
-// The op of `ops` that a kernel of this name computes and nothing beside it ("mul_f32": MUL); ""
-// where it may compute more, or its name tells nothing.
+// The op of `ops` that a kernel of this name computes and nothing beside it ("mul_f32": MUL). "" if
+// it may compute more, or its name says nothing.
 [[nodiscard]] std::string op_alone(std::string_view kernel, std::span<const std::string> ops);
-// A kernel of this name computes, or may compute, these ops in a row.
+// Returns true if a kernel of this name may compute these ops in a row.
 [[nodiscard]] bool may_compute(std::string_view kernel, std::span<const std::string_view> ops);
 
-// Sets `op`, `node` and the nodes of every dispatch that can be told, and Timeline::alignment. What
-// an engine's marks say of their dispatches (op, layer, token) goes to the same dispatches as the
-// device's own probe saw them.
+// Sets `op`, `node` and the nodes of every dispatch that can be matched, and Timeline::alignment.
+// An engine's marks of its dispatches (op, layer, token) go to the same dispatches as the device's
+// own probe saw them.
 void align(Timeline& timeline);
 
 }  // namespace weir::observed

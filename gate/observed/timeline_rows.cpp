@@ -1,4 +1,4 @@
-// A timeline's work as rows.
+// Turns a timeline's work into rows.
 #include <functional>
 #include <set>
 #include <tuple>
@@ -9,14 +9,14 @@
 namespace weir::observed {
 namespace {
 
-// Adds up, but is absent once one is.
+// Adds `more` to a sum, which becomes absent once an addend is.
 void add(std::optional<double>& sum, const std::optional<double>& more) {
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
 }
 
-// An op that multiplies no matrices counts as none; one that does, and whose shapes are not known,
-// has no number.
-std::optional<double> flops_of(const ObservedOp& kind) {
+// The flops of an op. An op that multiplies no matrices has 0; one that does, and whose shapes are
+// not known, has none.
+std::optional<double> known_flops(const ObservedOp& kind) {
   constexpr std::array k_products{"MUL_MAT", "OUT_PROD", "FLASH_ATTN", "CONV_", "IM2COL"};
   const bool product = kind.op.empty() || std::ranges::any_of(k_products, [&](const char* head) {
                          return kind.op.starts_with(head);
@@ -24,34 +24,34 @@ std::optional<double> flops_of(const ObservedOp& kind) {
   return kind.flops || product ? kind.flops : std::optional(0.0);
 }
 
-// What a command computes, of flops and bytes: all that its nodes do, but for the bytes that go
-// from one to the next.
+// Adds the flops and bytes of all nodes that a command computes. Bytes that go from one of them to
+// the next are left out.
 void add_nodes(const Process& process, const std::vector<Node>& nodes, const Command& command,
                ObservedOp& into) {
-  std::uint32_t left = command.nodes;
-  for (std::size_t i = command.first_node; left > 0 && i < nodes.size(); ++i) {
+  std::uint32_t remaining = command.nodes;
+  for (std::size_t i = command.first_node; remaining > 0 && i < nodes.size(); ++i) {
     if (nodes[i].on_cpu) continue;
-    --left;
+    --remaining;
     if (!nodes[i].kind || *nodes[i].kind >= process.op_kinds.size()) {
       into.flops = into.bytes = std::nullopt;
       return;
     }
     const ObservedOp& kind = process.op_kinds[*nodes[i].kind];
-    add(into.flops, flops_of(kind));
+    add(into.flops, known_flops(kind));
     add(into.bytes, kind.bytes);
-    const auto between = left > 0 ? result_bytes(kind) : std::optional(0.0);
+    const auto between = remaining > 0 ? result_bytes(kind) : std::optional(0.0);
     add(into.bytes, between ? std::optional(-2 * *between) : std::nullopt);
   }
 }
 
-// Type and shape that the operands of a mark give.
-void take_operands(const Process& process, const OpScope& mark, ObservedOp& out) {
+// Copies the type and shape that the operands of a mark give.
+void copy_operands(const Process& process, const OpScope& mark, ObservedOp& out) {
   if (!mark.kind || *mark.kind >= process.op_kinds.size()) return;
   out.type = process.op_kinds[*mark.kind].type;
   out.shape = process.op_kinds[*mark.kind].shape;
 }
 
-// What marks around its commands say of all of them alike; false where one is in none.
+// Copies what the marks around a piece's commands agree on; false if a command is in no mark.
 bool describe_by_marks(const Piece& piece, ObservedOp& out) {
   const OpScope* first = nullptr;
   bool one_layer = true, one_backend = true, one_kind = true;
@@ -66,50 +66,32 @@ bool describe_by_marks(const Piece& piece, ObservedOp& out) {
   if (first == nullptr) return false;
   if (one_layer) out.layer = first->layer;
   if (one_backend) out.backend = first->backend;
-  if (one_kind) take_operands(piece.process, *first, out);
+  if (one_kind) copy_operands(piece.process, *first, out);
   return true;
 }
 
-// What is known of it without its times; flops and bytes are of all its calls together.
-ObservedOp described(const Piece& piece) {
-  const Process& process = piece.process;
+// The row of an op's scope, without its times: a mark of an engine, or a node that was timed alone.
+ObservedOp describe_scope(const Process& process, const OpScope& scope) {
   ObservedOp out;
-  if (const OpScope* scope = piece.scope) {
-    if (!scope->place) {  // a mark
-      out.op = scope->op;
-      out.backend = scope->backend;
-      take_operands(process, *scope, out);
-      if (scope->run) out.phase = phase_of(process, process.graph_runs[*scope->run].graph);
-    } else {
-      if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];
-      out.flops = flops_of(out);
-      out.phase = phase_of(process, scope->place->graph);
-    }
-    out.layer = scope->layer;
-    return out;
+  if (!scope.place) {  // a mark
+    out.op = scope.op;
+    out.backend = scope.backend;
+    copy_operands(process, scope, out);
+    if (scope.run) out.phase = graph_phase(process, process.graph_runs[*scope.run].graph);
+  } else {
+    if (scope.place->kind < process.op_kinds.size()) out = process.op_kinds[scope.place->kind];
+    out.flops = known_flops(out);
+    out.phase = graph_phase(process, scope.place->graph);
   }
-  out.kernel = name_by(piece, By::kernel).name;
-  const std::string& label = piece.commands.front()->label;
-  const auto in_it = [&](const Command* one) { return one->label == label; };
-  if (std::ranges::all_of(piece.commands, in_it)) out.buffer = label;
-  if (only_copies(piece)) {
-    out.category = "copy";
-    std::uint64_t moved = 0;
-    for (const Command* command : piece.commands) moved += command->bytes;
-    if (moved != 0) out.bytes = static_cast<double>(moved);
-    return out;
-  }
-  out.category = "device";
-  const GraphRun* run = run_of(process, piece);
-  const bool computes = run != nullptr && run->graph < process.graphs.size();
-  if (computes) out.phase = phase_of(process, run->graph);
-  const auto known = [](const Command* one) { return !one->op.empty(); };
-  if (!std::ranges::any_of(piece.commands, known)) return out;
-  out.op = name_by(piece, By::op).name;
-  if (!computes) return out;
-  if (describe_by_marks(piece, out)) return out;
+  out.layer = scope.layer;
+  return out;
+}
+
+// Copies what the nodes that a piece's commands compute agree on, and adds up their flops and
+// bytes.
+void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, ObservedOp& out) {
+  const Process& process = piece.process;
   out.flops = out.bytes = 0;
-  const std::vector<Node>& nodes = process.graphs[run->graph].nodes;
   const Node* first = nullptr;
   bool one_layer = true, one_kind = true;
   for (const Command* command : piece.commands) {
@@ -120,28 +102,56 @@ ObservedOp described(const Piece& piece) {
     one_kind = one_kind && node.kind == first->kind;
     add_nodes(process, nodes, *command, out);
   }
-  if (first == nullptr) return out;
+  if (first == nullptr) return;
   out.backend = first->backend;
   if (one_layer) out.layer = first->layer;
   if (one_kind && first->kind && *first->kind < process.op_kinds.size()) {
     out.type = process.op_kinds[*first->kind].type;
     out.shape = process.op_kinds[*first->kind].shape;
   }
+}
+
+// The row of a piece, without its times. Flops and bytes are for all its calls together.
+ObservedOp describe_work(const Piece& piece) {
+  const Process& process = piece.process;
+  if (piece.scope != nullptr) return describe_scope(process, *piece.scope);
+  ObservedOp out;
+  out.kernel = work_name(piece, By::kernel).name;
+  const std::string& label = piece.commands.front()->label;
+  const auto has_label = [&](const Command* command) { return command->label == label; };
+  if (std::ranges::all_of(piece.commands, has_label)) out.buffer = label;
+  if (has_only_copies(piece)) {
+    out.category = "copy";
+    std::uint64_t bytes = 0;
+    for (const Command* command : piece.commands) bytes += command->bytes;
+    if (bytes != 0) out.bytes = static_cast<double>(bytes);
+    return out;
+  }
+  out.category = "device";
+  const GraphRun* run = find_graph_run(process, piece);
+  const bool computes = run != nullptr && run->graph < process.graphs.size();
+  if (computes) out.phase = graph_phase(process, run->graph);
+  const auto has_op = [](const Command* command) { return !command->op.empty(); };
+  if (!std::ranges::any_of(piece.commands, has_op)) return out;
+  out.op = work_name(piece, By::op).name;
+  if (!computes || describe_by_marks(piece, out)) return out;
+  describe_by_nodes(piece, process.graphs[run->graph].nodes, out);
   return out;
 }
 
+// Rows of equal work, added up.
 class WorkRows {
  public:
   void add(const Piece& piece, const std::optional<double>& own = std::nullopt) {
-    const std::uint64_t calls = name_by(piece, By::kernel).calls;
-    Row& row = row_of(described(piece));
+    const std::uint64_t calls = work_name(piece, By::kernel).calls;
+    Row& row = find_or_add_row(describe_work(piece));
     add_piece(row.work, piece, calls);
     if (own) row.of.own_seconds = row.of.own_seconds.value_or(0) + *own;
   }
-  // One call that nobody timed.
-  void add_untimed(ObservedOp one) { ++row_of(std::move(one)).work.calls; }
+  // Adds one call that nobody timed.
+  void add_untimed(ObservedOp call) { ++find_or_add_row(std::move(call)).work.calls; }
 
-  // Most time first.
+  // All rows, most time first. Flops and bytes are then for one call.
   std::vector<ObservedOp> finish() && {
     std::vector<ObservedOp> out;
     for (auto& [key, row] : rows_) {
@@ -157,7 +167,7 @@ class WorkRows {
       out.push_back(std::move(row.of));
     }
     std::ranges::stable_sort(out, std::greater{},
-                             [](const ObservedOp& one) { return one.seconds.value_or(-1); });
+                             [](const ObservedOp& row) { return row.seconds.value_or(-1); });
     return out;
   }
 
@@ -168,45 +178,46 @@ class WorkRows {
     WorkTime work;
     ObservedOp of;
   };
-  // Flops and bytes of the call are in it; the call is not yet.
-  Row& row_of(ObservedOp one) {
-    Row& row = rows_[{one.kernel, one.op, one.type, one.shape, one.backend, one.buffer,
-                      one.category, one.layer, one.phase}];
+  // The row of a call, with the call's flops and bytes added; the caller adds the call itself.
+  Row& find_or_add_row(ObservedOp call) {
+    Row& row = rows_[{call.kernel, call.op, call.type, call.shape, call.backend, call.buffer,
+                      call.category, call.layer, call.phase}];
     if (row.work.calls == 0) {
-      row.of = std::move(one);
+      row.of = std::move(call);
     } else {
-      observed::add(row.of.flops, one.flops);
-      observed::add(row.of.bytes, one.bytes);
+      observed::add(row.of.flops, call.flops);
+      observed::add(row.of.bytes, call.bytes);
     }
     return row;
   }
   std::map<Key, Row> rows_;
 };
 
-// Ops of graphs that nobody timed: those on the CPU, and where no probe saw devices work, those
-// there. Where graphs ran node by node, they have rows with times.
+// Adds ops of graphs that nobody timed: those on the CPU, and with `on_devices` those on devices
+// too. Graphs that ran node by node have rows with times already.
 void add_untimed_nodes(const Process& process, bool on_devices, WorkRows& rows) {
   if (ran_by_node(process)) return;
   for (const GraphRun& run : process.graph_runs) {
     if (run.graph >= process.graphs.size()) continue;
     for (const Node& node : process.graphs[run.graph].nodes) {
       if (!node.on_cpu && !on_devices) continue;
-      ObservedOp one;
-      if (node.kind && *node.kind < process.op_kinds.size()) one = process.op_kinds[*node.kind];
-      one.op = node.op;
-      one.backend = node.backend;
-      one.layer = node.layer;
-      one.phase = phase_of(process, run.graph);
-      one.flops = flops_of(one);
-      rows.add_untimed(std::move(one));
+      ObservedOp call;
+      if (node.kind && *node.kind < process.op_kinds.size()) call = process.op_kinds[*node.kind];
+      call.op = node.op;
+      call.backend = node.backend;
+      call.layer = node.layer;
+      call.phase = graph_phase(process, run.graph);
+      call.flops = known_flops(call);
+      rows.add_untimed(std::move(call));
     }
   }
 }
 
-// By index of a mark's scope: whether work of a device that is in it, or within it, has a row.
-std::vector<bool> scopes_with_work(const Process& process, const std::vector<std::size_t>& around) {
+// By index of a mark's scope: true if work of a device in it, or nested in it, has a row.
+std::vector<bool> find_scopes_with_work(const Process& process,
+                                        const std::vector<std::size_t>& around) {
   std::vector<bool> out(process.op_scopes.size());
-  each_counted(process, [&](const Piece& piece) {
+  visit_counted_pieces(process, [&](const Piece& piece) {
     for (const Command* command : piece.commands) {
       if (!command->scope) continue;
       for (std::size_t at = *command->scope; at < out.size() && !out[at]; at = around[at]) {
@@ -217,10 +228,10 @@ std::vector<bool> scopes_with_work(const Process& process, const std::vector<std
   return out;
 }
 
-// Times in which each thread waited for devices, those that overlap together.
-class Waited {
+// Times in which each thread waited for devices; overlapping waits count once.
+class WaitTimes {
  public:
-  explicit Waited(const Process& process) {
+  explicit WaitTimes(const Process& process) {
     std::vector<const Wait*> waits;
     for (const Wait& wait : process.waits) waits.push_back(&wait);
     std::ranges::sort(waits, {}, [](const Wait* wait) { return wait->call.begin; });
@@ -233,7 +244,7 @@ class Waited {
       }
     }
   }
-  // Seconds of the scope.
+  // The seconds of a scope in which its thread waited.
   [[nodiscard]] double within(const OpScope& scope) const {
     const auto list = threads_.find(scope.thread);
     if (list == threads_.end()) return 0;
@@ -249,14 +260,14 @@ class Waited {
   std::map<std::uint32_t, std::vector<Interval>> threads_;
 };
 
-// An engine's marks of ops, each without what is marked within it. Where devices were seen at work,
-// those of others alone: what the CPU did itself, without its waits for that work.
+// Adds an engine's marks of ops, each without the time of marks nested in it. If devices were seen
+// at work, marks of their work are left out, and the CPU's own work has no waits for it.
 void add_marks(const Process& process, bool devices_seen, WorkRows& rows) {
   const std::vector<OpScope>& scopes = process.op_scopes;
   std::vector<double> own;
-  std::vector<std::size_t> around;                           // index of the scope that it is in
+  std::vector<std::size_t> around;                           // index of the scope around it
   std::map<std::uint32_t, std::vector<std::size_t>> stacks;  // by thread, the outermost first
-  const Waited waited(process);
+  const WaitTimes waited(process);
   for (const OpScope& scope : scopes) {
     std::vector<std::size_t>& stack = stacks[scope.thread];
     while (!stack.empty() && scopes[stack.back()].depth >= scope.depth) stack.pop_back();
@@ -266,7 +277,7 @@ void add_marks(const Process& process, bool devices_seen, WorkRows& rows) {
     stack.push_back(own.size());
     own.push_back(worked);
   }
-  const std::vector<bool> has_work = scopes_with_work(process, around);
+  const std::vector<bool> has_work = find_scopes_with_work(process, around);
   std::set<std::string_view> devices;
   for (const Queue& queue : process.queues) {
     if (devices_seen) devices.insert(queue.device);
@@ -277,9 +288,10 @@ void add_marks(const Process& process, bool devices_seen, WorkRows& rows) {
   }
 }
 
-// By index of a run of a graph: its step.
+// By index of a run of a graph: the index of its step.
 using StepsOfRuns = std::vector<std::optional<std::size_t>>;
 
+// Adds a step for each run of a graph, and counts the tokens that were decoded.
 StepsOfRuns add_steps(const Process& process, Observed& observed) {
   StepsOfRuns steps;
   const bool waited = ran_by_node(process);
@@ -288,7 +300,7 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     std::optional<std::size_t>& index = steps.emplace_back();
     if (run.graph >= process.graphs.size()) continue;
     index = observed.steps.size();
-    const Phase phase = phase_of(process, run.graph);
+    const Phase phase = graph_phase(process, run.graph);
     const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
     ObservedStep step;
     step.label = run.marked
@@ -297,14 +309,14 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
     if (waited || run.marked) {
-      // Nothing tells when a first one began that holds no mark.
+      // The begin of a first run without any mark is not known.
       if (run.call.length() > 0) step.seconds = run.call.length();
     } else {
-      // The device may have worked on when the call returned: it lasts until the next one begins.
-      const auto [before, first] = last.try_emplace(run.thread, *index, run.call.begin);
-      if (!first) {
-        const auto [of, began] = before->second;
-        observed.steps[of].seconds = run.call.begin - began;
+      // The device may work on after the call returned: the step lasts until the next one begins.
+      const auto [before, is_first] = last.try_emplace(run.thread, *index, run.call.begin);
+      if (!is_first) {
+        const auto [step_before, begin] = before->second;
+        observed.steps[step_before].seconds = run.call.begin - begin;
         before->second = {*index, run.call.begin};
       }
     }
@@ -316,39 +328,38 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
   return steps;
 }
 
-// Command buffers by label, in the step in which they were submitted; none where no label was
-// given.
+// Adds command buffers by label and step; none if no label was given.
 void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& observed) {
   std::map<std::pair<std::optional<std::size_t>, std::string>, ObservedBuffer> sums;
   std::set<std::size_t> unlabelled;  // steps with work in a buffer without a label
-  // Marks alone have labels.
-  const auto marked = [&](const Submission& one) {
-    return one.queue < process.queues.size() && process.queues[one.queue].marked;
+  // Only marks have labels.
+  const auto is_marked = [&](const Submission& submission) {
+    return submission.queue < process.queues.size() && process.queues[submission.queue].marked;
   };
-  const bool tells_commands = std::ranges::any_of(process.submissions, [&](const auto& one) {
-    return marked(one) && std::ranges::any_of(one.buffers, [](const BufferWork& buffer) {
-             return !buffer.commands.empty();
-           });
-  });
+  const auto has_commands = [](const BufferWork& buffer) { return !buffer.commands.empty(); };
+  const bool lists_commands =
+      std::ranges::any_of(process.submissions, [&](const Submission& submission) {
+        return is_marked(submission) && std::ranges::any_of(submission.buffers, has_commands);
+      });
   for (const Submission& submission : process.submissions) {
-    if (!marked(submission)) continue;
-    const auto run = run_at(process, submission.thread, submission.call.begin);
+    if (!is_marked(submission)) continue;
+    const auto run = find_run_at(process, submission.thread, submission.call.begin);
     const std::optional<std::size_t> step = run ? steps[*run] : std::nullopt;
     for (const BufferWork& buffer : submission.buffers) {
       if (buffer.label.empty()) {
         if (step && !buffer.commands.empty()) unlabelled.insert(*step);
         continue;
       }
-      ObservedBuffer one;
-      one.label = buffer.label;
-      one.step = step;
-      if (tells_commands) {
-        one.dispatches =
+      ObservedBuffer row;
+      row.label = buffer.label;
+      row.step = step;
+      if (lists_commands) {
+        row.dispatches =
             std::ranges::count(buffer.commands, Command::Kind::dispatch, &Command::kind);
       }
-      if (buffer.device) one.seconds = one.least = one.most = buffer.device->length();
-      const auto [at, fresh] = sums.try_emplace({step, buffer.label}, one);
-      if (!fresh) add_up(at->second, one);
+      if (buffer.device) row.seconds = row.least = row.most = buffer.device->length();
+      const auto [sum, is_new] = sums.try_emplace({step, buffer.label}, row);
+      if (!is_new) add_up(sum->second, row);
     }
   }
   if (sums.empty()) return;
@@ -356,15 +367,15 @@ void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& obs
   for (auto& [key, sum] : sums) observed.buffers.push_back(std::move(sum));
 }
 
-// The stretches of each graph that lie in one place. What is copied in front of them no node tells.
+// Adds the stretches of each graph that lie in one place. Nodes do not show the copies before them.
 void add_splits(const Process& process, Observed& observed) {
   std::set<std::uint32_t> computed;
   for (const GraphRun& run : process.graph_runs) computed.insert(run.graph);
   for (std::size_t graph = 0; graph < process.graphs.size(); ++graph) {
-    const Graph& one = process.graphs[graph];
+    const Graph& split_graph = process.graphs[graph];
     if (computed.count(static_cast<std::uint32_t>(graph)) == 0) continue;
     const std::size_t first = observed.splits.size();
-    for (const Node& node : one.nodes) {
+    for (const Node& node : split_graph.nodes) {
       if (observed.splits.size() == first || observed.splits.back().backend != node.backend) {
         observed.splits.push_back(
             {.graph = graph,
@@ -375,15 +386,16 @@ void add_splits(const Process& process, Observed& observed) {
       }
       ++*observed.splits.back().ops;
     }
-    const std::size_t found = observed.splits.size() - first;
-    if (one.splits != 0 && found != 0 && found != one.splits) {
+    const std::size_t listed = observed.splits.size() - first;
+    if (split_graph.splits != 0 && listed != 0 && listed != split_graph.splits) {
       observed.warnings.push_back(fmt::format(
           "graph {} was cut into {} splits; {} of them lie in different places and are told apart",
-          graph, one.splits, found));
+          graph, split_graph.splits, listed));
     }
   }
 }
 
+// Adds the CPU's calls as rows, most time first.
 void add_cpu_calls(const Timeline& timeline, Observed& observed) {
   for (CpuCall& call : cpu_calls(timeline)) {
     ObservedOp& row = observed.cpu_calls.emplace_back();
@@ -403,6 +415,7 @@ void add_cpu_calls(const Timeline& timeline, Observed& observed) {
 
 }  // namespace
 
+// Turns a timeline into an Observed: rows of work, steps, command buffers and counts.
 Observed observed_of(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
@@ -413,14 +426,14 @@ Observed observed_of(const Timeline& timeline) {
     for (const Queue& queue : process.queues) {
       if (!queue.device.empty()) devices.insert(queue.device);
     }
-    bool any = false;
-    each_counted(process, [&](const Piece& piece) {
-      any = true;
+    bool has_work = false;
+    visit_counted_pieces(process, [&](const Piece& piece) {
+      has_work = true;
       rows.add(piece);
     });
-    add_marks(process, any, rows);
+    add_marks(process, has_work, rows);
     const bool marked = std::ranges::any_of(process.graph_runs, &GraphRun::marked);
-    add_untimed_nodes(process, !any && !marked, rows);
+    add_untimed_nodes(process, /*on_devices=*/!has_work && !marked, rows);
     add_splits(process, observed);
     add_buffers(process, add_steps(process, observed), observed);
   }
@@ -435,10 +448,11 @@ Observed observed_of(const Timeline& timeline) {
   return observed;
 }
 
+// Sets the layer of each node by its name. Nodes between two of one layer belong to that layer.
 void find_layers(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes;
   for (Node& node : nodes) node.layer = layer_of_node(node.name);
-  std::optional<std::size_t> last;  // that has one
+  std::optional<std::size_t> last;  // the last node with a layer
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!nodes[i].layer) continue;
     if (last && nodes[*last].layer == nodes[i].layer) {

@@ -1,4 +1,4 @@
-// Counts of each token that a timeline tells apart.
+// Counts the work of each token that a timeline separates.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -10,16 +10,16 @@ namespace {
 
 constexpr std::array k_bases{"dispatches", "barriers", "copies", "submits", "syncs"};
 
-// The time of each token, in order: until the next graph begins, as the device's work is waited for
-// after the call that asks for it. The last one's end is not known. None where several threads
-// compute graphs: what is then done in a token's time may be of another one.
-std::vector<Interval> times_of_tokens(const Process& process) {
+// The time of each token, in order. It lasts until the next graph begins, for the device's work is
+// waited for after the call. The end of the last one is not known. Empty if several threads compute
+// graphs: work in a token's time may then belong to another token.
+std::vector<Interval> find_token_times(const Process& process) {
   std::vector<Interval> times;
   const std::vector<GraphRun>& runs = process.graph_runs;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const GraphRun& run = runs[i];
     if (run.thread != runs.front().thread) return {};
-    if (run.by_node || phase_of(process, run.graph) != Phase::decode) continue;
+    if (run.by_node || graph_phase(process, run.graph) != Phase::decode) continue;
     if (process.graphs[run.graph].rows != 1) continue;
     if (run.marked) {
       times.push_back(run.call);
@@ -30,29 +30,30 @@ std::vector<Interval> times_of_tokens(const Process& process) {
   return times;
 }
 
+// Counts commands and calls by the token in whose time they were sent.
 class TokenCounts {
  public:
-  enum Counted : std::size_t { dispatches, barriers, copies, submits, syncs };  // in k_bases
+  enum CountKind : std::size_t { dispatches, barriers, copies, submits, syncs };  // in k_bases
 
   explicit TokenCounts(std::vector<Interval> times) : times_(std::move(times)) {
     for (auto& values : values_) values.resize(times_.size());
   }
 
-  void add(Counted what, double time) {
-    seen_[what] = true;
-    const auto behind = std::ranges::upper_bound(times_, time, {}, &Interval::begin);
-    if (behind == times_.begin() || time >= std::prev(behind)->end) return;
-    ++values_[what][static_cast<std::size_t>(behind - times_.begin()) - 1];
+  void add(CountKind kind, double time) {
+    seen_[kind] = true;
+    const auto after = std::ranges::upper_bound(times_, time, {}, &Interval::begin);
+    if (after == times_.begin() || time >= std::prev(after)->end) return;
+    ++values_[kind][static_cast<std::size_t>(after - times_.begin()) - 1];
   }
   void add(const Command& command, double time) {
-    add(command.kind == Command::Kind::dispatch  ? dispatches
-        : command.kind == Command::Kind::barrier ? barriers
-                                                 : copies,
-        time);
+    if (command.kind == Command::Kind::dispatch) return add(dispatches, time);
+    if (command.kind == Command::Kind::barrier) return add(barriers, time);
+    add(copies, time);
   }
 
-  // Absent what no probe saw anywhere in the run: it may not see such things at all.
-  void put(std::vector<ObservedCount>& into) const {
+  // Adds the counts of each token. A kind that no probe saw in the run is left out: the probe may
+  // not see such things at all.
+  void add_to(std::vector<ObservedCount>& into) const {
     for (std::size_t i = 0; i < k_bases.size(); ++i) {
       if (!seen_[i] || times_.empty()) continue;
       const unit::Metric metric = unit::count_metric(k_bases[i], unit::Scope::per_token);
@@ -68,35 +69,37 @@ class TokenCounts {
   std::array<std::vector<std::int64_t>, k_bases.size()> values_;
 };
 
-// By index of a queue: marks do not say all that the device's own probe sees.
-std::vector<bool> counted_queues(const Process& process) {
+// By index of a queue: true if its work is counted. Marks do not say all that the device's own
+// probe sees, so its queues alone count if they have work.
+std::vector<bool> find_counted_queues(const Process& process) {
   std::vector<bool> own;
   for (const Queue& queue : process.queues) own.push_back(!queue.marked);
-  const auto is_own = [&](const auto& one) { return one.queue < own.size() && own[one.queue]; };
+  const auto is_own = [&](const auto& item) { return item.queue < own.size() && own[item.queue]; };
   const bool any = std::ranges::any_of(process.submissions, is_own) ||
                    std::ranges::any_of(process.commands, is_own);
   return any ? own : std::vector<bool>(own.size(), true);
 }
 
+// Adds the counts of one process's tokens.
 void add_counts(const Process& process, std::vector<ObservedCount>& into) {
-  TokenCounts counts(times_of_tokens(process));
-  const std::vector<bool> counted = counted_queues(process);
+  TokenCounts counts(find_token_times(process));
+  const std::vector<bool> counted = find_counted_queues(process);
   const auto takes = [&](std::uint32_t queue) { return queue >= counted.size() || counted[queue]; };
-  for (const Submission& one : process.submissions) {
-    if (!takes(one.queue)) continue;
-    counts.add(TokenCounts::submits, one.call.begin);
-    for (const BufferWork& buffer : one.buffers) {
-      for (const Command& command : buffer.commands) counts.add(command, one.call.begin);
+  for (const Submission& submission : process.submissions) {
+    if (!takes(submission.queue)) continue;
+    counts.add(TokenCounts::submits, submission.call.begin);
+    for (const BufferWork& buffer : submission.buffers) {
+      for (const Command& command : buffer.commands) counts.add(command, submission.call.begin);
     }
   }
-  for (const LoneCommand& one : process.commands) {
-    if (takes(one.queue)) counts.add(one.command, one.enqueued);
+  for (const LoneCommand& lone : process.commands) {
+    if (takes(lone.queue)) counts.add(lone.command, lone.enqueued);
   }
   for (const Wait& wait : process.waits) {
     if (wait.sync && (!wait.queue || takes(*wait.queue)))
       counts.add(TokenCounts::syncs, wait.call.begin);
   }
-  counts.put(into);
+  counts.add_to(into);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Adds up the rows of an Observed, and checks sums against each other.
 #include "gate/observed/totals.hpp"
 
 #include <algorithm>
@@ -21,49 +22,54 @@ namespace {
 
 constexpr std::int64_t k_most_layers = 100'000;
 
-std::string shape_group(const ObservedOp& op, std::string name) {
+// NAME with the op's type and shape: "MUL_MAT q8_0,f32->f32 256x64,256->64".
+std::string append_shape(const ObservedOp& op, std::string name) {
   for (const std::string* part : {&op.type, &op.shape}) {
     if (!part->empty()) name += " " + *part;
   }
   return name;
 }
 
-std::string or_none(const std::string& text, const char* none) {
+std::string text_or(const std::string& text, const char* none) {
   return text.empty() ? none : text;
 }
 
+// The name of the group that a row belongs to.
 std::string group_name(const ObservedOp& op, GroupBy by) {
   const std::string& kernel = op.kernel.empty() ? op.op : op.kernel;
   const std::string& name = op.op.empty() ? op.kernel : op.op;
-  if (by == GroupBy::op) return or_none(name, "(no name)");
-  if (by == GroupBy::kernel) return or_none(kernel, "(no name)");
-  if (by == GroupBy::shape) return or_none(shape_group(op, kernel), "(no name)");
+  if (by == GroupBy::op) return text_or(name, "(no name)");
+  if (by == GroupBy::kernel) return text_or(kernel, "(no name)");
+  if (by == GroupBy::shape) return text_or(append_shape(op, kernel), "(no name)");
   if (by == GroupBy::op_shape) {
-    return or_none(shape_group(op, name), "(no name)") +
+    return text_or(append_shape(op, name), "(no name)") +
            (op.backend.empty() ? "" : " on " + op.backend);
   }
-  if (by == GroupBy::backend) return or_none(op.backend, "(no backend)");
+  if (by == GroupBy::backend) return text_or(op.backend, "(no backend)");
   if (by == GroupBy::layer) return op.layer ? fmt::format("layer {}", *op.layer) : "(no layer)";
   if (by == GroupBy::phase) return std::string(to_string(op.phase));
-  if (by == GroupBy::buffer) return or_none(op.buffer, "(no label)");
-  return or_none(op.category, "(no category)");
+  if (by == GroupBy::buffer) return text_or(op.buffer, "(no label)");
+  return text_or(op.category, "(no category)");
 }
 
-std::optional<double> of_all(const ObservedOp& op, const std::optional<double>& of_one) {
-  if (!of_one || !op.calls) return std::nullopt;
-  return *of_one * static_cast<double>(*op.calls);
+// A number per call times the calls; nothing if one is not known.
+std::optional<double> times_calls(const ObservedOp& op, const std::optional<double>& per_call) {
+  if (!per_call || !op.calls) return std::nullopt;
+  return *per_call * static_cast<double>(*op.calls);
 }
 
+// Adds a row to a total. A sum of which a part is not known is marked as partly.
 void add_row(OpTotal& total, const ObservedOp& op) {
-  const bool first = total.rows++ == 0;
+  const bool first = total.rows == 0;
+  ++total.rows;
   const auto add = [&](std::optional<double>& sum, bool& partly,
                        const std::optional<double>& more) {
     partly |= !first && sum.has_value() != more.has_value();
     if (more) sum = sum.value_or(0) + *more;
   };
-  add(total.seconds, total.partly, time_of_its_own(op));
-  add(total.flops, total.flops_partly, of_all(op, op.flops));
-  add(total.bytes, total.bytes_partly, of_all(op, op.bytes));
+  add(total.seconds, total.partly, exclusive_time(op));
+  add(total.flops, total.flops_partly, times_calls(op, op.flops));
+  add(total.bytes, total.bytes_partly, times_calls(op, op.bytes));
   add(total.peak_seconds, total.peak_partly, op.peak_seconds);
   if (op.calls) {
     if (!total.calls) total.calls = 0;
@@ -77,25 +83,28 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-bool wanted(const ObservedOp& op, const Rows& rows) {
+// Returns true if a row counts.
+bool matches(const ObservedOp& op, const Rows& rows) {
   if (op.covers_others || (rows.of_steps && !op.step)) return false;
   if (rows.phase && op.phase != *rows.phase) return false;
   return !rows.step || op.step == rows.step;
 }
 
-struct TwoSides {
+// The texts for the sources of a call ("q8_0,f32") and for its result ("f32"), around an arrow.
+struct Operands {
   std::vector<std::string> sources;
   std::string result;
 };
 
-std::optional<TwoSides> sides_of(const std::string& text) {
+std::optional<Operands> parse_operands(const std::string& text) {
   const std::size_t arrow = text.find("->");
   if (arrow == std::string::npos) return std::nullopt;
-  return TwoSides{text::split(std::string_view(text).substr(0, arrow), ','),
+  return Operands{text::split(std::string_view(text).substr(0, arrow), ','),
                   text.substr(arrow + 2)};
 }
 
-std::optional<double> bytes_of(const std::string& type, const std::string& shape) {
+// The bytes of a tensor; nothing if its type or shape is not known.
+std::optional<double> tensor_bytes(const std::string& type, const std::string& shape) {
   const model::TensorTypeInfo* info = model::find_tensor_type(std::string_view(type));
   const auto dims = profile::sizes_of(shape);
   if (info == nullptr || !dims) return std::nullopt;
@@ -103,62 +112,65 @@ std::optional<double> bytes_of(const std::string& type, const std::string& shape
   return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
 }
 
-std::optional<double> bytes_of_call(const ObservedOp& op) {
-  // Which experts of the whole are touched their shapes do not say.
+// The bytes that a call reads and writes; nothing if an operand is not known.
+std::optional<double> call_bytes(const ObservedOp& op) {
+  // Shapes do not say which of the experts are used.
   if (op.op == "MUL_MAT_ID") return std::nullopt;
-  auto types = sides_of(op.type);
-  auto shapes = sides_of(op.shape);
+  auto types = parse_operands(op.type);
+  auto shapes = parse_operands(op.shape);
   if (!types || !shapes || types->sources.size() != shapes->sources.size()) return std::nullopt;
   if (op.op == "SET_ROWS") {
-    // Of the table, which is the result and perhaps a source too, as many rows as are set.
+    // Only as many rows of the table are touched as are set. The table is the result.
     if (shapes->sources.size() < 2) return std::nullopt;
     types->sources.resize(2);
     shapes->sources.resize(2);
     shapes->result = shapes->sources.front();
   }
-  auto sum = bytes_of(types->result, shapes->result);
+  auto sum = tensor_bytes(types->result, shapes->result);
   for (std::size_t i = 0; i < types->sources.size() && sum; ++i) {
-    // Of a table as many rows as the result has.
+    // Only as many rows of the table are read as the result has.
     const bool table = i == 0 && op.op == "GET_ROWS";
-    const auto source = bytes_of(types->sources[i], table ? shapes->result : shapes->sources[i]);
+    const auto source =
+        tensor_bytes(types->sources[i], table ? shapes->result : shapes->sources[i]);
     sum = source ? std::optional(*sum + *source) : std::nullopt;
   }
   return sum;
 }
 
-double product_of(const std::vector<std::uint64_t>& dims) {
+double product(const std::vector<std::uint64_t>& dims) {
   double out = 1;
   for (const std::uint64_t size : dims) out *= static_cast<double>(size);
   return out;
 }
 
-// Of FLASH_ATTN_EXT, whose sources are queries, keys, values and perhaps a mask: each query times
-// each key, and what comes of it times each value. A mask's holes count as well.
-std::optional<double> flops_of_attention(const TwoSides& shapes) {
+// The flops of FLASH_ATTN_EXT, whose sources are queries, keys, values and perhaps a mask: each
+// query times each key, and the result times each value. Holes of a mask count as well.
+std::optional<double> attention_flops(const Operands& shapes) {
   if (shapes.sources.size() < 3) return std::nullopt;
   const auto queries = profile::sizes_of(shapes.sources[0]),
              keys = profile::sizes_of(shapes.sources[1]),
              values = profile::sizes_of(shapes.sources[2]);
   if (!queries || !keys || !values || keys->size() < 2) return std::nullopt;
   const auto each = static_cast<double>(queries->front() + values->front());
-  return 2 * product_of(*queries) / static_cast<double>(queries->front()) *
+  return 2 * product(*queries) / static_cast<double>(queries->front()) *
          static_cast<double>((*keys)[1]) * each;
 }
 
-// Each value of the result is a sum over a row of the first source: a product and an addition each.
-std::optional<double> flops_of_product(const ObservedOp& op) {
-  const auto shapes = sides_of(op.shape);
-  if (shapes && op.op == "FLASH_ATTN_EXT") return flops_of_attention(*shapes);
+// The flops of a matrix multiplication: each value of the result is a sum of products over a row of
+// the first source.
+std::optional<double> matmul_flops(const ObservedOp& op) {
+  const auto shapes = parse_operands(op.shape);
+  if (shapes && op.op == "FLASH_ATTN_EXT") return attention_flops(*shapes);
   if (op.op != "MUL_MAT" && op.op != "MUL_MAT_ID") return std::nullopt;
   if (!shapes || shapes->sources.empty()) return std::nullopt;
   const auto first = profile::sizes_of(shapes->sources.front());
   const auto result = profile::sizes_of(shapes->result);
   if (!first || !result) return std::nullopt;
-  return 2 * static_cast<double>(first->front()) * product_of(*result);
+  return 2 * static_cast<double>(first->front()) * product(*result);
 }
 
-// The number at `at`, where nothing that belongs to a name follows it.
-std::optional<std::int64_t> number_at(std::string_view name, std::size_t at) {
+// The layer number at `at`; nothing if a character that belongs to a name follows it.
+std::optional<std::int64_t> parse_layer_at(std::string_view name, std::size_t at) {
   std::size_t end = at;
   while (end < name.size() && text::is_digit(name[end])) ++end;
   if (end == at || end - at > 6) return std::nullopt;
@@ -169,8 +181,8 @@ std::optional<std::int64_t> number_at(std::string_view name, std::size_t at) {
   return number && *number <= k_most_layers ? number : std::nullopt;
 }
 
-// Of the steps that decode and have rows; nothing when there is none.
-std::optional<std::int64_t> tokens_of_steps(const Observed& observed) {
+// The tokens of all decode steps that have rows; nothing if there is none.
+std::optional<std::int64_t> count_decoded_tokens(const Observed& observed) {
   std::vector<bool> used(observed.steps.size(), false);
   for (const ObservedOp& op : observed.ops) {
     if (op.step && *op.step < used.size()) used[*op.step] = true;
@@ -186,7 +198,8 @@ std::optional<std::int64_t> tokens_of_steps(const Observed& observed) {
   return any ? std::optional(tokens) : std::nullopt;
 }
 
-std::vector<OpTotal> sums_of(std::span<const ObservedOp* const> ops, GroupBy by) {
+// Adds up rows by group, most time first; groups by layer in the order of layers.
+std::vector<OpTotal> sum_by_group(std::span<const ObservedOp* const> ops, GroupBy by) {
   std::map<std::string, OpTotal> groups;
   for (const ObservedOp* op : ops) {
     OpTotal& total = groups[group_name(*op, by)];
@@ -199,33 +212,34 @@ std::vector<OpTotal> sums_of(std::span<const ObservedOp* const> ops, GroupBy by)
     total.name = name;
     totals.push_back(std::move(total));
   }
-  // Groups come by name already.
-  std::ranges::stable_sort(totals, {}, [&](const OpTotal& one) {
+  // The map sorts groups by name already, so equal ones stay in that order.
+  std::ranges::stable_sort(totals, {}, [&](const OpTotal& total) {
     constexpr auto k_last = std::numeric_limits<std::int64_t>::max();
-    if (by == GroupBy::layer) return std::tuple(one.layer.value_or(k_last), 0.0, std::int64_t{0});
-    return std::tuple(std::int64_t{one.name == k_not_listed}, -one.seconds.value_or(-1),
-                      -one.calls.value_or(0));
+    if (by == GroupBy::layer) return std::tuple(total.layer.value_or(k_last), 0.0, std::int64_t{0});
+    return std::tuple(std::int64_t{total.name == k_not_listed}, -total.seconds.value_or(-1),
+                      -total.calls.value_or(0));
   });
   return totals;
 }
 
 }  // namespace
 
+// Adds up the rows that match by group, and within each group by a second key if there is one.
 std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by, const Rows& rows) {
   std::vector<const ObservedOp*> ops;
   for (const ObservedOp& op : observed.ops) {
-    if (wanted(op, rows)) ops.push_back(&op);
+    if (matches(op, rows)) ops.push_back(&op);
   }
-  std::vector<OpTotal> totals = sums_of(ops, by.by);
+  std::vector<OpTotal> totals = sum_by_group(ops, by.by);
   if (!by.within) return totals;
   std::map<std::string, std::vector<const ObservedOp*>> groups;
   for (const ObservedOp* op : ops) groups[group_name(*op, by.by)].push_back(op);
   std::vector<OpTotal> out;
   for (OpTotal& outer : totals) {
-    std::vector<OpTotal> inner = sums_of(groups[outer.name], *by.within);
-    for (OpTotal& one : inner) {
-      one.name = fmt::format("{}: {}", outer.name, one.name);
-      one.nested = true;
+    std::vector<OpTotal> inner = sum_by_group(groups[outer.name], *by.within);
+    for (OpTotal& total : inner) {
+      total.name = fmt::format("{}: {}", outer.name, total.name);
+      total.nested = true;
     }
     out.push_back(std::move(outer));
     std::ranges::move(inner, std::back_inserter(out));
@@ -237,20 +251,20 @@ std::vector<OpTotal> cpu_totals(const Observed& observed, GroupBy by) {
   constexpr std::array k_none{GroupBy::backend, GroupBy::layer, GroupBy::phase, GroupBy::buffer};
   if (std::ranges::find(k_none, by) != k_none.end()) return {};
   std::vector<const ObservedOp*> calls;
-  for (const ObservedOp& one : observed.cpu_calls) calls.push_back(&one);
-  return sums_of(calls, by);
+  for (const ObservedOp& call : observed.cpu_calls) calls.push_back(&call);
+  return sum_by_group(calls, by);
 }
 
 std::optional<std::int64_t> decoded_tokens(const Observed& observed) {
-  const auto tokens = tokens_of_steps(observed);
+  const auto tokens = count_decoded_tokens(observed);
   return tokens ? tokens : observed.profiled_tokens;
 }
 
-std::optional<double> time_of_its_own(const ObservedOp& op) {
+std::optional<double> exclusive_time(const ObservedOp& op) {
   return op.seconds && op.own_seconds ? op.own_seconds : op.seconds;
 }
 
-// A sum of the group's over its time.
+// A sum of the group a second; nothing if not all of its rows are in both.
 static std::optional<double> rate(const OpTotal& total, const std::optional<double>& sum,
                                   bool partly) {
   const double seconds = total.seconds.value_or(0);
@@ -266,6 +280,7 @@ std::optional<double> OpTotal::share_of_peak() const {
   return rate(*this, peak_seconds, peak_partly);
 }
 
+// The totals of decode rows, divided by the number of decoded tokens. Empty if that is not known.
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grouping& by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
@@ -273,20 +288,21 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grou
   const auto each = [&](const std::optional<double>& sum) {
     return sum ? std::optional(*sum / count) : std::nullopt;
   };
-  std::vector<OpPerToken> found;
-  // Where tokens are counted by steps, rows that belong to none are not of these tokens.
-  const bool of_steps = tokens_of_steps(observed).has_value();
+  std::vector<OpPerToken> totals;
+  // If tokens are counted by steps, rows outside of steps belong to other tokens.
+  const bool of_steps = count_decoded_tokens(observed).has_value();
   for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, of_steps})) {
     const auto calls =
         total.calls ? std::optional(static_cast<double>(*total.calls)) : std::nullopt;
-    // Times of a part of the calls are no time of them all.
-    found.push_back({total.name, each(calls), total.partly ? std::nullopt : each(total.seconds),
-                     total.flops_partly ? std::nullopt : each(total.flops),
-                     total.bytes_partly ? std::nullopt : each(total.bytes)});
+    // A time of some of the calls is not the time of all.
+    totals.push_back({total.name, each(calls), total.partly ? std::nullopt : each(total.seconds),
+                      total.flops_partly ? std::nullopt : each(total.flops),
+                      total.bytes_partly ? std::nullopt : each(total.bytes)});
   }
-  return found;
+  return totals;
 }
 
+// Adds a row of command buffers to a sum. A value that one of them lacks becomes absent.
 void add_up(ObservedBuffer& sum, const ObservedBuffer& more) {
   const auto add = [](std::optional<std::int64_t>& count, const std::optional<std::int64_t>& by) {
     if (count && by) add_capped(*count, *by);
@@ -298,84 +314,91 @@ void add_up(ObservedBuffer& sum, const ObservedBuffer& more) {
   add(sum.syncs, more.syncs);
   const bool timed = sum.seconds && more.seconds;
   sum.seconds = timed ? finite(*sum.seconds + *more.seconds) : std::nullopt;
-  // A row of several without these has no bound.
+  // If one of several rows lacks these, the sum has no bound.
   const bool bounded = sum.least && more.least && sum.most && more.most;
   sum.least = bounded ? std::optional(std::min(*sum.least, *more.least)) : std::nullopt;
   sum.most = bounded ? std::optional(std::max(*sum.most, *more.most)) : std::nullopt;
 }
 
+// Adds up command buffers by label and phase, most time first.
 std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
   std::map<std::pair<std::string, Phase>, ObservedBuffer> sums;
-  for (const ObservedBuffer& one : observed.buffers) {
-    const bool known = one.step && *one.step < observed.steps.size();
-    const Phase phase = known ? observed.steps[*one.step].phase : Phase::unknown;
-    const auto [at, fresh] = sums.try_emplace({one.label, phase}, one);
-    if (!fresh) add_up(at->second, one);
+  for (const ObservedBuffer& buffer : observed.buffers) {
+    const bool has_step = buffer.step && *buffer.step < observed.steps.size();
+    const Phase phase = has_step ? observed.steps[*buffer.step].phase : Phase::unknown;
+    const auto [sum, is_new] = sums.try_emplace({buffer.label, phase}, buffer);
+    if (!is_new) add_up(sum->second, buffer);
   }
   std::vector<ObservedBuffer> out;
   for (auto& [key, sum] : sums) out.push_back(std::move(sum));
   std::ranges::stable_sort(out, std::greater{},
-                           [](const ObservedBuffer& one) { return one.seconds.value_or(-1); });
+                           [](const ObservedBuffer& row) { return row.seconds.value_or(-1); });
   return out;
 }
 
+// The command buffers of each label per decoded token, with the device's time in them.
 BuffersOfTokens buffers_per_token(const Observed& observed) {
-  BuffersOfTokens made;
+  BuffersOfTokens result;
   std::map<std::string, ObservedBuffer> sums;
   std::set<std::size_t> steps;
   const bool of_steps = std::ranges::any_of(
-      observed.buffers, [](const ObservedBuffer& one) { return one.step.has_value(); });
-  for (const ObservedBuffer& one : observed.buffers) {
+      observed.buffers, [](const ObservedBuffer& buffer) { return buffer.step.has_value(); });
+  for (const ObservedBuffer& buffer : observed.buffers) {
     if (of_steps) {
-      if (!one.step || *one.step >= observed.steps.size()) continue;
-      if (observed.steps[*one.step].phase != Phase::decode) continue;
-      steps.insert(*one.step);
+      if (!buffer.step || *buffer.step >= observed.steps.size()) continue;
+      if (observed.steps[*buffer.step].phase != Phase::decode) continue;
+      steps.insert(*buffer.step);
     }
-    const auto [at, fresh] = sums.try_emplace(one.label, one);
-    if (!fresh) add_up(at->second, one);
+    const auto [sum, is_new] = sums.try_emplace(buffer.label, buffer);
+    if (!is_new) add_up(sum->second, buffer);
   }
   for (const std::size_t index : steps) {
-    add_capped(made.tokens, observed.steps[index].tokens.value_or(1));
-    made.whole = made.whole && observed.steps[index].labels_left_out == 0;
+    add_capped(result.tokens, observed.steps[index].tokens.value_or(1));
+    result.whole = result.whole && observed.steps[index].labels_left_out == 0;
   }
-  if (!of_steps) made.tokens = observed.profiled_tokens.value_or(0);
-  if (made.tokens <= 0) return {};
+  if (!of_steps) result.tokens = observed.profiled_tokens.value_or(0);
+  if (result.tokens <= 0) return {};
   for (const auto& [label, sum] : sums) {
-    const auto each = Rational::make(sum.buffers, made.tokens);
-    if (!each) continue;
-    const auto tokens = static_cast<double>(made.tokens);
-    const auto of_token = [&](const std::optional<std::int64_t>& count) {
-      return count ? Rational::make(*count, made.tokens) : std::nullopt;
+    const auto buffers = Rational::make(sum.buffers, result.tokens);
+    if (!buffers) continue;
+    const auto tokens = static_cast<double>(result.tokens);
+    const auto per_token = [&](const std::optional<std::int64_t>& count) {
+      return count ? Rational::make(*count, result.tokens) : std::nullopt;
     };
-    made.labels.push_back(
-        {label, *each, sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt, sum.least,
-         sum.most, of_token(sum.dispatches), of_token(sum.barriers), of_token(sum.syncs)});
+    const auto seconds = sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt;
+    result.labels.push_back({label, *buffers, seconds, sum.least, sum.most,
+                             per_token(sum.dispatches), per_token(sum.barriers),
+                             per_token(sum.syncs)});
   }
-  return made;
+  return result;
 }
 
+// The layer in a node's name: 3 for "blk.3.attn_q.weight" and for "Qcur-3". Nothing if there is
+// none.
 std::optional<std::int64_t> layer_of_node(std::string_view node) {
   if (node.size() > 512) return std::nullopt;
   constexpr std::array k_before{"blk.",   "layers.", "layer.", "layer ",    "layer_",
                                 "block.", "blocks.", "h.",     "cache_k_l", "cache_v_l"};
   for (const std::string_view before : k_before) {
     const std::size_t at = node.find(before);
-    // "h." and the like begin a part of the name, they do not end one ("with.3").
+    // A prefix such as "h." is a part of the name, not the end of one ("with.3").
     if (at == std::string_view::npos || (at > 0 && node[at - 1] != '.' && node[at - 1] != '#')) {
       continue;
     }
-    if (const auto layer = number_at(node, at + before.size())) return layer;
+    if (const auto layer = parse_layer_at(node, at + before.size())) return layer;
   }
   const std::size_t dash = node.find_last_of('-');
   if (dash == std::string_view::npos || dash == 0) return std::nullopt;
-  return number_at(node, dash + 1);
+  return parse_layer_at(node, dash + 1);
 }
 
 void fill_from_shape(ObservedOp& op) {
-  if (!op.bytes) op.bytes = bytes_of_call(op);
-  if (!op.flops) op.flops = flops_of_product(op);
+  if (!op.bytes) op.bytes = call_bytes(op);
+  if (!op.flops) op.flops = matmul_flops(op);
 }
 
+// Sets each op's time at the best rates of its backend in `peak`: the longer of flops and bytes
+// (the roofline).
 void compare_with_peak(Observed& observed, const Observed& peak) {
   struct Rates {
     double flops = 0, bytes = 0;  // a second
@@ -390,29 +413,29 @@ void compare_with_peak(Observed& observed, const Observed& peak) {
     best.bytes = std::max(best.bytes, op.bytes.value_or(0) / *each);
   }
   for (ObservedOp& op : observed.ops) {
-    const auto found = rates.find(op.backend);
-    if (found == rates.end()) continue;
-    const auto& [flops, bytes] = found->second;
-    const auto at = [&](const std::optional<double>& work, double rate) {
-      return rate > 0 ? of_all(op, work).value_or(0) / rate : 0;
+    const auto rate_of_backend = rates.find(op.backend);
+    if (rate_of_backend == rates.end()) continue;
+    const auto& [flops, bytes] = rate_of_backend->second;
+    const auto seconds_at = [&](const std::optional<double>& work, double rate) {
+      return rate > 0 ? times_calls(op, work).value_or(0) / rate : 0;
     };
-    const double least = std::max(at(op.flops, flops), at(op.bytes, bytes));
+    const double least = std::max(seconds_at(op.flops, flops), seconds_at(op.bytes, bytes));
     if (least > 0) op.peak_seconds = finite(least);
   }
 }
 
 std::optional<double> result_bytes(const ObservedOp& op) {
-  const auto types = sides_of(op.type), shapes = sides_of(op.shape);
-  return types && shapes ? bytes_of(types->result, shapes->result) : std::nullopt;
+  const auto types = parse_operands(op.type), shapes = parse_operands(op.shape);
+  return types && shapes ? tensor_bytes(types->result, shapes->result) : std::nullopt;
 }
 
-bool names_a_cpu(std::string_view backend) {
+bool is_cpu_name(std::string_view backend) {
   const std::string name = text::lower(backend);
   return name.starts_with("cpu") || name == "blas" || name == "host";
 }
 
 std::string time_text(double seconds) {
-  // What rounds to a thousand is one of the next unit.
+  // A number that rounds to 1000 is shown in the next unit.
   if (seconds >= 999.5) return fmt::format("{:.0f} s", seconds);
   if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 0.9995e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
@@ -424,6 +447,7 @@ std::string figure_name(const ObservedLatency& latency) {
   return latency.figure == "median" ? "p50" : latency.figure;
 }
 
+// Lists the single numbers of a profile: timings, latencies, counts, then case by case.
 std::vector<ObservedFigure> figures_of(const Observed& observed) {
   std::vector<ObservedFigure> list;
   const auto add = [&](std::string name, const unit::Metric& metric, double value) {
@@ -432,48 +456,49 @@ std::vector<ObservedFigure> figures_of(const Observed& observed) {
   for (const auto& timing : observed.timings) {
     if (const auto value = timing.value()) add(timing.metric.name, timing.metric, *value);
   }
-  for (const auto& one : observed.latencies) {
-    std::string name = fmt::format("{} {}", one.metric.name, figure_name(one));
+  for (const auto& latency : observed.latencies) {
+    std::string name = fmt::format("{} {}", latency.metric.name, figure_name(latency));
     // A median and a p50 are one figure.
-    const auto same = [&](const ObservedFigure& other) { return other.name == name; };
-    if (std::ranges::any_of(list, same)) continue;
-    if (one.at_most) {
-      list.push_back({std::move(name), one.metric, std::nullopt,
-                      "at most " + unit::show(one.metric, one.seconds)});
+    const auto has_name = [&](const ObservedFigure& figure) { return figure.name == name; };
+    if (std::ranges::any_of(list, has_name)) continue;
+    if (latency.at_most) {
+      list.push_back({std::move(name), latency.metric, std::nullopt,
+                      "at most " + unit::show(latency.metric, latency.seconds)});
     } else {
-      add(std::move(name), one.metric, one.seconds);
+      add(std::move(name), latency.metric, latency.seconds);
     }
   }
   for (const auto& count : observed.counts) {
     if (const auto mean = count.mean()) add(count.metric.name, count.metric, mean->value());
   }
-  for (const auto& one : observed.cases) {
-    for (const auto& timing : one.timings) {
+  for (const auto& test : observed.cases) {
+    for (const auto& timing : test.timings) {
       const auto value = timing.value();
       if (!value) continue;
       list.push_back(
-          {fmt::format("{} {}", one.name, timing.metric.name), timing.metric, *value, one.error});
+          {fmt::format("{} {}", test.name, timing.metric.name), timing.metric, *value, test.error});
     }
-    if (one.error) list.push_back({one.name, {}, std::nullopt, one.error});
+    if (test.error) list.push_back({test.name, {}, std::nullopt, test.error});
   }
   return list;
 }
 
 namespace {
 
-// As mlx-native has it: dispatches are timed one by one, so their sum is a little more than their
-// buffer's time; 5 % is good, more than 10 % is suspicious. A sum that is less is no contradiction:
-// between dispatches a device idles, and marks of buffers span that.
+// Limits as mlx-native has them. Dispatches are timed one by one, so their sum is a little more
+// than their buffer's time: 5 % is good, more than 10 % is suspicious. A smaller sum is no
+// contradiction: between dispatches a device idles, and marks of buffers span that.
 constexpr double k_drift_good = 0.05, k_drift_bad = 0.10, k_most_of_it = 0.5;
 
-std::optional<std::string> against_buffers(const Observed& observed) {
+// Compares the times of dispatches with those of their command buffers; a warning if they disagree.
+std::optional<std::string> check_buffer_times(const Observed& observed) {
   double rows = 0, buffers = 0;
-  // Of some of the buffers alone nothing could be said.
+  // Sums over only some of the buffers cannot be compared.
   if (std::ranges::any_of(observed.steps, &ObservedStep::labels_left_out)) return std::nullopt;
   for (const auto& op : observed.ops) {
-    // In no command buffer: work of the CPU, and its time to write commands.
-    const bool on_cpu = names_a_cpu(op.backend) || op.category == "encode";
-    if (!op.covers_others && !on_cpu) rows += time_of_its_own(op).value_or(0);
+    // Work of the CPU, and its time to write commands, is in no command buffer.
+    const bool on_cpu = is_cpu_name(op.backend) || op.category == "encode";
+    if (!op.covers_others && !on_cpu) rows += exclusive_time(op).value_or(0);
   }
   for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
   if (rows <= 0 || buffers <= 0) return std::nullopt;
@@ -486,6 +511,7 @@ std::optional<std::string> against_buffers(const Observed& observed) {
                             drift > k_drift_bad ? ", too much to trust their times" : "");
 }
 
+// The seconds that a token takes, from the engine's rate; nothing if it reports none.
 std::optional<double> wall_seconds_per_token(const Observed& observed) {
   for (const auto& timing : observed.timings) {
     const auto value = timing.value();
@@ -494,9 +520,10 @@ std::optional<double> wall_seconds_per_token(const Observed& observed) {
   return std::nullopt;
 }
 
-std::optional<std::string> against_the_clock(const Observed& observed) {
+// Compares the times of ops with the time of a token; a warning if they disagree.
+std::optional<std::string> check_token_time(const Observed& observed) {
   const auto wall = wall_seconds_per_token(observed);
-  // Tokens of the prompt that were read one by one are among the ops, and not in the rate.
+  // Prompt tokens that were read one by one are among the ops, and not in the rate.
   const auto& generated = observed.generated_tokens;
   if (!wall || (generated && decoded_tokens(observed) > generated)) return std::nullopt;
   double rows = 0;
@@ -513,11 +540,11 @@ std::optional<std::string> against_the_clock(const Observed& observed) {
 }  // namespace
 
 std::vector<std::string> cross_checks(const Observed& observed, const std::string& side) {
-  std::vector<std::string> doubts;
-  for (const auto& doubt : {against_buffers(observed), against_the_clock(observed)}) {
-    if (doubt) doubts.push_back((side.empty() ? "" : side + ": ") + *doubt);
+  std::vector<std::string> warnings;
+  for (const auto& warning : {check_buffer_times(observed), check_token_time(observed)}) {
+    if (warning) warnings.push_back((side.empty() ? "" : side + ": ") + *warning);
   }
-  return doubts;
+  return warnings;
 }
 
 }  // namespace weir::observed

@@ -1,3 +1,4 @@
+// Tests which ops of a graph belong to which kernels of a timeline.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ TEST(AlignSequences, FindsTheOpOfEachKernel) {
        {"mul_mat_vec_f16_f32_f32", "add_rms_f32_f32_f32_norepeat"},
        {"MUL_MAT", "ADD"},
        {"MUL_MAT", "ADD"}},
-      // Names of ggml's log: a view lies between the two, though it is no node here.
+      // Names as in ggml's log: there is a view between the two, which is no node here.
       {"rope into the cache",
        {"rope_norm_f32", "rope_norm_f32_f16", "set_rows_f32_f16_i64"},
        {"ROPE", "ROPE", "SET_ROWS", "SET_ROWS"},
@@ -62,7 +63,7 @@ TEST(OpAlone, IsThatOfAKernelWhichCanHaveRunNothingElse) {
       {"add_f32_f32_f32_norepeat", "ADD"},
       {"add_id_f32", "ADD_ID"},
       {"mul_f32", "MUL"},
-      {"mul_mat_vec_f16_f32_f32", ""},  // or with the ADD behind it
+      {"mul_mat_vec_f16_f32_f32", ""},  // or with the ADD after it
       {"matmul_f16", "MUL_MAT"},
       {"rms_norm_f32", "RMS_NORM"},
       {"rms_norm_mul_f32", ""},
@@ -108,7 +109,7 @@ TEST(AlignSequences, SaysWhichNodeAKernelBeginsWith) {
   EXPECT_THAT(aligned.nodes, ElementsAre(0, 2, 4));
 }
 
-// Two dispatches of one graph in two submissions; a third of another thread's.
+// Two submissions have two dispatches of one graph; a third comes from another thread.
 TEST(Align, TakesTheDispatchesThatAGraphSentOnItsOwnThread) {
   const auto submission = [](std::uint32_t thread, double at, const char* kernel) {
     Command command;
@@ -180,14 +181,14 @@ TEST(WorkTimes, GiveOverlappingWorkOneRow) {
   timeline.processes[0].submissions.push_back(submission);
   const auto rows = work_times(timeline);
   ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[0].name, "a");  // both of group 0, 2 s each
+  EXPECT_EQ(rows[0].name, "a");  // both rows of group 0, 2 s each
   EXPECT_EQ(rows[0].calls, 2U);
   EXPECT_DOUBLE_EQ(rows[0].seconds, 4);
   EXPECT_DOUBLE_EQ(rows[0].least, 2);
   EXPECT_EQ(rows[1].name, "a, b");
   EXPECT_DOUBLE_EQ(rows[1].seconds, 3);
   EXPECT_EQ(rows[2].name, "c");
-  // 4 + 3 + 1 of 10 s.
+  // Events cover 4 + 3 + 1 of 10 s.
   EXPECT_NEAR(*coverage(timeline).gap(), 0.2, 1e-12);
 }
 

@@ -1,4 +1,4 @@
-// What was measured, held against itself: told where it disagrees, silent where it does not.
+// Tests checks of measurements against each other: they warn if two disagree, and say nothing else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,11 +30,11 @@ void add_buffer(Observed& observed, double seconds) {
 
 TEST(CrossChecks, TellWhereSumsAndWholeDisagree) {
   struct Case {
-    double buffers;  // seconds, beside 1 s of dispatches
+    double buffers;  // seconds, with 1 s of dispatches
     const char* want;
   };
-  // 5 % is good and more than 10 % is not to be trusted: 1 / 0.93 is 8 % more, 1 / 0.5 100 %. An
-  // engine's marks span what a device idles, so that its probe's times are 88 to 92 % of theirs.
+  // A difference of 5 % is good, more than 10 % is not reliable. 1 / 0.93 is 8 % more, 1 / 0.5 100
+  // %. Marks of an engine include idle time of the device, so its probe reports 88 to 92 % of them.
   const Case cases[] = {{1.0, ""},
                         {0.97, ""},
                         {0.93, "8 % apart"},
@@ -57,7 +57,7 @@ TEST(CrossChecks, TellWhereSumsAndWholeDisagree) {
   }
 }
 
-// Backends as ggml, llama.cpp and an engine's marks call the host.
+// Names that ggml, llama.cpp and an engine's marks use for the host.
 TEST(CrossChecks, LookForNoOpOfTheCpuInACommandBuffer) {
   for (const char* backend : {"CPU", "BLAS", "CPU_REPACK", "host"}) {
     Observed observed;
@@ -79,7 +79,7 @@ TEST(CrossChecks, ShowTimesInTheUnitThatFitsThem) {
 
 TEST(CrossChecks, HoldOpsAgainstTheClock) {
   struct Case {
-    double ops;  // seconds a token, where a token takes 0.1 s
+    double ops;  // seconds a token; a token takes 0.1 s
     const char* want;
   };
   const Case cases[] = {{0.2, "ops take 200 ms a token, the token 100 ms: they overlap"},
@@ -100,7 +100,7 @@ TEST(CrossChecks, HoldOpsAgainstTheClock) {
   }
 }
 
-// One queue that was given work from 1 s on, and a last call that ended at 2 s.
+// Returns a timeline of one queue that gets work from 1 s on; its last call ends at 2 s.
 Timeline one_second(double device_seconds) {
   Process process;
   Submission submission;

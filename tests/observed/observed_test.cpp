@@ -1,3 +1,4 @@
+// Tests the document of an engine's own report: JSON, timings, totals, placements and shapes.
 #include "gate/observed/observed.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ ObservedOp row(const char* op, std::optional<std::int64_t> calls, std::optional<
   return made;
 }
 
-// Every field at something other than its default.
+// Builds a report with every field at something other than its default.
 Observed full() {
   Observed observed;
   observed.format = "made";
@@ -144,7 +145,7 @@ TEST(ObservedTotals, AddRowsUpByOpMostTimeFirst) {
   EXPECT_EQ(totals[0].most, 0.3);
   EXPECT_FALSE(totals[0].partly);
   EXPECT_EQ(totals[2].name, "ROPE");
-  EXPECT_EQ(totals[2].seconds, std::nullopt);  // not measured is not 0
+  EXPECT_EQ(totals[2].seconds, std::nullopt);  // a missing time is not 0
 }
 
 TEST(ObservedTotals, SayWhereOnlySomeRowsHaveATime) {
@@ -219,7 +220,7 @@ TEST(LayerOfNode, IsWhatItsNameTells) {
       {"x-99999999999", {}},
       {"a-3b", {}},
       {"", {}},
-      {"Vulkan0#Kcur-2#0", {}},  // the copy's number follows: not told
+      {"Vulkan0#Kcur-2#0", {}},  // the copy's number follows and is not reported
   };
   for (const Case& one : cases) EXPECT_EQ(layer_of_node(one.name), one.layer) << one.name;
 }
@@ -234,7 +235,7 @@ TEST(FillFromShape, GivesTheWorkOfAMultiplication) {
   EXPECT_EQ(op.bytes, 17408 + 1024 + 256);
   op.flops = 1;
   op.bytes = 2;
-  fill_from_shape(op);  // what the document says stays
+  fill_from_shape(op);  // keeps numbers of the document
   EXPECT_EQ(op.flops, 1);
   EXPECT_EQ(op.bytes, 2);
 }
@@ -245,7 +246,7 @@ TEST(FillFromShape, CountsOfATableTheRowsThatAreRead) {
   op.type = "f16,i32->f32";
   op.shape = "256x512,9->256x9";
   fill_from_shape(op);
-  EXPECT_EQ(op.bytes, 256 * 9 * 2 + 9 * 4 + 256 * 9 * 4);  // not 512 rows of the table
+  EXPECT_EQ(op.bytes, 256 * 9 * 2 + 9 * 4 + 256 * 9 * 4);  // without the table's 512 rows
   ObservedOp experts = op;
   experts.op = "MUL_MAT_ID";
   experts.bytes.reset();

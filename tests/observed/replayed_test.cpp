@@ -1,3 +1,4 @@
+// Tests the document of a replay: JSON, its main step, its ops and their times.
 #include "gate/observed/replayed.hpp"
 
 #include <random>
@@ -113,7 +114,7 @@ TEST(Replay, WhatIsOutOfBoundsIsRefusedWithItsPlace) {
   }
 }
 
-// 10 000 recordings with bytes changed, taken out or put in: refused or read, never worse.
+// Reads 10 000 recordings with bytes changed, removed or inserted: each is refused or read.
 TEST(Replay, RandomBytesDoNotBreakTheReader) {
   const std::string whole = dump_json(write_fields(recording()));
   std::mt19937 random(1);
@@ -153,7 +154,7 @@ Replayed times() {
 TEST(Replayed, SumsAreMediansTimesCallsBesideTheMedianOfTheStep) {
   const Replay replay = recording();
   const ReplaySums sums = sums_of(replay.steps[1], times());
-  EXPECT_DOUBLE_EQ(*sums.recorded, 0.003);  // of 4, 2, 3 ms
+  EXPECT_DOUBLE_EQ(*sums.recorded, 0.003);  // the median of 4, 2, 3 ms
   EXPECT_DOUBLE_EQ(*sums.replayed, 8 * 0.0003);
   EXPECT_DOUBLE_EQ(*sums.ratio(), 0.8);
   EXPECT_EQ(sums.calls, 8);

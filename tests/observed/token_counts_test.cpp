@@ -1,4 +1,4 @@
-// Counts of each token in a timeline.
+// Tests the counts of each token in a timeline.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ Command command(Command::Kind kind) {
   return out;
 }
 
-// A prompt, then three tokens, each with two dispatches, a barrier and a copy in one submission, a
-// wait after its graph; the second token waits twice.
+// Builds a prompt and three tokens. Each has two dispatches, a barrier and a copy in one
+// submission, and waits after its graph. The second token waits twice.
 Process three_tokens() {
   Process process;
   process.queues = {{"GPU", "vulkan queue 0.0"}};
@@ -49,7 +49,7 @@ std::string words_of(const Process& process) {
   return out;
 }
 
-// The last token's end is not known: of it nothing is told.
+// The end of the last token is unknown, so nothing is reported about it.
 TEST(TokenCounts, AreOfWhatIsDoneUntilTheNextGraphBegins) {
   EXPECT_EQ(words_of(three_tokens()),
             "dispatches_per_token 2 2\nbarriers_per_token 1 1\ncopies_per_token 1 1\n"
@@ -61,7 +61,7 @@ TEST(TokenCounts, AreOfTheDevicesProbeWhereMarksTellTheSame) {
   process.queues.push_back({"GPU", "marks", true});
   for (Submission marks : std::vector(process.submissions)) {
     marks.queue = 1;
-    marks.buffers[0].device = Interval{0, 1};  // timed, and the device's own are not
+    marks.buffers[0].device = Interval{0, 1};  // timed, but not by the device
     marks.buffers[0].commands.resize(1);
     process.submissions.push_back(marks);
   }
@@ -85,7 +85,7 @@ TEST(TokenCounts, AreAbsentWhereNobodyKnows) {
                   [](const Command& it) { return it.kind == Command::Kind::barrier; });
   }
   EXPECT_THAT(words_of(no_barriers), testing::Not(testing::HasSubstr("barriers")));
-  // Seen once, in the prompt: then tokens have none.
+  // The prompt has the only one, so tokens have none.
   no_barriers.submissions[0].buffers[0].commands.push_back(command(Command::Kind::barrier));
   EXPECT_THAT(words_of(no_barriers), testing::HasSubstr("barriers_per_token 0 0"));
 }

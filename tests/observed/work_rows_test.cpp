@@ -1,4 +1,4 @@
-// A timeline's work as rows: by op, shape, backend, layer, token.
+// Tests rows of work from a timeline: by op, shape, backend, layer and token.
 #include <map>
 #include <string>
 
@@ -42,8 +42,8 @@ Command dispatch(const char* name, std::uint32_t group) {
   return out;
 }
 
-// Two tokens, the first of them node by node: a matrix on the CPU, then on the device one with its
-// sum behind it.
+// Builds two tokens, the first one split by node. Each has a matrix multiplication on the CPU, then
+// one on the device with its sum after it.
 Timeline two_tokens() {
   Process process;
   process.name = "engine";
@@ -82,11 +82,11 @@ TEST(WorkRows, HoldOpsOfEveryBackendWithShapeLayerAndPhase) {
   EXPECT_EQ(fused.backend, "Vulkan0");
   EXPECT_EQ(fused.layer, 1);
   EXPECT_EQ(fused.phase, Phase::decode);
-  // The token that was left whole is not in the rows: the CPU's work of it has no time.
+  // Rows leave out the token that was not split: its work on the CPU has no times.
   EXPECT_EQ(fused.calls, 1);
   EXPECT_EQ(fused.seconds, 4);
   EXPECT_EQ(fused.flops, 2.0 * 20 * 5);
-  // Matrix, vector and the second summand are read, the sum is written; what lies between is not.
+  // Reads matrix, vector and second summand, writes the sum; the intermediate result costs nothing.
   EXPECT_EQ(fused.bytes, 4.0 * (100 + 20 + 5 + 5));
   const ObservedOp& on_cpu = observed.ops[1];
   EXPECT_EQ(on_cpu.op + " " + on_cpu.kernel, "MUL_MAT ");
@@ -98,7 +98,7 @@ TEST(WorkRows, HoldOpsOfEveryBackendWithShapeLayerAndPhase) {
   EXPECT_EQ(observed.steps[1].seconds, 8);
 }
 
-// Three requests at once, each with its next token: as many tokens as rows.
+// Three requests run at once, each with its next token: a row stands for one token.
 TEST(WorkRows, OfRowsThatAreEachTheNextTokenOfASequenceDecodeThemAll) {
   const struct {
     std::uint64_t rows;
@@ -139,7 +139,7 @@ TEST(WorkRows, AreGroupedAsThoseOfFiles) {
 TEST(WorkRows, GiveEachOpOfSeveralGroupsItsFlopsOnce) {
   Timeline timeline = two_tokens();
   auto& buffer = timeline.processes[0].submissions[0].buffers[0];
-  // The second part of the same matrix multiplication.
+  // Second part of the same matrix multiplication.
   buffer.commands.push_back(dispatch("matmul_split_k_reduce", 1));
   buffer.groups.push_back({9, 9.5});
   align(timeline);
@@ -150,13 +150,13 @@ TEST(WorkRows, GiveEachOpOfSeveralGroupsItsFlopsOnce) {
   EXPECT_FALSE(totals[0].flops_partly);
 }
 
-// Buffers of 4 s each, in the first token and in the second.
+// Each buffer takes 4 s; buffers are in the first and in the second token.
 TEST(WorkRows, HoldCommandBuffersByLabelAndToken) {
   const struct {
     const char* what;
     std::vector<std::string> first, second;
-    std::size_t rows;  // of a label in a token
-    Rational attn;     // of a token
+    std::size_t rows;  // rows of a label in a token
+    Rational attn;     // "attn" buffers of a token
     bool whole;
   } cases[] = {
       {"one in each", {"attn"}, {"attn"}, 2, 1, true},
@@ -206,11 +206,11 @@ TEST(ByNode, HoldsOpsAgainstTheirGraphAndAgainstAWholeOne) {
   EXPECT_EQ(all->whole, 1U);
   EXPECT_EQ(all->rows, 1U);
   EXPECT_DOUBLE_EQ(all->each, 10);
-  EXPECT_DOUBLE_EQ(all->ops, 0.7);  // 3 on the CPU, 4 on the device, of 10
+  EXPECT_DOUBLE_EQ(all->ops, 0.7);  // 3 s on the CPU, 4 on the device, of 10
   EXPECT_DOUBLE_EQ(all->transfers, 0.1);
   EXPECT_FALSE(all->cost()) << "one of a sort tells nothing";
   all->graphs = all->whole = 5;
-  EXPECT_DOUBLE_EQ(all->cost().value_or(0), 0.25);  // 10 beside 8
+  EXPECT_DOUBLE_EQ(all->cost().value_or(0), 0.25);  // 10 instead of 8
   Timeline none = two_tokens();
   for (GraphRun& run : none.processes[0].graph_runs) run.by_node = false;
   EXPECT_FALSE(by_node(none));
@@ -228,7 +228,7 @@ TEST(Layers, OfANodeWithoutOneAreThoseAroundIt) {
   EXPECT_THAT(layers, ElementsAre(-1, 0, 0, 0, 0, -1, 1, -1, -1));
 }
 
-// What an engine marks, where nothing else saw work: each without what is marked within it.
+// Marks of an engine are used if nothing else saw work. Each excludes the marks within it.
 TEST(WorkRows, TakeAnEnginesMarksWhereNothingElseIs) {
   Timeline timeline;
   Process process;
@@ -252,8 +252,8 @@ TEST(WorkRows, TakeAnEnginesMarksWhereNothingElseIs) {
   EXPECT_THAT(work_times(timeline), IsEmpty()) << "marks are no device work";
 }
 
-// An op on the host of 10 s, in which it waits from 1 to 7 s as two probes see it, and an op within
-// it of 2 s, half of them a wait. Another thread waits all the time.
+// An op on the host takes 10 s and waits from 1 to 7 s, as two probes report it. An op within it
+// takes 2 s, half of them a wait. Another thread waits all the time.
 TEST(WorkRows, OfTheHostLeaveOutItsWaitsForADevice) {
   Timeline timeline;
   Process& process = timeline.processes.emplace_back();
@@ -287,7 +287,7 @@ TEST(WorkRows, OfTheHostLeaveOutItsWaitsForADevice) {
                                               testing::Pair("SWIGLU", 2)));
 }
 
-// A token of two layers, of one dispatch each, one of them in no buffer.
+// Builds a token of two layers with one dispatch each; one dispatch is in no buffer.
 Timeline marked_timeline() {
   Timeline timeline;
   Process process;
@@ -318,8 +318,8 @@ Timeline marked_timeline() {
   return timeline;
 }
 
-// As an engine marks its work on the CPU: two tokens of two ops, and nothing on a queue. Each graph
-// ends when a token does; when the first began its first op tells.
+// Marks of an engine on the CPU: two tokens of two ops, and nothing on a queue. A graph ends with
+// its token; the first begins with its first op.
 TEST(WorkRows, OfMarksOnTheCpuBelongToTheirTokens) {
   Timeline timeline = marked_timeline();
   Process& process = timeline.processes[0];
@@ -357,7 +357,7 @@ TEST(WorkRows, HaveTheOperandsOfMarks) {
                       kind("NORM", "f32->f32", "64->64", "GPU")};
   process.op_scopes[0].kind = 0;
   process.op_scopes[2].kind = 1;
-  process.op_scopes[3].kind = 7;  // of a file that is broken
+  process.op_scopes[3].kind = 7;  // the file is broken
   align(timeline);
   const Calls expected{{"NORM f32->f32 64x8->64x8 on GPU", 1},
                        {"NORM f32->f32 64->64 on GPU", 1},
@@ -389,7 +389,7 @@ TEST(WorkRows, HaveOpLayerAndStepOfTheMarksAroundThem) {
   EXPECT_THAT(names, ElementsAre("layer 0", "layer 0: NORM", "layer 1", "layer 1: FFN"));
 }
 
-// Between two ops of the second token, and before anything was computed.
+// Work between two ops of the second token, and before the first computation.
 TEST(WorkRows, InNoOpAreOfTheTokenThatTheyWereSentIn) {
   Timeline timeline = marked_timeline();
   Command loose;
@@ -409,7 +409,7 @@ TEST(WorkRows, InNoOpAreOfTheTokenThatTheyWereSentIn) {
   EXPECT_EQ(calls, (std::map<Phase, std::int64_t>{{Phase::unknown, 1}, {Phase::decode, 1}}));
 }
 
-// The device's own probe saw the same work, and a kernel that the engine does not mark.
+// The device's own probe saw the same work, and one kernel without a mark.
 TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
   const std::vector<std::string> marks{"a", "b", "a", "b"};
   const struct {
@@ -452,7 +452,7 @@ TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
   }
 }
 
-// Marks have the label of a buffer alone; its copy is seen by the device's probe alone.
+// Only marks have the label of a buffer; only the device's probe sees its copy.
 TEST(WorkRows, OfADevicesProbeAreInTheBuffersThatMarksLabel) {
   for (const bool as_many : {true, false}) {
     Timeline timeline = marked_timeline();
@@ -495,7 +495,7 @@ TEST(WorkRows, OfGraphsWhoseDevicesNoProbeSawAreOpsWithoutTimes) {
             "graph 0 was cut into 3 splits; 2 of them lie in different places and are told apart");
 }
 
-// As llama.cpp counts them in its tests of performance: 2 x rows x keys x (key + value) a head.
+// Formula of llama.cpp's performance tests: 2 x rows x keys x (key + value) a head.
 TEST(Shapes, GiveAttentionItsFlopsAndSetRowsItsBytes) {
   const ObservedOp attention =
       kind("FLASH_ATTN_EXT", "f32,f16,f16,f16->f32", "64x1x4,64x256x2,64x256x2,256->64x4", "CPU");
@@ -504,9 +504,9 @@ TEST(Shapes, GiveAttentionItsFlopsAndSetRowsItsBytes) {
   EXPECT_EQ(rows.bytes, 128 * 4 + 8 + 128 * 2);
 }
 
-// At 100 flops and 10 bytes a second, 2 calls of 300 flops and 20 bytes take 6 s by their flops and
-// 4 by their bytes: 60 % of the peak in 10 s. What ran elsewhere, or says nothing, is compared with
-// nothing.
+// Peak rates are 100 flops and 10 bytes a second. Two calls of 300 flops and 20 bytes take 6 s by
+// their flops and 4 s by their bytes. That is 60 % of the peak in 10 s. Rows of other backends or
+// without shapes have no peak.
 TEST(Peak, IsTheLongerOfFlopsAndBytesAtTheHighestRatesOfTheSameBackend) {
   const auto op = [](const char* backend, double seconds, double flops, double bytes) {
     ObservedOp made;
