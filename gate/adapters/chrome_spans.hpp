@@ -15,23 +15,23 @@ constexpr double k_never = std::numeric_limits<double>::infinity();
 constexpr std::size_t k_deepest_stack = 2000;
 constexpr std::size_t k_batch = 65'536;  // put in order together
 
-// Spans of a trace's tracks, put in order within a window and nested: what each took of itself, and
-// how much of its track was taken.
+// Sorts the spans of a trace's tracks within a window, and nests them. Computes the own time of
+// each span, and how much of each track's time is covered.
 //
 // Times are in any unit.
 class NestedSpans {
  public:
   struct Event {
     enum class Kind : std::uint8_t { whole, begin, end };
-    double at = 0, length = 0;  // length: of `whole`
-    std::uint32_t row = 0;      // what it counts for; of `end` ignored
+    double at = 0, length = 0;  // length: for `whole` only
+    std::uint32_t row = 0;      // the row that it counts for; ignored for `end`
     std::uint16_t track = 0;
     Kind kind = Kind::whole;
   };
   static_assert(sizeof(double) != 8 || sizeof(Event) == 24);  // there may be 1.5 million of them
   struct Track {
     std::int64_t events = 0;
-    double length = 0;  // of its outermost spans
+    double length = 0;  // total of its outermost spans
     double last = -1e300;
     struct Open {
       double at, end;  // end: infinite until an `end` comes
@@ -39,13 +39,13 @@ class NestedSpans {
       std::uint32_t row;
     };
     std::vector<Open> open;
-    std::size_t begun = 0;  // of `open`, those that wait for an `end`
+    std::size_t begun = 0;  // spans in `open` that wait for an `end`
     std::uint16_t number = 0;
   };
   struct Ended {
     std::uint32_t row;
     std::uint16_t track;
-    bool from_begin;  // of a begin and an end: its time was not known before
+    bool from_begin;  // a begin and an end, whose time was unknown before
     double at, length, own;
   };
 
@@ -58,12 +58,12 @@ class NestedSpans {
   void add(const Event& event) {
     events_.push_back(event);
     if (events_.size() - ordered_ < batch_) return;
-    // All at once: growing by and by would need the old and the new together. What is not written
-    // to takes no memory.
+    // Reserve everything at once: growing step by step needs the old and the new memory together.
+    // Memory that is never written to takes no space.
     events_.reserve(window_ + window_ / 4 + 2 * batch_);
     order();
-    const std::size_t held = events_.size() - first_;
-    if (held > window_) take(held - window_);
+    const std::size_t waiting = events_.size() - first_;
+    if (waiting > window_) take(waiting - window_);
     if (first_ <= window_ / 4) return;
     events_.erase(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(first_));
     ordered_ -= first_;
@@ -76,7 +76,7 @@ class NestedSpans {
     first_ = ordered_ = 0;
     for (Track& track : tracks_) {
       close_before(track, k_never);
-      unbalanced_ += track.open.size();  // begun and never ended: their time is not known
+      unbalanced_ += track.open.size();  // spans without an end have no known time
       track.open.clear();
     }
   }
@@ -86,13 +86,12 @@ class NestedSpans {
   [[nodiscard]] std::size_t unbalanced() const { return unbalanced_; }
 
  private:
-  // An object, not a function: sorting then holds it in line.
+  // An object rather than a function, so that sorting inlines it.
   static constexpr auto before = [](const Event& a, const Event& b) {
     return a.at != b.at ? a.at < b.at : a.track < b.track;
   };
 
-  // Puts what came last among the others: by time, and what is at one place in the order of
-  // arrival.
+  // Sorts the events that came last into the others: by time, then in the order of arrival.
   void order() {
     const auto late = events_.begin() + static_cast<std::ptrdiff_t>(ordered_);
     if (!std::is_sorted(late, events_.end(), before)) std::stable_sort(late, events_.end(), before);
@@ -103,14 +102,14 @@ class NestedSpans {
     }
     ordered_ = events_.size();
   }
-  // The first `count` of those in order, and those at the last one's place.
+  // Processes the first `count` sorted events, and those at the same time as the last one.
   void take(std::size_t count) {
     const std::size_t until = first_ + count;
     while (first_ < until) {
       std::size_t end = first_ + 1;
-      // Of whole spans that begin together the longer one holds the other.
-      const auto whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::whole; };
-      while (end < ordered_ && whole(first_) && whole(end) &&
+      // If whole spans begin together, the longer one contains the other.
+      const auto is_whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::whole; };
+      while (end < ordered_ && is_whole(first_) && is_whole(end) &&
              !before(events_[first_], events_[end])) {
         ++end;
       }
@@ -137,16 +136,17 @@ class NestedSpans {
       ++unbalanced_;
       return;
     }
-    const bool whole = event.kind == Event::Kind::whole;
-    track.open.push_back({event.at, whole ? event.at + event.length : k_never, 0, event.row});
+    const bool is_whole = event.kind == Event::Kind::whole;
+    track.open.push_back({event.at, is_whole ? event.at + event.length : k_never, 0, event.row});
     if (!(track.open.back().end < k_never)) ++track.begun;
   }
-  // What has an end that is not after `at` is over.
+  // Closes spans whose known end is not after `at`.
   void close_before(Track& track, double at) {
     while (!track.open.empty() && track.open.back().end <= at && track.open.back().end < k_never) {
-      close_last(track, track.open.back().end, false);
+      close_last(track, track.open.back().end, /*from_begin=*/false);
     }
   }
+  // Closes the innermost span, reports it, and adds its length to the span around it or the track.
   void close_last(Track& track, double end, bool from_begin) {
     const Track::Open span = track.open.back();
     track.open.pop_back();
@@ -157,28 +157,30 @@ class NestedSpans {
     if (track.open.empty()) {
       track.length += length;
     } else {
-      // A span that outlasts the one around it takes of it what they share.
+      // If a span outlasts the one around it, only the shared part counts.
       Track::Open& around = track.open.back();
       around.inner += std::max(0.0, std::min(end, around.end) - span.at);
     }
   }
+  // Ends the innermost span that waits for an `end`.
   void end(Track& track, double at) {
     close_before(track, at);
-    if (track.begun == 0) {  // not looked for among the others: a trace may have millions of these
+    if (track.begun == 0) {  // no search, as a trace may have millions of these
       ++unbalanced_;
       return;
     }
-    // Whole spans that outlast the one that is ended overlap it.
+    // Close whole spans within it that have not ended yet: they overlap it.
     std::size_t begun = track.open.size();
     while (begun > 0 && track.open[begun - 1].end < k_never) --begun;
-    while (track.open.size() > begun) close_last(track, track.open.back().end, false);
-    close_last(track, at, true);
+    while (track.open.size() > begun) {
+      close_last(track, track.open.back().end, /*from_begin=*/false);
+    }
+    close_last(track, at, /*from_begin=*/true);
   }
 
   std::size_t window_, batch_;
   std::function<void(const Ended&)> ended_;
-  // [first_, ordered_) are in order; what stands behind them came since, what stands before is
-  // done.
+  // [first_, ordered_) are sorted; later events came since, earlier ones are processed.
   std::vector<Event> events_;
   std::size_t first_ = 0, ordered_ = 0;
   std::vector<Track> tracks_;

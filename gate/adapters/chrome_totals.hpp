@@ -1,6 +1,6 @@
-// Inside of the reader of Chrome traces, for chrome_trace_reader.cpp alone: what a trace adds up
-// to, rows by category, name and shape, tracks, counters. Bounded; what goes beyond is counted.
-// Times are in microseconds until they are handed out. Pure.
+// Inside of the reader of Chrome traces, for chrome_trace_reader.cpp only: totals of a trace as
+// rows by category, name and shape, tracks, and counters. Sizes are limited; events beyond are
+// counted. Times are in microseconds until they are handed out. Pure.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ inline bool moves_data(std::string_view category) {
 }
 
 // "Vulkan0" of "GPU: Vulkan0".
-inline std::string_view backend_of(std::string_view process) {
+inline std::string_view backend_name(std::string_view process) {
   for (const std::string_view before : {"GPU: ", "CPU: "}) {
     if (process.starts_with(before)) return process.substr(before.size());
   }
@@ -47,21 +47,22 @@ inline std::string async_key(const ChromeEvent& event) {
          "\n" + event_text(event.name).value_or("");
 }
 
-// From the JSON text of some values to an index: what makes the second event of a name quick.
-// Bounded; what it does not hold is looked up by what the values say. Texts are known by their
-// hash alone: keeping and comparing them takes most of the time of a large trace, as its thousands
-// of names come in no order. Among 50 000 names two share one by chance in 1 of 10^10 traces, and
-// a trace that was made so shows two of its own names as one.
-class SeenTexts {
+// Maps the JSON texts of some values to an index, which makes the second event of a name quick.
+// Its size is limited; other texts are looked up by their decoded values. Only hashes of texts are
+// kept: keeping and comparing texts would take most of the time of a large trace, as its thousands
+// of names come in no order. Among 50 000 names two share a hash in 1 of 10^10 traces. A trace that
+// is built to collide only shows two of its own names as one.
+class TextIndex {
  public:
-  explicit SeenTexts(std::size_t most) : most_(most) {}
+  explicit TextIndex(std::size_t most) : most_(most) {}
 
-  // `look_up` answers with the index, and whether it may be kept, where the texts were not seen.
+  // Returns the index of the texts. `look_up` finds it for new texts: it returns the index, and
+  // true if it may be kept.
   template <class LookUp>
   std::uint32_t find(std::initializer_list<std::string_view> texts, const LookUp& look_up) {
     std::uint64_t hash = 0;
     for (const std::string_view text : texts) {
-      ++hash;  // an absent one tells as well
+      ++hash;  // an absent text counts as well
       if (!text.empty()) hash = hash_number(text, hash);
     }
     if (hash == 0) hash = 1;  // 0 is a free slot
@@ -81,15 +82,15 @@ class SeenTexts {
     std::uint32_t index = 0;
   };
   void add(const Slot& slot) {
-    if (used_ >= most_) {  // there are many ways to write the same
+    if (used_ >= most_) {  // there are many ways to write the same text
       slots_.clear();
       used_ = 0;
     }
     if (2 * used_ >= slots_.size()) {
       std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
       old.swap(slots_);
-      for (const Slot& known : old) {
-        if (known.hash != 0) place(known);
+      for (const Slot& entry : old) {
+        if (entry.hash != 0) place(entry);
       }
     }
     place(slot);
@@ -107,11 +108,11 @@ class SeenTexts {
 
 class ChromeTracks {
  public:
-  explicit ChromeTracks(std::size_t most) : most_(most), seen_(2 * most) {}
+  explicit ChromeTracks(std::size_t most) : most_(most), by_json_(2 * most) {}
 
   std::uint16_t of(const ChromeEvent& event) {
     return static_cast<std::uint16_t>(
-        seen_.find({event.pid, event.tid}, [&] { return std::pair(index_of(event), true); }));
+        by_json_.find({event.pid, event.tid}, [&] { return std::pair(find_or_add(event), true); }));
   }
   // An event of phase M.
   void take_metadata(const ChromeEvent& event) {
@@ -120,7 +121,7 @@ class ChromeTracks {
     if (!what || !name) return;
     if (*what == "process_name" && process_names_.size() < most_) {
       process_names_[event_id(event.pid)] = *name;
-      has_backends_ = has_backends_ || !backend_of(*name).empty();
+      has_backends_ = has_backends_ || !backend_name(*name).empty();
     } else if (*what == "thread_name") {
       tracks_[of(event)].name = *name;
     }
@@ -130,11 +131,11 @@ class ChromeTracks {
   }
   // ggml's profiler has a process a backend, named before its events: "GPU: Vulkan0", "CPU: CPU".
   [[nodiscard]] bool has_backends() const { return has_backends_; }
-  // "" where it is none
+  // The backend's name; "" if the process is no backend.
   [[nodiscard]] std::string backend(const std::string& pid) const {
-    return std::string(backend_of(look_up(process_names_, pid, "")));
+    return std::string(backend_name(look_up(process_names_, pid, "")));
   }
-  // All of them, by their numbers.
+  // Returns all tracks by their numbers.
   [[nodiscard]] std::vector<observed::ObservedMoments::Track> names() const {
     std::vector<observed::ObservedMoments::Track> names;
     for (const Track& track : tracks_) {
@@ -142,14 +143,14 @@ class ChromeTracks {
     }
     return names;
   }
-  // With what the spans of each added up to.
+  // Returns all tracks with the totals of their spans.
   [[nodiscard]] std::vector<ObservedTrack> take(const NestedSpans& spans) const {
     std::vector<ObservedTrack> tracks;
     const auto all = names();
-    for (const NestedSpans::Track& seen : spans.tracks()) {
-      if (seen.events == 0) continue;
-      const auto& [process, name] = all[seen.number];
-      tracks.push_back({process, name, seen.events, seen.length / 1e6});
+    for (const NestedSpans::Track& nested : spans.tracks()) {
+      if (nested.events == 0) continue;
+      const auto& [process, name] = all[nested.number];
+      tracks.push_back({process, name, nested.events, nested.length / 1e6});
     }
     return tracks;
   }
@@ -158,9 +159,9 @@ class ChromeTracks {
   struct Track {
     std::string pid, tid, name;
   };
-  std::uint32_t index_of(const ChromeEvent& event) {
+  std::uint32_t find_or_add(const ChromeEvent& event) {
     auto key = std::make_pair(event_id(event.pid), event_id(event.tid));
-    if (const auto* known = look_up(index_, key)) return *known;
+    if (const auto* existing = look_up(index_, key)) return *existing;
     if (tracks_.size() >= most_) return static_cast<std::uint32_t>(most_ - 1);
     tracks_.push_back({key.first, key.second, ""});
     const auto index = static_cast<std::uint32_t>(tracks_.size() - 1);
@@ -169,7 +170,7 @@ class ChromeTracks {
   }
 
   std::size_t most_;
-  SeenTexts seen_;
+  TextIndex by_json_;
   std::vector<Track> tracks_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> index_;
   std::map<std::string, std::string> process_names_;
@@ -178,20 +179,21 @@ class ChromeTracks {
 
 class ChromeRows {
  public:
-  explicit ChromeRows(std::size_t most) : most_(most), seen_(2 * most), said_(most + 1) {}
+  explicit ChromeRows(std::size_t most) : most_(most), by_json_(2 * most), by_text_(most + 1) {}
 
-  // The row of an event; `otherwise` is the category where it has none, or `always` that of all.
-  // `backends`: where the trace's processes are backends, those.
-  std::uint32_t of(const ChromeEvent& event, std::string_view otherwise = "",
-                   std::string_view always = "", const ChromeTracks* backends = nullptr) {
+  // Returns the row of an event. `fallback` is the category of an event without one;
+  // `category_for_all` replaces every category. `backends` is set if the trace's processes are
+  // backends.
+  std::uint32_t of(const ChromeEvent& event, std::string_view fallback = "",
+                   std::string_view category_for_all = "", const ChromeTracks* backends = nullptr) {
     const std::string_view of_pid = backends != nullptr ? event.pid : std::string_view();
-    const auto row =
-        seen_.find({otherwise, always, event.category, event.name, event.shape, of_pid}, [&] {
-          std::string category(always);
-          if (always.empty()) category = event_text(event.category).value_or("");
-          if (category.empty()) category = otherwise;
-          return index_of(event, category,
-                          backends != nullptr ? backends->backend(event_id(event.pid)) : "");
+    const auto row = by_json_.find(
+        {fallback, category_for_all, event.category, event.name, event.shape, of_pid}, [&] {
+          std::string category(category_for_all);
+          if (category_for_all.empty()) category = event_text(event.category).value_or("");
+          if (category.empty()) category = fallback;
+          return find_or_add(event, category,
+                             backends != nullptr ? backends->backend(event_id(event.pid)) : "");
         });
     __builtin_prefetch(&sums_[row], 1);  // thousands of them, in no order: on its way until needed
     return row;
@@ -207,8 +209,8 @@ class ChromeRows {
     sums_[row].own += micros;
     sums_[row].has_own = true;
   }
-  // Of what copies or sets memory. Of anything else "bytes" may be any size of it: ggml's is that
-  // of the result alone, which is no traffic.
+  // Adds the bytes of an event that copies or sets memory. For other events "bytes" may be any
+  // size: ggml's is that of the result only, which is no traffic.
   void add_bytes(std::uint32_t row, const ChromeEvent& event) {
     if (!sums_[row].moves) return;
     const auto bytes = event_number(event.bytes);
@@ -218,9 +220,9 @@ class ChromeRows {
   }
   void covers_others(std::uint32_t row) { ops_[row].covers_others = true; }
   [[nodiscard]] const std::vector<ObservedOp>& ops() const { return ops_; }  // until then
-  // Events whose names are among "(other names)".
+  // Number of events in the row "(other names)".
   [[nodiscard]] std::size_t lost() const { return lost_; }
-  // Most time first; once.
+  // Returns the rows, most time first. May be called once.
   [[nodiscard]] std::vector<ObservedOp> take() {
     for (std::size_t row = 0; row < ops_.size(); ++row) {
       ObservedOp& op = ops_[row];
@@ -236,7 +238,7 @@ class ChromeRows {
         op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
       }
     }
-    // Their places are sorted, not the rows: those are large.
+    // Sort places rather than rows, which are large.
     std::vector<std::uint32_t> places(ops_.size());
     std::iota(places.begin(), places.end(), 0U);
     std::ranges::stable_sort(places, std::greater{},
@@ -249,23 +251,23 @@ class ChromeRows {
   }
 
  private:
-  // What every event adds to, apart from what is said once: one line of the cache a row.
+  // The numbers that every event changes, one cache line per row.
   struct alignas(64) Sums {
     std::int64_t calls = 0, with_bytes = 0;
     double bytes = 0, seconds = 0, own = 0;
     double least = std::numeric_limits<double>::infinity(), most = -least;  // so while none
     bool has_own = false, moves = false;
   };
-  // Whether it is the event's own row, not that of other names.
-  std::pair<std::uint32_t, bool> index_of(const ChromeEvent& event, std::string_view category,
-                                          std::string backend) {
+  // Returns the event's row, and false if it is the row of other names.
+  std::pair<std::uint32_t, bool> find_or_add(const ChromeEvent& event, std::string_view category,
+                                             std::string backend) {
     ObservedOp op;
     op.op = event_text(event.name).value_or("(no name)");
     op.category = category;
     op.shape = event_text(event.shape).value_or("");
     op.backend = std::move(backend);
     bool own = true;
-    const std::uint32_t row = said_.find({op.category, op.op, op.shape, op.backend}, [&] {
+    const std::uint32_t row = by_text_.find({op.category, op.op, op.shape, op.backend}, [&] {
       own = ops_.size() < most_;
       return std::pair(own ? add(std::move(op)) : other_names(), own);
     });
@@ -290,10 +292,10 @@ class ChromeRows {
   }
 
   std::size_t most_;
-  SeenTexts seen_,
-      said_;  // by their JSON, and by what that says: one name may be written in many ways
+  TextIndex by_json_,
+      by_text_;  // by their JSON, and by what that says: one name may be written in many ways
   std::vector<ObservedOp> ops_;
-  std::vector<Sums> sums_;  // of each of them
+  std::vector<Sums> sums_;  // by row
   std::optional<std::uint32_t> other_names_;
   std::size_t lost_ = 0;
 };
@@ -306,15 +308,21 @@ class ChromeCounters {
   void add(const ChromeEvent& event, double at) {
     for (const ChromeEvent::Number& number : event.numbers) {
       const auto value = event_number(number.value);
-      Series* kept = value ? series_of(event, number) : nullptr;
-      if (kept == nullptr || kept->seen++ % kept->every != 0) continue;
-      auto& points = kept->counter.points;
+      Series* series = value ? find_series(event, number) : nullptr;
+      if (series == nullptr) continue;
+      const bool is_kept = series->events % series->every == 0;
+      ++series->events;
+      if (!is_kept) continue;
+      auto& points = series->counter.points;
       points.push_back({at / 1e6, *value});
       if (points.size() <= most_points_) continue;
-      std::size_t left = 0;
-      for (std::size_t i = 0; i < points.size(); i += 2) points[left++] = points[i];
-      points.resize(left);
-      kept->every *= 2;
+      std::size_t kept_count = 0;
+      for (std::size_t i = 0; i < points.size(); i += 2) {
+        points[kept_count] = points[i];
+        ++kept_count;
+      }
+      points.resize(kept_count);
+      series->every *= 2;
     }
   }
   // once
@@ -332,25 +340,25 @@ class ChromeCounters {
   struct Series {
     ObservedCounter counter;
     std::string pid;
-    std::size_t every = 1, seen = 0;
+    std::size_t every = 1, events = 0;  // every so many events one is kept
   };
-  // Of a number of an event; nothing where there are too many series.
-  Series* series_of(const ChromeEvent& event, const ChromeEvent::Number& number) {
+  // Returns the series of a number of an event; null if there are too many series.
+  Series* find_series(const ChromeEvent& event, const ChromeEvent::Number& number) {
     const std::string_view several = event.args > 1 ? "several" : "";
-    const std::uint32_t index = seen_.find({event.pid, event.name, number.key, several}, [&] {
-      const std::uint32_t found = index_of(event, number);
-      return std::pair(found, found < series_.size());
+    const std::uint32_t index = by_json_.find({event.pid, event.name, number.key, several}, [&] {
+      const std::uint32_t position = find_or_add(event, number);
+      return std::pair(position, position < series_.size());
     });
     return index < series_.size() ? &series_[index] : nullptr;
   }
-  std::uint32_t index_of(const ChromeEvent& event, const ChromeEvent::Number& number) {
+  std::uint32_t find_or_add(const ChromeEvent& event, const ChromeEvent::Number& number) {
     const std::string name = event_text(event.name).value_or("(no name)");
     std::string label = name;
     const std::string series = event_text(number.key).value_or("");
-    if (event.args > 1 || series != name) label += "." + shown_text(series, 100);
+    if (event.args > 1 || series != name) label += "." + display_text(series, 100);
     const std::string pid = event_id(event.pid);
     const std::string key = pid + "\n" + label;
-    if (const auto* known = look_up(index_, key)) return *known;
+    if (const auto* existing = look_up(index_, key)) return *existing;
     const auto next = static_cast<std::uint32_t>(series_.size());
     if (next >= k_most_counters) return next;
     series_.push_back({{label, "", "counter", {}}, pid});
@@ -361,7 +369,7 @@ class ChromeCounters {
   std::size_t most_points_;
   std::vector<Series> series_;
   std::map<std::string, std::uint32_t> index_;
-  SeenTexts seen_{10'000};
+  TextIndex by_json_{10'000};
 };
 
 // Spans that begin and end anywhere.
@@ -381,24 +389,24 @@ class ChromeAsync {
       ++lost_;
     }
   }
-  // The row of what ended, and when it began.
+  // Returns the begin and the row of the span that ended; nothing if none was open.
   std::optional<std::pair<double, std::uint32_t>> end(const ChromeEvent& event, double at,
                                                       ChromeRows& rows) {
-    const auto found = open_.find(async_key(event));
-    if (found == open_.end()) {
+    const auto match = open_.find(async_key(event));
+    if (match == open_.end()) {
       ++lost_;
       return std::nullopt;
     }
-    const auto [begin, row] = found->second.back();
+    const auto [begin, row] = match->second.back();
     rows.add_time(row, std::max(0.0, at - begin));
-    // Spans of that kind overlap others by design: they are no part of any sum.
+    // Such spans overlap others by design, so they are no part of any sum.
     rows.covers_others(row);
-    found->second.pop_back();
-    if (found->second.empty()) open_.erase(found);
+    match->second.pop_back();
+    if (match->second.empty()) open_.erase(match);
     return std::pair(begin, row);
   }
-  // Begins and ends that found no other.
-  [[nodiscard]] std::size_t alone() const { return lost_ + open_.size(); }
+  // Number of begins and ends without a partner.
+  [[nodiscard]] std::size_t unmatched() const { return lost_ + open_.size(); }
 
  private:
   std::map<std::string, std::vector<std::pair<double, std::uint32_t>>> open_;

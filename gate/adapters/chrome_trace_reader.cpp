@@ -1,3 +1,4 @@
+// Reads Chrome traces of any length, event by event.
 #include "gate/adapters/chrome_trace_reader.hpp"
 
 #include <charconv>
@@ -11,31 +12,31 @@ namespace {
 constexpr double k_longest_micros = 1e18;
 constexpr const char* k_work = "weirWork";  // rows of the profile that a trace of weir's is of
 constexpr std::size_t k_most_work = std::size_t{64} << 20;  // bytes of them
-constexpr std::int64_t k_long_clock = 1'000'000'000;  // microseconds: what begins there is moved
+constexpr std::int64_t k_long_clock = 1'000'000'000;  // microseconds; later clocks get an origin
 
-// Its phase, one character; '\0' where it has none.
-char phase_of(const ChromeEvent& event) {
+// Returns the event's phase, one character; '\0' if it has none.
+char parse_phase(const ChromeEvent& event) {
   const std::string_view phase = event.phase;
   if (phase.size() == 3 && text::is_letter(phase[1])) return phase[1];  // as every tracer writes it
-  const auto words = event_text(phase);
-  return words && words->size() == 1 ? words->front() : '\0';
+  const auto text = event_text(phase);
+  return text && text->size() == 1 ? text->front() : '\0';
 }
 
-// A time as whole microseconds and the rest: a number holds no fractions of one that counts from
-// 1970.
+// A time as full microseconds and the fraction. A double has no room for fractions of a clock that
+// counts from 1970.
 struct Moment {
-  std::int64_t whole = 0;
+  std::int64_t micros = 0;
   double rest = 0;
 };
 
-std::optional<Moment> moment_of(std::string_view value) {
+std::optional<Moment> parse_moment(std::string_view value) {
   constexpr std::size_t k_exact = 15, k_most = 18;  // digits: of a double, of an int64
   if (value.size() > k_exact) {
     Moment moment;
     const char* const end = value.data() + value.size();
-    const auto [dot, wrong] = std::from_chars(value.data(), end, moment.whole);
+    const auto [dot, wrong] = std::from_chars(value.data(), end, moment.micros);
     const auto digits = static_cast<std::size_t>(dot - value.data());
-    if (wrong == std::errc() && moment.whole >= 0 && digits <= k_most) {
+    if (wrong == std::errc() && moment.micros >= 0 && digits <= k_most) {
       if (dot == end) return moment;
       if (*dot == '.' &&
           std::from_chars(dot, end, moment.rest, std::chars_format::fixed).ptr == end) {
@@ -45,15 +46,15 @@ std::optional<Moment> moment_of(std::string_view value) {
   }
   const auto at = event_number(value);
   if (!at || !(std::fabs(*at) < k_longest_micros)) return std::nullopt;
-  const double whole = std::floor(*at);
-  return Moment{static_cast<std::int64_t>(whole), *at - whole};
+  const double micros = std::floor(*at);
+  return Moment{static_cast<std::int64_t>(micros), *at - micros};
 }
 
 }  // namespace
 
-class ChromeTraceReader::Reading {
+class ChromeTraceReader::TraceBuilder {
  public:
-  Reading(const ChromeTraceLimits& limits, observed::ObservedMoments* moments)
+  TraceBuilder(const ChromeTraceLimits& limits, observed::ObservedMoments* moments)
       : moments_(moments),
         spans_(limits.window, [this](const NestedSpans::Ended& ended) { take_ended(ended); }),
         pieces_({"traceEvents", k_work}, {[this](std::string_view list, const Json& element) {
@@ -87,48 +88,51 @@ class ChromeTraceReader::Reading {
     observed.ops = rows_.take();
     observed.tracks = tracks_.take(spans_);
     observed.counters = counters_.take(tracks_);
-    if (is_weirs_) tell_apart(observed);
+    if (is_from_weir_) separate_calls(observed);
     if (!work_.is_null()) use_work(observed);
     if (pieces_.losses().cut) mark_truncated(observed);
-    add_doubts(observed);
+    add_warnings(observed);
     return observed;
   }
 
  private:
+  // Takes as many events of `rest` as can be scanned directly; returns their bytes.
   std::size_t take_many(std::string_view rest) {
     for (std::size_t at = 0;;) {
       const std::size_t begin = std::min(rest.find_first_not_of(" \n\r\t,", at), rest.size());
       const std::size_t length = scan_chrome_event(rest.substr(begin), event_);
-      if (length == 0) return begin;  // blanks are passed over once, however many there are
+      if (length == 0) return begin;  // the blanks are taken, so they are skipped only once
       take_event();
       at = begin + length;
     }
   }
 
+  // Takes an event that a parser had to read.
   void take_json(const Json& event) {
     if (!event.is_object()) return;
     const std::string text = dump_json(event);
-    if (scan_chrome_event(text, event_, true) == 0) {  // of a kind that no tracer writes
+    if (scan_chrome_event(text, event_, /*written=*/true) == 0) {  // no tracer writes such
       ++unread_;
       return;
     }
     take_event();
   }
 
+  // Handles event_ by its phase.
   void take_event() {
     if (event_.empty) return;  // rocprof ends its list with {}
-    const char kind = phase_of(event_);
+    const char kind = parse_phase(event_);
     if (kind == 'M') return tracks_.take_metadata(event_);
-    const auto at = kind == '\0' ? std::nullopt : time_of(event_.at);
+    const auto at = kind == '\0' ? std::nullopt : to_time(event_.at);
     if (!at) {
       ++unread_;
       return;
     }
     ++events_;
     if (kind == 'X') {
-      take_whole(*at);
+      take_complete(*at);
     } else if (kind == 'B') {
-      const std::uint32_t row = row_of();
+      const std::uint32_t row = find_row();
       rows_.add_call(row);
       rows_.add_bytes(row, event_);
       spans_.add({*at, 0, row, tracks_.of(event_), NestedSpans::Event::Kind::begin});
@@ -137,27 +141,27 @@ class ChromeTraceReader::Reading {
     } else if (kind == 'C') {
       counters_.add(event_, *at + static_cast<double>(*origin_));
     } else if (kind == 'i' || kind == 'I' || kind == 'n') {
-      rows_.add_call(row_of("instant"));
+      rows_.add_call(find_row("instant"));
     } else if (kind == 'b' || kind == 'S') {
       async_.begin(event_, *at, rows_);
     } else if (kind == 'e' || kind == 'F') {
       take_async(*at);
-    }  // flows, objects, clocks and samples say nothing of time taken
+    }  // flows, objects, clocks and samples have no durations
   }
 
-  // Microseconds from origin_ on.
-  std::optional<double> time_of(std::string_view value) {
-    const auto moment = moment_of(value);
+  // Returns a time in microseconds from origin_ on. The first event of a long clock sets origin_.
+  std::optional<double> to_time(std::string_view value) {
+    const auto moment = parse_moment(value);
     if (!moment) return std::nullopt;
-    if (!origin_) origin_ = moment->whole > k_long_clock ? moment->whole : 0;
-    return static_cast<double>(moment->whole - *origin_) + moment->rest;
+    if (!origin_) origin_ = moment->micros > k_long_clock ? moment->micros : 0;
+    return static_cast<double>(moment->micros - *origin_) + moment->rest;
   }
 
-  std::uint32_t row_of(std::string_view otherwise = "") {
+  std::uint32_t find_row(std::string_view otherwise = "") {
     return rows_.of(event_, otherwise, "", tracks_.has_backends() ? &tracks_ : nullptr);
   }
-  void take_whole(double at) {
-    const std::uint32_t row = row_of();
+  void take_complete(double at) {
+    const std::uint32_t row = find_row();
     const auto length = event_number(event_.length);
     if (length && *length >= 0 && *length <= k_longest_micros) {
       spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::whole});
@@ -169,25 +173,25 @@ class ChromeTraceReader::Reading {
     rows_.add_bytes(row, event_);
   }
 
-  // A part of an Observed: {"ops": [row]}, {"format": "weir-probes"}.
+  // Adds a part of an Observed to work_: {"ops": [row]}, {"format": "weir-probes"}.
   void take_work(const Json& part) {
     if (!part.is_object()) return;
     work_bytes_ += dump_json(part).size();
     if (work_bytes_ > k_most_work) return;
     for (const auto& [key, value] : part.items()) {
-      Json& whole = work_[key];
+      Json& target = work_[key];
       if (!value.is_array()) {
-        whole = value;
+        target = value;
         continue;
       }
-      if (!whole.is_array()) whole = Json::array();
-      for (const Json& row : value) whole.push_back(row);
+      if (!target.is_array()) target = Json::array();
+      for (const Json& row : value) target.push_back(row);
     }
   }
 
-  // Rows of events of weir's own: the CPU's calls are no part of the devices' time, and marks tell
-  // again what is on another track.
-  static void tell_apart(Observed& observed) {
+  // Moves calls of the CPU out of the rows of a trace of weir's own, since they are no part of the
+  // devices' time. Marks repeat time of other tracks.
+  static void separate_calls(Observed& observed) {
     constexpr std::array<std::string_view, 4> k_calls{"submit", "wait", "graph", "transfer"};
     const auto calls = std::ranges::stable_partition(observed.ops, [&](const ObservedOp& op) {
       return std::ranges::find(k_calls, op.category) == k_calls.end();
@@ -198,7 +202,7 @@ class ChromeTraceReader::Reading {
     for (ObservedOp& op : observed.ops) op.covers_others |= op.category == "marks";
   }
 
-  // In place of the rows of events, where all of them are there.
+  // Replaces the rows of events by those of the profile in work_, if the trace is complete.
   void use_work(Observed& observed) {
     const JsonPieceLosses& losses = pieces_.losses();
     if (losses.cut || losses.broken > 0 || losses.too_long > 0) return;
@@ -219,7 +223,7 @@ class ChromeTraceReader::Reading {
   }
 
   void take_members(const Json& members) {
-    is_weirs_ = json_text(below(members, "otherData"), "schema") == "weir.trace/1";
+    is_from_weir_ = json_text(below(members, "otherData"), "schema") == "weir.trace/1";
     const Json& version = below(members, "schemaVersion");
     if (version.is_number()) version_ = dump_json(version);
     const Json& devices = list_in(members, "deviceProperties");
@@ -245,23 +249,24 @@ class ChromeTraceReader::Reading {
     moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
   }
 
-  void add_doubts(Observed& observed) {
-    const auto doubt = [&](std::size_t count, const char* what) {
+  void add_warnings(Observed& observed) {
+    const auto add_count_warning = [&](std::size_t count, const char* what) {
       if (count > 0) add_warning(observed, "{} {}", count, what);
     };
-    doubt(unread_, "events have no phase or no time and were left out");
-    doubt(unfinished_, "events have no duration: they were not finished");
-    doubt(spans_.unbalanced() + async_.alone(),
-          "begins and ends do not match: their times are unknown");
-    doubt(spans_.disordered(),
-          "events are too far out of order: own times around them are not right");
-    doubt(rows_.lost(), "events have names beyond the most that are kept: \"(other names)\"");
+    add_count_warning(unread_, "events have no phase or no time and were left out");
+    add_count_warning(unfinished_, "events have no duration: they were not finished");
+    add_count_warning(spans_.unbalanced() + async_.unmatched(),
+                      "begins and ends do not match: their times are unknown");
+    add_count_warning(spans_.disordered(),
+                      "events are too far out of order: own times around them are not right");
+    add_count_warning(rows_.lost(),
+                      "events have names beyond the most that are kept: \"(other names)\"");
     const JsonPieceLosses& losses = pieces_.losses();
-    doubt(losses.broken, "parts are no JSON and were left out");
-    doubt(losses.too_long, "parts are too long or too deep and were left out");
+    add_count_warning(losses.broken, "parts are no JSON and were left out");
+    add_count_warning(losses.too_long, "parts are too long or too deep and were left out");
   }
 
-  observed::ObservedMoments* moments_;  // absent where nobody asks
+  observed::ObservedMoments* moments_;  // null if not requested
 
   NestedSpans spans_;
   JsonPieces pieces_;
@@ -270,23 +275,23 @@ class ChromeTraceReader::Reading {
   ChromeCounters counters_;
   ChromeAsync async_;
   ChromeEvent event_;                   // the one being taken
-  std::optional<std::int64_t> origin_;  // microseconds of the clock, 0 where that is young
+  std::optional<std::int64_t> origin_;  // microseconds of the clock; 0 for a short clock
   ObservedContext context_;
   Json work_;
   std::size_t work_bytes_ = 0;
-  bool is_weirs_ = false;
+  bool is_from_weir_ = false;
   std::optional<std::string> version_;
   std::size_t events_ = 0, unread_ = 0, unfinished_ = 0;
 };
 
 ChromeTraceReader::ChromeTraceReader(const ChromeTraceLimits& limits,
                                      observed::ObservedMoments* moments)
-    : reading_(std::make_unique<Reading>(limits, moments)) {}
+    : builder_(std::make_unique<TraceBuilder>(limits, moments)) {}
 ChromeTraceReader::~ChromeTraceReader() = default;
 
-void ChromeTraceReader::feed(std::string_view chunk) { reading_->feed(chunk); }
+void ChromeTraceReader::feed(std::string_view chunk) { builder_->feed(chunk); }
 
-Result<Observed> ChromeTraceReader::finish() { return reading_->finish(); }
+Result<Observed> ChromeTraceReader::finish() { return builder_->finish(); }
 
 bool begins_chrome_trace(std::string_view head) {
   const auto holds = [&](std::string_view text) { return head.find(text) != head.npos; };

@@ -1,14 +1,14 @@
 // A Chrome trace ("Trace Event Format") of any length, read as it comes: totals by name, tracks and
-// counters. What PyTorch, rocprof, Tracy's importers, ggml's profilers and weir itself write.
+// counters. PyTorch, rocprof, Tracy's importers, ggml's profilers and weir itself write it.
 //
 //   ChromeTraceReader reader;
 //   while (auto chunk = next()) reader.feed(*chunk);
 //   auto observed = reader.finish();
 //
 // Memory does not grow with the trace but with its names, tracks and open spans: 33 MB for the
-// window, and what is distinct, each of which has a limit. Events may be out of order by `window`
-// events; beyond that a warning says so, and own times and spans of B and E events are those of the
-// order they came in. Times of X events are right in any order. Pure; one thread.
+// window, and all distinct names and tracks, which are limited. Events may be out of order by
+// `window` events. Beyond that there is a warning, and own times and spans of B and E events follow
+// the order in which they came. Times of X events are right in any order. Pure; one thread.
 #pragma once
 
 #include <memory>
@@ -22,16 +22,16 @@ struct ChromeTraceLimits {
   std::size_t window = 1'000'000;  // events
   std::size_t names = 50'000;      // rows; more are added up as "(other names)"
   std::size_t tracks = 10'000;     // more are one; at most 65 535
-  std::size_t points = 2048;  // of a counter; where it has more, every second, fourth, … is kept
+  std::size_t points = 2048;       // per counter; of more points every second, fourth, … is kept
 };
 
-// Whether a text that begins with this (some 64 KiB) is a Chrome trace.
+// Returns true if a text that begins with `head` (some 64 KiB) is a Chrome trace.
 [[nodiscard]] bool begins_chrome_trace(std::string_view head);
 
 class ChromeTraceReader {
  public:
-  // `moments`: where it is given, and outlives the reading, each span that has an end is put there,
-  // with the names of rows and tracks at the end.
+  // `moments` may be null and must outlive the reader. Each span with an end is added to it, and at
+  // the end the names of rows and tracks.
   explicit ChromeTraceReader(const ChromeTraceLimits& limits = {},
                              observed::ObservedMoments* moments = nullptr);
   ~ChromeTraceReader();
@@ -41,8 +41,8 @@ class ChromeTraceReader {
   [[nodiscard]] Result<observed::Observed> finish();
 
  private:
-  class Reading;
-  std::unique_ptr<Reading> reading_;
+  class TraceBuilder;
+  std::unique_ptr<TraceBuilder> builder_;
 };
 
 }  // namespace weir::adapters

@@ -1,3 +1,4 @@
+// Splits a streamed answer into its events.
 #include "gate/adapters/event_stream.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ Result<void> EventReader::feed(std::string_view chunk, const Take& take) {
       chunk.remove_prefix(1);
       continue;
     }
-    // A CR ends no JSON line: it is a blank before the LF.
+    // In JSON lines a CR is a blank before the LF.
     const std::size_t end =
         framing_ == Framing::server_sent ? chunk.find_first_of("\r\n") : chunk.find('\n');
     const std::size_t length = std::min(end, chunk.size());
@@ -26,14 +27,15 @@ Result<void> EventReader::feed(std::string_view chunk, const Take& take) {
     if (end == std::string_view::npos) return {};
     after_cr_ = chunk[end] == '\r';
     chunk.remove_prefix(end + 1);
-    if (auto taken = end_line(take); !taken) {
+    if (auto result = end_line(take); !result) {
       failed_ = true;
-      return taken;
+      return result;
     }
   }
   return {};
 }
 
+// Handles a complete line: a JSON line, a field of an event, or the blank line that ends an event.
 Result<void> EventReader::end_line(const Take& take) {
   std::string_view line = line_;
   if (at_start_ && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
@@ -63,7 +65,7 @@ Result<void> EventReader::end_line(const Take& take) {
       has_data_ = true;
     } else if (name == "event") {
       type_ = value;
-    }  // `id` and `retry` are for who connects again; others are passed over
+    }  // `id` and `retry` are for reconnecting; other fields are ignored
   }
   line_.clear();
   return {};
@@ -72,10 +74,10 @@ Result<void> EventReader::end_line(const Take& take) {
 bool EventReader::finish(const Take& take) {
   if (failed_) return false;
   const bool lines = framing_ == Framing::json_lines;
-  const bool whole = lines || (line_.empty() && !has_data_);
+  const bool is_complete = lines || (line_.empty() && !has_data_);
   if (lines && !line_.empty()) static_cast<void>(end_line(take));
-  failed_ = true;  // nothing is to come
-  return whole;
+  failed_ = true;  // refuses further calls
+  return is_complete;
 }
 
 }  // namespace weir::adapters

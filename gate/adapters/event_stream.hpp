@@ -21,8 +21,8 @@ struct EventLimits {
   std::size_t event_bytes = std::size_t{1} << 20;  // its data
 };
 
-// Each event has some data. One whose data is empty is none, unlike in the standard: some servers
-// keep a connection alive with such.
+// Each event has some data. Unlike in the standard, an event with empty data is ignored: some
+// servers keep a connection alive with those.
 class EventReader {
  public:
   // `type` is that of the `event` field, "" where there is none (and of JSON lines).
@@ -30,14 +30,13 @@ class EventReader {
 
   explicit EventReader(Framing framing, EventLimits limits = {});
 
-  // Hands on each event that is whole, in order. Fails with Code::data when a limit is passed; the
-  // events before are handed on, those behind are not, nor is anything fed later.
+  // Passes each complete event to `take`, in order. Fails with Code::data when a limit is exceeded;
+  // later events are dropped, as is everything fed afterwards.
   // Any cut of the same bytes into chunks gives the same events.
   [[nodiscard]] Result<void> feed(std::string_view chunk, const Take& take);
 
-  // Once, when no more comes: hands on a last JSON line that lacks its end. What is left of an
-  // event that never ended is dropped, as the standard says.
-  // False: there was such a rest.
+  // Ends the stream; call it once. Passes on a last JSON line without its end. An incomplete event
+  // is dropped, as the standard says; returns false if there was one.
   [[nodiscard]] bool finish(const Take& take);
 
  private:
@@ -48,7 +47,7 @@ class EventReader {
   std::string line_, type_, data_;
   bool has_data_ = false;
   bool after_cr_ = false;  // an LF now belongs to the CR before it
-  bool at_start_ = true;   // where a byte order mark may stand
+  bool at_start_ = true;   // a byte order mark may come
   bool failed_ = false;
 };
 

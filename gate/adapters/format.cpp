@@ -1,4 +1,5 @@
-// What is asked of all formats together (readers.hpp lists them).
+// Functions over all formats: listing them, recognising a text, reading it (readers.hpp lists
+// them).
 #include "gate/adapters/format.hpp"
 
 #include "gate/adapters/readers.hpp"
@@ -8,7 +9,7 @@ namespace {
 
 constexpr int k_recognised = 20;  // less is a guess
 
-std::string reads_these() {
+std::string list_formats() {
   std::string list;
   for (const Format& format : formats()) {
     list += fmt::format("\n    {:<19}{}", format.name, format.what);
@@ -16,35 +17,39 @@ std::string reads_these() {
   return list;
 }
 
-// The line that says that the program crashed: then it wrote nothing else. "" where none does.
-std::string crash_in(const Printed& printed) {
+// Returns the line that shows that the program crashed; "" if there is none.
+std::string find_crash(const Printed& printed) {
   for (const std::string_view line : printed.lines()) {
     for (const char* mark : {"terminate called", "ggml_uncaught_exception", "GGML_ASSERT",
                              "ggml_abort", "ggml_print_backtrace", "Segmentation fault",
                              "panicked at", "core dumped", "Traceback (most recent call last)"}) {
-      if (line.find(mark) != line.npos) return shown_text(line, 120);
+      if (line.find(mark) != line.npos) return display_text(line, 120);
     }
   }
   return "";
 }
 
-bool has(const Printed& printed, std::string_view mark) {
+// Returns true if the text has the mark: "^A" must begin a line, "A & B" needs both.
+bool has_mark(const Printed& printed, std::string_view mark) {
   constexpr std::string_view k_and = " & ";
   if (const std::size_t both = mark.find(k_and); both != mark.npos) {
-    return has(printed, mark.substr(0, both)) && has(printed, mark.substr(both + k_and.size()));
+    return has_mark(printed, mark.substr(0, both)) &&
+           has_mark(printed, mark.substr(both + k_and.size()));
   }
   return mark.starts_with('^') ? printed.begins(mark.substr(1)) : printed.holds(mark);
 }
 
-int sureness(const Format& format, const Printed& printed) {
-  const Mark* mark = first_of(format.marks, [&](const Mark& one) {
-    return std::ranges::any_of(one.any, [&](std::string_view text) { return has(printed, text); });
+// Returns how sure the text is of the format, from 0 to 100.
+int confidence(const Format& format, const Printed& printed) {
+  const Mark* mark = first_of(format.marks, [&](const Mark& mark_row) {
+    return std::ranges::any_of(mark_row.any,
+                               [&](std::string_view text) { return has_mark(printed, text); });
   });
   const int by_mark = mark == nullptr ? 0 : mark->sure;
   return std::max(by_mark, format.recognises != nullptr ? format.recognises(printed) : 0);
 }
 
-// The engine and its model may be known, and nothing else is.
+// Returns true if nothing was read but the engine, its model and the like.
 bool is_bare(Observed& observed) {
   ObservedContext context = std::exchange(observed.context, {});
   observed.context.backend = context.backend;
@@ -54,17 +59,18 @@ bool is_bare(Observed& observed) {
   return bare;
 }
 
-Result<Observed> read_by(const Format& format, const Printed& printed) {
+// Reads a text as one format. Fails if nothing was found; the error names a crash of the program.
+Result<Observed> read_with(const Format& format, const Printed& printed) {
   Result<Observed> read;
-  if (const auto* whole = std::get_if<Format::ReadWhole>(&format.read)) {
-    read = (*whole)(printed);
+  if (const auto* read_whole = std::get_if<Format::ReadWhole>(&format.read)) {
+    read = (*read_whole)(printed);
   } else {
     std::get<Format::Read>(format.read)(printed, *read);
   }
   if (read && is_bare(*read)) read = nothing_found(format.name);
   if (!read) {
     Error error = with_context(format.name, std::move(read).error());
-    const std::string crash = crash_in(printed);
+    const std::string crash = find_crash(printed);
     if (!crash.empty()) error.message += fmt::format("; the program crashed: {}", crash);
     return tl::unexpected(std::move(error));
   }
@@ -90,13 +96,13 @@ Result<void> check_size(const Document& document) {
 
 const std::vector<Format>& formats() {
   static const auto k_formats =
-      collect<Format>(k_formats_in_order, [](const Format* one) { return *one; });
+      collect<Format>(k_formats_in_order, [](const Format* format) { return *format; });
   return k_formats;
 }
 
 const std::vector<Adapter>& table() {
   static const std::vector<Adapter> k_table = [] {
-    // No format of its own: its values are found by what the config says.
+    // The generic adapter has no format; the config says where its values are.
     std::vector<Adapter> adapters{{"generic", 9, Counts::none, read_generic}};
     for (const Format& format : formats()) {
       if (format.adapter.name.empty()) continue;
@@ -110,31 +116,31 @@ const std::vector<Adapter>& table() {
 }
 
 Result<profile::EngineReport> Adapter::read(const Output& output) const {
-  return own != nullptr ? own(output) : report_of(format, output);
+  return own != nullptr ? own(output) : make_report(format, output);
 }
 
 const Adapter* find(std::string_view name) { return find_named(table(), name); }
-std::vector<std::string> names() { return names_of(table()); }
+std::vector<std::string> names() { return list_names(table()); }
 
-std::vector<const Format*> recognised(const Printed& printed) {
+std::vector<const Format*> find_formats(const Printed& printed) {
   std::multimap<int, const Format*, std::greater<>> sure;
   for (const Format& format : formats()) {
-    const int how = sureness(format, printed);
-    if (how >= k_recognised) sure.emplace(how, &format);
+    const int sureness = confidence(format, printed);
+    if (sureness >= k_recognised) sure.emplace(sureness, &format);
   }
-  return collect<const Format*>(sure, [](const auto& one) { return one.second; });
+  return collect<const Format*>(sure, [](const auto& entry) { return entry.second; });
 }
 
 Result<Observed> read_any(const Document& document) {
   WEIR_CHECK(check_size(document));
   const Printed printed(document);
-  const auto found = recognised(printed);
-  if (found.empty()) {
-    return fail(Code::data, "weir does not know this format. It reads:{}", reads_these());
+  const auto candidates = find_formats(printed);
+  if (candidates.empty()) {
+    return fail(Code::data, "weir does not know this format. It reads:{}", list_formats());
   }
   std::optional<Error> first;
-  for (const Format* format : found) {
-    auto read = read_by(*format, printed);
+  for (const Format* format : candidates) {
+    auto read = read_with(*format, printed);
     if (read) return read;
     if (!first) first = std::move(read).error();
   }
@@ -142,15 +148,15 @@ Result<Observed> read_any(const Document& document) {
 }
 
 Result<Observed> read_as(std::string_view format, const Document& document) {
-  const Format* known = find_named(formats(), format);
-  if (known == nullptr) {
-    const auto names = names_of(formats());
-    return fail(Code::usage, "unknown format \"{}\"{}\n  known here: {}", shown_text(format),
+  const Format* match = find_named(formats(), format);
+  if (match == nullptr) {
+    const auto names = list_names(formats());
+    return fail(Code::usage, "unknown format \"{}\"{}\n  known here: {}", display_text(format),
                 text::did_you_mean(format, names), text::join(names));
   }
   WEIR_CHECK(check_size(document));
   const Printed printed(document);
-  return read_by(*known, printed);
+  return read_with(*match, printed);
 }
 
 }  // namespace weir::adapters

@@ -1,9 +1,9 @@
-// The formats of output that weir reads, one line of a list (readers.hpp) and one file (read_*.cpp)
-// each: which format a text is of, and what it says as an Observed; and of some of them what an
-// engine that is gated reports (its adapter).
+// The formats of output that weir reads, each with a line in a list (readers.hpp) and a file
+// (read_*.cpp). A format recognises a text and reads it into an Observed. Some have an adapter,
+// which makes the report of a gated engine.
 //
-// All of them take text that is coloured, has CR/LF, log lines in between, either decimal mark, or
-// ends in the middle: what was whole is read, and a warning says that the rest is missing. Pure.
+// All of them accept text that is coloured, has CR/LF, log lines in between or either decimal mark.
+// Of text that ends in the middle the complete parts are read, with a warning. Pure.
 #pragma once
 
 #include <span>
@@ -22,22 +22,22 @@ using observed::Observed, observed::ObservedBuffer, observed::ObservedCase,
     observed::ObservedLatency, observed::ObservedOp, observed::ObservedSplit,
     observed::ObservedStep, observed::ObservedTiming, observed::ObservedTrack, observed::Phase;
 
-// What a finished process printed (already within output_limit) and what it was asked for.
+// Output of a finished process (already within output_limit), and its request.
 struct Output {
   std::string_view out, err;
-  profile::Asked asked;
-  std::string_view device;                         // what the backend asked for, "vulkan"
+  profile::RunParameters parameters;
+  std::string_view device;                         // the backend's device, "vulkan"
   const config::GenericOutput* generic = nullptr;  // for the generic adapter
-  // Which values have to be there: times in a timed pass, counts in a counted one. Left out: any.
+  // Values that must be there: times in a timed pass, counts in a counted one. Left out: any.
   std::optional<profile::Pass> pass;
   // Patterns of metrics of single ops that are wanted ("op:lm_head", "op_calls:gemv_*").
   std::span<const std::string> works{};
 };
 
-// Its engines tell counts: always, or in the counted pass where weir.yaml turns on (profile_args,
-// counted_env) what tells them. The generic one's are what its rules read. Results are those of a
-// tool that loads servers, which has no counts; they may be given as files (weir gate --results).
-enum class Counts { none, asked, always, results };
+// Engines report counts always, or in the counted pass if weir.yaml turns that on
+// (profile_args, counted_env). Counts of the generic adapter come from its rules. Results of a tool
+// that loads servers have no counts; they may be given as files (weir gate --results).
+enum class Counts { none, on_request, always, results };
 
 // A format as the output of an engine that is gated.
 struct Adapter {
@@ -45,13 +45,14 @@ struct Adapter {
   using Reader = Result<profile::EngineReport> (*)(const Output& output);
 
   std::string_view name{};  // as `output:` has it; "": no gate takes the format
-  int place = 0;            // in the list of what `output:` takes
+  int place = 0;            // in the list of values of `output:`
   Counts counts = Counts::none;
-  Reader own = nullptr;       // where the report is not made of an Observed
-  std::string_view format{};  // whose adapter it is
+  Reader own = nullptr;       // if the report is not made from an Observed
+  std::string_view format{};  // the format that has this adapter
 
-  // Fails with Code::data when the text is not what this engine prints: empty, garbage, truncated,
-  // NaN, another number of results than asked for. The message is ready to show under a cell.
+  // Fails with Code::data when the text is no valid output of this engine: empty, garbage,
+  // truncated, NaN, or another number of results than requested. The message is ready to show under
+  // a cell.
   [[nodiscard]] Result<profile::EngineReport> read(const Output& output) const;
 };
 
@@ -59,17 +60,16 @@ struct Adapter {
 [[nodiscard]] const Adapter* find(std::string_view name);
 [[nodiscard]] std::vector<std::string> names();
 
-// What tells a text of a format: it holds any of these. "^A" has to begin a line; of "A & B" it has
-// to hold both.
+// A text is of a format if it contains any of these. "^A" must begin a line; "A & B" needs both.
 struct Mark {
   int sure = 0;  // 100: it says so itself
   std::vector<std::string_view> any;
 };
 
 struct Format {
-  // Puts what it finds into `observed`, which is empty; that it found nothing the caller says.
+  // Reads the text into `observed`, which is empty. The caller reports that nothing was found.
   using Read = void (*)(const Printed& printed, Observed& observed);
-  // The same; fails with Code::data where the document as a whole cannot be read.
+  // The same; fails with Code::data if the document as a whole cannot be read.
   using ReadWhole = Result<Observed> (*)(const Printed& printed);
   using Recognise = int (*)(const Printed& printed);
   Format(std::string_view name_, std::string_view what_, std::string_view engine_,
@@ -85,11 +85,11 @@ struct Format {
 
   std::string_view name;    // "agave"
   std::string_view what;    // one line for people
-  std::string_view engine;  // that writes it; "": several do, or the document says
+  std::string_view engine;  // the one that writes it; "": several do, or the document says
   std::variant<Read, ReadWhole> read;
   std::vector<Mark> marks;  // the first that fits counts
   Adapter adapter;
-  // How sure the text is of this format by what no mark says; 0: not at all. May be null.
+  // How sure the text is of this format, beyond its marks; 0: not at all. May be null.
   Recognise recognises;
 };
 
@@ -101,17 +101,16 @@ constexpr std::size_t k_most_read = std::size_t{64} << 20;
 // Fails with Code::data: nothing recognises it (the message names what weir reads), it is empty or
 // too long, or its format finds nothing in it.
 [[nodiscard]] Result<Observed> read_any(const Document& document);
-// As one format, whatever the text looks like. Fails with Code::usage on an unknown name.
+// Reads a text as one format, whatever it looks like. Fails with Code::usage on an unknown name.
 [[nodiscard]] Result<Observed> read_as(std::string_view format, const Document& document);
 // The formats that recognise it, surest first.
-[[nodiscard]] std::vector<const Format*> recognised(const Printed& printed);
+[[nodiscard]] std::vector<const Format*> find_formats(const Printed& printed);
 
-// The message by which an engine says that its backend has no kernel for what a model needs: an
-// engine that stops in such a case does the right thing, and the cell's error is then what it said.
-// The last one in what a failed program wrote to standard error (of which the last 64 KiB are
-// looked at), without what stands before it ("thread 1 panic: "), cut in length and fit to show.
-// Nothing when there is none. Known forms are those of weir-engine, Agave, ggml's backends, PyTorch
-// and CUDA (missing_kernel.cpp).
+// Returns the message by which an engine says that its backend has no kernel for the model. An
+// engine that stops then does the right thing, and its message becomes the cell's error. The last
+// such message in a failed program's standard error counts (of its last 64 KiB), without a prefix
+// ("thread 1 panic: "), shortened and printable. Nothing when there is none. Supported are
+// weir-engine, Agave, ggml's backends, PyTorch and CUDA (missing_kernel.cpp).
 [[nodiscard]] std::optional<std::string> missing_kernel(std::string_view err);
 
 }  // namespace weir::adapters

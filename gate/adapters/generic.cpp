@@ -1,4 +1,4 @@
-// Any engine: values found by regular expressions or JSON pointers that the config names.
+// Reads the output of any engine by regular expressions or JSON pointers from the config.
 
 #include <numeric>
 
@@ -16,11 +16,12 @@ constexpr std::size_t k_longest_line = std::size_t{64} << 10;
 constexpr std::size_t k_most_values = 200'000;
 constexpr std::size_t k_longest_fact = 200;
 
-// Takes a text that a rule found; whether to go on looking.
+// Takes a text that matches a rule. Returns false to stop the search.
 using Take = std::function<bool(std::string text)>;
 
-// A progress bar draws over itself with '\r': each state of it is a line.
-void by_pattern(const config::Pattern& pattern, std::string_view text, const Take& take) {
+// Calls `take` with group 1 of each line that matches. '\r' ends a line too, as progress bars draw
+// over themselves with it.
+void find_by_pattern(const config::Pattern& pattern, std::string_view text, const Take& take) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
@@ -36,7 +37,8 @@ void by_pattern(const config::Pattern& pattern, std::string_view text, const Tak
   }
 }
 
-void by_pointer(const std::string& pointer, std::string_view text, const Take& take) {
+// Calls `take` with the value at `pointer` in each JSON document of the text.
+void find_by_pointer(const std::string& pointer, std::string_view text, const Take& take) {
   for_each_document(text, [&](const Json& document) {
     try {
       const Json::json_pointer path(pointer);
@@ -45,29 +47,30 @@ void by_pointer(const std::string& pointer, std::string_view text, const Take& t
       if (value.is_structured() || value.is_null()) return true;
       return take(value.is_string() ? value.get<std::string>() : dump_json(value));
     } catch (const Json::exception&) {
-      return true;  // an index that is none, in this document
+      return true;  // the pointer does not fit this document
     }
   });
 }
 
-std::string where(const ValueRule& rule) {
+std::string describe_rule(const ValueRule& rule) {
   return rule.regex.empty() ? fmt::format("pointer {}", rule.pointer)
                             : fmt::format("regex '{}'", rule.regex);
 }
 
-// `otherwise`: what the rule picks where it does not say.
-Result<std::vector<std::string>> find(const ValueRule& rule, ValueRule::Pick otherwise,
-                                      const Output& output) {
+// Returns the texts that match a rule: in standard output, else in standard error. `otherwise` is
+// the pick of a rule without one; for Pick::last only the last text is returned.
+Result<std::vector<std::string>> find_texts(const ValueRule& rule, ValueRule::Pick otherwise,
+                                            const Output& output) {
   std::optional<config::Pattern> pattern;
   if (rule.pointer.empty()) {
     WEIR_TRY(pattern, config::Pattern::compile(rule.regex));
   }
   using Pick = ValueRule::Pick;
   const Pick pick = rule.pick.value_or(otherwise);
-  std::vector<std::string> texts;  // in order; only the last is kept where that is the one wanted
+  std::vector<std::string> texts;
   const auto take = [&](std::string text) {
     if (pick == Pick::last) texts.clear();
-    // Many values are numbers; one that is longer is none, and need not be kept whole.
+    // Several values are numbers, so longer text is invalid and may be cut.
     if (pick != Pick::last && text.size() > k_longest_fact) text.resize(k_longest_fact);
     texts.push_back(std::move(text));
     return pick != Pick::first && texts.size() <= k_most_values;
@@ -76,51 +79,52 @@ Result<std::vector<std::string>> find(const ValueRule& rule, ValueRule::Pick oth
        {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
     if (rule.stream == other || !texts.empty()) continue;
     if (pattern) {
-      by_pattern(*pattern, stream, take);
+      find_by_pattern(*pattern, stream, take);
     } else {
-      by_pointer(rule.pointer, stream, take);
+      find_by_pointer(rule.pointer, stream, take);
     }
   }
   if (texts.size() > k_most_values) {
     return fail(Code::data, "{}: more than {} values ({})", rule.metric, k_most_values,
-                where(rule));
+                describe_rule(rule));
   }
   return texts;
 }
 
-std::string shown(std::string_view text) {
+std::string shorten(std::string_view text) {
   std::string result = text::printable(text.substr(0, k_longest_fact));
   std::replace(result.begin(), result.end(), '\n', ' ');
   return result;
 }
 
-std::optional<unit::Metric> metric_of(const ValueRule& rule) {
+std::optional<unit::Metric> find_rule_metric(const ValueRule& rule) {
   return rule.custom ? rule.custom : unit::find_metric(rule.metric);
 }
 
-Result<double> number(const ValueRule& rule, const std::string& text) {
+Result<double> parse_number(const ValueRule& rule, const std::string& text) {
   const auto value = text::to_double(text::trim(text));
   if (!value) {
-    return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shown(text),
-                where(rule));
+    return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shorten(text),
+                describe_rule(rule));
   }
   const double scaled = *value * (rule.scale ? rule.scale->factor : 1.0);
   if (!std::isfinite(scaled)) {
-    return fail(Code::data, "{}: \"{}\" is out of range", rule.metric, shown(text));
+    return fail(Code::data, "{}: \"{}\" is out of range", rule.metric, shorten(text));
   }
   return scaled;
 }
 
-Result<std::int64_t> whole(const ValueRule& rule, double value) {
+// Fails if `value` is no integer of at least 0.
+Result<std::int64_t> to_count(const ValueRule& rule, double value) {
   constexpr double k_exact = 9007199254740992.0;  // 2^53: above it a double skips whole numbers
   if (value < 0 || value > k_exact || value != std::floor(value)) {
     return fail(Code::data, "{}: {} is not a count: it must be a whole number of at least 0 ({})",
-                rule.metric, value, where(rule));
+                rule.metric, value, describe_rule(rule));
   }
   return static_cast<std::int64_t>(value);
 }
 
-// Leaves the value that a rule with max or median picks.
+// Reduces `values` to the one that a rule with max or median picks.
 template <class T>
 void pick_one(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
   using Pick = ValueRule::Pick;
@@ -129,28 +133,31 @@ void pick_one(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
   values = {pick == Pick::max ? values.back() : values[values.size() / 2]};
 }
 
-// False: nobody can say what the values are of; `uncounted` of the report has the reason.
+// Adds a count to the report. Returns false if it is unknown how many tokens its values cover; the
+// reason is in the report's `uncounted`.
 Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts,
-                       const profile::Asked& asked) {
+                       const profile::RunParameters& parameters) {
   std::vector<std::int64_t> values;
   for (const std::string& text : texts) {
-    WEIR_TRY(const double value, number(rule, text));
-    WEIR_TRY(const std::int64_t one, whole(rule, value));
-    values.push_back(one);
+    WEIR_TRY(const double value, parse_number(rule, text));
+    WEIR_TRY(const std::int64_t count, to_count(rule, value));
+    values.push_back(count);
   }
   if (rule.custom) report.count_metrics[metric.name] = metric;
   pick_one(rule.pick, values);
-  return add_own_count(report, metric, values, rule.pick == ValueRule::Pick::sum, asked);
+  return add_own_count(report, metric, values, rule.pick == ValueRule::Pick::sum, parameters);
 }
 
+// Adds a series of times or rates to the report.
 Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts) {
   profile::EngineReport::Series series{metric, {}};
   for (const std::string& text : texts) {
-    WEIR_TRY(const double value, number(rule, text));
+    WEIR_TRY(const double value, parse_number(rule, text));
     if (value <= 0) {
-      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shown(text), where(rule));
+      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shorten(text),
+                  describe_rule(rule));
     }
     series.samples.push_back(value);
   }
@@ -162,11 +169,12 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
   return {};
 }
 
+// Sets the fact that a rule names.
 Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
                       const std::string& text) {
   if (rule.metric == "generated_tokens" || rule.metric == "prompt_tokens") {
-    WEIR_TRY(const double value, number(rule, text));
-    WEIR_TRY(const std::int64_t count, whole(rule, value));
+    WEIR_TRY(const double value, parse_number(rule, text));
+    WEIR_TRY(const std::int64_t count, to_count(rule, value));
     if (rule.metric == "prompt_tokens") {
       report.prompt_tokens = count;
     } else {
@@ -175,17 +183,18 @@ Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
     return {};
   }
   if (rule.metric == "output_digest") {
-    // A whole output may stand here: its hash says the same in one line.
-    report.output_digest = text.size() > 64 ? hash_hex(text) : shown(text);
+    // The text may be the whole output; its hash is as good.
+    report.output_digest = text.size() > 64 ? hash_hex(text) : shorten(text);
   } else if (rule.metric == "model") {
-    report.model = shown(text);
+    report.model = shorten(text);
   } else if (rule.metric == "engine_build") {
-    report.engine_build = shown(text);
+    report.engine_build = shorten(text);
   }
   return {};
 }
 
-bool needed(unit::Kind kind, const std::optional<profile::Pass>& pass) {
+// Returns true if this pass must have values of this kind.
+bool is_needed(unit::Kind kind, const std::optional<profile::Pass>& pass) {
   if (!pass) return false;
   return (kind == unit::Kind::count) == (*pass == profile::Pass::counted);
 }
@@ -198,9 +207,10 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     return fail(Code::internal, "the generic adapter was given no rules");
   }
   for (const ValueRule& rule : output.generic->facts) {
-    WEIR_TRY(const auto texts, find(rule, ValueRule::Pick::last, output));
+    WEIR_TRY(const auto texts, find_texts(rule, ValueRule::Pick::last, output));
     if (texts.empty()) {
-      report.warnings.push_back(fmt::format("the output has no {} ({})", rule.metric, where(rule)));
+      report.warnings.push_back(
+          fmt::format("the output has no {} ({})", rule.metric, describe_rule(rule)));
     } else {
       WEIR_CHECK(add_fact(report, rule, texts.back()));
     }
@@ -208,17 +218,17 @@ Result<profile::EngineReport> read_generic(const Output& output) {
   std::vector<std::string> missing;
   std::vector<std::string> missing_and_needed;
   for (const ValueRule& rule : output.generic->values) {
-    const auto metric = metric_of(rule);
+    const auto metric = find_rule_metric(rule);
     if (!metric) return fail(Code::internal, "\"{}\" is not a metric", rule.metric);
     const bool counts = metric->kind == unit::Kind::count;
     WEIR_TRY(const auto texts,
-             find(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
+             find_texts(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
     if (texts.empty()) {
-      missing.push_back(fmt::format("{} ({})", rule.metric, where(rule)));
-      if (needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
+      missing.push_back(fmt::format("{} ({})", rule.metric, describe_rule(rule)));
+      if (is_needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
     } else if (counts) {
-      WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.asked));
-      if (!added && needed(metric->kind, output.pass)) {
+      WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.parameters));
+      if (!added && is_needed(metric->kind, output.pass)) {
         missing_and_needed.push_back(fmt::format(
             "{}: {}; pick: sum says that they cover all tokens together, first, last, max or "
             "median takes one",
@@ -228,11 +238,11 @@ Result<profile::EngineReport> read_generic(const Output& output) {
       WEIR_CHECK(add_times(report, rule, *metric, texts));
     }
   }
-  // Of facts alone: probes count, and no time is asked for.
+  // Rules for facts only are fine: then probes count.
   if (!missing.empty() && report.times.empty() && report.counts.empty() && report.shares.empty()) {
-    const bool silent = text::trim(output.out).empty() && text::trim(output.err).empty();
+    const bool is_silent = text::trim(output.out).empty() && text::trim(output.err).empty();
     return fail(Code::data, "{}:\n  {}",
-                silent ? "the engine printed nothing" : "nothing found in the engine's output",
+                is_silent ? "the engine printed nothing" : "nothing found in the engine's output",
                 text::join(missing, "\n  "));
   }
   if (!missing_and_needed.empty()) {

@@ -1,3 +1,4 @@
+// Reads JSON of any size by pieces.
 #include "gate/adapters/json_pieces.hpp"
 
 #include "gate/base/text.hpp"
@@ -5,15 +6,18 @@
 namespace weir::adapters {
 namespace {
 
-// Some programs write NaN, inf and the like as bare words, which is no JSON: null in their place.
-std::string without_bare_words(std::string_view piece) {
-  std::string made;
+// Replaces bare words such as NaN and inf by null. Some programs write them, but JSON has none.
+std::string replace_bare_words(std::string_view piece) {
+  std::string result;
   bool in_string = false;
   for (std::size_t at = 0; at < piece.size();) {
     const char c = piece[at];
     if (in_string || !(text::is_letter(c) || c == '-')) {
-      made += c;
-      if (in_string && c == '\\' && at + 1 < piece.size()) made += piece[++at];
+      result += c;
+      if (in_string && c == '\\' && at + 1 < piece.size()) {
+        ++at;
+        result += piece[at];
+      }
       if (c == '"') in_string = !in_string;
       ++at;
       continue;
@@ -22,20 +26,21 @@ std::string without_bare_words(std::string_view piece) {
     while (end < piece.size() && text::is_letter(piece[end])) ++end;
     const std::string word = text::lower(piece.substr(at, end - at));
     const std::string_view bare = std::string_view(word).substr(word[0] == '-' ? 1 : 0);
-    const bool none = bare == "nan" || bare == "inf" || bare == "infinity";
-    made += none ? std::string_view("null") : piece.substr(at, end - at);
+    const bool is_no_number = bare == "nan" || bare == "inf" || bare == "infinity";
+    result += is_no_number ? std::string_view("null") : piece.substr(at, end - at);
     at = end;
   }
-  return made;
+  return result;
 }
 
 constexpr std::size_t k_largest = std::size_t{1} << 20;
 constexpr std::string_view k_blank = " \t\r\n";
 
-// What follows the bracket tells JSON from a log line's "[info]" or "{model}".
+// Returns true if the text after the bracket at `at` is JSON rather than a log line's "[info]" or
+// "{model}".
 bool looks_like_json(std::string_view text, std::size_t at) {
   const std::size_t next = text.find_first_not_of(k_blank, at + 1);
-  if (next == std::string_view::npos) return true;  // cut off right behind the bracket
+  if (next == std::string_view::npos) return true;  // cut off right after the bracket
   return text[next] == '{' || text[next] == '"';
 }
 
@@ -46,7 +51,7 @@ JsonPieces::JsonPieces(std::vector<std::string> lists, Takers takers, JsonPieceL
 
 std::size_t JsonValueEnd::find(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
-    // Within a text nothing but its end matters: most bytes go here at once.
+    // Skip to the next byte that matters within a string; most bytes are skipped here.
     if (in_text && !escaped) at = std::min(text.find_first_of("\"\\", at), text.size() - 1);
     const char c = text[at];
     if (in_text) {
@@ -68,7 +73,7 @@ std::size_t JsonValueEnd::find(std::string_view text) {
 }
 
 void JsonPieces::feed(std::string_view chunk) {
-  // A long text is not held twice; and what a slice cuts in two takes longer.
+  // Slices bound the size of the copy. Larger slices cut fewer pieces in two.
   constexpr std::size_t k_slice = std::size_t{256} << 10;
   while (!chunk.empty()) {
     buffer_.append(chunk.substr(0, k_slice));
@@ -80,45 +85,45 @@ void JsonPieces::feed(std::string_view chunk) {
   }
 }
 
+// Goes on by one token or piece. Returns false when more text is needed.
 bool JsonPieces::step() {
-  if (where_ == Where::in_key || where_ == Where::in_value || where_ == Where::in_element) {
-    return in_piece();
+  if (state_ == State::in_key || state_ == State::in_value || state_ == State::in_element) {
+    return scan_piece();
   }
-  if (where_ == Where::element_or_end && takers_.many) {
+  if (state_ == State::element_or_end && takers_.many) {
     at_ += takers_.many(list_, std::string_view(buffer_).substr(at_));
   }
-  // Between members what is neither a name nor the end is passed over.
-  at_ = where_ == Where::text             ? buffer_.find('\n', at_)
-        : where_ == Where::key_or_end     ? buffer_.find_first_of("\"}", at_)
-        : where_ == Where::element_or_end ? buffer_.find_first_not_of(" \t\r\n,", at_)
-                                          : buffer_.find_first_not_of(k_blank, at_);
-  at_ = std::min(at_, buffer_.size());
+  skip_to_next();
   if (at_ == buffer_.size()) return false;
   const char c = buffer_[at_];
-  if (where_ == Where::between) return between();
-  if (where_ == Where::text) {
-    where_ = Where::between;
-  } else if (where_ == Where::key_or_end) {
+  if (state_ == State::between) return find_document();
+  if (state_ == State::text) {
+    state_ = State::between;
+  } else if (state_ == State::key_or_end) {
     if (c == '"') {
-      begin_piece(Where::in_key);
+      begin_piece(State::in_key);
     } else {
       end_object();
     }
-  } else if (where_ == Where::colon) {
-    at_ += c == ':' ? 1 : 0;
-    losses_.broken += c == ':' ? 0 : 1;
-    where_ = c == ':' ? Where::value : Where::key_or_end;
-  } else if (where_ == Where::value) {
+  } else if (state_ == State::colon) {
+    if (c == ':') {
+      ++at_;
+      state_ = State::value;
+    } else {
+      ++losses_.broken;
+      state_ = State::key_or_end;
+    }
+  } else if (state_ == State::value) {
     if (c != '[' || std::ranges::find(lists_, key_) == lists_.end()) {
-      begin_piece(Where::in_value);
+      begin_piece(State::in_value);
     } else {
       list_ = key_;
       ++at_;
-      where_ = Where::element_or_end;
+      state_ = State::element_or_end;
     }
   } else if (c == ']') {
     ++at_;
-    where_ = in_object_ ? Where::key_or_end : Where::text;
+    state_ = in_object_ ? State::key_or_end : State::text;
   } else if (c == '}') {  // no element begins with it: a bracket is missing
     ++losses_.broken;
     if (in_object_) {
@@ -127,78 +132,95 @@ bool JsonPieces::step() {
       ++at_;
     }
   } else {
-    begin_piece(Where::in_element);
+    begin_piece(State::in_element);
   }
   return true;
 }
 
-// What follows its bracket tells a document from a log line's "[info]" or "{model}".
-bool JsonPieces::between() {
-  const bool array = buffer_[at_] == '[';
-  where_ = Where::text;
-  if (!array && buffer_[at_] != '{') return true;
+// Moves at_ to the next byte that matters in this state, or to the end of the buffer.
+void JsonPieces::skip_to_next() {
+  if (state_ == State::text) {
+    at_ = buffer_.find('\n', at_);
+  } else if (state_ == State::key_or_end) {
+    at_ = buffer_.find_first_of("\"}", at_);  // anything else between members is skipped
+  } else if (state_ == State::element_or_end) {
+    at_ = buffer_.find_first_not_of(" \t\r\n,", at_);
+  } else {
+    at_ = buffer_.find_first_not_of(k_blank, at_);
+  }
+  at_ = std::min(at_, buffer_.size());
+}
+
+// Checks if a line begins with a document rather than with a log line's "[info]" or "{model}", by
+// the text after the bracket.
+bool JsonPieces::find_document() {
+  const bool is_array = buffer_[at_] == '[';
+  state_ = State::text;
+  if (!is_array && buffer_[at_] != '{') return true;
   const std::size_t next = buffer_.find_first_not_of(k_blank, at_ + 1);
   if (next == std::string::npos) {
-    where_ = Where::between;
+    state_ = State::between;
     buffer_.resize(at_ + 1);
     return false;
   }
-  if (std::string_view(array ? "{[]" : "\"}").find(buffer_[next]) == std::string_view::npos) {
+  if (std::string_view(is_array ? "{[]" : "\"}").find(buffer_[next]) == std::string_view::npos) {
     return true;
   }
-  where_ = array ? Where::element_or_end : Where::key_or_end;
+  state_ = is_array ? State::element_or_end : State::key_or_end;
   at_ = next;
   ++losses_.documents;
   list_.clear();
-  in_object_ = !array;
+  in_object_ = !is_array;
   members_ = Json::object();
   members_size_ = 0;
   return true;
 }
 
-void JsonPieces::begin_piece(Where where) {
-  where_ = where;
-  looked_ = 0;
+void JsonPieces::begin_piece(State state) {
+  state_ = state;
+  searched_ = 0;
   keep_piece_ = true;
   end_ = {};
   end_.scalar = std::string_view("{[\"").find(buffer_[at_]) == std::string_view::npos;
 }
 
-bool JsonPieces::in_piece() {
-  constexpr std::size_t k_beginning = 257;  // of what is too long: as much as a name may have
-  const std::size_t end = end_.find(std::string_view(buffer_).substr(at_ + looked_));
-  looked_ = end == std::string::npos ? buffer_.size() - at_ : looked_ + end;
-  if (looked_ > limits_.piece_bytes || end_.deepest > limits_.depth) keep_piece_ = false;
+// Searches the end of the present piece. Of a piece that is too long only a beginning is kept.
+bool JsonPieces::scan_piece() {
+  constexpr std::size_t k_beginning = 257;  // the longest name with its quote
+  const std::size_t end = end_.find(std::string_view(buffer_).substr(at_ + searched_));
+  searched_ = end == std::string::npos ? buffer_.size() - at_ : searched_ + end;
+  if (searched_ > limits_.piece_bytes || end_.deepest > limits_.depth) keep_piece_ = false;
   if (end != std::string::npos) {
-    end_piece(std::string_view(buffer_).substr(at_, looked_));
-    at_ += looked_;
+    end_piece(std::string_view(buffer_).substr(at_, searched_));
+    at_ += searched_;
     return true;
   }
-  if (!keep_piece_) looked_ = std::min(looked_, k_beginning);
-  buffer_.resize(at_ + looked_);
+  if (!keep_piece_) searched_ = std::min(searched_, k_beginning);
+  buffer_.resize(at_ + searched_);
   return false;
 }
 
+// Hands out a finished piece: a name, a member or an element.
 void JsonPieces::end_piece(std::string_view piece) {
-  if (where_ == Where::in_key) {
+  if (state_ == State::in_key) {
     key_ = piece.substr(1, std::min<std::size_t>(piece.size() - 2, 256));
-    where_ = Where::colon;
+    state_ = State::colon;
     return;
   }
-  const bool member = where_ == Where::in_value;
-  where_ = member ? Where::key_or_end : Where::element_or_end;
+  const bool is_member = state_ == State::in_value;
+  state_ = is_member ? State::key_or_end : State::element_or_end;
   if (!keep_piece_) {
     ++losses_.too_long;
     return;
   }
   const JsonLimits limits{limits_.piece_bytes * 2, limits_.depth};
   auto parsed = parse_json(piece, limits);
-  if (!parsed) parsed = parse_json(without_bare_words(piece), limits);
+  if (!parsed) parsed = parse_json(replace_bare_words(piece), limits);
   if (!parsed) {
     ++losses_.broken;
     return;
   }
-  if (!member) return takers_.element(list_, std::move(*parsed));
+  if (!is_member) return takers_.element(list_, std::move(*parsed));
   members_size_ += piece.size();
   if (members_size_ > limits_.members_bytes) {
     ++losses_.too_long;
@@ -209,17 +231,18 @@ void JsonPieces::end_piece(std::string_view piece) {
 
 void JsonPieces::end_object() {
   ++at_;
-  where_ = Where::text;
+  state_ = State::text;
   in_object_ = false;
   takers_.members(std::exchange(members_, Json::object()));
 }
 
 void JsonPieces::finish() {
-  const bool bracket = where_ == Where::between && !buffer_.empty();  // and nothing behind it
-  if (bracket) ++losses_.documents;
-  losses_.cut = bracket || (where_ != Where::between && where_ != Where::text);
+  // A bracket at the very end begins a document.
+  const bool ends_in_bracket = state_ == State::between && !buffer_.empty();
+  if (ends_in_bracket) ++losses_.documents;
+  losses_.cut = ends_in_bracket || (state_ != State::between && state_ != State::text);
   if (losses_.cut && in_object_) end_object();
-  where_ = Where::between;
+  state_ = State::between;
 }
 
 std::optional<std::string> for_each_document(
@@ -228,8 +251,8 @@ std::optional<std::string> for_each_document(
   const auto broken = [&](std::size_t at, std::string why) {
     if (!first && looks_like_json(text, at)) first = std::move(why);
   };
-  // A line that opens a bracket and never closes it makes the search look ahead in vain. All such
-  // looks together may cost a few times the text, so that a hostile one does not cost its square.
+  // An unclosed bracket makes the search go on to the end of the text. All searches together may
+  // cost a few times the text, so that hostile text does not take quadratic time.
   std::size_t budget = 8 * text.size() + k_largest;
   std::size_t line = 0;
   while (line < text.size()) {
@@ -242,8 +265,8 @@ std::optional<std::string> for_each_document(
     }
     const std::size_t length = JsonValueEnd().find(text.substr(at, std::min(k_largest, budget)));
     const std::size_t end = length == std::string_view::npos ? length : at + length;
-    const std::size_t looked = std::min(end, text.size()) - from;
-    budget -= std::min(budget, std::min(looked, k_largest));
+    const std::size_t searched = std::min(end, text.size()) - from;
+    budget -= std::min(budget, std::min(searched, k_largest));
     if (budget == 0) return first.value_or("too much of it looks like JSON that never ends");
     if (end == std::string_view::npos) {
       broken(at, "it stops in the middle (a bracket is not closed)");
@@ -255,7 +278,7 @@ std::optional<std::string> for_each_document(
       continue;
     }
     if (!take(*document)) return first;
-    // More may follow on the same line; a line is the smallest step, so only a newline counts.
+    // Go on after this line; further documents on it are skipped.
     line = std::min(text.find('\n', end), text.size());
     if (line < text.size()) ++line;
   }

@@ -1,19 +1,19 @@
-// Results of tools that load inference servers (vllm bench serve, AIPerf, guidellm): what their
-// readers share, and what a gate takes of them.
+// Results of tools that load inference servers (vllm bench serve, AIPerf, guidellm): helpers of
+// their readers, and the report of a gate.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters {
 namespace {
 
-// The metric of a figure that weir judges: a median or p50 ("BASE_seconds"), a p90 or p99
-// ("BASE_p90_seconds").
-std::optional<unit::Metric> judged(const ObservedLatency& latency) {
+// Returns the metric of a figure that weir judges: a median or p50 ("BASE_seconds"), a p90 or p99
+// ("BASE_p90_seconds"). Nothing for other figures.
+std::optional<unit::Metric> judged_metric(const ObservedLatency& latency) {
   constexpr std::string_view k_end = "_seconds";
-  const bool middle = latency.figure == "median" || latency.percentile == 50;
-  if (!middle && !latency.percentile) return std::nullopt;
+  const bool is_median = latency.figure == "median" || latency.percentile == 50;
+  if (!is_median && !latency.percentile) return std::nullopt;
   const std::string& name = latency.metric.name;
   if (!name.ends_with(k_end)) return std::nullopt;
-  if (middle) return unit::find_metric(name);
+  if (is_median) return unit::find_metric(name);
   return unit::find_metric(fmt::format("{}_p{}{}", name.substr(0, name.size() - k_end.size()),
                                        *latency.percentile, k_end));
 }
@@ -24,7 +24,7 @@ void add_figure(Observed& observed, std::string_view metric, std::string_view fi
                 double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return;
   ObservedLatency latency;
-  latency.metric = time_named(metric);
+  latency.metric = find_time_metric(metric);
   latency.seconds = seconds;
   latency.figure = figure;
   if (figure.starts_with('p')) {
@@ -36,22 +36,26 @@ void add_figure(Observed& observed, std::string_view metric, std::string_view fi
 }
 
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate) {
-  if (rate && *rate > 0) timing_of(load.timings, *unit::find_metric(metric)).mean = rate;
+  if (rate && *rate > 0) find_or_add_timing(load.timings, *unit::find_metric(metric)).mean = rate;
 }
 
-void set_requests(ObservedCase& load, std::optional<std::int64_t> whole,
+void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
                   std::optional<std::int64_t> failed, Observed& observed) {
-  if (whole) load.facts[k_whole_requests] = fmt::format("{}", *whole);
-  if (failed == 0 && whole != 0) return;
-  load.error = !failed ? "it does not say how many requests failed"
-               : whole == 0
-                   ? "no request was completed"
-                   : fmt::format("{} of {} requests failed", *failed, *failed + whole.value_or(0));
+  if (completed) load.facts[k_whole_requests] = fmt::format("{}", *completed);
+  if (failed == 0 && completed != 0) return;
+  if (!failed) {
+    load.error = "it does not say how many requests failed";
+  } else if (completed == 0) {
+    load.error = "no request was completed";
+  } else {
+    const std::int64_t total = *failed + completed.value_or(0);
+    load.error = fmt::format("{} of {} requests failed", *failed, total);
+  }
   observed.errors.push_back(load.name + ": " + *load.error);
 }
 
 void finish_loads(Observed& observed) {
-  take_tokens_of_only_case(observed);
+  copy_tokens_of_only_case(observed);
   if (observed.cases.size() == 1) {
     observed.timings = observed.cases.front().timings;
   } else {
@@ -59,10 +63,10 @@ void finish_loads(Observed& observed) {
   }
 }
 
-Result<profile::EngineReport> report_of_load(std::string_view format, const Output& output) {
+Result<profile::EngineReport> make_load_report(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_as(format, {output.out, output.err}));
   if (observed.truncated) return fail(Code::data, "the result ends in the middle");
-  // Another run may be among what read_pieces() left out.
+  // read_pieces() may have left out another run.
   for (const std::string& warning : observed.warnings) {
     if (warning.ends_with("were left out")) return fail(Code::data, "{}", warning);
   }
@@ -71,7 +75,7 @@ Result<profile::EngineReport> report_of_load(std::string_view format, const Outp
                 observed.cases.size());
   }
   const ObservedCase& load = observed.cases.front();
-  // Figures of the requests that remain are those of another load.
+  // With failed requests, the figures are those of another load.
   if (load.error) return fail(Code::data, "{}", *load.error);
   profile::EngineReport report;
   for (const ObservedTiming& rate : load.timings) {
@@ -79,7 +83,7 @@ Result<profile::EngineReport> report_of_load(std::string_view format, const Outp
       report.times.push_back({rate.metric, {*rate.mean}});
   }
   for (const ObservedLatency& latency : observed.latencies) {
-    const auto metric = judged(latency);
+    const auto metric = judged_metric(latency);
     if (!metric || latency.seconds <= 0) continue;
     const auto same = [&](const auto& series) { return series.metric == *metric; };
     if (!std::ranges::any_of(report.times, same))
@@ -87,16 +91,16 @@ Result<profile::EngineReport> report_of_load(std::string_view format, const Outp
   }
   if (report.times.empty()) return fail(Code::data, "it has no rate and no latency ({})", format);
   report.model = observed.context.model;
-  std::vector<std::string> asked;
+  std::vector<std::string> settings;
   for (const char* key : {"max_concurrency", "concurrency", "streams", "request_rate", "rate",
                           "num_prompts", "request_count"}) {
     if (const std::string* value = look_up(load.facts, key))
-      asked.push_back(fmt::format("{} {}", key, *value));
+      settings.push_back(fmt::format("{} {}", key, *value));
   }
-  if (!asked.empty()) report.load = text::join(asked);
+  if (!settings.empty()) report.load = text::join(settings);
   report.engine_build = observed.context.engine_build;
-  if (const auto whole = printed_number(look_up(load.facts, k_whole_requests, "")))
-    report.requests = static_cast<std::int64_t>(*whole);
+  if (const auto completed = printed_number(look_up(load.facts, k_whole_requests, "")))
+    report.requests = static_cast<std::int64_t>(*completed);
   report.warnings = observed.warnings;
   return report;
 }

@@ -1,11 +1,12 @@
+// Turns an engine's printed counts into one number.
 #include "gate/adapters/own_counts.hpp"
 
 namespace weir::adapters {
 namespace {
 
-// How many tokens (prefills, runs) the values are of; nothing where nobody can say.
-std::optional<std::int64_t> divisor_of(std::int64_t values, const unit::Metric& metric,
-                                       std::int64_t tokens, std::int64_t repeats) {
+// Returns how many tokens (prefills, runs) the values cover; nothing if that is unknown.
+std::optional<std::int64_t> find_divisor(std::int64_t values, const unit::Metric& metric,
+                                         std::int64_t tokens, std::int64_t repeats) {
   if (metric.scope != unit::Scope::per_token) {
     return values % repeats == 0 ? std::optional(repeats) : std::nullopt;
   }
@@ -17,16 +18,17 @@ std::optional<std::int64_t> divisor_of(std::int64_t values, const unit::Metric& 
 
 bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
                    const std::vector<std::int64_t>& values, bool of_all_tokens,
-                   const profile::Asked& asked) {
+                   const profile::RunParameters& request) {
   const auto count = std::ssize(values);
   if (count == 1) {
     report.counts[metric.name] = values.front();
     return true;
   }
-  const std::int64_t repeats = std::max<std::int64_t>(asked.repeats, 1);
-  const std::int64_t tokens = report.generated_tokens.value_or(asked.tokens) * repeats;
+  const std::int64_t repeats = std::max<std::int64_t>(request.repeats, 1);
+  const std::int64_t tokens = report.generated_tokens.value_or(request.tokens) * repeats;
   const bool of_all = of_all_tokens && metric.scope == unit::Scope::per_token && tokens > 0;
-  const auto divisor = of_all ? std::optional(tokens) : divisor_of(count, metric, tokens, repeats);
+  const auto divisor =
+      of_all ? std::optional(tokens) : find_divisor(count, metric, tokens, repeats);
   const auto share = divisor ? Rational::share(values, *divisor) : std::nullopt;
   if (!share) {
     report.uncounted[metric.name] = fmt::format(

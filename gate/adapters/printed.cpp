@@ -1,3 +1,4 @@
+// Makes printed text fit to be read by lines, and scans single lines.
 #include "gate/adapters/printed.hpp"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ std::size_t digits_at(std::string_view text, std::size_t at) {
   return end - at;
 }
 
-// The length of "0.03.330.279 I " at `at`: minutes, seconds, ms, µs and a level; 0 when it is none.
+// Returns the length of a log prefix such as "0.03.330.279 I " at `at`: minutes, seconds, ms, µs
+// and a level. 0 if there is none.
 std::size_t log_prefix_at(std::string_view text, std::size_t at) {
   const std::size_t minutes = digits_at(text, at);
   if (minutes == 0 || minutes > 6) return 0;
@@ -24,8 +26,8 @@ std::size_t log_prefix_at(std::string_view text, std::size_t at) {
   return minutes + rest.size();
 }
 
-// Past an ANSI sequence that begins at `at` with ESC.
-std::size_t past_escape(std::string_view text, std::size_t at) {
+// Returns the end of the ANSI sequence that begins at `at` with ESC.
+std::size_t skip_escape(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   if (end >= text.size() || text[end] != '[') return end;
   ++end;
@@ -33,14 +35,15 @@ std::size_t past_escape(std::string_view text, std::size_t at) {
   return end < text.size() && text[end] != '\n' ? end + 1 : end;
 }
 
-std::string clean(std::string_view text) {
+// Returns `text` without ANSI sequences and log prefixes, and with "\n" at every line's end.
+std::string clean_text(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());
   bool after_digit = false;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == '\x1B') {
-      at = past_escape(text, at);
+      at = skip_escape(text, at);
       continue;
     }
     if (c == '\r') {
@@ -64,7 +67,7 @@ std::string clean(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string_view> lines_of(std::string_view text) {
+std::vector<std::string_view> split_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -76,10 +79,10 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 
 Printed::Printed(const Document& document)
     : document_(document),
-      out_text_(clean(document.out)),
-      err_text_(clean(document.err)),
-      out_(lines_of(out_text_)),
-      err_(lines_of(err_text_)),
+      out_text_(clean_text(document.out)),
+      err_text_(clean_text(document.err)),
+      out_(split_lines(out_text_)),
+      err_(split_lines(err_text_)),
       lines_(out_) {
   lines_.insert(lines_.end(), err_.begin(), err_.end());
   const std::string& last = out_text_.empty() ? err_text_ : out_text_;
@@ -105,38 +108,40 @@ std::optional<double> printed_number(std::string_view text) {
   const std::size_t last_mark = text.find_last_of(".,");
   if (last_mark == std::string_view::npos) return text::to_double(text);
   const char mark = text[last_mark];
-  const bool again = text.find(mark) != last_mark;  // "1,234,567": it parts thousands
-  if (again && text.find(mark == '.' ? ',' : '.') != std::string_view::npos) return std::nullopt;
+  const bool is_separator = text.find(mark) != last_mark;  // "1,234,567": thousands
+  const char other_mark = mark == '.' ? ',' : '.';
+  if (is_separator && text.find(other_mark) != std::string_view::npos) return std::nullopt;
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '.' && text[i] != ',') {
       plain += text[i];
-    } else if (i == last_mark && !again) {
+    } else if (i == last_mark && !is_separator) {
       plain += '.';
     } else if (digits_at(text, i + 1) != 3) {
-      return std::nullopt;  // what parts thousands has three digits behind it
+      return std::nullopt;  // a separator of thousands has three digits after it
     }
   }
   return text::to_double(plain);
 }
 
-std::string shown_text(std::string_view text, std::size_t most) {
+std::string display_text(std::string_view text, std::size_t most) {
   std::string shown = text::printable(text.substr(0, most));
   std::replace(shown.begin(), shown.end(), '\n', ' ');
   std::replace(shown.begin(), shown.end(), '\t', ' ');
   return std::string(text::trim(shown));
 }
 
-bool names_op(std::string_view word) {
+bool is_op_name(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
     return (c >= 'A' && c <= 'Z') || text::is_digit(c) || c == '_';
   });
 }
 
-std::string_view Scan::behind_blanks() const {
+std::string_view Scan::skip_blanks() const {
   return rest_.substr(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
 }
 
+// Takes the text of `form` up to its next "{}", and removes both from `form`.
 bool Scan::take_text(std::string_view& form) {
   const std::size_t value = std::min(form.find("{}"), form.size());
   std::string_view text = text::trim(form.substr(0, value));
@@ -150,43 +155,43 @@ bool Scan::take_text(std::string_view& form) {
 }
 
 bool Scan::take_value(std::string_view& form, double& value) {
-  const auto found = take_text(form) ? number() : std::nullopt;
-  value = found.value_or(0);
-  return found.has_value();
+  const auto parsed = take_text(form) ? number() : std::nullopt;
+  value = parsed.value_or(0);
+  return parsed.has_value();
 }
 
 bool Scan::take_value(std::string_view& form, std::int64_t& value) {
-  const auto found = take_text(form) ? whole() : std::nullopt;
-  value = found.value_or(0);
-  return found.has_value();
+  const auto parsed = take_text(form) ? integer() : std::nullopt;
+  value = parsed.value_or(0);
+  return parsed.has_value();
 }
 
 bool Scan::take_value(std::string_view& form, std::string_view& value) {
   if (!take_text(form)) return false;
   const bool to_blank = form.empty() || form.front() == ' ';
   const std::size_t end = std::min({form.find("  "), form.find("{}"), form.size()});
-  const auto found = to_blank ? word() : until(form.substr(0, end));
+  const auto text = to_blank ? word() : until(form.substr(0, end));
   if (!to_blank) form.remove_prefix(end);
-  value = found.value_or("");
-  return found.has_value();
+  value = text.value_or("");
+  return text.has_value();
 }
 
 bool Scan::take(std::string_view literal) {
-  const std::string_view text = behind_blanks();
+  const std::string_view text = skip_blanks();
   const bool fits = text.starts_with(literal);
   if (fits) rest_ = text.substr(literal.size());
   return fits;
 }
 
 std::optional<double> Scan::number() {
-  const std::string_view text = behind_blanks();
+  const std::string_view text = skip_blanks();
   std::size_t end = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   while (end < text.size() && (text::is_digit(text[end]) || text[end] == '.' || text[end] == ','))
     ++end;
   if (end > 0 && end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
     std::size_t exponent = end + 1;
     if (exponent < text.size() && (text[exponent] == '-' || text[exponent] == '+')) ++exponent;
-    if (const std::size_t wide = digits_at(text, exponent); wide > 0) end = exponent + wide;
+    if (const std::size_t width = digits_at(text, exponent); width > 0) end = exponent + width;
   }
   // A mark at the end belongs to the sentence.
   while (end > 0 && (text[end - 1] == ',' || text[end - 1] == '.')) --end;
@@ -195,23 +200,23 @@ std::optional<double> Scan::number() {
   return value;
 }
 
-std::optional<std::int64_t> Scan::whole() {
-  const std::string_view text = behind_blanks();
-  const std::size_t wide = digits_at(text, 0);
-  const auto value = text::to_int(text.substr(0, wide));
-  if (value) rest_ = text.substr(wide);
+std::optional<std::int64_t> Scan::integer() {
+  const std::string_view text = skip_blanks();
+  const std::size_t width = digits_at(text, 0);
+  const auto value = text::to_int(text.substr(0, width));
+  if (value) rest_ = text.substr(width);
   return value;
 }
 
 std::optional<std::string_view> Scan::word() {
-  const std::string_view text = behind_blanks();
+  const std::string_view text = skip_blanks();
   if (text.empty()) return std::nullopt;
   const std::string_view word = text.substr(0, text.find_first_of(" \t"));
   rest_ = text.substr(word.size());
   return word;
 }
 
-std::optional<std::string_view> Scan::past(std::size_t at, std::string_view mark) {
+std::optional<std::string_view> Scan::take_until(std::size_t at, std::string_view mark) {
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view before = rest_.substr(0, at);
   rest_.remove_prefix(at + mark.size());

@@ -1,4 +1,4 @@
-// What a program printed, made fit to be read by lines: colours and prefixes of log lines gone, one
+// A program's output, made fit to be read by lines: without colours and log prefixes, and with one
 // kind of line ending. And a scanner for one line. Pure.
 #pragma once
 
@@ -14,15 +14,15 @@ namespace weir::adapters {
 struct Document {
   std::string_view out;
   std::string_view err = {};
-  std::string_view name = {};  // of the file, as a hint; may be empty
+  std::string_view name = {};  // the file's name, as a hint; may be empty
 };
 
-// Without their ends; views into the text.
-[[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
+// Returns the lines of a text without their ends, as views into it.
+[[nodiscard]] std::vector<std::string_view> split_lines(std::string_view text);
 
 // The texts, and their lines without what a terminal or a logger adds: ANSI sequences, "\r", and
-// llama.cpp's prefix of each log call ("0.03.330.279 I "), also in the middle of a line. What came
-// behind a lone "\r" (a progress bar drawing over itself) is a line of its own.
+// llama.cpp's prefix of each log call ("0.03.330.279 I "), also in the middle of a line. Text after
+// a lone "\r" (a progress bar drawing over itself) is a line of its own.
 class Printed {
  public:
   explicit Printed(const Document& document);
@@ -34,14 +34,14 @@ class Printed {
   [[nodiscard]] const std::vector<std::string_view>& err() const { return err_; }
   // Standard output's, then standard error's.
   [[nodiscard]] const std::vector<std::string_view>& lines() const { return lines_; }
-  // The last line of standard output (of standard error where that is empty) has no end: it may
-  // have been cut.
+  // True if the last line of standard output (or of standard error if that is empty) has no end. It
+  // may have been cut.
   [[nodiscard]] bool open() const { return open_; }
-  // Whether `line`, one of these lines, is that last one: a number at its end may go on.
+  // True if `line`, one of these lines, is that last one, whose final number may be cut.
   [[nodiscard]] bool cut(std::string_view line) const;
-  // Whether a line begins with this (blanks before it aside).
+  // True if some line begins with `text`, after blanks.
   [[nodiscard]] bool begins(std::string_view text) const;
-  // Whether either text holds this, as it was printed.
+  // True if either text, as printed, contains `text`.
   [[nodiscard]] bool holds(std::string_view text) const;
 
  private:
@@ -51,26 +51,26 @@ class Printed {
   bool open_ = false;
 };
 
-// A number as people and programs print it: "1234.5", "1234,5", "2.4e+06", "1,234.5". Where both
-// marks occur the last one is the decimal mark; one mark that occurs once is it as well. Nothing
-// when it is none, or not finite.
+// Reads a number as people and programs print it: "1234.5", "1234,5", "2.4e+06", "1,234.5". If both
+// marks occur, the last one is the decimal mark; so is a mark that occurs once. Nothing if it is no
+// finite number.
 [[nodiscard]] std::optional<double> printed_number(std::string_view text);
 
-// Fit to show and to keep: one line, at most `most` bytes of it, without control characters.
-[[nodiscard]] std::string shown_text(std::string_view text, std::size_t most = 200);
+// Returns at most `most` bytes of `text` on one line, without control characters.
+[[nodiscard]] std::string display_text(std::string_view text, std::size_t most = 200);
 
-// An op of ggml's by its form: "MUL_MAT", not "mul_mat" or "".
-[[nodiscard]] bool names_op(std::string_view word);
+// True if `word` has the form of an op of ggml: "MUL_MAT", not "mul_mat" or "".
+[[nodiscard]] bool is_op_name(std::string_view word);
 
-// Takes a line apart from left to right. A step that does not fit answers nothing (or false) and
-// leaves the place where it was. Blanks before each step are skipped.
+// Scans a line from left to right. A step that does not fit returns nothing (or false) and leaves
+// the position unchanged. Blanks before each step are skipped.
 class Scan {
  public:
   explicit Scan(std::string_view line) : rest_(line) {}
 
-  // All that `form` says, or nothing: its text piece by piece (two blanks part them), and for each
-  // "{}" one of `values` by its type: a number, digits alone, or a text up to the piece that
-  // follows at once, else up to a blank.
+  // Takes all that `form` describes, or nothing. Its text is taken piece by piece (two blanks
+  // separate pieces), and each "{}" reads one of `values` by its type: a number, an integer, or a
+  // text up to the piece that follows directly, else up to a blank.
   //   scan.fits("[OP]  backend {} {}  {} %  count={}", number, name, share, count)
   template <class... Values>
   bool fits(std::string_view form, Values&... values) {
@@ -81,25 +81,25 @@ class Scan {
   }
 
   bool take(std::string_view literal);
-  std::optional<double> number();          // at the beginning of what follows
-  std::optional<std::int64_t> whole();     // digits alone
+  std::optional<double> number();
+  std::optional<std::int64_t> integer();   // digits only
   std::optional<std::string_view> word();  // up to a blank
-  // Up to the first `mark`, which is taken as well.
+  // Returns the text up to the first `mark`, which is taken as well.
   std::optional<std::string_view> until(std::string_view mark) {
-    return past(rest_.find(mark), mark);
+    return take_until(rest_.find(mark), mark);
   }
-  // Up to the last `mark`.
+  // Returns the text up to the last `mark`, which is taken as well.
   std::optional<std::string_view> until_last(std::string_view mark) {
-    return past(rest_.rfind(mark), mark);
+    return take_until(rest_.rfind(mark), mark);
   }
   [[nodiscard]] std::string_view rest() const;  // trimmed
   [[nodiscard]] bool done() const { return rest().empty(); }
 
  private:
-  [[nodiscard]] std::string_view behind_blanks() const;
-  // What stands before the mark that begins at `at`.
-  std::optional<std::string_view> past(std::size_t at, std::string_view mark);
-  bool take_text(std::string_view& form);  // up to its next "{}", which goes as well
+  [[nodiscard]] std::string_view skip_blanks() const;
+  // Returns the text before the mark that begins at `at`, and takes both.
+  std::optional<std::string_view> take_until(std::size_t at, std::string_view mark);
+  bool take_text(std::string_view& form);
   bool take_value(std::string_view& form, double& value);
   bool take_value(std::string_view& form, std::int64_t& value);
   bool take_value(std::string_view& form, std::string_view& value);

@@ -1,10 +1,10 @@
 // Agave: its banner, statistics line, profile table, counters, --json, --model-info and
-// agave-bench; and the per-token lines and the counters block of its documentation, which no
-// version of it that was seen prints: files in this shape may be offered all the same.
+// agave-bench. Also the per-token lines and the counters block of its documentation, which no known
+// version prints, as files in this form may be offered all the same.
 //
-// Its rate counts the first token, which the prefill makes and no decode step does: taken without
-// it here. Rates are in whole milliseconds and so coarse on small models: a warning says how
-// coarse.
+// Agave's rate counts the first token, which comes from the prefill and not from a decode step; it
+// is left out here. Its times are in whole milliseconds and so coarse on small models: a warning
+// says how coarse.
 
 #include <cmath>
 #include <numeric>
@@ -18,7 +18,7 @@ constexpr std::string_view k_dot = " \xC2\xB7 ";                           // " 
 constexpr std::string_view k_times = "\xC3\x97";                           // "×"
 constexpr std::string_view k_rule = "\xE2\x94\x80\xE2\x94\x80 Profile (";  // "── Profile ("
 
-std::vector<std::string_view> parts_of(std::string_view line) {
+std::vector<std::string_view> split_parts(std::string_view line) {
   std::vector<std::string_view> parts;
   Scan scan(line);
   while (const auto part = scan.until(k_dot)) parts.push_back(*part);
@@ -26,27 +26,27 @@ std::vector<std::string_view> parts_of(std::string_view line) {
   return parts;
 }
 
-// "agave NAME · Gemma 3 · Q8_0 · 2.4MB · CPU[ · 4L/256E/…]"
+// Reads the banner: "agave NAME · Gemma 3 · Q8_0 · 2.4MB · CPU[ · 4L/256E/…]".
 bool read_banner(std::string_view line, Observed& observed) {
   if (!line.starts_with("agave ")) return false;
-  const auto parts = parts_of(line.substr(6));
+  const auto parts = split_parts(line.substr(6));
   if (parts.size() < 5) return false;
   auto& context = observed.context;
-  context.model = shown_text(parts[0]);
-  context.facts["arch"] = shown_text(parts[1]);
-  context.facts["quant"] = shown_text(parts[2]);
-  context.facts["size"] = shown_text(parts[3]);
-  context.backend = shown_text(parts[4]);
-  if (parts.size() > 5) context.facts["dimensions"] = shown_text(parts[5]);
+  context.model = display_text(parts[0]);
+  context.facts["arch"] = display_text(parts[1]);
+  context.facts["quant"] = display_text(parts[2]);
+  context.facts["size"] = display_text(parts[3]);
+  context.backend = display_text(parts[4]);
+  if (parts.size() > 5) context.facts["dimensions"] = display_text(parts[5]);
   return true;
 }
 
 // "system: Linux 6.18 (x86_64) · Vulkan · llvmpipe (LLVM 15.0.6, 256 bits) · 2.0GB VRAM · …"
 bool read_system(std::string_view line, Observed& observed) {
   if (!line.starts_with("system: ")) return false;
-  observed.context.facts["system"] = shown_text(line.substr(8));
-  const auto parts = parts_of(line.substr(8));
-  if (parts.size() > 3 && parts[1] != "CPU") observed.context.device = shown_text(parts[2]);
+  observed.context.facts["system"] = display_text(line.substr(8));
+  const auto parts = split_parts(line.substr(8));
+  if (parts.size() > 3 && parts[1] != "CPU") observed.context.device = display_text(parts[2]);
   return true;
 }
 
@@ -56,21 +56,22 @@ void warn_of_coarse_time(double milliseconds, Observed& observed) {
               milliseconds, milliseconds > 0 ? 100 / milliseconds : 100);
 }
 
-// `a_second`: as it is printed, n tokens over the time of n - 1 steps.
-void add_rate(double a_second, std::optional<std::int64_t> generated, Observed& observed) {
+// Adds the decode rate. `per_second` is as printed: n tokens over the time of n - 1 steps.
+void add_rate(double per_second, std::optional<std::int64_t> generated, Observed& observed) {
   if (!generated || *generated < 2) return;
   const auto tokens = static_cast<double>(*generated);
-  add_sample(observed.timings, "decode_tokens_per_second", a_second * (tokens - 1) / tokens);
+  add_sample(observed.timings, "decode_tokens_per_second", per_second * (tokens - 1) / tokens);
 }
 
-// "6 tok · 375.0 tok/s · 23ms prefill", "… · prefill 10 tok in 9ms (1111 tok/s)"
+// Reads the statistics line: "6 tok · 375.0 tok/s · 23ms prefill", or with "… · prefill 10 tok in
+// 9ms (1111 tok/s)". Returns false for other lines.
 bool read_statistics(std::string_view line, Observed& observed) {
-  const auto parts = parts_of(line);
+  const auto parts = split_parts(line);
   if (parts.size() < 3) return false;
   std::int64_t generated = 0, count = 0;
-  double a_second = 0, prefill_ms = 0;
+  double per_second = 0, prefill_ms = 0;
   if (!Scan(parts[0]).fits("{} tok", generated)) return false;
-  if (!Scan(parts[1]).fits("{} tok/s", a_second)) return false;
+  if (!Scan(parts[1]).fits("{} tok/s", per_second)) return false;
   Scan prefill(parts[2]);
   if (!prefill.take("prefill")) {
     if (!prefill.fits("{} ms prefill", prefill_ms)) return false;
@@ -79,9 +80,9 @@ bool read_statistics(std::string_view line, Observed& observed) {
     observed.prompt_tokens = count;
   }
   observed.generated_tokens = generated;
-  if (a_second > 0) {
-    add_rate(a_second, generated, observed);
-    warn_of_coarse_time(std::round(1e3 * static_cast<double>(generated) / a_second), observed);
+  if (per_second > 0) {
+    add_rate(per_second, generated, observed);
+    warn_of_coarse_time(std::round(1e3 * static_cast<double>(generated) / per_second), observed);
   }
   // The first token comes from the prefill.
   add_sample(observed.timings, "time_to_first_token_seconds", prefill_ms / 1e3);
@@ -91,13 +92,13 @@ bool read_statistics(std::string_view line, Observed& observed) {
   }
   for (std::size_t i = 3; i < parts.size(); ++i) {
     if (parts[i].starts_with("spec: "))
-      observed.context.facts["speculative"] = shown_text(parts[i].substr(6));
+      observed.context.facts["speculative"] = display_text(parts[i].substr(6));
   }
   return true;
 }
 
-// The device that a line has counters of; `scan` goes on behind its colon. `what`: the word
-// between.
+// Returns the device at the beginning of a line of counters; `scan` goes on after its colon.
+// `what` is the word between device and colon.
 std::string_view take_device(Scan& scan, std::string_view what) {
   for (const std::string_view device : {"Metal", "CUDA", "ROCm", "Vulkan", "WebGPU"}) {
     Scan line = scan;
@@ -114,69 +115,73 @@ void name_backend(std::string_view device, Observed& observed) {
   if (!observed.context.backend) observed.context.backend = device;
 }
 
-// "Metal stats: 994 dispatches, 690 barriers, 1 syncs" or "CUDA: 994 dispatches", of one token.
+// Reads one token's counters: "Metal stats: 994 dispatches, 690 barriers, 1 syncs" or "CUDA: 994
+// dispatches".
 bool read_counters_line(std::string_view line, Observed& observed) {
   Scan scan(line);
   const std::string_view device = take_device(scan, "stats");
   if (device.empty()) return false;
-  bool any = false;
+  bool has_counts = false;
   for (const auto& [name, metric] : {std::pair{"dispatch", "dispatches_per_token"},
                                      {"barrier", "barriers_per_token"},
                                      {"sync", "syncs_per_token"}}) {
-    const bool about = scan.take("~");
-    const auto value = scan.whole();
-    if (!value || !scan.take(name)) return any;
-    if (about) add_warning(observed, "counts with \"~\" before them are rounded");
+    const bool is_rounded = scan.take("~");
+    const auto value = scan.integer();
+    if (!value || !scan.take(name)) return has_counts;
+    if (is_rounded) add_warning(observed, "counts with \"~\" before them are rounded");
     if (!scan.take("es")) scan.take("s");
     scan.take(",");
-    count_of(observed, metric).values.push_back(*value);
+    find_or_add_count(observed, metric).values.push_back(*value);
     name_backend(device, observed);
-    any = true;
+    has_counts = true;
   }
-  return any;
+  return has_counts;
 }
 
-// Time is kept in whole microseconds, rounded down for each call: ops below that add up to 0.
-bool read_table_row(std::string_view line, Observed& observed) {
+// Reads a row of the profile table: name, calls, total (ms), mean (µs), share. Agave rounds the
+// time of each call down to whole microseconds, so shorter calls add up to 0.
+bool read_op_row(std::string_view line, Observed& observed) {
   std::string_view name;
   std::int64_t calls = 0;
   double total = 0, mean = 0, share = 0;
   if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
-  // Each token that is in the table is looked up: once, or once more for embeddings of its layers.
-  // A prompt that is read in one pass is not in the table, one that is read token by token is.
+  // emb_lookup runs once per profiled token, or twice in models with per-layer embeddings. A prompt
+  // that is read token by token is in the table; one that is read in one pass is not.
   if (auto& passes = observed.profiled_tokens; name == "emb_lookup" && calls > 0 && passes) {
     passes = calls > *passes + 1 && calls % 2 == 0 ? calls / 2 : calls;
   }
   ObservedOp op;
-  op.op = shown_text(name);
+  op.op = display_text(name);
   op.phase = Phase::decode;
   op.calls = calls;
   op.covers_others = op.op == "total_layer";
-  // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
+  // The total is printed in steps of 100 us, the mean in steps of 1 us. For few calls the mean is
+  // more precise.
   const double by_mean = mean / 1e6 * static_cast<double>(calls);
   op.seconds = calls < 100 && mean > 0 ? by_mean : total / 1e3;
   keep_op(std::move(op), observed);
   return true;
 }
 
-// Lines of the profile table, between its heading and TOTAL; `open`: such a line was the last.
+// Reads a line of the profile table, from its heading to TOTAL. `open` is true while the table goes
+// on. Returns false for other lines.
 bool read_table(std::string_view line, bool& open, Observed& observed) {
   Scan scan(line);
   if (scan.until(k_rule)) {  // "6 tokens, 5.6ms avg) ──"
     std::int64_t tokens = 0;
     if (!scan.fits("{} tokens,", tokens)) return false;
-    // Passes over the model: of each step, and of the prompt, which is one, or one a token.
+    // Decode steps; the first token comes from the prompt.
     if (tokens > 0) observed.profiled_tokens = tokens - 1;
     open = true;
     return true;
   }
-  if (!open || !scan.take("TOTAL")) return open && read_table_row(line, observed);
+  if (!open || !scan.take("TOTAL")) return open && read_op_row(line, observed);
   open = !scan.number().has_value();
   return true;
 }
 
-// The text of a token may hold quotes: it ends at the last one.
-std::optional<ObservedStep> token_of(std::string_view line) {
+// Parses "Token 15: "world" (151ms)". The token's text may hold quotes, so it ends at the last one.
+std::optional<ObservedStep> parse_token(std::string_view line) {
   Scan scan(line);
   std::int64_t number = 0;
   double ms = 0;
@@ -185,9 +190,9 @@ std::optional<ObservedStep> token_of(std::string_view line) {
   return ObservedStep{fmt::format("token {}", number), Phase::decode, 1, ms / 1e3};
 }
 
-// "Token time: 71ms (14.1 tok/s)" in seconds. Of the two numbers the time is the less rounded one
-// from 100 ms on, the rate below.
-std::optional<double> token_time_of(std::string_view line) {
+// Parses "Token time: 71ms (14.1 tok/s)" and returns seconds. From 100 ms on the time is the more
+// precise number, below that the rate.
+std::optional<double> parse_token_time(std::string_view line) {
   Scan scan(line);
   double ms = 0, rate = 0;
   if (!scan.take("Token time:") || !scan.fits("{} ms ({} tok/s)", ms, rate)) return std::nullopt;
@@ -195,16 +200,16 @@ std::optional<double> token_time_of(std::string_view line) {
   return ms >= 0 && rate > 0 && std::isfinite(1 / rate) ? std::optional(1 / rate) : std::nullopt;
 }
 
-// Lines "Token 15: "world" (151ms)" with their parts below, and the counters.
-class Tokens {
+// Reads lines "Token 15: "world" (151ms)" with their parts below, and the counters.
+class TokenReader {
  public:
-  explicit Tokens(Observed& observed) : observed_(observed) {}
+  explicit TokenReader(Observed& observed) : observed_(observed) {}
 
-  // Whether the line belongs to a token or to the counters.
+  // Returns true if the line belongs to a token or to the counters.
   bool take(std::string_view line) {
     last_was_counter_ = false;
     if (take_token(line) || take_counter(line)) return true;
-    if (const auto seconds = token_time_of(line)) {
+    if (const auto seconds = parse_token_time(line)) {
       times_.push_back(*seconds);
       return true;
     }
@@ -213,7 +218,7 @@ class Tokens {
     return false;
   }
 
-  // `open`: the last line may have been cut. A count at the very end may have lost its last digits.
+  // Ends reading. `open`: the last line may have been cut, so a count at the very end is dropped.
   void finish(bool open) {
     add_times();
     if (!open || !last_was_counter_) return;
@@ -224,8 +229,8 @@ class Tokens {
   }
 
  private:
-  // One rate of all tokens that have a line of their time. They are steps where the text has no
-  // other step, and no table of ops, which counts its tokens by itself.
+  // Adds one rate over all lines "Token time:". They become steps if the text has no other steps
+  // and no table of ops, which counts its tokens by itself.
   void add_times() {
     if (times_.empty()) return;
     const double seconds = std::accumulate(times_.begin(), times_.end(), 0.0);
@@ -239,7 +244,7 @@ class Tokens {
   }
 
   bool take_token(std::string_view line) {
-    auto token = token_of(line);
+    auto token = parse_token(line);
     if (!token) return false;
     in_counters_ = false;
     in_token_ = keep_row(observed_.steps, std::move(*token), observed_);
@@ -260,9 +265,9 @@ class Tokens {
                                        {"Syncs:", "syncs_per_token"}}) {
       if (!scan.take(name)) continue;
       scan.take("~");
-      const auto value = scan.whole();
+      const auto value = scan.integer();
       if (!value) return false;
-      count_of(observed_, metric).values.push_back(*value);
+      find_or_add_count(observed_, metric).values.push_back(*value);
       last_was_counter_ = true;
       return true;
     }
@@ -283,15 +288,15 @@ class Tokens {
       const std::string_view rest = scan.rest();
       add_layer(layer, ms / 1e3, rest.starts_with('(') ? rest.substr(1) : "");
     } else {
-      add(*name, ms / 1e3, 1, std::nullopt, false);
+      add(*name, ms / 1e3, 1, std::nullopt, /*covers_others=*/false);
     }
     return true;
   }
 
-  // The list may be incomplete or missing: what it does not name of the layer's time is a row of
-  // its own, so that rows add up to the layer.
+  // Adds a layer's time, and the parts in `list`, which may be incomplete or empty. The rest of the
+  // layer's time becomes a row of its own, so that the rows add up to the layer.
   void add_layer(std::int64_t layer, double seconds, std::string_view list) {
-    double named = 0;
+    double listed = 0;
     while (!list.empty()) {
       const std::size_t end = std::min(list.find(", "), list.size());
       Scan scan(list.substr(0, end));
@@ -301,19 +306,21 @@ class Tokens {
       if (!name || !scan.fits("{} ms", ms) || ms < 0) continue;
       Scan calls(*name);
       const auto part = calls.until(k_times);
-      add(part.value_or(*name), ms / 1e3, part ? calls.whole().value_or(1) : 1, layer, false);
-      named += ms / 1e3;
+      const std::int64_t count = part ? calls.integer().value_or(1) : 1;
+      add(part.value_or(*name), ms / 1e3, count, layer, /*covers_others=*/false);
+      listed += ms / 1e3;
     }
-    add("layer", seconds, 1, layer, true);
-    // Sums of numbers with one decimal differ from the layer's own by rounding alone.
-    if (const double rest = seconds - named; rest > 0.00005)
-      add(observed::k_not_listed, rest, {}, layer, false);
+    add("layer", seconds, 1, layer, /*covers_others=*/true);
+    // Smaller differences come from rounding to one decimal.
+    if (const double rest = seconds - listed; rest > 0.00005) {
+      add(observed::k_not_listed, rest, {}, layer, /*covers_others=*/false);
+    }
   }
 
   void add(std::string_view name, double seconds, std::optional<std::int64_t> calls,
            std::optional<std::int64_t> layer, bool covers_others) {
     ObservedOp op;
-    op.op = shown_text(name);
+    op.op = display_text(name);
     op.layer = layer;
     op.phase = Phase::decode;
     op.step = observed_.steps.size() - 1;
@@ -324,13 +331,15 @@ class Tokens {
   }
 
   Observed& observed_;
-  std::vector<double> times_;  // of lines "Token time:", in seconds
+  std::vector<double> times_;  // lines "Token time:", in seconds
   bool in_token_ = false, in_counters_ = false;
   bool last_was_counter_ = false;
 };
 
-// 0 where there is none: no sample.
-double figure(const Json& json, const char* key) { return json_number(json, key).value_or(0); }
+// Returns 0 if there is no number: such a sample is left out.
+double number_or_zero(const Json& json, const char* key) {
+  return json_number(json, key).value_or(0);
+}
 
 void read_names(const Json& json, const char* model, Observed& observed) {
   auto& context = observed.context;
@@ -344,24 +353,26 @@ void read_result(const Json& json, Observed& observed) {
   for (const char* key : {"arch", "quant"}) {
     if (const auto value = json_text(json, key)) observed.context.facts[key] = *value;
   }
-  observed.generated_tokens = json_whole(json, "tokens");
-  observed.prompt_tokens = json_whole(json, "prefill_tokens");
-  add_rate(figure(json, "tok_per_sec"), observed.generated_tokens, observed);
-  add_sample(observed.timings, "prefill_tokens_per_second", figure(json, "prefill_tok_per_sec"));
-  add_sample(observed.timings, "time_to_first_token_seconds", figure(json, "prefill_ms") / 1e3);
+  observed.generated_tokens = json_integer(json, "tokens");
+  observed.prompt_tokens = json_integer(json, "prefill_tokens");
+  add_rate(number_or_zero(json, "tok_per_sec"), observed.generated_tokens, observed);
+  add_sample(observed.timings, "prefill_tokens_per_second",
+             number_or_zero(json, "prefill_tok_per_sec"));
+  add_sample(observed.timings, "time_to_first_token_seconds",
+             number_or_zero(json, "prefill_ms") / 1e3);
   if (const auto ms = json_number(json, "gen_ms")) warn_of_coarse_time(*ms, observed);
 }
 
-// agave-bench's kernel: the median of one call, and how many calls it is of.
+// Reads a kernel of agave-bench: the median time of one call, and the number of calls.
 void read_kernel(const Json& json, Observed& observed) {
-  ObservedCase one;
-  one.name = json_text(json, "kernel").value_or("kernel");
+  ObservedCase kernel;
+  kernel.name = json_text(json, "kernel").value_or("kernel");
   for (const char* key : {"gb_s", "gflop_s", "iters"}) {
-    if (const auto value = json_number(json, key)) one.facts[key] = fmt::format("{}", *value);
+    if (const auto value = json_number(json, key)) kernel.facts[key] = fmt::format("{}", *value);
   }
-  add_sample(one.timings, "kernel_seconds", figure(json, "ns_median") / 1e9);
+  add_sample(kernel.timings, "kernel_seconds", number_or_zero(json, "ns_median") / 1e9);
   observed.context.backend = json_text(json, "backend");
-  keep_row(observed.cases, std::move(one), observed);
+  keep_row(observed.cases, std::move(kernel), observed);
 }
 
 void read_json(const Json& json, Observed& observed) {
@@ -372,22 +383,23 @@ void read_json(const Json& json, Observed& observed) {
   } else if (json.contains("n_params") && json.contains("embed")) {
     read_names(json, "name", observed);
     add_facts(json, observed.context.facts);
-    add_sample(observed.timings, "load_seconds", figure(json, "load_ms") / 1e3);
+    add_sample(observed.timings, "load_seconds", number_or_zero(json, "load_ms") / 1e3);
   }
 }
 
-// What went wrong, in the engine's words. Paths stand in quotes there.
+// Reads a line with an error or a warning of Agave. Paths are in quotes there.
 bool read_complaint(std::string_view line, Observed& observed) {
-  const bool panic = line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
-  if (line.starts_with("Error: ") || panic) {
-    observed.errors.push_back(shown_text(line, 400));
+  const bool is_panic =
+      line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
+  if (line.starts_with("Error: ") || is_panic) {
+    observed.errors.push_back(display_text(line, 400));
     Scan scan(line);
     const auto place = scan.until("open '") ? scan.until_last("'") : std::nullopt;
-    if (place) add_place(observed, shown_text(*place));
+    if (place) add_place(observed, display_text(*place));
     return true;
   }
   if (line.starts_with("warning: ") && line.find("Metal stats") == std::string_view::npos) {
-    add_warning(observed, shown_text(line.substr(9)));
+    add_warning(observed, display_text(line.substr(9)));
     return true;
   }
   return false;
@@ -397,19 +409,20 @@ bool read_complaint(std::string_view line, Observed& observed) {
 
 int recognises(const Printed& printed) {
   const auto is_ours = [](std::string_view line) {
-    Observed none;
+    Observed unused;
     Scan scan(line);
-    const bool heads = !take_device(scan, "counters").empty() && scan.done();
-    return heads || token_of(line) || token_time_of(line) || read_counters_line(line, none);
+    const bool is_heading = !take_device(scan, "counters").empty() && scan.done();
+    return is_heading || parse_token(line) || parse_token_time(line) ||
+           read_counters_line(line, unused);
   };
-  const bool likely =
+  const bool is_likely =
       printed.begins("Token ") || printed.holds(" dispatches") || printed.holds(" counters:");
-  return likely && std::ranges::any_of(printed.lines(), is_ours) ? 70 : 0;
+  return is_likely && std::ranges::any_of(printed.lines(), is_ours) ? 70 : 0;
 }
 
 void read(const Printed& printed, Observed& observed) {
   bool in_table = false;
-  Tokens tokens(observed);
+  TokenReader tokens(observed);
   for (const std::string_view line : printed.lines()) {
     if (read_table(line, in_table, observed) || tokens.take(line) ||
         read_statistics(line, observed) || read_banner(line, observed) ||
@@ -426,7 +439,7 @@ void read(const Printed& printed, Observed& observed) {
                  [&](const Json& json) { read_json(json, observed); }},
                 observed);
   }
-  // Named before the rows, behind the first of them, or in the JSON at the end.
+  // The backend may be named before the rows, after the first of them, or in the JSON at the end.
   for (ObservedOp& op : observed.ops) op.backend = observed.context.backend.value_or("");
 }
 
@@ -441,4 +454,4 @@ const weir::adapters::Format weir::adapters::k_agave(
      {40,
       {"^Error: failed to open ' & ': error.", "^Valid options: auto, cpu, metal",
        "^Valid kernels: gemv_f32"}}},
-    {"agave", 4, Counts::asked}, agave::recognises);
+    {"agave", 4, Counts::on_request}, agave::recognises);

@@ -5,7 +5,7 @@
 namespace weir::adapters::aiperf {
 namespace {
 
-// Its inter-token latency is one number a request, which weir calls time per output token.
+// AIPerf's inter-token latency is one number per request, weir's time per output token.
 constexpr std::pair<const char*, const char*> k_latencies[] = {
     {"time_to_first_token", "time_to_first_token_seconds"},
     {"inter_token_latency", "time_per_output_token_seconds"},
@@ -19,46 +19,47 @@ constexpr std::pair<const char*, const char*> k_figures[] = {{"avg", "mean"}, {"
                                                              {"p50", "p50"},  {"p90", "p90"},
                                                              {"p95", "p95"},  {"p99", "p99"}};
 
-// Of a time's unit, in seconds; nothing of another unit.
-std::optional<double> scale_of(const Json& metric) {
+// Returns the unit of a time in seconds; nothing for other units.
+std::optional<double> time_scale(const Json& metric) {
   static const std::map<std::string, double> k_scales{
       {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"sec", 1}, {"s", 1}};
   const double* scale = look_up(k_scales, json_text(metric, "unit").value_or(""));
   return scale ? std::optional(*scale) : std::nullopt;
 }
 
-std::optional<std::int64_t> count_of(const Json& json, const char* key) {
-  return json_whole(below(json, key), "avg");
+std::optional<std::int64_t> average_count(const Json& json, const char* key) {
+  return json_integer(below(json, key), "avg");
 }
 
+// Reads the result of one run.
 void read_result(const Json& json, Observed& observed) {
   if (!below(json, "request_count").is_object()) return;
   ObservedCase load;
   load.name = fmt::format("run {}", observed.cases.size());
   const Json& config = below(json, "input_config");
   for (const char* key : {"concurrency", "request_rate", "request_count", "benchmark_duration"}) {
-    const Json& found = below(below(config, "loadgen"), key);
-    if (found.is_primitive() && !found.is_null()) load.facts[key] = json_shown(found);
+    const Json& setting = below(below(config, "loadgen"), key);
+    if (setting.is_primitive() && !setting.is_null()) load.facts[key] = json_display_text(setting);
   }
   const Json& models = list_in(below(config, "endpoint"), "model_names");
   if (!models.empty() && models.front().is_string()) {
-    observed.context.model = json_shown(models.front());
+    observed.context.model = json_display_text(models.front());
     if (observed.context.model->starts_with('/')) add_place(observed, *observed.context.model);
   }
-  // It leaves the number of errors out where there are none.
+  // The number of errors is missing if there are none.
   const bool has_errors = !list_in(json, "error_summary").empty();
-  const auto failed = count_of(json, "error_request_count");
-  set_requests(load, count_of(json, "request_count"),
+  const auto failed = average_count(json, "error_request_count");
+  set_requests(load, average_count(json, "request_count"),
                failed || has_errors ? failed : std::optional<std::int64_t>(0), observed);
   if (json_flag(json, "was_cancelled")) load.error = "the run was cancelled";
-  load.prompt_tokens = count_of(json, "total_isl");
-  load.generated_tokens = count_of(json, "total_output_tokens");
+  load.prompt_tokens = average_count(json, "total_isl");
+  load.generated_tokens = average_count(json, "total_output_tokens");
   for (const auto& [key, metric] : k_rates) {
     set_rate(load, metric, json_number(below(json, key), "avg"));
   }
   for (const auto& [key, metric] : k_latencies) {
     const Json& figures = below(json, key);
-    const auto scale = scale_of(figures);
+    const auto scale = time_scale(figures);
     for (const auto& [name, figure] : k_figures) {
       const auto value = json_number(figures, name);
       if (scale && value) add_figure(observed, metric, figure, *value * *scale);
@@ -73,8 +74,8 @@ void read(const Printed& printed, Observed& observed) {
   finish_loads(observed);
 }
 
-Result<profile::EngineReport> report(const Output& output) {
-  return report_of_load("aiperf", output);
+Result<profile::EngineReport> make_aiperf_report(const Output& output) {
+  return make_load_report("aiperf", output);
 }
 
 }  // namespace
@@ -84,4 +85,4 @@ const weir::adapters::Format weir::adapters::k_aiperf(
     "aiperf", "AIPerf: profile_export_aiperf.json", "", aiperf::read,
     {{95, {"\"aiperf_version\""}},
      {85, {"\"request_throughput\" & \"request_latency\" & \"avg\""}}},
-    {"aiperf", 12, Counts::results, aiperf::report});
+    {"aiperf", 12, Counts::results, aiperf::make_aiperf_report});

@@ -1,16 +1,16 @@
 // llama.cpp's profiler of all backends (a branch that was not merged): its JSON, versions 2 to 4,
 // and its texts.
 //
-// Records carry no number of graph or token, and the start of a device's op is a time of the CPU:
-// neither steps nor gaps are made of them. Records alike are one row. `bytes` of an op are those of
-// its result alone; what it reads and writes follows from its shapes, where the version has types.
+// Records have no number of graph or token, and the start of a device's op is a time of the CPU, so
+// there are neither steps nor gaps. Equal records are one row. `bytes` of an op are those of its
+// result only; the bytes that it reads and writes follow from its shapes, if the version has types.
 
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::ggml_profile {
 namespace {
 
-std::vector<std::int64_t> sizes_of(const Json& json) {
+std::vector<std::int64_t> read_sizes(const Json& json) {
   std::vector<std::int64_t> sizes;
   if (!json.is_array() || json.size() > 8) return sizes;
   for (const Json& size : json) {
@@ -20,36 +20,39 @@ std::vector<std::int64_t> sizes_of(const Json& json) {
   return sizes;
 }
 
-// Versions 3 and 4: `ne` is the result's and ne_src the sources'.
-void shape_with_types(const Json& record, ObservedOp& op) {
+// Sets shape and types of an op of versions 3 and 4: `ne` is the result's shape, ne_src are the
+// sources'.
+void set_shape_and_types(const Json& record, ObservedOp& op) {
   std::vector<std::string> shapes;
   for (const Json& source : record["ne_src"]) {
-    const std::string shape = shape_text(sizes_of(source));
+    const std::string shape = shape_text(read_sizes(source));
     if (shape.empty()) return;
     shapes.push_back(shape);
   }
-  const auto types = collect<std::string>(sizes_of(list_in(record, "type_src")), type_text);
-  const std::string result = shape_text(sizes_of(list_in(record, "ne")));
+  const auto types = collect<std::string>(read_sizes(list_in(record, "type_src")), type_text);
+  const std::string result = shape_text(read_sizes(list_in(record, "ne")));
   if (shapes.empty() || result.empty()) return;
   op.shape = text::join(shapes, ",") + "->" + result;
-  const std::string out = type_text(json_whole(record, "out_type").value_or(-1));
+  const std::string out = type_text(json_integer(record, "out_type").value_or(-1));
   if (types.size() == shapes.size() && !out.empty()) op.type = text::join(types, ",") + "->" + out;
 }
 
-// Version 2: sources alone, with zeros for those that are absent. Before it, `ne` is the first one.
-void shape_of_sources(const Json& record, ObservedOp& op) {
+// Sets the shape of an op of version 2, which has sources only, with zeros for absent ones. Before
+// version 2, `ne` is the first source.
+void set_source_shapes(const Json& record, ObservedOp& op) {
   std::vector<std::string> shapes;
   for (const char* key : {"ne_src0", "ne_src1", "ne_src2", "ne"}) {
     if (key == std::string_view("ne") && !shapes.empty()) break;
-    std::string shape = shape_text(sizes_of(list_in(record, key)));
+    std::string shape = shape_text(read_sizes(list_in(record, key)));
     if (!shape.empty()) shapes.push_back(std::move(shape));
   }
   op.shape = text::join(shapes, ",");
 }
 
-class Rows {
+// Adds up records into rows of `observed`.
+class RowReader {
  public:
-  explicit Rows(Observed& observed) : observed_(observed) {}
+  explicit RowReader(Observed& observed) : observed_(observed) {}
 
   void add(const Json& record) {
     const auto name = json_text(record, "name");
@@ -60,26 +63,26 @@ class Rows {
     }
     ObservedOp op;
     op.op = *name;
-    const bool copy = json_whole(record, "type") == 1;
-    if (copy) op.category = "copy";
+    const bool is_copy = json_integer(record, "type") == 1;
+    if (is_copy) op.category = "copy";
+    // `extra` is the fusion of an op, or the tensor of a copy.
     const auto extra = json_text(record, "extra");
-    // Of an op its fusion, of a copy the tensor.
-    if (extra && copy) op.node = *extra;
-    if (extra && !copy) op.kernel = *extra;
+    if (extra && is_copy) op.node = *extra;
+    if (extra && !is_copy) op.kernel = *extra;
     if (const auto tensor = json_text(record, "tensor_name")) op.node = *tensor;
     op.layer = observed::layer_of_node(op.node);
     if (below(record, "ne_src").is_array()) {
-      shape_with_types(record, op);
+      set_shape_and_types(record, op);
     } else {
-      shape_of_sources(record, op);
+      set_source_shapes(record, op);
     }
-    if (copy) op.bytes = json_number(record, "bytes");
-    // The backends' list may stand behind the records: their numbers until then.
-    op.backend = fmt::format("backend {}", json_whole(record, "backend_id").value_or(-1));
+    if (is_copy) op.bytes = json_number(record, "bytes");
+    // The list of backends may come after the records, so ops have backend numbers until then.
+    op.backend = fmt::format("backend {}", json_integer(record, "backend_id").value_or(-1));
     merge(std::move(op), *nanoseconds / 1e9);
   }
 
-  // A span of the host's functions (a fork of version 4): they hold each other and the ops.
+  // Adds a span of a host function (a fork of version 4). Functions contain each other and the ops.
   void add_function(const Json& record) {
     const auto name = json_text(record, "name");
     const auto begin = json_number(record, "start_ns");
@@ -92,7 +95,7 @@ class Rows {
     merge(std::move(op), (*end - *begin) / 1e9);
   }
 
-  // Of the rows since the last call; "backend 0" -> its name.
+  // Replaces "backend 0" by the backend's name in the rows added since the last call.
   void name_backends(const std::map<std::string, std::string>& names) {
     for (auto op = observed_.ops.begin() + named_; op != observed_.ops.end(); ++op) {
       op->backend = look_up(names, op->backend, op->backend);
@@ -106,6 +109,7 @@ class Rows {
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
                          std::string, double>;
 
+  // Adds a call to the row of equal records.
   void merge(ObservedOp op, double seconds) {
     const Key key{op.backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
     const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
@@ -115,14 +119,15 @@ class Rows {
 
   Observed& observed_;
   std::map<Key, std::size_t> rows_;
-  std::ptrdiff_t named_ = 0;  // so many rows have the names of their backends
+  std::ptrdiff_t named_ = 0;  // number of rows that have their backends' names
   std::size_t unread_ = 0;
 };
 
-std::map<std::string, std::string> backends_of(const Json& json, Observed& observed) {
+// Returns the names of the backends by their numbers ("backend 0").
+std::map<std::string, std::string> read_backends(const Json& json, Observed& observed) {
   std::map<std::string, std::string> backends;
   for (const Json& backend : list_in(json, "backends")) {
-    const auto id = json_whole(backend, "id");
+    const auto id = json_integer(backend, "id");
     const auto name = json_text(backend, "name");
     if (!id || !name || backends.size() > 64) continue;
     const std::string number = fmt::format("backend {}", *id);
@@ -134,13 +139,14 @@ std::map<std::string, std::string> backends_of(const Json& json, Observed& obser
   return backends;
 }
 
+// Warns about an unknown version, and about records that are missing.
 void check_version(const Json& json, std::size_t records, Observed& observed) {
-  const auto version = json_whole(json, "version");
+  const auto version = json_integer(json, "version");
   if (version) observed.version = fmt::format("{}", *version);
   if (!version || *version < 1 || *version > 4) {
     add_unknown_version(observed.version.value_or("(none)"), "1 to 4", observed);
   }
-  const auto total = json_whole(json, "total_records");
+  const auto total = json_integer(json, "total_records");
   if (total && std::cmp_not_equal(*total, records)) {
     add_warning(observed, "it says it has {} records, and {} are there", *total, records);
   }
@@ -149,7 +155,7 @@ void check_version(const Json& json, std::size_t records, Observed& observed) {
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  Rows rows(observed);
+  RowReader rows(observed);
   std::size_t records = 0;
   const auto take_element = [&](std::string_view list, const Json& element) {
     if (list == "records") {
@@ -160,7 +166,7 @@ void read(const Printed& printed, Observed& observed) {
     }
   };
   const auto take_members = [&](const Json& json) {
-    rows.name_backends(backends_of(json, observed));
+    rows.name_backends(read_backends(json, observed));
     check_version(json, records, observed);
   };
   read_pieces(printed, {"records", "fn_records"}, {take_element, take_members}, observed);
@@ -182,8 +188,8 @@ const weir::adapters::Format weir::adapters::k_ggml_profile(
 namespace weir::adapters::ggml_profile_text {
 namespace {
 
-// "[256 x 9]", "[64, 9, 4] x [64, 256]" -> "256x9", "64x9x4,64x256"
-std::string shapes_of(std::string_view text) {
+// Returns shapes in weir's form: "[64, 9, 4] x [64, 256]" -> "64x9x4,64x256".
+std::string parse_shapes(std::string_view text) {
   std::string shapes;
   for (Scan scan(text); scan.until("[");) {
     const auto sizes = scan.until("]");
@@ -194,40 +200,41 @@ std::string shapes_of(std::string_view text) {
       if (c == 'x' || c == ',') shapes += 'x';
     }
   }
-  return shown_text(shapes);
+  return display_text(shapes);
 }
 
-// Past "0.03 GB/s", "1.20 TB/s".
+// Skips "0.03 GB/s" or "1.20 TB/s".
 void skip_speed(Scan& scan) {
   Scan ahead = scan;
   if (ahead.number() && (ahead.take("GB/s") || ahead.take("TB/s"))) scan = ahead;
 }
 
-// "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg= 223.56 us  min= …  max= …  …",
-// and of the table "OP       0  MUL_MAT      17.4%       2        0.45      223.56      113.59  …"
-std::optional<ObservedOp> row_of(std::string_view line) {
+// Parses a row of the summary, "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg=
+// 223.56 us  min= …  max= …  …", or of the table, "OP       0  MUL_MAT      17.4%       2
+// 0.45      223.56      113.59  …".
+std::optional<ObservedOp> parse_row(std::string_view line) {
   Scan scan(line);
   std::string_view name;
   std::int64_t backend = 0, calls = 0;
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
-  bool copy = scan.take("[COPY]");
-  const bool summary = copy || scan.take("[OP  ]");
-  if (!summary) copy = scan.take("COPY ");
-  if (!summary && !copy && !scan.take("OP ")) return std::nullopt;
+  bool is_copy = scan.take("[COPY]");
+  const bool is_summary = is_copy || scan.take("[OP  ]");
+  if (!is_summary) is_copy = scan.take("COPY ");
+  if (!is_summary && !is_copy && !scan.take("OP ")) return std::nullopt;
   const std::string_view form =
-      summary ? "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us"
-              : "{} {} {} % {} {} {} {} {}";
+      is_summary ? "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us"
+                 : "{} {} {} % {} {} {} {} {}";
   if (!scan.fits(form, backend, name, share, calls, total, mean, least, most)) return std::nullopt;
   ObservedOp op;
-  op.op = shown_text(name);
-  op.category = copy ? "copy" : "";
+  op.op = display_text(name);
+  op.category = is_copy ? "copy" : "";
   op.backend = fmt::format("backend {}", backend);
   op.calls = calls;
   op.seconds = mean / 1e6 * static_cast<double>(calls);
   op.least = least / 1e6;
   op.most = most / 1e6;
   skip_speed(scan);
-  op.shape = shapes_of(scan.rest());
+  op.shape = parse_shapes(scan.rest());
   return op;
 }
 
@@ -238,7 +245,7 @@ bool read_backend(std::string_view line, Observed& observed) {
   std::int64_t number = 0;
   if (!scan.fits("{} (", number)) return false;
   const auto name = scan.until("):");
-  if (name) observed.context.facts[fmt::format("backend {}", number)] = shown_text(*name);
+  if (name) observed.context.facts[fmt::format("backend {}", number)] = display_text(*name);
   return name.has_value();
 }
 
@@ -247,7 +254,7 @@ bool read_backend(std::string_view line, Observed& observed) {
 void read(const Printed& printed, Observed& observed) {
   bool total = false;
   for (const std::string_view line : printed.lines()) {
-    if (auto op = row_of(line)) {
+    if (auto op = parse_row(line)) {
       keep_op(std::move(*op), observed);
     } else if (!read_backend(line, observed)) {
       Scan scan(line);
@@ -255,7 +262,7 @@ void read(const Printed& printed, Observed& observed) {
                         scan.until("unique ops)"));
     }
   }
-  // Its table has a column that the summary has not: they do not both stand in one text.
+  // A text has either the summary or the table.
   for (ObservedOp& op : observed.ops) {
     op.backend = look_up(observed.context.facts, op.backend, op.backend);
   }

@@ -10,8 +10,8 @@ struct Latency {
   const char* metric;
   double scale;  // in seconds
 };
-// Its inter-token latency is one number a request, weighted by its tokens; its time per output
-// token includes the first.
+// guidellm's inter-token latency is one number per request, weighted by its tokens; its time per
+// output token includes the first token.
 constexpr Latency k_latencies[] = {
     {"time_to_first_token_ms", "time_to_first_token_seconds", 1e-3},
     {"inter_token_latency_ms", "time_per_output_token_seconds", 1e-3},
@@ -20,11 +20,12 @@ constexpr std::pair<const char*, const char*> k_rates[] = {
     {"output_tokens_per_second", "output_tokens_per_second"},
     {"requests_per_second", "requests_per_second"}};
 
-// Of requests that were answered.
-const Json& whole_ones(const Json& metrics, const char* key) {
+// Returns the figures of a metric over requests that were answered.
+const Json& successful_requests(const Json& metrics, const char* key) {
   return below(below(metrics, key), "successful");
 }
 
+// Reads one benchmark: the result at one rate.
 void read_benchmark(const Json& json, Observed& observed) {
   const Json& metrics = below(json, "metrics");
   if (!metrics.is_object()) return;
@@ -34,14 +35,16 @@ void read_benchmark(const Json& json, Observed& observed) {
   load.name += fmt::format(" {}", observed.cases.size());
   if (strategy.is_object()) add_facts(strategy, load.facts);
   const Json& totals = below(metrics, "request_totals");
-  set_requests(load, json_whole(totals, "successful"), json_whole(totals, "errored"), observed);
-  load.prompt_tokens = json_whole(whole_ones(metrics, "prompt_token_count"), "total_sum");
-  load.generated_tokens = json_whole(whole_ones(metrics, "output_token_count"), "total_sum");
+  set_requests(load, json_integer(totals, "successful"), json_integer(totals, "errored"), observed);
+  load.prompt_tokens =
+      json_integer(successful_requests(metrics, "prompt_token_count"), "total_sum");
+  load.generated_tokens =
+      json_integer(successful_requests(metrics, "output_token_count"), "total_sum");
   for (const auto& [key, metric] : k_rates) {
-    set_rate(load, metric, json_number(whole_ones(metrics, key), "mean"));
+    set_rate(load, metric, json_number(successful_requests(metrics, key), "mean"));
   }
   for (const auto& [key, metric, scale] : k_latencies) {
-    const Json& figures = whole_ones(metrics, key);
+    const Json& figures = successful_requests(metrics, key);
     for (const auto& [name, figure] :
          {std::pair{"mean", "mean"}, {"median", "median"}, {"std_dev", "stddev"}}) {
       if (const auto value = json_number(figures, name))
@@ -59,14 +62,14 @@ void read(const Printed& printed, Observed& observed) {
   const auto take = [&](std::string_view list, const Json& json) {
     if (list == "benchmarks") read_benchmark(json, observed);
   };
-  // Each has its requests, too: a sample of them, or all.
+  // Benchmarks also list their requests, some or all, so pieces are large.
   constexpr JsonPieceLimits k_limits{std::size_t{16} << 20, std::size_t{16} << 20, 32};
   read_pieces(printed, {"benchmarks"}, {take, [](const Json& /*rest*/) {}}, observed, k_limits);
   finish_loads(observed);
 }
 
-Result<profile::EngineReport> report(const Output& output) {
-  return report_of_load("guidellm", output);
+Result<profile::EngineReport> make_guidellm_report(const Output& output) {
+  return make_load_report("guidellm", output);
 }
 
 }  // namespace
@@ -76,4 +79,4 @@ const weir::adapters::Format weir::adapters::k_guidellm(
     "guidellm", "guidellm benchmark: benchmarks.json", "", guidellm::read,
     {{95, {"\"guidellm_version\""}},
      {85, {"\"generative_benchmark\"", "\"request_totals\" & \"metrics\""}}},
-    {"guidellm", 13, Counts::results, guidellm::report});
+    {"guidellm", 13, Counts::results, guidellm::make_guidellm_report});

@@ -1,32 +1,33 @@
 // Profile lines of hf2q, which prints what mlx-native measures: tables of command buffers by label
 // (GPU time), encoding times of a token by part (CPU time), and dispatches by pipeline.
 //
-// On current Apple hardware there is no time of a single dispatch: none of it is normal.
+// Current Apple hardware has no times of single dispatches, so their absence is normal.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::hf2q {
 namespace {
 
-// "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"; without words
-// behind the name it is of one token.
+// Heading of a table: "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12
+// labels:". Without a title the table is of one token.
 struct Heading {
-  std::string what;
+  std::string title;
   double seconds = 0;
   std::int64_t labels = 0;
 };
-std::optional<Heading> heading_of(std::string_view line) {
-  std::string_view what;
+std::optional<Heading> parse_heading(std::string_view line) {
+  std::string_view title;
   double total = 0;
   std::int64_t labels = 0;
   Scan scan(line);
   if (!scan.until("[CB_PROFILE")) return std::nullopt;
-  if (!scan.fits("{}]  total={} ms across {} labels:", what, total, labels) || total < 0)
+  if (!scan.fits("{}]  total={} ms across {} labels:", title, total, labels) || total < 0)
     return std::nullopt;
-  return Heading{what.starts_with(':') ? shown_text(what.substr(1)) : "", total / 1e3, labels};
+  return Heading{title.starts_with(':') ? display_text(title.substr(1)) : "", total / 1e3, labels};
 }
 
-// "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.attn_moe_ffn"
-std::optional<ObservedBuffer> row_of(std::string_view line) {
+// Parses a row: "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs
+// layer.attn_moe_ffn".
+std::optional<ObservedBuffer> parse_row(std::string_view line) {
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
   ObservedBuffer buffer;
   Scan scan(line);
@@ -38,11 +39,12 @@ std::optional<ObservedBuffer> row_of(std::string_view line) {
   buffer.seconds = total / 1e3;
   buffer.least = least / 1e6;
   buffer.most = most / 1e6;
-  buffer.label = shown_text(scan.rest());
+  buffer.label = display_text(scan.rest());
   return buffer;
 }
 
-// "linear_attn=1.2ms full_attn=0.4ms … cmd_bufs=102 dispatches=1350" behind "[GREEDY_PROFILE]".
+// Reads the text after "[GREEDY_PROFILE]": "linear_attn=1.2ms full_attn=0.4ms … cmd_bufs=102
+// dispatches=1350".
 void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& observed) {
   Scan scan(text);
   while (const auto word = scan.word()) {
@@ -53,46 +55,51 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
       const auto ms = value.number();
       if (!ms || *ms < 0) continue;
       ObservedOp op;
-      op.op = shown_text(name);
+      op.op = display_text(name);
       op.category = "encode";  // the CPU's time to write commands, not the device's to run them
       op.phase = phase;
       op.step = step;
       op.seconds = *ms / 1e3;
       op.covers_others = name == "total_layers";
       keep_op(std::move(op), observed);
-    } else if (const auto count = value.whole(); count && value.done()) {
-      if (name == "dispatches") count_of(observed, "dispatches_per_token").values.push_back(*count);
-      if (name == "cmd_bufs") count_of(observed, "submits_per_token").values.push_back(*count);
+    } else if (const auto count = value.integer(); count && value.done()) {
+      if (name == "dispatches")
+        find_or_add_count(observed, "dispatches_per_token").values.push_back(*count);
+      if (name == "cmd_bufs")
+        find_or_add_count(observed, "submits_per_token").values.push_back(*count);
     }
   }
 }
 
-// A token's decode prints two lines: the layers, then the output head. A table of its command
-// buffers may follow, or be all that is printed of it.
-class Steps {
+// Reads the steps. A token's decode prints two lines: the layers, then the output head. A table of
+// its command buffers may follow, or be all that is printed for it.
+class StepReader {
  public:
-  explicit Steps(Observed& observed) : observed_(observed) {}
+  explicit StepReader(Observed& observed) : observed_(observed) {}
 
+  // Takes the heading of a table. Returns false for other lines.
   bool take_table(std::string_view line) {
-    const auto heading = heading_of(line);
+    const auto heading = parse_heading(line);
     if (!heading) return false;
-    const bool of_last = heading->what.empty() && decoded_;
-    decoded_ = open_ = false;
-    if (!of_last) {
-      ObservedStep step{heading->what, Phase::decode, 1, {}, 0};
-      if (heading->what.empty()) {
-        step.label = fmt::format("token {}", tokens_++);
+    const bool is_of_last_step = heading->title.empty() && last_is_token_;
+    last_is_token_ = false;
+    head_may_follow_ = false;
+    if (!is_of_last_step) {
+      ObservedStep step{heading->title, Phase::decode, 1, {}, 0};
+      if (heading->title.empty()) {
+        step.label = fmt::format("token {}", tokens_);
+        ++tokens_;
       } else {
         const std::size_t rows = step.label.find("seq_len=");
         step.tokens.reset();
         if (rows != std::string::npos)
-          step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
+          step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).integer();
         step.phase = observed::phase_of_rows(step.tokens.value_or(0));
       }
       if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
     }
     observed_.steps.back().seconds = heading->seconds;
-    // Only the longest are printed; each row takes one off.
+    // Only the longest labels are printed; take_row() subtracts each of them.
     observed_.steps.back().labels_left_out = heading->labels;
     return true;
   }
@@ -103,6 +110,7 @@ class Steps {
     keep_row(observed_.buffers, std::move(buffer), observed_);
   }
 
+  // Takes a line of times by part. Returns false for other lines.
   bool take(std::string_view line) {
     for (const auto& [mark, phase] :
          {std::pair{std::string_view("[GREEDY_PROFILE]"), Phase::decode},
@@ -110,16 +118,16 @@ class Steps {
       const std::size_t at = line.find(mark);
       if (at == std::string_view::npos) continue;
       const std::string_view parts = line.substr(at + mark.size());
-      const bool decode = phase == Phase::decode;
-      const bool head = decode && parts.find("output_head=") != std::string_view::npos;
-      const std::string label = decode ? fmt::format("token {}", tokens_) : "forward";
-      const auto tokens = decode ? std::optional<std::int64_t>(1) : std::nullopt;
-      if (!(head && open_)) {
-        tokens_ += decode ? 1 : 0;
+      const bool is_token = phase == Phase::decode;
+      const bool is_head = is_token && parts.find("output_head=") != std::string_view::npos;
+      const std::string label = is_token ? fmt::format("token {}", tokens_) : "forward";
+      const auto tokens = is_token ? std::optional<std::int64_t>(1) : std::nullopt;
+      if (!(is_head && head_may_follow_)) {
+        if (is_token) ++tokens_;
         if (!keep_row(observed_.steps, {label, phase, tokens, {}, 0}, observed_)) return true;
       }
-      open_ = decode && !head;
-      decoded_ = decode;
+      head_may_follow_ = is_token && !is_head;
+      last_is_token_ = is_token;
       read_parts(parts, observed_.steps.size() - 1, phase, observed_);
       return true;
     }
@@ -129,8 +137,8 @@ class Steps {
  private:
   Observed& observed_;
   std::size_t tokens_ = 0;
-  bool open_ = false;     // the output head of the last step may follow
-  bool decoded_ = false;  // the last step is a token without a table
+  bool head_may_follow_ = false;  // the output head of the last step may follow
+  bool last_is_token_ = false;    // the last step is a token without a table
 };
 
 Phase phase_named(std::string_view text) {
@@ -138,8 +146,9 @@ Phase phase_named(std::string_view text) {
   return text.find("decode") != std::string_view::npos ? Phase::decode : Phase::unknown;
 }
 
-// DeepSeek-V4's stages: "  LABEL: T ms total over N layers (min T ms; max T ms)" and
-// "DeepSeek-V4 PHASE category: NAME: T ms / N calls", "DeepSeek-V4 PHASE dispatch: PIPELINE: N".
+// Reads DeepSeek-V4's stages: "  LABEL: T ms total over N layers (min T ms; max T ms)",
+// "DeepSeek-V4 PHASE category: NAME: T ms / N calls" and "DeepSeek-V4 PHASE dispatch: PIPELINE: N".
+// `phase` is that of the stages listed. Returns false for other lines.
 bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   const std::size_t at = line.find("DeepSeek-V4 ");
   ObservedOp op;
@@ -151,18 +160,18 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
       phase = phase_named(line);
       return true;
     }
-    if (const auto which = category.until(" category: ")) {
+    if (const auto category_phase = category.until(" category: ")) {
       const auto name = category.until(": ");
       if (!name || !category.fits("{} ms / {} calls", ms, calls)) return true;
-      op.op = shown_text(*name);
-      op.phase = phase_named(*which);
+      op.op = display_text(*name);
+      op.phase = phase_named(*category_phase);
       op.seconds = ms / 1e3;
-    } else if (const auto of = dispatch.until(" dispatch: ")) {
+    } else if (const auto dispatch_phase = dispatch.until(" dispatch: ")) {
       const auto name = dispatch.until_last(": ");
       if (!name || !dispatch.fits("{}", calls) || !dispatch.done()) return true;
-      op.kernel = shown_text(*name);
+      op.kernel = display_text(*name);
       op.category = "dispatch";
-      op.phase = phase_named(*of);
+      op.phase = phase_named(*dispatch_phase);
     } else {
       return true;
     }
@@ -176,7 +185,7 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   if (!name ||
       !scan.fits("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls, least, most))
     return false;
-  op.op = shown_text(*name);
+  op.op = display_text(*name);
   op.phase = phase;
   op.calls = calls;
   op.seconds = ms / 1e3;
@@ -186,7 +195,7 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   return true;
 }
 
-// "Decode tok/s: 41.2", "--- mlx-native …: 128 tokens in 3.10 s"
+// Reads a decode rate: "Decode tok/s: 41.2" or "--- mlx-native …: 128 tokens in 3.10 s".
 bool read_rate(std::string_view line, Observed& observed) {
   if (Scan decode(line); decode.until("Decode tok/s:")) {
     if (const auto rate = decode.number()) {
@@ -208,7 +217,7 @@ bool read_rate(std::string_view line, Observed& observed) {
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  Steps steps(observed);
+  StepReader steps(observed);
   bool in_table = false;
   Phase stage = Phase::unknown;
   for (const std::string_view line : printed.lines()) {
@@ -218,12 +227,12 @@ void read(const Printed& printed, Observed& observed) {
     }
     if (steps.take_table(line)) {
       in_table = true;
-    } else if (auto buffer = in_table ? row_of(line) : std::nullopt) {
+    } else if (auto buffer = in_table ? parse_row(line) : std::nullopt) {
       steps.take_row(std::move(*buffer));
     } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
       in_table = false;
     } else if (Scan log(line); log.until("[mlx-native] ")) {
-      add_warning(observed, shown_text(log.rest(), 400));
+      add_warning(observed, display_text(log.rest(), 400));
     }
   }
   std::int64_t left_out = 0;
@@ -235,7 +244,7 @@ void read(const Printed& printed, Observed& observed) {
                                       "up to {} labels of one are not in it",
                                       left_out));
   }
-  // Of what is whole a warning alone says something.
+  // In complete output, a warning alone is a result.
   if (!observed::empty(observed) || (!observed.warnings.empty() && !observed.truncated))
     observed.context.backend = "Metal";
 }
@@ -247,4 +256,4 @@ const weir::adapters::Format weir::adapters::k_hf2q(
     {{90, {"[CB_PROFILE", "[GREEDY_PROFILE]", "[DECODE_PROFILE]"}},
      {70, {"^DeepSeek-V4 "}},
      {60, {"[mlx-native] ", "^--- mlx-native", "^Decode tok/s:"}}},
-    {"hf2q", 5, Counts::asked});
+    {"hf2q", 5, Counts::on_request});

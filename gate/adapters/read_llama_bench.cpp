@@ -1,5 +1,5 @@
 // llama-bench in each of its forms: json and jsonl (with samples), csv, sql and md (a mean and its
-// deviation). A case a test; the rates of the whole are those of the only test of their kind.
+// deviation). Each test is a case. The rates of the whole are those of the only test of their kind.
 //
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
 
@@ -11,12 +11,12 @@ namespace {
 // Values of one test by the names of llama-bench's fields, as text.
 using BenchFields = TableRow;
 
-std::optional<std::int64_t> whole_field(const BenchFields& fields, std::string_view name) {
+std::optional<std::int64_t> integer_field(const BenchFields& fields, std::string_view name) {
   const auto value = text::to_int(look_up(fields, name, ""));
   return value && *value >= 0 ? std::optional<std::int64_t>(*value) : std::nullopt;
 }
 
-std::string name_of_test(std::int64_t prompt, std::int64_t generated, std::int64_t depth) {
+std::string test_name(std::int64_t prompt, std::int64_t generated, std::int64_t depth) {
   std::string name;
   if (prompt > 0) name = fmt::format("pp{}", prompt);
   if (generated > 0) name += fmt::format("{}tg{}", name.empty() ? "" : "+", generated);
@@ -33,38 +33,40 @@ unit::Metric rate_metric(const ObservedCase& test) {
   return *unit::find_metric(generated ? "decode_tokens_per_second" : "prefill_tokens_per_second");
 }
 
-// What describes the build, the machine and the model rather than the test.
+// Reads the fields that describe the build, the machine and the model rather than the test.
 void read_bench_context(const BenchFields& fields, Observed& observed) {
-  const auto text_of = [&](const char* name) -> std::optional<std::string> {
+  const auto text_field = [&](const char* name) -> std::optional<std::string> {
     const std::string value = look_up(fields, name, "");
-    return value.empty() ? std::nullopt : std::optional(shown_text(value));
+    return value.empty() ? std::nullopt : std::optional(display_text(value));
   };
   auto& context = observed.context;
-  context.engine_build = text_of("build_commit");
-  context.model = text_of("model_type");
+  context.engine_build = text_field("build_commit");
+  context.model = text_field("model_type");
   for (const char* name :
        {"cpu_info", "gpu_info", "backends", "model_filename", "model_size", "model_n_params"}) {
-    if (auto value = text_of(name)) context.facts[name] = std::move(*value);
+    if (auto value = text_field(name)) context.facts[name] = std::move(*value);
   }
-  if (context.places.empty()) add_place(observed, text_of("model_filename").value_or(""));
+  if (context.places.empty()) add_place(observed, text_field("model_filename").value_or(""));
 }
 
 constexpr std::string_view k_results[] = {"avg_ns",    "stddev_ns",  "avg_ts",
                                           "stddev_ts", "samples_ns", "samples_ts"};
 
-std::optional<ObservedCase> test_of(const BenchFields& fields,
-                                    const std::vector<double>& samples_ns) {
+// Makes a case of a test: from its samples, else from its mean and deviation. Nothing without a
+// rate or without tokens.
+std::optional<ObservedCase> make_test(const BenchFields& fields,
+                                      const std::vector<double>& samples_ns) {
   ObservedCase test;
-  const auto prompt = whole_field(fields, "n_prompt");
-  const auto generated = whole_field(fields, "n_gen");
+  const auto prompt = integer_field(fields, "n_prompt");
+  const auto generated = integer_field(fields, "n_gen");
   if (!prompt || !generated || *prompt + *generated == 0) return std::nullopt;
-  test.depth = whole_field(fields, "n_depth");
+  test.depth = integer_field(fields, "n_depth");
   if (*prompt > 0) test.prompt_tokens = prompt;
   if (*generated > 0) test.generated_tokens = generated;
-  test.name = name_of_test(*prompt, *generated, test.depth.value_or(0));
+  test.name = test_name(*prompt, *generated, test.depth.value_or(0));
   for (const auto& [name, value] : fields) {
     if (holds(k_results, name) || test.facts.size() >= 64) continue;
-    test.facts[shown_text(name, 60)] = shown_text(value);
+    test.facts[display_text(name, 60)] = display_text(value);
   }
   const auto number = [&](const char* name) { return printed_number(look_up(fields, name, "")); };
   ObservedTiming rate{rate_metric(test), {}, number("avg_ts"), number("stddev_ts")};
@@ -78,8 +80,8 @@ std::optional<ObservedCase> test_of(const BenchFields& fields,
   return test;
 }
 
-// The rates of the whole: of a test at depth 0 that is alone of its kind.
-void sum_up(Observed& observed) {
+// Sets the decode and prefill rate of the whole, each if there is exactly one such test.
+void set_overall_rates(Observed& observed) {
   for (const bool decode : {false, true}) {
     const auto of_kind = [&](const ObservedCase& test) {
       return test.generated_tokens.has_value() == decode &&
@@ -94,24 +96,25 @@ void sum_up(Observed& observed) {
 }
 
 void finish_bench(const Printed& printed, Observed& observed) {
-  sum_up(observed);
+  set_overall_rates(observed);
   if (printed.holds("asserts enabled")) add_warning(observed, k_asserts);
   for (const std::string_view line : printed.lines()) {
     if (!line.starts_with("llama_bench: error:")) continue;
-    observed.errors.push_back(shown_text(line));
+    observed.errors.push_back(display_text(line));
   }
   if (observed.cases.empty() && observed.errors.empty()) observed = {};
 }
 
 void add_test(const BenchFields& fields, const std::vector<double>& samples_ns,
               Observed& observed) {
-  auto test = test_of(fields, samples_ns);
+  auto test = make_test(fields, samples_ns);
   if (!test) return;
   read_bench_context(fields, observed);
   keep_row(observed.cases, std::move(*test), observed);
 }
 
-BenchFields fields_of(const Json& json) {
+// Returns the scalar members of a JSON object as text.
+BenchFields text_fields(const Json& json) {
   BenchFields fields;
   for (const auto& [name, value] : json.items()) {
     if (value.is_structured() || value.is_null()) continue;
@@ -120,7 +123,7 @@ BenchFields fields_of(const Json& json) {
   return fields;
 }
 
-std::vector<double> samples_of(const Json& json) {
+std::vector<double> read_samples(const Json& json) {
   std::vector<double> samples;
   for (const Json& sample : list_in(json, "samples_ns")) {
     if (sample.is_number() && samples.size() < k_most_rows) samples.push_back(sample.get<double>());
@@ -134,7 +137,7 @@ namespace llama_bench_json {
 
 void read(const Printed& printed, Observed& observed) {
   const auto take = [&](const Json& json) {
-    if (json.is_object()) add_test(fields_of(json), samples_of(json), observed);
+    if (json.is_object()) add_test(text_fields(json), read_samples(json), observed);
   };
   read_documents(printed, take, observed);
   finish_bench(printed, observed);
@@ -152,13 +155,14 @@ const Format k_llama_bench_json("llama-bench", "llama-bench -o json or jsonl", "
 namespace llama_bench_table {
 namespace {
 
-BenchFields paired(const std::vector<std::string>& names, const std::vector<std::string>& values) {
+BenchFields pair_fields(const std::vector<std::string>& names,
+                        const std::vector<std::string>& values) {
   BenchFields fields;
   for (std::size_t i = 0; i < names.size() && i < values.size(); ++i) fields[names[i]] = values[i];
   return fields;
 }
 
-std::vector<std::string> cells_of(std::string_view line) {
+std::vector<std::string> split_cells(std::string_view line) {
   std::vector<std::string> cells = text::split(line, '|');
   if (cells.size() < 3 || !text::trim(cells.front()).empty() || !text::trim(cells.back()).empty())
     return {};
@@ -168,21 +172,22 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-// "pp16+tg8 @ d32" -> n_prompt 16, n_gen 8, n_depth 32
+// Reads a test's name into fields: "pp16+tg8 @ d32" -> n_prompt 16, n_gen 8, n_depth 32.
 bool read_test_name(std::string_view name, BenchFields& fields) {
   Scan scan(name);
-  fields["n_prompt"] = fields["n_gen"] = "0";
+  fields["n_prompt"] = "0";
+  fields["n_gen"] = "0";
   for (const auto& [mark, field] :
        {std::pair{"pp", "n_prompt"}, {"+tg", "n_gen"}, {"tg", "n_gen"}, {"@ d", "n_depth"}}) {
     if (!scan.take(mark)) continue;
-    const auto number = scan.whole();
+    const auto number = scan.integer();
     if (!number) return false;
     fields[field] = fmt::format("{}", *number);
   }
-  return scan.done();  // of no tokens there is no test
+  return scan.done();  // a name without tokens is no test
 }
 
-// Of its columns, as llama-bench's other forms call them.
+// Columns of the md form, with the names that llama-bench's other forms use.
 constexpr std::pair<std::string_view, std::string_view> k_markdown_names[] = {
     {"model", "model_type"},        {"size", "model_size"},  {"params", "model_n_params"},
     {"backend", "backends"},        {"ngl", "n_gpu_layers"}, {"threads", "n_threads"},
@@ -191,11 +196,11 @@ constexpr std::pair<std::string_view, std::string_view> k_markdown_names[] = {
     {"nopo", "no_op_offload"},      {"dev", "devices"},      {"ts", "tensor_split"},
     {"ot", "tensor_buft_overrides"}};
 
-// The columns of the table for people have short names; its last two are always test and t/s.
+// Adds a row of the md form. Its columns have short names; the last two are always test and t/s.
 void add_markdown(const std::vector<std::string>& names, const std::vector<std::string>& cells,
                   Observed& observed) {
   if (names.size() != cells.size() || names.size() < 3) return;
-  BenchFields fields = paired(names, cells);
+  BenchFields fields = pair_fields(names, cells);
   if (!read_test_name(fields["test"], fields)) return;
   Scan rate(fields["t/s"]);
   const auto mean = rate.number();
@@ -205,9 +210,9 @@ void add_markdown(const std::vector<std::string>& names, const std::vector<std::
     if (const auto deviation = rate.number()) fields["stddev_ts"] = fmt::format("{}", *deviation);
   }
   for (const auto& [title, field] : k_markdown_names) {
-    const auto found = fields.find(title);
-    if (found == fields.end()) continue;
-    fields[std::string(field)] = found->second;
+    const auto match = fields.find(title);
+    if (match == fields.end()) continue;
+    fields[std::string(field)] = match->second;
     if (title != field) fields.erase(std::string(title));
   }
   fields.erase("t/s");
@@ -225,23 +230,22 @@ int recognises(const Printed& printed) {
 }
 
 void read(const Printed& printed, Observed& observed) {
-  // A row of values alone, as an appended run writes it, has no names: the table before it gives
-  // them.
+  // An appended run writes rows without a heading: they have the columns of the table before.
   std::vector<std::string> csv, markdown;
   for (const std::string_view line : printed.lines()) {
     if (line.starts_with("build_commit,build_number,")) {
       csv = text::split(line, ',');
     } else if (!csv.empty() && line.starts_with('"')) {
       const auto values = csv_fields(line);
-      const bool whole = values.size() == csv.size();
-      if (whole) add_test(paired(csv, values), {}, observed);
-      if (!whole) mark_truncated(observed);
+      const bool is_complete = values.size() == csv.size();
+      if (is_complete) add_test(pair_fields(csv, values), {}, observed);
+      if (!is_complete) mark_truncated(observed);
     } else if (line.starts_with("INSERT INTO llama_bench")) {
       const auto row = sql_row(line, "llama_bench");
       if (row) add_test(*row, {}, observed);
       if (!row) mark_truncated(observed);
     } else if (line.starts_with('|')) {
-      const auto cells = cells_of(line);
+      const auto cells = split_cells(line);
       if (!cells.empty() && cells.back() == "t/s") {
         markdown = cells;
       } else if (!cells.empty() && !markdown.empty()) {
@@ -249,11 +253,11 @@ void read(const Printed& printed, Observed& observed) {
       }
     } else if (Scan build(line); build.take("build:")) {
       if (const auto commit = build.word(); commit && build.take("(")) {
-        observed.context.engine_build = shown_text(*commit);
+        observed.context.engine_build = display_text(*commit);
       }
     }
   }
-  // The table for people ends in a line that names the build.
+  // The md form ends in a line that names the build.
   if (!markdown.empty() && !observed.context.engine_build) mark_truncated(observed);
   finish_bench(printed, observed);
 }

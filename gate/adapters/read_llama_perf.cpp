@@ -1,9 +1,9 @@
-// The timings llama.cpp's programs print when they end (llama_perf_context_print, before
-// llama_print_timings, common_perf_print) and its server for each request (slot print_timing).
+// The timings that llama.cpp's programs print at their end (llama_perf_context_print, formerly
+// llama_print_timings, common_perf_print), and its server for each request (slot print_timing).
 //
-// The first token is made by the prompt's evaluation. Programs count decode calls ("runs"), which
-// are one fewer than the tokens; the server counts the tokens, and its time is that of all but the
-// first. Rates are made from the times, with that one rule for both.
+// The prompt's evaluation makes the first token. Programs count decode calls ("runs"), one fewer
+// than the tokens. The server counts the tokens, and its time is that of all but the first. Rates
+// are computed from the times in the same way for both.
 
 #include "gate/adapters/readers.hpp"
 
@@ -13,25 +13,26 @@ namespace {
 struct Timing {
   double milliseconds = 0;
   std::optional<std::int64_t> count;
-  bool runs = false;  // the count is of decode calls
+  bool is_runs = false;  // the count is of decode calls
 };
 
-// "  532.58 ms /     9 tokens (…", "    539.59 ms"
-std::optional<Timing> timing_in(Scan scan) {
+// Parses "  532.58 ms /     9 tokens (…" or "    539.59 ms".
+std::optional<Timing> parse_timing(Scan scan) {
   Timing timing;
   std::int64_t count = 0;
   if (!scan.fits("{} ms", timing.milliseconds) || timing.milliseconds < 0) return std::nullopt;
-  timing.runs = scan.fits("/ {} runs", count);
-  if (timing.runs || scan.fits("/ {} tokens", count)) timing.count = count;
+  timing.is_runs = scan.fits("/ {} runs", count);
+  if (timing.is_runs || scan.fits("/ {} tokens", count)) timing.count = count;
   return timing;
 }
 
-// One of the figures of a program, or of one of its requests.
-void take_figure(std::string_view what, Scan scan, ObservedCase* request, Observed& observed) {
-  const auto timing = timing_in(scan);
-  if (what == "graphs reused") {
+// Adds one figure of a program, or of one of its requests (null: of the program). `title` is the
+// text before "=", `scan` the rest of the line.
+void take_figure(std::string_view title, Scan scan, ObservedCase* request, Observed& observed) {
+  const auto timing = parse_timing(scan);
+  if (title == "graphs reused") {
     auto& facts = request ? request->facts : observed.context.facts;
-    if (const auto count = scan.whole()) facts["graphs reused"] = fmt::format("{}", *count);
+    if (const auto count = scan.integer()) facts["graphs reused"] = fmt::format("{}", *count);
     return;
   }
   if (!timing) return;
@@ -40,51 +41,52 @@ void take_figure(std::string_view what, Scan scan, ObservedCase* request, Observ
     if (tokens <= 0 || ms <= 0) return;
     add_sample(observed, request, metric, static_cast<double>(tokens) * 1e3 / ms);
   };
-  if (what == "load time") {
+  if (title == "load time") {
     add_sample(observed.timings, "load_seconds", ms / 1e3);
-  } else if (what == "prompt eval time" && timing->count) {
+  } else if (title == "prompt eval time" && timing->count) {
     if (request) {
       request->prompt_tokens = timing->count;
     } else {
       observed.prompt_tokens = timing->count;
     }
     rate("prefill_tokens_per_second", *timing->count);
-  } else if (what == "eval time" && timing->count) {
-    const std::int64_t tokens = timing->runs ? *timing->count + 1 : *timing->count;
+  } else if (title == "eval time" && timing->count) {
+    const std::int64_t tokens = timing->is_runs ? *timing->count + 1 : *timing->count;
     if (request) {
       request->generated_tokens = tokens;
     } else {
       observed.generated_tokens = tokens;
     }
     rate("decode_tokens_per_second", tokens - 1);
-  } else if (what != "total time") {
-    observed.context.facts[shown_text(what)] = fmt::format("{} ms", ms);
+  } else if (title != "total time") {
+    observed.context.facts[display_text(title)] = fmt::format("{} ms", ms);
   }
 }
 
 constexpr const char* k_prefixes[] = {
     "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
 
-// "slot print_timing: id  3 | task 0 | prompt eval time = …"
-ObservedCase* request_of(Scan& scan, Observed& observed) {
+// Returns the request of a server's line, "slot print_timing: id  3 | task 0 | prompt eval time =
+// …"; adds it if it is new. Null for other lines.
+ObservedCase* find_or_add_request(Scan& scan, Observed& observed) {
   const auto slot = scan.until(" | ");
   const auto task = slot ? scan.until(" | ") : std::nullopt;
   if (!task || !task->starts_with("task ")) return nullptr;
-  const std::string name = shown_text(*task, 60);
+  const std::string name = display_text(*task, 60);
   if (observed.cases.empty() || observed.cases.back().name != name) {
-    ObservedCase request{name, {{"slot", shown_text(*slot, 60)}}, {}, {}, {}, {}, {}};
+    ObservedCase request{name, {{"slot", display_text(*slot, 60)}}, {}, {}, {}, {}, {}};
     if (!keep_row(observed.cases, std::move(request), observed)) return nullptr;
   }
   return &observed.cases.back();
 }
 
 void read_complaint(std::string_view line, Observed& observed) {
-  const auto says = [&](std::string_view words) { return line.find(words) != line.npos; };
-  if (!says("failed to ") && !says("error:") && !says("error loading")) return;
-  if (observed.errors.size() < 100) observed.errors.push_back(shown_text(line, 400));
+  const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
+  if (!has("failed to ") && !has("error:") && !has("error loading")) return;
+  if (observed.errors.size() < 100) observed.errors.push_back(display_text(line, 400));
   Scan scan(line);
   const auto place = scan.until("'") ? scan.until("'") : std::nullopt;
-  if (place) add_place(observed, shown_text(*place));
+  if (place) add_place(observed, display_text(*place));
 }
 
 }  // namespace
@@ -93,19 +95,21 @@ void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     ObservedCase* request = nullptr;
-    bool ours = std::ranges::any_of(k_prefixes, [&](const char* one) { return scan.take(one); });
-    if (!ours && scan.take("slot print_timing:")) {
-      request = request_of(scan, observed);
-      ours = request != nullptr;
+    bool is_timing =
+        std::ranges::any_of(k_prefixes, [&](const char* prefix) { return scan.take(prefix); });
+    if (!is_timing && scan.take("slot print_timing:")) {
+      request = find_or_add_request(scan, observed);
+      is_timing = request != nullptr;
     }
-    if (!ours) {
+    if (!is_timing) {
       read_complaint(line, observed);
-      // "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits = 9 / 1, …" of the context's creation.
+      // Printed when the context is created: "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits
+      // = 9 / 1, …".
       const std::size_t graph = line.find("graph (pp bs=");
-      if (graph != line.npos) observed.context.facts["graph"] = shown_text(line.substr(graph));
+      if (graph != line.npos) observed.context.facts["graph"] = display_text(line.substr(graph));
       continue;
     }
-    if (const auto what = scan.until("=")) take_figure(*what, scan, request, observed);
+    if (const auto title = scan.until("=")) take_figure(*title, scan, request, observed);
   }
 }
 
@@ -122,31 +126,33 @@ const weir::adapters::Format weir::adapters::k_llama_perf(
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //
-// Its own predicted_per_second divides by predicted_n - 1, that of older builds by predicted_n: the
-// rate is made anew from predicted_ms, with the first rule. A prompt that came from the cache has
-// no rate that compares with another.
+// Its own predicted_per_second divides by predicted_n - 1, that of older builds by predicted_n. So
+// the rate is computed from predicted_ms, in the first way. The rate of a prompt that came from the
+// cache cannot be compared.
 namespace weir::adapters::llama_server {
 namespace {
 
 constexpr std::int64_t k_untimed = 1;  // the prompt's evaluation makes the first token
 
-std::optional<Request> reply_of(const Json& json) {
+std::optional<Request> parse_reply(const Json& json) {
   const Json& timings = below(json, "timings");
   if (!timings.is_object()) return std::nullopt;
-  return Request{json_whole(timings, "prompt_n"),      json_whole(timings, "cache_n"),
-                 json_whole(timings, "predicted_n"),   json_number(timings, "prompt_ms"),
+  return Request{json_integer(timings, "prompt_n"),    json_integer(timings, "cache_n"),
+                 json_integer(timings, "predicted_n"), json_number(timings, "prompt_ms"),
                  json_number(timings, "predicted_ms"), 1e3};
 }
 
-// A stream's chunks carry the timings so far: each step is what the chunk before lacked.
+// Reads a stream whose chunks carry the timings so far. Each step is the difference to the chunk
+// before.
 class Stream {
  public:
   explicit Stream(Observed& observed) : observed_(observed) {}
 
   void take(const Json& json) {
-    const auto reply = reply_of(json);
+    const auto reply = parse_reply(json);
     if (!reply) return;
-    // Of chat only the last chunk has timings, unless they were asked for.
+    // A chat's chunks have no "stop"; only the last one has timings, unless all were asked for
+    // them.
     ended_ = !below(json, "stop").is_boolean() || json_flag(json, "stop");
     if (last_ && reply->generated.value_or(0) < last_->generated.value_or(0)) finish();
     if (last_ && reply->generated && last_->generated && reply->generate_time &&
@@ -160,7 +166,8 @@ class Stream {
     }
     last_ = reply;
   }
-  // A stream that has no last chunk was cut: its rates are those of the tokens so far.
+  // Adds the request. A stream without its last chunk was cut; its rates are those of the tokens so
+  // far.
   void finish() {
     if (last_ && !ended_) mark_truncated(observed_);
     if (last_) add_request(*last_, k_untimed, observed_);
@@ -181,7 +188,7 @@ void read_names(const Json& json, Observed& observed) {
   if (const auto build = json_text(json, "system_fingerprint"))
     observed.context.engine_build = *build;
   const Json& message = below(below(json, "error"), "message");
-  if (message.is_string()) observed.errors.push_back(json_shown(message));
+  if (message.is_string()) observed.errors.push_back(json_display_text(message));
 }
 
 }  // namespace
@@ -200,12 +207,12 @@ void read(const Printed& printed, Observed& observed) {
     if (json->is_object()) read_names(*json, observed);
   }
   stream.finish();
-  const auto whole = [&](const Json& json) {
-    if (const auto reply = reply_of(json)) add_request(*reply, k_untimed, observed);
+  const auto take_reply = [&](const Json& json) {
+    if (const auto reply = parse_reply(json)) add_request(*reply, k_untimed, observed);
     if (json.is_object()) read_names(json, observed);
   };
-  read_documents(printed, whole, observed);
-  take_tokens_of_only_case(observed);
+  read_documents(printed, take_reply, observed);
+  copy_tokens_of_only_case(observed);
 }
 
 }  // namespace weir::adapters::llama_server

@@ -1,12 +1,10 @@
-// mlx_lm.benchmark: a line a trial, of values by name.
-//
-// Rates are of the whole batch.
+// mlx_lm.benchmark: a line per trial, with values by name. Rates are those of the whole batch.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::mlx_lm {
 namespace {
 
-// "prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432"
+// Reads a trial: "prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432".
 void read_trial(std::string_view values, Observed& observed) {
   for (const std::string& pair : text::split(values, ' ')) {
     Scan scan(pair);
@@ -15,36 +13,36 @@ void read_trial(std::string_view values, Observed& observed) {
     if (!name || !value) continue;
     if (name == "prompt_tps") add_sample(observed.timings, "prefill_tokens_per_second", *value);
     if (name == "generation_tps") add_sample(observed.timings, "decode_tokens_per_second", *value);
-    // In GB of 10^9 bytes, of the accelerator's memory: the most of all trials so far.
+    // The accelerator's memory in GB of 10^9 bytes: the maximum of all trials so far.
     if (name == "peak_memory") observed.context.facts["peak_memory_gb"] = fmt::format("{}", *value);
   }
 }
 
-std::optional<std::int64_t> setting(Scan line, std::string_view name) {
-  return line.until(name) ? line.whole() : std::nullopt;
+std::optional<std::int64_t> read_setting(Scan line, std::string_view name) {
+  return line.until(name) ? line.integer() : std::nullopt;
 }
 
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  bool averages = false;
+  bool has_averages = false;
   for (const std::string_view line : printed.lines()) {
     const bool cut = printed.cut(line);
     Scan scan(line);
     if (!cut && scan.take("Timing with ")) {
-      observed.prompt_tokens = setting(scan, "prompt_tokens=");
-      observed.generated_tokens = setting(scan, "generation_tokens=");
-      if (const auto batch = setting(scan, "batch_size=")) {
+      observed.prompt_tokens = read_setting(scan, "prompt_tokens=");
+      observed.generated_tokens = read_setting(scan, "generation_tokens=");
+      if (const auto batch = read_setting(scan, "batch_size=")) {
         observed.context.facts["batch_size"] = fmt::format("{}", *batch);
         if (*batch > 1) add_warning(observed, "rates are those of a batch of {}", *batch);
       }
-    } else if (!cut && scan.take("Trial") && scan.whole() && scan.take(":")) {
+    } else if (!cut && scan.take("Trial") && scan.integer() && scan.take(":")) {
       read_trial(scan.rest(), observed);
     } else if (scan.take("Averages:")) {
-      averages = true;
+      has_averages = true;
     }
   }
-  if (!averages) mark_truncated(observed);
+  if (!has_averages) mark_truncated(observed);
 }
 
 }  // namespace weir::adapters::mlx_lm

@@ -9,9 +9,9 @@
 namespace weir::adapters::prometheus {
 namespace {
 
-// Which server it was, and where its model lies. A model's name that is no path is none, nor is a
-// number. Values are as they stand: a backslash is two.
-bool names_place(std::string_view label, std::string_view value) {
+// Returns true if a label's value names the server or the path of its model. Numbers and model
+// names that are no paths do not. Values are as written, with each backslash doubled.
+bool is_place(std::string_view label, std::string_view value) {
   const std::string name = text::lower(label);
   for (const char* part : {"instance", "host", "node", "pod", "user"}) {
     if (name.find(part) != name.npos) return !value.empty() && !text::to_double(value);
@@ -35,17 +35,17 @@ constexpr std::pair<std::string_view, std::string_view> k_histograms[] = {
     {"agave_ttft_seconds", "time_to_first_token_seconds"},
     {"agave_request_duration_seconds", "end_to_end_latency_seconds"}};
 
-class Reading {
+class Reader {
  public:
-  explicit Reading(Observed& observed) : observed_(observed) {}
+  explicit Reader(Observed& observed) : observed_(observed) {}
 
   void add(const PrometheusSample& sample) {
-    if (histogram(sample) || !std::isfinite(sample.value)) return;
+    if (add_to_histogram(sample) || !std::isfinite(sample.value)) return;
     totals_[sample.name] += sample.value;
-    keep(sample);
+    add_counter(sample);
   }
   void kind(std::string_view name, std::string_view kind) {
-    if (kinds_.size() < k_most_rows) kinds_[shown_text(name)] = shown_text(kind, 20);
+    if (kinds_.size() < k_most_rows) kinds_[display_text(name)] = display_text(kind, 20);
   }
 
   void finish() {
@@ -53,13 +53,13 @@ class Reading {
       counter.kind = look_up(kinds_, counter.name.substr(0, counter.name.find('{')), counter.kind);
     }
     for (const auto& [base, metric] : k_histograms) {
-      if (const auto* found = look_up(histograms_, base)) latencies(*found, metric);
+      if (const auto* histogram = look_up(histograms_, base)) add_latencies(*histogram, metric);
     }
-    rates();
+    add_rates();
   }
 
  private:
-  void keep(const PrometheusSample& sample) {
+  void add_counter(const PrometheusSample& sample) {
     const std::string name =
         sample.labels.empty() ? sample.name : fmt::format("{}{{{}}}", sample.name, sample.labels);
     const auto [at, fresh] = rows_.try_emplace(name, observed_.counters.size());
@@ -67,20 +67,20 @@ class Reading {
       rows_.erase(at);
       return;
     }
-    if (fresh) keep_places(sample.labels);
+    if (fresh) add_places(sample.labels);
     observed_.counters[at->second].points.push_back({sample.at, sample.value});
   }
 
-  // `labels` as they stand: `le="0.5",model="m"`, quotes in values behind backslashes.
-  void keep_places(std::string_view labels) {
+  // Adds the places among the labels, which are as written: `le="0.5",model="m"`.
+  void add_places(std::string_view labels) {
     for (;;) {
       const std::size_t equals = labels.find("=\"");
       if (equals == labels.npos) return;
-      const std::size_t end = past_prometheus_quoted(labels, equals + 1);
+      const std::size_t end = skip_prometheus_quoted(labels, equals + 1);
       const std::string_view label = labels.substr(0, equals);
       const std::size_t last = std::min(end, labels.size() + 1) - 1;
       const std::string value(labels.substr(equals + 2, last - equals - 2));
-      if (names_place(label, value)) {
+      if (is_place(label, value)) {
         add_place(observed_, value);
         // "box:8080" is the host "box" too.
         const std::size_t colon = value.rfind(':');
@@ -93,7 +93,8 @@ class Reading {
     }
   }
 
-  bool histogram(const PrometheusSample& sample) {
+  // Adds a sample to a histogram that weir uses. Returns false for other samples.
+  bool add_to_histogram(const PrometheusSample& sample) {
     for (const auto& [base, metric] : k_histograms) {
       if (!sample.name.starts_with(base)) continue;
       const std::string_view rest = std::string_view(sample.name).substr(base.size());
@@ -101,7 +102,7 @@ class Reading {
       if (rest == "_bucket") {
         Scan labels(sample.labels);
         const auto text = labels.until("le=\"") ? labels.until("\"") : std::nullopt;
-        const auto edge = prometheus_value(text.value_or(""));
+        const auto edge = parse_prometheus_value(text.value_or(""));
         if (edge && !std::isnan(*edge) && std::isfinite(sample.value) &&
             histogram.buckets.size() < 1000) {
           histogram.buckets[*edge] += sample.value;
@@ -118,9 +119,10 @@ class Reading {
     return false;
   }
 
-  // The mean is exact. A percentile lies in a bucket: it is not above the bucket's edge.
-  void latencies(const Histogram& histogram, std::string_view name) {
-    const unit::Metric metric = time_named(name);
+  // Adds the mean and the percentiles of a histogram. The mean is exact; a percentile lies in a
+  // bucket, and is at most the bucket's edge.
+  void add_latencies(const Histogram& histogram, std::string_view name) {
+    const unit::Metric metric = find_time_metric(name);
     const double count = histogram.count.value_or(0);
     if (count <= 0) return;
     if (histogram.sum && *histogram.sum >= 0) {
@@ -137,14 +139,14 @@ class Reading {
     }
   }
 
-  // What llama-server and vLLM count since they began.
-  void rates() {
+  // Adds the rates and tokens that servers have counted since they started.
+  void add_rates() {
     const double* prompts = look_up(totals_, "llamacpp:prompt_tokens_total");
     const double* seconds = look_up(totals_, "llamacpp:prompt_seconds_total");
     if (prompts != nullptr && seconds != nullptr && *seconds > 0) {
       add_sample(observed_.timings, "prefill_tokens_per_second", *prompts / *seconds);
     }
-    // Its gauge leaves out the first token of each request, whose time belongs to the prompt.
+    // This gauge leaves out the first token of each request, whose time belongs to the prompt.
     if (const double* gauge = look_up(totals_, "llamacpp:predicted_tokens_seconds")) {
       add_sample(observed_.timings, "decode_tokens_per_second", *gauge);
     }
@@ -183,11 +185,12 @@ int recognises(const Printed& printed) {
   const auto types = std::ranges::count_if(printed.out(), [](std::string_view line) {
     return line.starts_with("# TYPE ") || line.starts_with("# HELP ");
   });
-  return types > 1 ? 80 : types == 1 ? 50 : 0;
+  if (types > 1) return 80;
+  return types == 1 ? 50 : 0;
 }
 
 void read(const Printed& printed, Observed& observed) {
-  Reading reading(observed);
+  Reader reading(observed);
   for (const std::string_view line : printed.out()) {
     if (printed.cut(line) && !line.starts_with("# EOF")) {
       mark_truncated(observed);  // its number may go on
@@ -198,7 +201,7 @@ void read(const Printed& printed, Observed& observed) {
     if (scan.take("# TYPE")) {
       if (scan.fits("{} {}", name, kind)) reading.kind(name, kind);
     } else if (!line.starts_with('#')) {
-      if (const auto sample = prometheus_sample(line)) reading.add(*sample);
+      if (const auto sample = parse_prometheus_sample(line)) reading.add(*sample);
     }
   }
   reading.finish();

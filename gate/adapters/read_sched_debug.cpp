@@ -1,22 +1,23 @@
-// GGML_SCHED_DEBUG=1 or 2: the splits of every graph that is laid out, and (2) its nodes.
+// GGML_SCHED_DEBUG=1 or 2: the splits of every scheduled graph, and with 2 its nodes.
 //
-// Most of the graphs are laid out only to reserve memory: their number says nothing of tokens.
+// Most graphs are scheduled only to reserve memory, so their number does not follow from tokens.
 // Names are cut to 20 characters and ops to 10; sizes are rounded down.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::sched_debug {
 namespace {
 
-// "(   1K)" behind a name: nothing when the number is none.
-std::optional<std::int64_t> bytes_of(Scan scan) {
-  const auto number = scan.whole();
+// Parses the size in "(   1K)", in bytes.
+std::optional<std::int64_t> parse_size(Scan scan) {
+  const auto number = scan.integer();
   if (!number || *number > (std::int64_t{1} << 40)) return std::nullopt;
   if (scan.take("K")) return *number * 1024;
   if (scan.take("M")) return *number * 1024 * 1024;
   return std::nullopt;
 }
 
-// "[embd ( 256K)] [cache_k_l0 (view) (  32K)] ": names hold brackets, so the size is the last one.
+// Reads a list of inputs: "[embd ( 256K)] [cache_k_l0 (view) (  32K)] ". Names may hold brackets,
+// so the last bracket is the size.
 void read_inputs(std::string_view list, ObservedSplit& split) {
   Scan scan(list);
   while (scan.take("[")) {
@@ -24,14 +25,15 @@ void read_inputs(std::string_view list, ObservedSplit& split) {
     if (!item) return;  // cut
     const std::size_t bracket = item->rfind('(');
     if (bracket == std::string_view::npos) continue;
-    const auto bytes = bytes_of(Scan(item->substr(bracket + 1)));
-    if (bytes) split.inputs.push_back({shown_text(item->substr(0, bracket), 100), *bytes});
+    const auto bytes = parse_size(Scan(item->substr(bracket + 1)));
+    if (bytes) split.inputs.push_back({display_text(item->substr(0, bracket), 100), *bytes});
   }
 }
 
-// "## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …"
-std::optional<ObservedSplit> split_of(std::string_view line,
-                                      std::optional<std::int64_t>& announced) {
+// Parses "## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …". `announced` becomes the
+// number of inputs that the line names.
+std::optional<ObservedSplit> parse_split(std::string_view line,
+                                         std::optional<std::int64_t>& announced) {
   Scan scan(line);
   if (!scan.until("## SPLIT #")) return std::nullopt;
   ObservedSplit split;
@@ -39,13 +41,13 @@ std::optional<ObservedSplit> split_of(std::string_view line,
   std::int64_t inputs = 0;
   if (!scan.fits("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
   announced = inputs;
-  split.backend = shown_text(backend, 60);
+  split.backend = display_text(backend, 60);
   if (scan.take(":")) read_inputs(scan.rest(), split);
   return split;
 }
 
-// "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …"
-std::optional<ObservedOp> node_of(std::string_view line) {
+// Parses "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …".
+std::optional<ObservedOp> parse_node(std::string_view line) {
   Scan scan(line);
   std::int64_t number = 0;
   if (!scan.fits("node # {} (", number)) return std::nullopt;
@@ -56,20 +58,21 @@ std::optional<ObservedOp> node_of(std::string_view line) {
   const std::size_t size = rest->substr(0, backend).rfind('(');
   if (backend == std::string_view::npos || size == std::string_view::npos) return std::nullopt;
   ObservedOp node;
-  node.op = shown_text(*op, 20);
-  node.node = shown_text(rest->substr(0, size), 100);
+  node.op = display_text(*op, 20);
+  node.node = display_text(rest->substr(0, size), 100);
   node.layer = observed::layer_of_node(node.node);
   node.calls = 1;
   return node;
 }
 
-// "input tensor 'inp_tokens' [i32, ne = {   256,     1, …": the tokens of the graph that follows.
-std::optional<std::int64_t> tokens_of(std::string_view line) {
+// Parses "input tensor 'inp_tokens' [i32, ne = {   256,     1, …": the tokens of the next graph.
+std::optional<std::int64_t> parse_tokens(std::string_view line) {
   if (line.find("inp_tokens'") == std::string_view::npos) return std::nullopt;
   Scan scan(line);
-  return scan.until("ne = {") ? scan.whole() : std::nullopt;
+  return scan.until("ne = {") ? scan.integer() : std::nullopt;
 }
 
+// Adds a split. Split 0 begins a new graph, with a step of `tokens` tokens.
 bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens, Observed& observed) {
   if (split.number == 0 || observed.steps.empty()) {
     const std::string label = fmt::format("graph {}", observed.steps.size());
@@ -80,6 +83,7 @@ bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens, Observed
   return keep_row(observed.splits, std::move(split), observed);
 }
 
+// Adds a node to the last split.
 void add_node(ObservedOp node, Observed& observed) {
   if (observed.splits.empty()) return;
   ObservedSplit& split = observed.splits.back();
@@ -96,17 +100,17 @@ void read(const Printed& printed, Observed& observed) {
   bool cut = false;
   for (const std::string_view line : printed.lines()) {
     cut = false;
-    if (const auto count = tokens_of(line)) {
+    if (const auto count = parse_tokens(line)) {
       tokens = count;
       continue;
     }
     std::optional<std::int64_t> announced;
-    if (auto split = split_of(line, announced)) {
+    if (auto split = parse_split(line, announced)) {
       cut = std::cmp_less(split->inputs.size(), *announced);
       if (!add_split(std::move(*split), tokens, observed)) break;
       if (cut) add_warning(observed, "a split lists fewer inputs than it says it has");
       tokens.reset();
-    } else if (auto node = node_of(line)) {
+    } else if (auto node = parse_node(line)) {
       add_node(std::move(*node), observed);
     } else {
       cut = line.starts_with("node #") || line.starts_with("## ");

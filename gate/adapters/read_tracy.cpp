@@ -1,16 +1,16 @@
-// tracy-csvexport's CSV: a line a zone (its totals), or with --unwrap or --gpu a line a call.
+// tracy-csvexport's CSV: a line per zone (its totals), or with --unwrap or --gpu a line per call.
 //
-// The tool quotes nothing, and names of C++ and Zig hold commas: what stands before the numbers is
-// the name and, behind its last separator, the file.
+// The tool quotes nothing, and names of C++ and Zig hold commas. So the text before the numbers is
+// the name and, after the last separator, the file.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::tracy {
 namespace {
 
 struct Form {
-  std::string_view columns;        // between the file and what may follow
-  std::size_t numbers, seconds;    // how many, and which of them is a time
-  bool gpu = false, call = false;  // `call`: a line is one
+  std::string_view columns;        // after the file; more may follow
+  std::size_t numbers, time;       // number of numeric columns, and index of the time (ns)
+  bool gpu = false, call = false;  // `call`: each line is one call
 };
 
 constexpr std::array k_forms{
@@ -19,8 +19,9 @@ constexpr std::array k_forms{
     Form{"Time from start of program,GPU execution time", 2, 1, true, true},
 };
 
-// Of the heading: its separator is any one character (--sep).
-const Form* form_of(std::string_view heading, char& separator) {
+// Returns the form with this heading; null if there is none. `separator` becomes the character
+// between columns (--sep).
+const Form* find_form(std::string_view heading, char& separator) {
   if (!heading.starts_with("name") || heading.size() < 6) return nullptr;
   separator = heading[4];
   std::string plain(heading);
@@ -34,7 +35,9 @@ struct Row {
   std::string name, file;
   std::vector<double> numbers;
 };
-std::optional<Row> row_of(const std::vector<std::string>& fields, std::size_t numbers) {
+// Parses a line whose columns are already split. The first group of `numbers` numbers after a name
+// and a file ends them.
+std::optional<Row> parse_row(const std::vector<std::string>& fields, std::size_t numbers) {
   Row row;
   for (std::size_t at = 2; at + numbers <= fields.size(); ++at) {
     row.numbers.clear();
@@ -44,8 +47,8 @@ std::optional<Row> row_of(const std::vector<std::string>& fields, std::size_t nu
     }
     if (row.numbers.size() < numbers) continue;
     row.name =
-        shown_text(text::join({fields.begin(), fields.begin() + std::ptrdiff_t(at) - 1}, ","));
-    row.file = shown_text(fields[at - 1]);
+        display_text(text::join({fields.begin(), fields.begin() + std::ptrdiff_t(at) - 1}, ","));
+    row.file = display_text(fields[at - 1]);
     return row;
   }
   return std::nullopt;
@@ -56,17 +59,17 @@ std::optional<Row> row_of(const std::vector<std::string>& fields, std::size_t nu
 void read(const Printed& printed, Observed& observed) {
   const Form* form = nullptr;
   char separator = ',';
-  std::map<std::string, std::size_t> known;  // name and place -> its row
+  std::map<std::string, std::size_t> rows;  // name and place -> its row
   for (const std::string_view line : printed.lines()) {
     if (form == nullptr) {
-      form = form_of(line, separator);
+      form = find_form(line, separator);
       continue;
     }
     if (printed.cut(line)) {
       mark_truncated(observed);
       continue;
     }
-    const auto row = row_of(text::split(line, separator), form->numbers);
+    const auto row = parse_row(text::split(line, separator), form->numbers);
     if (!row) {
       if (!line.empty()) add_warning(observed, "a line is not a zone and was left out");
       continue;
@@ -80,8 +83,8 @@ void read(const Printed& printed, Observed& observed) {
     op.category = form->gpu ? "kernel" : "zone";
     op.node = row->file;
     if (!form->gpu) op.node += fmt::format(":{:.0f}", row->numbers[0]);
-    const double seconds = row->numbers[form->seconds] / 1e9;
-    const auto [at, fresh] = known.try_emplace(row->name + "\n" + op.node, observed.ops.size());
+    const double seconds = row->numbers[form->time] / 1e9;
+    const auto [at, fresh] = rows.try_emplace(row->name + "\n" + op.node, observed.ops.size());
     if (fresh) {
       if (!form->call) {
         op.seconds = seconds;
@@ -90,7 +93,7 @@ void read(const Printed& printed, Observed& observed) {
         op.most = row->numbers[6] / 1e9;
       }
       if (!keep_op(std::move(op), observed)) {
-        known.erase(at);
+        rows.erase(at);
         continue;
       }
       add_place(observed, row->file);

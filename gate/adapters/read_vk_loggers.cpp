@@ -1,7 +1,7 @@
 // GGML_VK_PERF_LOGGER (llama.cpp's Vulkan backend): a block of timings for every graph.
 //
-// The first number of a line is a mean of whole nanoseconds: the sum is taken from the second. The
-// flops of a call are what its rate says in its time, for ops that have a formula.
+// The first number of a line is a mean in whole nanoseconds, so the second one, the sum, is used.
+// The flops of a call are its rate times its time, for ops that have a formula.
 #include <limits>
 #include <numeric>
 
@@ -10,18 +10,18 @@
 namespace weir::adapters::vk_perf {
 namespace {
 
-// "NAME: 4 x 737.189 us = 2948.76 us (0.355599 GFLOPS/s)"
-struct Line {
+// A line "NAME: 4 x 737.189 us = 2948.76 us (0.355599 GFLOPS/s)".
+struct Timing {
   std::string_view name;
   std::int64_t calls = 0;
   double seconds = 0;
-  std::optional<double> flops_a_second;
+  std::optional<double> flops_per_second;
 };
 
 // Names hold ", " and brackets, but no ": ".
-std::optional<Line> line_of(std::string_view text) {
+std::optional<Timing> parse_timing(std::string_view text) {
   Scan scan(text);
-  Line line;
+  Timing line;
   const auto name = scan.until_last(": ");
   if (!name || name->empty()) return std::nullopt;
   line.name = *name;
@@ -29,97 +29,102 @@ std::optional<Line> line_of(std::string_view text) {
   if (!scan.fits("{} x {} us  = {} us", line.calls, each, all)) return std::nullopt;
   if (line.calls == 0 || all < 0) return std::nullopt;
   line.seconds = all / 1e6;
-  if (scan.fits("({} GFLOPS/s)", rate) && rate > 0) line.flops_a_second = rate * 1e9;
+  if (scan.fits("({} GFLOPS/s)", rate) && rate > 0) line.flops_per_second = rate * 1e9;
   return line;
 }
 
-// What was meant to be a row: "NAME: … x … us".
-bool like_a_row(std::string_view text) {
+// Returns true for text that was meant to be a row: "NAME: … x … us".
+bool resembles_row(std::string_view text) {
   return text.find(": ") != text.npos && text.find(" x ") != text.npos &&
          text.find(" us") != text.npos;
 }
 
-// "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs cannot
-// be taken apart safely: it is kept as a kernel of its own.
-void name_op(std::string_view name, ObservedOp& op) {
+// Sets op, kernel and shape from a node's name, "[FUSION ]OP[ details]". A name of several nodes
+// that ran between two syncs cannot be split safely, so it is kept as a kernel of its own.
+void parse_op_name(std::string_view name, ObservedOp& op) {
   Scan scan(name);
   const std::string_view first = scan.word().value_or("");
   const std::string_view rest = scan.rest();
   const std::size_t bracket = rest.find('(');
   const std::string_view second = rest.substr(0, std::min(rest.find(' '), bracket));
-  const bool joined = name.find(", ") != std::string_view::npos &&
-                      !first.starts_with("FLASH_ATTN") && !first.starts_with("CONV_");
-  if (joined || first.ends_with(',')) {
-    op.kernel = op.op = shown_text(name, 400);
+  const bool is_joined = name.find(", ") != std::string_view::npos &&
+                         !first.starts_with("FLASH_ATTN") && !first.starts_with("CONV_");
+  if (is_joined || first.ends_with(',')) {
+    op.op = display_text(name, 400);
+    op.kernel = op.op;
     return;
   }
   std::string_view details = rest;
-  if (names_op(second)) {
-    op.kernel = shown_text(first);
-    op.op = shown_text(second);
+  if (is_op_name(second)) {
+    op.kernel = display_text(first);
+    op.op = display_text(second);
     details = rest.substr(second.size());
   } else {
-    op.op = shown_text(first.substr(0, first.find('(')));
+    op.op = display_text(first.substr(0, first.find('(')));
     if (first.find('(') != std::string_view::npos) details = name.substr(first.find('('));
   }
   if (op.op == "MUL_MAT_VEC" || op.op == "MUL_MAT_ID_VEC") {
     op.kernel = op.op;
     op.op = op.op.substr(0, op.op.size() - 4);
   }
-  op.shape = shown_text(details, 300);
+  op.shape = display_text(details, 300);
 }
 
-std::optional<std::int64_t> value_of(std::string_view text, std::string_view key) {
+// Returns the number after `key` ("m="), which must begin a word.
+std::optional<std::int64_t> number_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos || (at > 0 && text[at - 1] != ' ')) return std::nullopt;
-  return Scan(text.substr(at + key.size())).whole();
+  return Scan(text.substr(at + key.size())).integer();
 }
 
-// "q8_0 m=64 n=1 k=256": the first source is k x m, the second k x n, the result m x n.
-void shape_product(ObservedOp& op) {
+// Sets type and shape of a matrix multiplication from "q8_0 m=64 n=1 k=256": the first source is
+// k x m, the second k x n, the result m x n.
+void set_matmul_shape(ObservedOp& op) {
   if (op.op != "MUL_MAT") return;
-  const auto m = value_of(op.shape, "m=");
-  const auto n = value_of(op.shape, "n=");
-  const auto k = value_of(op.shape, "k=");
+  const auto m = number_after(op.shape, "m=");
+  const auto n = number_after(op.shape, "n=");
+  const auto k = number_after(op.shape, "k=");
   if (!m || !n || !k || op.shape.find("batch=") != std::string::npos) return;
   const std::string weights(Scan(op.shape).word().value_or(""));
-  const std::string left = shape_text({*k, *m});
-  const std::string right = shape_text({*k, *n});
+  const std::string first_source = shape_text({*k, *m});
+  const std::string second_source = shape_text({*k, *n});
   const std::string result = shape_text({*m, *n});
-  if (left.empty() || right.empty() || result.empty()) return;
+  if (first_source.empty() || second_source.empty() || result.empty()) return;
   op.type = fmt::format("{},f32->f32", weights);
-  op.shape = fmt::format("{},{}->{}", left, right, result);
+  op.shape = fmt::format("{},{}->{}", first_source, second_source, result);
 }
 
+// The timings of one or more graphs.
 struct Block {
   std::size_t step = 0;
-  std::optional<std::int64_t> columns;  // the most that a product of matrices had
-  std::int64_t graphs = 0;              // that divide the calls of every line
+  std::optional<std::int64_t> columns;  // most columns of a matrix multiplication
+  std::int64_t graphs = 0;              // greatest common divisor of the calls of all lines
   bool open = false;
 };
 
-void add_line(const Line& line, Block& block, Observed& observed) {
+void add_timing(const Timing& line, Block& block, Observed& observed) {
   ObservedOp op;
-  name_op(line.name, op);
+  parse_op_name(line.name, op);
   if (op.op == "MUL_MAT") {
-    if (const auto n = value_of(op.shape, "n="))
+    if (const auto n = number_after(op.shape, "n="))
       block.columns = std::max(block.columns.value_or(0), *n);
   }
-  shape_product(op);
+  set_matmul_shape(op);
   block.graphs = std::gcd(block.graphs, line.calls);
   op.backend = "Vulkan";
   op.step = block.step;
   op.calls = line.calls;
   op.seconds = line.seconds;
-  if (line.flops_a_second) {
-    op.flops = *line.flops_a_second * line.seconds / static_cast<double>(line.calls);
+  if (line.flops_per_second) {
+    op.flops = *line.flops_per_second * line.seconds / static_cast<double>(line.calls);
   }
   keep_op(std::move(op), observed);
 }
 
-// A graph whose products have one column is a token's. A block may hold several graphs
-// (GGML_VK_PERF_LOGGER_FREQUENCY) and does not say how many: as every graph has ops that occur once
-// (the last norm, the output), it is the greatest common divisor of the calls.
+// Ends a block and sets phase and tokens of its step. A graph whose matrix multiplications have one
+// column is a token's. A block may hold several graphs (GGML_VK_PERF_LOGGER_FREQUENCY) without
+// their number. Every graph has ops that occur once (the last norm, the output), so the number is
+// the greatest common divisor of the calls.
 void end_block(Block& block, std::optional<double> total, Observed& observed) {
   ObservedStep& step = observed.steps[block.step];
   step.seconds = total;
@@ -144,12 +149,12 @@ void end_block(Block& block, std::optional<double> total, Observed& observed) {
 
 void read(const Printed& printed, Observed& observed) {
   Block block;
-  std::size_t unfit = 0;
+  std::size_t invalid_rows = 0;
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     if (!block.open && scan.take("ggml_vulkan: 0 =")) {
       const auto device = scan.until(" | ");
-      if (device) observed.context.device = shown_text(*device);
+      if (device) observed.context.device = display_text(*device);
     } else if (scan.take("Vulkan Timings:")) {
       if (block.open) {
         end_block(block, std::nullopt, observed);
@@ -162,10 +167,10 @@ void read(const Printed& printed, Observed& observed) {
       const auto total = scan.number();
       if (total && scan.take("us.")) end_block(block, *total / 1e6, observed);
     } else if (block.open) {
-      if (const auto timing = line_of(line)) {
-        add_line(*timing, block, observed);
-      } else if (like_a_row(line) && !printed.cut(line)) {
-        ++unfit;
+      if (const auto timing = parse_timing(line)) {
+        add_timing(*timing, block, observed);
+      } else if (resembles_row(line) && !printed.cut(line)) {
+        ++invalid_rows;
       }
     }
   }
@@ -173,8 +178,9 @@ void read(const Printed& printed, Observed& observed) {
     end_block(block, std::nullopt, observed);
     mark_truncated(observed);
   }
-  if (unfit > 0) {
-    add_warning(observed, "{} of the rows of timings make no sense and were left out", unfit);
+  if (invalid_rows > 0) {
+    add_warning(observed, "{} of the rows of timings make no sense and were left out",
+                invalid_rows);
   }
   if (!observed.steps.empty()) observed.context.backend = "Vulkan";
 }
@@ -195,12 +201,12 @@ struct Node {
   std::string_view op, name;
 };
 
-// "12 ROPE Qcur-0 rope mode: 2"
-std::optional<Node> node_of(std::string_view line) {
+// Parses "12 ROPE Qcur-0 rope mode: 2".
+std::optional<Node> parse_node(std::string_view line) {
   if (line.empty() || !text::is_digit(line[0])) return std::nullopt;
   Node node;
   const bool fits = Scan(line).fits("{} {} {}", node.index, node.op, node.name);
-  return fits && names_op(node.op) ? std::optional(node) : std::nullopt;
+  return fits && is_op_name(node.op) ? std::optional(node) : std::nullopt;
 }
 
 }  // namespace
@@ -209,7 +215,7 @@ int recognises(const Printed& printed) {
   std::size_t syncs = 0, nodes = 0;
   for (const std::string_view line : printed.lines()) {
     if (line == "sync") ++syncs;
-    if (node_of(line)) ++nodes;
+    if (parse_node(line)) ++nodes;
     if (syncs > 2 && nodes > 2) return 60;
   }
   return 0;
@@ -218,7 +224,7 @@ int recognises(const Printed& printed) {
 void read(const Printed& printed, Observed& observed) {
   std::int64_t last = -1;
   for (const std::string_view line : printed.lines()) {
-    const auto node = node_of(line);
+    const auto node = parse_node(line);
     if (!node && line != "sync") continue;
     if (node && printed.cut(line)) {
       mark_truncated(observed);  // its name may go on
@@ -239,8 +245,8 @@ void read(const Printed& printed, Observed& observed) {
     }
     last = node->index;
     ObservedOp op;
-    op.op = shown_text(node->op);
-    op.node = shown_text(node->name);
+    op.op = display_text(node->op);
+    op.node = display_text(node->name);
     op.layer = observed::layer_of_node(op.node);
     op.backend = "Vulkan";
     op.calls = 1;

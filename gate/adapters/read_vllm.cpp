@@ -1,4 +1,4 @@
-// vllm bench serve --save-result: one JSON object a run, several with --append-result.
+// vllm bench serve --save-result: one JSON object per run, several with --append-result.
 //
 // Latencies are percentiles of many requests, in ms; details (--save-detailed) are in seconds.
 #include "gate/adapters/readers.hpp"
@@ -12,12 +12,13 @@ constexpr std::pair<std::string_view, const char*> k_latencies[] = {
     {"itl", "inter_token_latency_seconds"},
     {"e2el", "end_to_end_latency_seconds"}};
 
-std::string metric_name(std::string_view name) {
-  const auto* known = first_of(k_latencies, [&](const auto& one) { return one.first == name; });
-  return known ? known->second : fmt::format("{}_seconds", name);
+std::string latency_metric(std::string_view name) {
+  const auto* match =
+      first_of(k_latencies, [&](const auto& latency) { return latency.first == name; });
+  return match ? match->second : fmt::format("{}_seconds", name);
 }
 
-// "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
+// Adds a latency by its key: "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms". Other keys are ignored.
 void add_latency(const std::string& key, double ms, Observed& observed) {
   Scan scan(key);
   const std::string figure(scan.until("_").value_or(""));
@@ -25,11 +26,13 @@ void add_latency(const std::string& key, double ms, Observed& observed) {
   if (name.empty() || name.size() > 60 || !scan.done()) return;
   static const std::map<std::string, std::string> k_figures{
       {"mean", "mean"}, {"median", "median"}, {"std", "stddev"}};
-  const std::string named = look_up(k_figures, figure, figure.starts_with('p') ? figure : "");
-  if (!named.empty()) add_figure(observed, metric_name(name), named, ms / 1e3);
+  const std::string known_figure =
+      look_up(k_figures, figure, figure.starts_with('p') ? figure : "");
+  if (!known_figure.empty()) add_figure(observed, latency_metric(name), known_figure, ms / 1e3);
 }
 
-void read_settings(const Json& json, ObservedCase& one, Observed& observed) {
+// Reads the model, the backend and the settings of a run.
+void read_settings(const Json& json, ObservedCase& run, Observed& observed) {
   auto& context = observed.context;
   if (const auto model = json_text(json, "model_id")) {
     context.model = *model;
@@ -40,43 +43,45 @@ void read_settings(const Json& json, ObservedCase& one, Observed& observed) {
        {"date", "endpoint_type", "label", "tokenizer_id", "request_rate", "burstiness",
         "max_concurrency", "num_prompts", "duration", "completed", "failed", "request_throughput",
         "request_goodput", "total_token_throughput"}) {
-    const Json& found = below(json, key);
-    if (found.is_primitive() && !found.is_null()) one.facts[key] = json_shown(found);
+    const Json& setting = below(json, key);
+    if (setting.is_primitive() && !setting.is_null()) run.facts[key] = json_display_text(setting);
   }
 }
 
-void check_requests(const Json& json, ObservedCase& one, Observed& observed) {
-  const auto failed = json_whole(json, "failed");
-  const auto completed = json_whole(json, "completed");
-  const auto asked = json_whole(json, "num_prompts");
-  if (failed.value_or(0) > 0 || (completed && asked && *completed != *asked)) {
-    one.error =
-        fmt::format("{} of {} requests were completed", completed.value_or(0), asked.value_or(0));
-    observed.errors.push_back(one.name + ": " + *one.error);
+// Adds an error if requests failed or are missing.
+void check_requests(const Json& json, ObservedCase& run, Observed& observed) {
+  const auto failed = json_integer(json, "failed");
+  const auto completed = json_integer(json, "completed");
+  const auto requested = json_integer(json, "num_prompts");
+  if (failed.value_or(0) > 0 || (completed && requested && *completed != *requested)) {
+    run.error = fmt::format("{} of {} requests were completed", completed.value_or(0),
+                            requested.value_or(0));
+    observed.errors.push_back(run.name + ": " + *run.error);
   }
 }
 
+// Reads the result of one run.
 void read_result(const Json& json, Observed& observed) {
   if (!json.is_object() || !json.contains("total_output_tokens")) return;
-  ObservedCase one;
-  one.name = json_text(json, "label").value_or(fmt::format("run {}", observed.cases.size()));
-  read_settings(json, one, observed);
-  check_requests(json, one, observed);
-  one.prompt_tokens = json_whole(json, "total_input_tokens");
-  one.generated_tokens = json_whole(json, "total_output_tokens");
-  // Of all requests together, the time of their prompts included: no engine's decode rate.
-  set_rate(one, "output_tokens_per_second", json_number(json, "output_throughput"));
-  set_rate(one, "requests_per_second", json_number(json, "request_throughput"));
-  set_rate(one, "goodput_requests_per_second", json_number(json, "request_goodput"));
+  ObservedCase run;
+  run.name = json_text(json, "label").value_or(fmt::format("run {}", observed.cases.size()));
+  read_settings(json, run, observed);
+  check_requests(json, run, observed);
+  run.prompt_tokens = json_integer(json, "total_input_tokens");
+  run.generated_tokens = json_integer(json, "total_output_tokens");
+  // The rate over all requests includes the time of their prompts, so it is no decode rate.
+  set_rate(run, "output_tokens_per_second", json_number(json, "output_throughput"));
+  set_rate(run, "requests_per_second", json_number(json, "request_throughput"));
+  set_rate(run, "goodput_requests_per_second", json_number(json, "request_goodput"));
   // The companion of the result: lists of every request, in seconds.
   for (const Json& seconds : list_in(json, "ttfts")) {
     if (seconds.is_number())
-      add_sample(one.timings, "time_to_first_token_seconds", seconds.get<double>());
+      add_sample(run.timings, "time_to_first_token_seconds", seconds.get<double>());
   }
   for (const auto& [key, value] : json.items()) {
     if (value.is_number()) add_latency(key, value.get<double>(), observed);
   }
-  keep_row(observed.cases, std::move(one), observed);
+  keep_row(observed.cases, std::move(run), observed);
 }
 
 }  // namespace
@@ -87,8 +92,8 @@ void read(const Printed& printed, Observed& observed) {
   finish_loads(observed);
 }
 
-Result<profile::EngineReport> report(const Output& output) {
-  return report_of_load("vllm", output);
+Result<profile::EngineReport> make_vllm_report(const Output& output) {
+  return make_load_report("vllm", output);
 }
 
 }  // namespace weir::adapters::vllm
@@ -96,4 +101,4 @@ Result<profile::EngineReport> report(const Output& output) {
 const weir::adapters::Format weir::adapters::k_vllm(
     "vllm", "vllm bench serve --save-result", "vllm", vllm::read,
     {{85, {"\"request_throughput\" & \"total_output_tokens\"", "\"output_throughput\""}}},
-    {"vllm-bench", 11, Counts::results, vllm::report});
+    {"vllm-bench", 11, Counts::results, vllm::make_vllm_report});

@@ -1,4 +1,4 @@
-// weir.observed/1, read back.
+// Reads weir's own formats: weir.observed/1 and weir.timeline/1.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::weir_observed {
@@ -16,22 +16,22 @@ const weir::adapters::Format weir::adapters::k_weir_observed("weir",
                                                              {{90, {"\"weir.observed/1\""}}},
                                                              {"weir-observed", 8, Counts::always});
 
-// weir.timeline/1, what weir profile --json writes of a program: its work as rows, with ops, layers
-// and tokens; of older files kernels and copies alone.
+// weir.timeline/1, written by weir profile --json: a program's work as rows, with ops, layers and
+// tokens. Older files have kernels and copies only.
 namespace weir::adapters::weir_timeline {
 namespace {
 
 constexpr const char* k_schema = "weir.timeline/1";
 
-// Times are of the calls that were timed: where some were not, they say nothing of all.
-std::optional<ObservedOp> row_of(const Json& row) {
+// Reads a kernel or copy of an older file. Its times are used only if all its calls were timed.
+std::optional<ObservedOp> read_row(const Json& row) {
   if (!row.is_object()) return std::nullopt;
   ObservedOp op;
   op.kernel = json_text(row, "name").value_or("");
-  op.calls = json_whole(row, "calls");
+  op.calls = json_integer(row, "calls");
   if (op.kernel.empty() || !op.calls) return std::nullopt;
   if (json_flag(row, "copy")) op.category = "copy";
-  if (json_whole(row, "timed") == op.calls && *op.calls > 0) {
+  if (json_integer(row, "timed") == op.calls && *op.calls > 0) {
     op.seconds = json_number(row, "seconds");
     op.least = json_number(row, "least");
     op.most = json_number(row, "most");
@@ -39,12 +39,13 @@ std::optional<ObservedOp> row_of(const Json& row) {
   return op;
 }
 
-std::optional<ObservedOp> call_of(const Json& row) {
+// Reads a row of the CPU's calls.
+std::optional<ObservedOp> read_call(const Json& row) {
   if (!row.is_object()) return std::nullopt;
   ObservedOp op;
   op.op = json_text(row, "name").value_or("");
   op.category = json_text(row, "category").value_or("");
-  op.calls = json_whole(row, "calls");
+  op.calls = json_integer(row, "calls");
   op.seconds = json_number(row, "seconds");
   op.own_seconds = json_number(row, "own_seconds");
   op.least = json_number(row, "least");
@@ -69,15 +70,15 @@ Result<Observed> read(const Printed& printed) {
     WEIR_SET(observed, read_fields<Observed>(json["work"], "work"));
   } else {
     for (const Json& kernel : list_in(json, "kernels")) {
-      if (auto row = row_of(kernel)) keep_op(*std::move(row), observed);
+      if (auto row = read_row(kernel)) keep_op(*std::move(row), observed);
     }
   }
   for (const Json& call : list_in(json, "cpu_calls")) {
-    if (auto row = call_of(call)) keep_row(observed.cpu_calls, *std::move(row), observed);
+    if (auto row = read_call(call)) keep_row(observed.cpu_calls, *std::move(row), observed);
   }
   std::ranges::stable_sort(observed.cpu_calls, std::greater{}, &ObservedOp::seconds);
   for (const Json& warning : list_in(json, "warnings")) {
-    if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
+    if (warning.is_string()) add_warning(observed, display_text(warning.get<std::string>(), 600));
   }
   if (observed.ops.empty()) return nothing_found("weir profile --json: no device did anything");
   return observed;

@@ -1,3 +1,4 @@
+// Helpers that the readers of all formats share.
 #include "gate/adapters/readers.hpp"
 
 #include "gate/model/tensor_type.hpp"
@@ -9,8 +10,8 @@ constexpr std::size_t k_most_warnings = 100;
 constexpr std::size_t k_most_fields = 256;
 constexpr std::size_t k_most_places = 256;
 
-// Names of metrics have no blanks and nothing that is not ASCII.
-std::string name_of_metric(std::string_view text) {
+// Returns `text` as a metric's name, which has no blanks and only ASCII.
+std::string valid_metric_name(std::string_view text) {
   std::string name(text.substr(0, 100));
   std::ranges::replace_if(
       name, [](char c) { return c <= ' ' || c >= 0x7F; }, '_');
@@ -35,9 +36,10 @@ bool keep_op(ObservedOp op, Observed& observed) {
   return keep_row(observed.ops, std::move(op), observed);
 }
 
-ObservedTiming& timing_of(std::vector<ObservedTiming>& timings, const unit::Metric& metric) {
-  auto* known = first_of(timings, [&](const auto& one) { return one.metric == metric; });
-  return known != nullptr ? *known : timings.emplace_back(ObservedTiming{metric, {}, {}, {}});
+ObservedTiming& find_or_add_timing(std::vector<ObservedTiming>& timings,
+                                   const unit::Metric& metric) {
+  auto* match = first_of(timings, [&](const auto& timing) { return timing.metric == metric; });
+  return match != nullptr ? *match : timings.emplace_back(ObservedTiming{metric, {}, {}, {}});
 }
 
 void add_call(ObservedOp& row, double seconds) {
@@ -49,7 +51,7 @@ void add_call(ObservedOp& row, double seconds) {
 
 void add_sample(std::vector<ObservedTiming>& timings, std::string_view metric, double sample) {
   if (!std::isfinite(sample) || sample <= 0) return;
-  auto& samples = timing_of(timings, time_named(metric)).samples;
+  auto& samples = find_or_add_timing(timings, find_time_metric(metric)).samples;
   if (samples.size() < k_most_rows) samples.push_back(sample);
 }
 
@@ -58,27 +60,28 @@ void add_sample(Observed& observed, ObservedCase* part, std::string_view metric,
   if (part != nullptr) add_sample(part->timings, metric, sample);
 }
 
-ObservedCount& count_of(Observed& observed, std::string_view metric) {
+ObservedCount& find_or_add_count(Observed& observed, std::string_view metric) {
   const unit::Metric wanted = unit::find_metric(metric).value_or(unit::custom_metric(
-      name_of_metric(metric), unit::Kind::count, unit::Unit::count, unit::Better::lower));
-  auto* known = first_of(observed.counts, [&](const auto& one) { return one.metric == wanted; });
-  return known != nullptr ? *known : observed.counts.emplace_back(ObservedCount{wanted, {}});
+      valid_metric_name(metric), unit::Kind::count, unit::Unit::count, unit::Better::lower));
+  auto* match =
+      first_of(observed.counts, [&](const auto& count) { return count.metric == wanted; });
+  return match != nullptr ? *match : observed.counts.emplace_back(ObservedCount{wanted, {}});
 }
 
-unit::Metric own_time(std::string_view name) {
-  return unit::custom_metric(name_of_metric(name), unit::Kind::time, unit::Unit::seconds,
+unit::Metric custom_time_metric(std::string_view name) {
+  return unit::custom_metric(valid_metric_name(name), unit::Kind::time, unit::Unit::seconds,
                              unit::Better::lower);
 }
 
-unit::Metric time_named(std::string_view name) {
-  return unit::find_metric(name).value_or(own_time(name));
+unit::Metric find_time_metric(std::string_view name) {
+  return unit::find_metric(name).value_or(custom_time_metric(name));
 }
 
-void add_unknown_version(std::string_view version, std::string_view known, Observed& observed) {
+void add_unknown_version(std::string_view version, std::string_view supported, Observed& observed) {
   add_warning(observed,
               "version {} of this format is unknown (known: {}): weir reads the parts that it "
               "recognises",
-              version, known);
+              version, supported);
 }
 
 void mark_truncated(Observed& observed) {
@@ -93,24 +96,24 @@ void add_place(Observed& observed, std::string place) {
 }
 
 void add_request(const Request& request, std::int64_t untimed, Observed& observed) {
-  ObservedCase one;
-  one.name = fmt::format("request {}", observed.cases.size());
-  one.prompt_tokens = request.prompt;
-  one.generated_tokens = request.generated;
+  ObservedCase part;
+  part.name = fmt::format("request {}", observed.cases.size());
+  part.prompt_tokens = request.prompt;
+  part.generated_tokens = request.generated;
   if (request.cached.value_or(0) > 0) {
-    one.facts["cached_tokens"] = fmt::format("{}", *request.cached);
+    part.facts["cached_tokens"] = fmt::format("{}", *request.cached);
     add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
   }
   const auto rate = [&](const char* metric, std::int64_t tokens, const auto& time) {
     if (!time || *time <= 0) return;
-    add_sample(observed, &one, metric, static_cast<double>(tokens) * request.unit / *time);
+    add_sample(observed, &part, metric, static_cast<double>(tokens) * request.unit / *time);
   };
   rate("prefill_tokens_per_second", request.prompt.value_or(0), request.prompt_time);
   rate("decode_tokens_per_second", request.generated.value_or(0) - untimed, request.generate_time);
-  keep_row(observed.cases, std::move(one), observed);
+  keep_row(observed.cases, std::move(part), observed);
 }
 
-void take_tokens_of_only_case(Observed& observed) {
+void copy_tokens_of_only_case(Observed& observed) {
   if (observed.cases.size() != 1) return;
   observed.prompt_tokens = observed.cases.front().prompt_tokens;
   observed.generated_tokens = observed.cases.front().generated_tokens;
@@ -142,12 +145,12 @@ void read_documents(const Printed& printed, const std::function<void(const Json&
 }
 
 std::optional<double> json_number(const Json& object, const char* key) {
-  const Json& found = below(object, key);
-  const double value = found.is_number() ? found.get<double>() : NAN;
+  const Json& member = below(object, key);
+  const double value = member.is_number() ? member.get<double>() : NAN;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::optional<std::int64_t> json_whole(const Json& object, const char* key) {
+std::optional<std::int64_t> json_integer(const Json& object, const char* key) {
   const auto value = json_number(object, key);
   constexpr double k_exact = 9007199254740992.0;  // 2^53
   if (!value || *value < 0 || *value > k_exact || *value != std::floor(*value)) return std::nullopt;
@@ -155,20 +158,21 @@ std::optional<std::int64_t> json_whole(const Json& object, const char* key) {
 }
 
 std::optional<std::string> json_text(const Json& object, const char* key) {
-  const Json& found = below(object, key);
-  return found.is_string() ? std::optional(json_shown(found)) : std::nullopt;
+  const Json& value = below(object, key);
+  return value.is_string() ? std::optional(json_display_text(value)) : std::nullopt;
 }
 
 bool json_flag(const Json& object, const char* key) { return below(object, key) == Json(true); }
 
-std::string json_shown(const Json& value) {
-  return value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
+std::string json_display_text(const Json& value) {
+  return value.is_string() ? display_text(value.get_ref<const std::string&>()) : dump_json(value);
 }
 
 void add_facts(const Json& object, std::map<std::string, std::string>& facts) {
   for (const auto& [key, value] : object.items()) {
     if (facts.size() >= 64) return;
-    if (value.is_primitive() && !value.is_null()) facts[shown_text(key, 100)] = json_shown(value);
+    if (value.is_primitive() && !value.is_null())
+      facts[display_text(key, 100)] = json_display_text(value);
   }
 }
 
@@ -181,11 +185,11 @@ std::vector<std::string> csv_fields(std::string_view line) {
   for (std::size_t at = 0; at <= line.size() && fields.size() < k_most_fields;) {
     std::string field;
     if (at < line.size() && line[at] == '"') {
-      // A quote ends the value where a comma or the line's end follows: writers that do not double
-      // quotes within values are read as well.
+      // A quote before a comma or the line's end ends the value. So output whose quotes within
+      // values are not doubled is read as well.
       for (++at; at < line.size(); ++at) {
-        const bool last = at + 1 == line.size();
-        if (line[at] == '"' && (last || line[at + 1] == ',')) break;
+        const bool is_last = at + 1 == line.size();
+        if (line[at] == '"' && (is_last || line[at + 1] == ',')) break;
         if (line[at] == '"' && line[at + 1] == '"') ++at;
         field += line[at];
       }
@@ -197,7 +201,7 @@ std::vector<std::string> csv_fields(std::string_view line) {
       at = end;
     }
     fields.push_back(std::move(field));
-    ++at;  // past the comma
+    ++at;  // after the comma
   }
   return fields;
 }
@@ -212,7 +216,7 @@ std::optional<TableRow> sql_row(std::string_view line, std::string_view table) {
   rest.remove_suffix(2);
   TableRow row;
   for (const std::string& column : text::split(*columns, ',')) {
-    // A quote ends the value where ", '" or the end follows: quotes within are not always doubled.
+    // A quote before ", '" or the end ends the value, as quotes within are not always doubled.
     const std::size_t end = std::min(rest.find("', '", 1), rest.size() - 1);
     if (rest.size() < 2 || rest.front() != '\'' || rest[end] != '\'') return std::nullopt;
     row.emplace(text::trim(column), rest.substr(1, end - 1));
@@ -222,10 +226,10 @@ std::optional<TableRow> sql_row(std::string_view line, std::string_view table) {
 }
 
 std::string shape_text(const std::vector<std::int64_t>& sizes) {
-  std::size_t used = sizes.size();
-  while (used > 1 && sizes[used - 1] == 1) --used;
+  std::size_t dims = sizes.size();
+  while (dims > 1 && sizes[dims - 1] == 1) --dims;
   std::string text;
-  for (std::size_t i = 0; i < used; ++i) {
+  for (std::size_t i = 0; i < dims; ++i) {
     if (sizes[i] <= 0) return "";
     text += fmt::format("{}{}", i == 0 ? "" : "x", sizes[i]);
   }

@@ -1,5 +1,5 @@
-// The formats, each defined where it is read, and what their readers share. Used by this module
-// alone.
+// The list of formats, each defined in its own file, and helpers that their readers share. Used
+// only by this module.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace weir::adapters {
 
-// A new one is named here, and nowhere else. In the order in which they are listed and, where two
-// are as sure of a text, asked.
+// The formats in the order in which they are listed, and tried if several are equally sure of a
+// text. A new format is added only here.
 #define WEIR_FORMATS(F)                                                                           \
   F(weir_observed), F(weir_timeline), F(agave), F(llama_bench_json), F(llama_bench_table),        \
       F(llama_perf), F(llama_server), F(vk_perf), F(vk_sync), F(sched_debug), F(ggml_profile),    \
@@ -32,15 +32,15 @@ inline constexpr std::array k_formats_in_order{WEIR_FORMATS(WEIR_FORMAT_ADDRESS)
 #undef WEIR_FORMAT_ADDRESS
 
 template <class List>
-std::vector<std::string> names_of(const List& all) {
-  return collect<std::string>(all, [](const auto& one) { return one.name; });
+std::vector<std::string> list_names(const List& all) {
+  return collect<std::string>(all, [](const auto& item) { return item.name; });
 }
 
-// What the output says of rates, counts and tokens. Fails with Code::data when it is not of the
-// format, ends in the middle, tells of an error and no time, has no time in a timed pass, or
-// (llama-bench-table) has other tests than those asked for.
-[[nodiscard]] Result<profile::EngineReport> report_of(std::string_view format,
-                                                      const Output& output);
+// Returns the rates, counts and tokens in the output. Fails with Code::data when the output is not
+// of the format, ends in the middle, reports an error and no time, or has no time in a timed pass;
+// llama-bench-table also when it has other tests than those requested.
+[[nodiscard]] Result<profile::EngineReport> make_report(std::string_view format,
+                                                        const Output& output);
 // llama.cpp's llama-bench, -o json or jsonl: decode and prefill rates, one sample a repetition.
 // Fails with Code::data unless there is exactly one result for each of prompt_tokens and tokens
 // asked for that is not 0, with as many samples as repeats.
@@ -53,7 +53,7 @@ std::vector<std::string> names_of(const List& all) {
 // missing: times in a timed pass, counts in a counted one.
 [[nodiscard]] Result<profile::EngineReport> read_generic(const Output& output);
 
-// The most rows that are kept of a document; what follows is counted in a warning.
+// The most rows that are kept of a document; later ones are dropped with a warning.
 constexpr std::size_t k_most_rows = 200'000;
 
 void add_warning(Observed& observed, std::string warning);  // once
@@ -61,97 +61,100 @@ template <class... Args>
 void add_warning(Observed& observed, fmt::format_string<Args...> format, Args&&... args) {
   add_warning(observed, fmt::format(format, std::forward<Args>(args)...));
 }
-// What is published hides it; once.
+// Adds a path or host name, once; published output hides it.
 void add_place(Observed& observed, std::string place);
 
-// A list that stops growing at k_most_rows and says so.
+// Appends `row` to a list. Returns false, with a warning, if the list has k_most_rows already.
 template <class T>
 bool keep_row(std::vector<T>& rows, T row, Observed& observed) {
   if (rows.size() < k_most_rows) {
     rows.push_back(std::move(row));
     return true;
   }
-  const char* said = "it has more rows than weir keeps: only the first 200000 of a kind are read";
-  if (observed.warnings.empty() || observed.warnings.back() != said) {
-    observed.warnings.emplace_back(said);
+  const char* warning =
+      "it has more rows than weir keeps: only the first 200000 of a kind are read";
+  if (observed.warnings.empty() || observed.warnings.back() != warning) {
+    observed.warnings.emplace_back(warning);
   }
   return false;
 }
-// The same of an op, with what its shape tells; one whose times, operations or bytes are not finite
-// or below 0 is left out.
+// Appends an op, with the bytes and operations that follow from its shape. Returns false if its
+// times, operations or bytes are negative or not finite.
 bool keep_op(ObservedOp op, Observed& observed);
-// One more call of what the row adds up.
+// Adds one call that took `seconds` to the row.
 void add_call(ObservedOp& row, double seconds);
 
-// One more sample of a metric that weir knows; one that is not above 0 and finite is left out.
+// Adds a sample of a metric. A sample that is not finite and above 0 is left out.
 void add_sample(std::vector<ObservedTiming>& timings, std::string_view metric, double sample);
-// The same of the whole, and of a part of it (null: none).
+// Adds a sample to the whole, and to a part of it (null: none).
 void add_sample(Observed& observed, ObservedCase* part, std::string_view metric, double sample);
-ObservedTiming& timing_of(std::vector<ObservedTiming>& timings, const unit::Metric& metric);
-ObservedCount& count_of(Observed& observed, std::string_view metric);
-// Of a metric weir does not know: a time in seconds.
-unit::Metric own_time(std::string_view name);
-unit::Metric time_named(std::string_view name);  // known, or its own
+ObservedTiming& find_or_add_timing(std::vector<ObservedTiming>& timings,
+                                   const unit::Metric& metric);
+ObservedCount& find_or_add_count(Observed& observed, std::string_view metric);
+// A metric that weir does not have: a time in seconds.
+unit::Metric custom_time_metric(std::string_view name);
+unit::Metric find_time_metric(std::string_view name);  // weir's metric, else a custom one
 
-// For engines that say so: they are slow.
+// Warning for engines with asserts, which are slow.
 inline constexpr const char* k_asserts =
     "the engine was built with asserts enabled: its times are not those of a release build";
 
-void add_unknown_version(std::string_view version, std::string_view known, Observed& observed);
+void add_unknown_version(std::string_view version, std::string_view supported, Observed& observed);
 // Marks it as truncated, with the warning that goes with it.
 void mark_truncated(Observed& observed);
 
-// What an engine says of one request; tokens of the prompt without those from the cache.
+// An engine's report of one request; tokens of the prompt without those from the cache.
 struct Request {
   std::optional<std::int64_t> prompt, cached, generated;
   std::optional<double> prompt_time, generate_time;
-  double unit = 1;  // of the times, in one second
+  double unit = 1;  // units of the times in one second
 };
-// As a case with its rates, which are those of the whole as well. `untimed`: of what was generated,
-// so many tokens are not in its time.
+// Adds a request as a case, and its rates to the whole as well. `untimed`: generated tokens that
+// are not in the generation time.
 void add_request(const Request& request, std::int64_t untimed, Observed& observed);
-// The tokens of the only case are those of the whole.
-void take_tokens_of_only_case(Observed& observed);
+// Sets the tokens of the whole to those of the case, if there is only one.
+void copy_tokens_of_only_case(Observed& observed);
 
-// Of tools that load inference servers (load_results.cpp), each run a case.
+// For results of tools that load inference servers (load_results.cpp), each run a case.
 //
-// A figure of a distribution of latencies: "mean", "median", "stddev", or "p99". One that is no
-// time is left out, as is a rate that is not above 0.
+// Adds a figure of a distribution of latencies: "mean", "median", "stddev", or "p99". Values that
+// are no time are left out, as are rates that are not above 0.
 void add_figure(Observed& observed, std::string_view metric, std::string_view figure,
                 double seconds);
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate);
 inline constexpr const char* k_whole_requests = "completed";  // a fact of the case
-// A run in which requests failed has an error.
-void set_requests(ObservedCase& load, std::optional<std::int64_t> whole,
+// Keeps the number of completed requests. A run with failed requests gets an error.
+void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
                   std::optional<std::int64_t> failed, Observed& observed);
-// The rates and tokens of the only run are those of the whole.
+// Sets the rates and tokens of the whole to those of the run, if there is only one.
 void finish_loads(Observed& observed);
-// What a gate takes of such a result. Fails with Code::data where it is not of one whole run.
-[[nodiscard]] Result<profile::EngineReport> report_of_load(std::string_view format,
-                                                           const Output& output);
+// Returns the values of such a result that a gate uses. Fails with Code::data unless it is one
+// complete run.
+[[nodiscard]] Result<profile::EngineReport> make_load_report(std::string_view format,
+                                                             const Output& output);
 
-// Reads documents of JSON on both streams by pieces, and says what was lost.
+// Reads JSON documents on both streams by pieces, and adds warnings about lost pieces.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
                  Observed& observed, JsonPieceLimits limits = {});
-// The same where each document, or each element of one that is an array, is one thing.
+// Calls `take` for each document, or for each element of one that is an array.
 void read_documents(const Printed& printed, const std::function<void(const Json&)>& take,
                     Observed& observed);
 
-// Values of a JSON object where they are of that type, else nothing. Numbers are finite.
+// Values of a JSON object if they are of that type, else nothing. Numbers are finite.
 std::optional<double> json_number(const Json& object, const char* key);
-std::optional<std::int64_t> json_whole(const Json& object, const char* key);  // at least 0
-std::optional<std::string> json_text(const Json& object, const char* key);    // shown_text
-bool json_flag(const Json& object, const char* key);                          // true there
-// A text as it is shown, any other value as JSON.
-std::string json_shown(const Json& value);
+std::optional<std::int64_t> json_integer(const Json& object, const char* key);  // at least 0
+std::optional<std::string> json_text(const Json& object, const char* key);      // display_text
+bool json_flag(const Json& object, const char* key);                            // present and true
+// A text made printable, or any other value as JSON.
+std::string json_display_text(const Json& value);
 // Members of an object that are texts, numbers or flags, by their names; 64 at most.
 void add_facts(const Json& object, std::map<std::string, std::string>& facts);
 
-// "nothing of this format was found" as the format's own words.
+// The error that nothing of this format was found.
 tl::unexpected<Error> nothing_found(std::string_view format);
 
-// Tables of values in quotes: a line of CSV, or the values of an INSERT. An empty list when it
-// cannot be taken apart. SQL's '' within a value stands for ', CSV's "" for ".
+// Splits a line of CSV, with values in quotes or without; an empty list if a quote is not closed.
+// "" within a quoted value stands for ".
 std::vector<std::string> csv_fields(std::string_view line);
 // The values of a row by its columns, where one line of SQL is an INSERT into `table`.
 using TableRow = std::map<std::string, std::string, std::less<>>;

@@ -1,5 +1,5 @@
-// What an engine that is gated reports: of what its output says as a profile, and llama-bench's
-// JSON itself, of which nothing is passed over: what is missing or makes no sense is an error.
+// Makes the report of a gated engine: from an Observed, or from llama-bench's JSON directly.
+// llama-bench's JSON is read strictly: missing or nonsensical values are errors.
 
 #include "gate/adapters/own_counts.hpp"
 #include "gate/adapters/readers.hpp"
@@ -7,7 +7,7 @@
 namespace weir::adapters {
 namespace {
 
-// Metrics of weir's own alone: a format's other figures are for `weir profile`.
+// Takes times of weir's own metrics; a format's other figures are for `weir profile`.
 void take_times(const Observed& observed, profile::EngineReport& report) {
   for (const auto& timing : observed.timings) {
     if (unit::find_metric(timing.metric.name) != timing.metric) continue;
@@ -17,28 +17,29 @@ void take_times(const Observed& observed, profile::EngineReport& report) {
   }
 }
 
-void take_counts(const Observed& observed, const profile::Asked& asked,
+void take_counts(const Observed& observed, const profile::RunParameters& request,
                  profile::EngineReport& report) {
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
-    // What nobody can say the tokens of is in the report's warnings.
-    std::ignore = add_own_count(report, count.metric, count.values, false, asked);
+    // If the counted tokens are unknown, the reason is in the report's `uncounted`.
+    std::ignore =
+        add_own_count(report, count.metric, count.values, /*of_all_tokens=*/false, request);
   }
 }
 
-bool wanted(const Output& output, const std::string& name) {
+bool matches_works(const Output& output, const std::string& name) {
   return std::ranges::any_of(
       output.works, [&](const std::string& pattern) { return text::glob_match(pattern, name); });
 }
 
 constexpr std::string_view k_buffer_time = "buffer:";
 
-// Single ops of the engine's own profile, as limits name them, a token: their time of a timed pass,
-// their calls else. Names that become one metric are added up.
+// Adds single ops and kernels of the engine's own profile that limits name, per token: times in a
+// timed pass, calls otherwise. Names that become the same metric are added up.
 void take_works(const Observed& observed, const Output& output, profile::EngineReport& report) {
   using observed::GroupBy;
-  const auto of_ops = [](const std::string& pattern) { return !pattern.starts_with("buffer"); };
-  if (std::ranges::none_of(output.works, of_ops)) return;
+  const auto names_ops = [](const std::string& pattern) { return !pattern.starts_with("buffer"); };
+  if (std::ranges::none_of(output.works, names_ops)) return;
   if (observed.ops.empty()) {
     report.warnings.push_back(
         "the engine printed no table of its ops, so none is counted: its profile has to be turned "
@@ -48,10 +49,10 @@ void take_works(const Observed& observed, const Output& output, profile::EngineR
   for (const auto& [by, time, calls] : {std::tuple{GroupBy::op, "op:", "op_calls:"},
                                         {GroupBy::kernel, "kernel:", "kernel_calls:"}}) {
     std::map<std::string, double> sums;
-    for (const auto& one : observed::op_totals_per_token(observed, by)) {
-      const std::string name = unit::work_name(timed ? time : calls, one.name);
-      const auto& value = timed ? one.seconds : one.calls;
-      if (value && unit::find_metric(name) && wanted(output, name)) sums[name] += *value;
+    for (const auto& total : observed::op_totals_per_token(observed, by)) {
+      const std::string name = unit::work_name(timed ? time : calls, total.name);
+      const auto& value = timed ? total.seconds : total.calls;
+      if (value && unit::find_metric(name) && matches_works(output, name)) sums[name] += *value;
     }
     for (const auto& [name, sum] : sums) {
       if (timed) {
@@ -66,35 +67,40 @@ void take_works(const Observed& observed, const Output& output, profile::EngineR
   }
 }
 
-// Command buffers by label: how many a token takes wherever the engine prints them, the device's
-// time in those that limits name in a timed pass. Labels that become one metric are added up.
+// Adds command buffers by label: how many a token takes, or in a timed pass the device's time in
+// those that limits name. Labels that become the same metric are added up.
 void take_buffers(const Observed& observed, const Output& output, profile::EngineReport& report) {
   const bool timed = output.pass == profile::Pass::timed;
-  const bool named = std::ranges::any_of(output.works, [](const std::string& pattern) {
+  const bool has_limit = std::ranges::any_of(output.works, [](const std::string& pattern) {
     return pattern.starts_with(k_buffer_time) || pattern.starts_with(unit::k_buffers);
   });
-  const observed::BuffersOfTokens found = observed::buffers_per_token(observed);
-  if (found.labels.empty() || !found.whole) {
-    if (!observed.buffers.empty() || named) {
-      report.warnings.push_back(fmt::format(
-          "command buffers are not counted by label: {}",
-          observed.buffers.empty() ? "the engine printed no table of them, which has to be turned "
-                                     "on (hf2q: MLX_PROFILE_CB=1)"
-          : found.labels.empty()   ? "the engine does not tell which are of a generated token"
-                                   : "the engine does not list all of them"));
+  const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
+  if (buffers.labels.empty() || !buffers.whole) {
+    if (!observed.buffers.empty() || has_limit) {
+      const char* reason = "the engine does not list all of them";
+      if (buffers.labels.empty())
+        reason = "the engine does not tell which are of a generated token";
+      if (observed.buffers.empty()) {
+        reason =
+            "the engine printed no table of them, which has to be turned on (hf2q: "
+            "MLX_PROFILE_CB=1)";
+      }
+      report.warnings.push_back(
+          fmt::format("command buffers are not counted by label: {}", reason));
     }
-    if (found.labels.empty() || !timed) return;
+    if (buffers.labels.empty() || !timed) return;
   }
   std::map<std::string, double> seconds;
-  for (const observed::BuffersPerToken& one : found.labels) {
-    const std::string time = unit::work_name(k_buffer_time, one.label);
-    const std::string name = unit::work_name(unit::k_buffers, one.label);
+  for (const observed::BuffersPerToken& label_buffers : buffers.labels) {
+    const std::string time = unit::work_name(k_buffer_time, label_buffers.label);
+    const std::string name = unit::work_name(unit::k_buffers, label_buffers.label);
     if (!unit::find_metric(name)) continue;  // no label
     if (timed) {
-      if (one.seconds && wanted(output, time)) seconds[time] += *one.seconds;
+      if (label_buffers.seconds && matches_works(output, time))
+        seconds[time] += *label_buffers.seconds;
     } else {
       Rational& sum = report.shares[name];
-      sum = sum.plus(one.buffers).value_or(sum);
+      sum = sum.plus(label_buffers.buffers).value_or(sum);
     }
   }
   for (const auto& [name, sum] : seconds) {
@@ -102,27 +108,29 @@ void take_buffers(const Observed& observed, const Output& output, profile::Engin
   }
 }
 
-// An engine that falls back to the CPU says so nowhere but in the backend that it names.
-std::optional<std::string> refutation_of(const Observed& observed, const Output& output) {
+// Returns why the work did not run on the requested device. An engine that falls back to the CPU
+// shows this only by the backend that it names.
+std::optional<std::string> refutation_reason(const Observed& observed, const Output& output) {
   const auto& backend = observed.context.backend;
   if (!backend || output.device.empty() || output.device == "cpu") return std::nullopt;
   if (text::lower(*backend) != "cpu") return std::nullopt;
   return fmt::format("the engine reports the backend {}: the CPU did the work", *backend);
 }
 
-// As many tests as were asked for, each of the asked lengths and depth.
-Result<void> check_tests(const Observed& observed, const profile::Asked& asked) {
-  const std::size_t wanted = (asked.prompt_tokens > 0 ? 1U : 0U) + (asked.tokens > 0 ? 1U : 0U);
-  if (observed.cases.size() != wanted) {
+// Fails unless there is exactly one test for each requested length, at the requested depth.
+Result<void> check_tests(const Observed& observed, const profile::RunParameters& request) {
+  const std::size_t expected =
+      (request.prompt_tokens > 0 ? 1U : 0U) + (request.tokens > 0 ? 1U : 0U);
+  if (observed.cases.size() != expected) {
     return fail(Code::data,
                 "llama-bench reports {} results, expected {} (it adds up flags that stand twice)",
-                observed.cases.size(), wanted);
+                observed.cases.size(), expected);
   }
   for (const auto& test : observed.cases) {
     const bool decode = test.generated_tokens.has_value();
     const auto tokens = decode ? test.generated_tokens : test.prompt_tokens;
-    if (tokens != (decode ? asked.tokens : asked.prompt_tokens) ||
-        test.depth.value_or(0) != asked.depth || (decode && test.prompt_tokens)) {
+    if (tokens != (decode ? request.tokens : request.prompt_tokens) ||
+        test.depth.value_or(0) != request.depth || (decode && test.prompt_tokens)) {
       return fail(Code::data, "llama-bench reports a test {} that was not asked for", test.name);
     }
   }
@@ -132,7 +140,7 @@ Result<void> check_tests(const Observed& observed, const profile::Asked& asked) 
 // llama-bench -o json and -o jsonl.
 //
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
-// What it says of devices can only refute: it names those present, not those used.
+// It names the devices present, not those used, so it can only refute a device.
 constexpr std::size_t k_most_results = 64;
 
 // One test of llama-bench: a prompt alone (prefill) or tokens alone (decode).
@@ -142,14 +150,15 @@ struct BenchTest {
   std::string model, build, refuted;
 };
 
-std::string words(std::int64_t prompt_tokens, std::int64_t tokens) {
+std::string describe_test(std::int64_t prompt_tokens, std::int64_t tokens) {
   if (tokens == 0) return fmt::format("prompt of {} tokens", prompt_tokens);
   if (prompt_tokens == 0) return fmt::format("{} tokens", tokens);
   return fmt::format("prompt of {} tokens and {} tokens", prompt_tokens, tokens);
 }
 
+// Returns the model's type, parameters and bytes as text.
 std::string describe_model(JsonReader& read) {
-  std::string model = shown_text(read.optional_string("model_type").value_or(""));
+  std::string model = display_text(read.optional_string("model_type").value_or(""));
   for (const auto& [key, what] :
        {std::pair{"model_n_params", "parameters"}, {"model_size", "bytes"}}) {
     if (const auto value = read.optional_integer(key))
@@ -158,7 +167,8 @@ std::string describe_model(JsonReader& read) {
   return model;
 }
 
-std::string refutation(JsonReader& read) {
+// Returns why a result cannot be of a GPU; "" if nothing speaks against it.
+std::string find_refutation(JsonReader& read) {
   if (read.optional_integer("n_gpu_layers") == 0) {
     return "llama-bench reports n_gpu_layers 0: no layer was put on the device";
   }
@@ -175,6 +185,7 @@ std::string refutation(JsonReader& read) {
   return "";
 }
 
+// Reads one result of llama-bench's JSON.
 Result<BenchTest> read_test(const Json& json) {
   JsonReader read(json, "llama-bench's result");
   BenchTest test;
@@ -185,7 +196,7 @@ Result<BenchTest> read_test(const Json& json) {
     const double nanoseconds = sample.is_number() ? sample.get<double>() : 0;
     if (!std::isfinite(nanoseconds) || nanoseconds <= 0) {
       return fail(Code::data, "llama-bench reports a repetition that took {} ns",
-                  shown_text(dump_json(sample)));
+                  display_text(dump_json(sample)));
     }
     test.seconds.push_back(nanoseconds * 1e-9);
   }
@@ -194,13 +205,13 @@ Result<BenchTest> read_test(const Json& json) {
     return fail(Code::data, "llama-bench reports {} tokens a second", *average);
   }
   test.model = describe_model(read);
-  test.build = shown_text(read.optional_string("build_commit").value_or(""));
-  test.refuted = refutation(read);
+  test.build = display_text(read.optional_string("build_commit").value_or(""));
+  test.refuted = find_refutation(read);
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   return test;
 }
 
-// All results in one stream, as an array or as an object a line.
+// Reads all results in a text: an array, or an object per line.
 Result<std::vector<BenchTest>> read_tests(std::string_view text) {
   std::vector<BenchTest> tests;
   std::optional<Error> problem;
@@ -223,7 +234,7 @@ Result<std::vector<BenchTest>> read_tests(std::string_view text) {
   return tests;
 }
 
-// "…/libggml-cpu-zen4.so" -> "zen4": which of its CPU libraries the engine took.
+// Returns which CPU library the engine loaded: "zen4" of "…/libggml-cpu-zen4.so".
 std::optional<std::string> cpu_variant(std::string_view err) {
   Scan scan(err);
   const auto name = scan.until("libggml-cpu-") ? scan.until(".") : std::nullopt;
@@ -234,18 +245,21 @@ std::optional<std::string> cpu_variant(std::string_view err) {
   return std::string(*name);
 }
 
-Result<void> check_repeats(const BenchTest& test, const profile::Asked& asked) {
-  if (std::cmp_not_equal(test.seconds.size(), asked.repeats)) {
+// Fails if a test has other repetitions or another depth than requested.
+Result<void> check_repeats(const BenchTest& test, const profile::RunParameters& request) {
+  if (std::cmp_not_equal(test.seconds.size(), request.repeats)) {
     return fail(Code::data, "llama-bench reports {} repetitions of its {}, and {} were asked for",
-                test.seconds.size(), words(test.prompt_tokens, test.tokens), asked.repeats);
+                test.seconds.size(), describe_test(test.prompt_tokens, test.tokens),
+                request.repeats);
   }
-  if (test.depth != asked.depth) {
+  if (test.depth != request.depth) {
     return fail(Code::data, "llama-bench ran at depth {}, and {} was asked for", test.depth,
-                asked.depth);
+                request.depth);
   }
   return {};
 }
 
+// Adds the rate of a test, a sample per repetition, and its number of tokens.
 void add_rate(profile::EngineReport& report, const BenchTest& test) {
   const bool decode = test.tokens > 0;
   const std::int64_t tokens = decode ? test.tokens : test.prompt_tokens;
@@ -264,7 +278,7 @@ void add_rate(profile::EngineReport& report, const BenchTest& test) {
 
 }  // namespace
 
-Result<profile::EngineReport> report_of(std::string_view format, const Output& output) {
+Result<profile::EngineReport> make_report(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_as(format, {output.out, output.err}));
   if (observed.truncated) return fail(Code::data, "the engine's output ends in the middle");
   profile::EngineReport report;
@@ -272,9 +286,9 @@ Result<profile::EngineReport> report_of(std::string_view format, const Output& o
   if (!observed.errors.empty() && report.times.empty()) {
     return fail(Code::data, "the engine reports: {}", observed.errors.front());
   }
-  if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.asked));
+  if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.parameters));
   report.generated_tokens = observed.generated_tokens;
-  take_counts(observed, output.asked, report);
+  take_counts(observed, output.parameters, report);
   take_works(observed, output, report);
   take_buffers(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
@@ -286,7 +300,7 @@ Result<profile::EngineReport> report_of(std::string_view format, const Output& o
   report.prompt_tokens = observed.prompt_tokens;
   report.model = observed.context.model;
   report.engine_build = observed.context.engine_build;
-  report.device_refuted = refutation_of(observed, output);
+  report.device_refuted = refutation_reason(observed, output);
   report.warnings.insert(report.warnings.end(), observed.warnings.begin(), observed.warnings.end());
   for (std::string& doubt : observed::cross_checks(observed)) {
     report.warnings.push_back("the engine's own profile: " + std::move(doubt));
@@ -301,33 +315,35 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
   }
   if (tests.empty()) {
     const std::string text = text::printable(output.out.substr(0, 800));
-    const std::string seen = shown_text(text::first_line(text::trim(text)));
-    if (seen.empty()) return fail(Code::data, "llama-bench printed nothing on standard output");
+    const std::string beginning = display_text(text::first_line(text::trim(text)));
+    if (beginning.empty())
+      return fail(Code::data, "llama-bench printed nothing on standard output");
     return fail(Code::data,
                 "no llama-bench result in the output, which begins with \"{}\": is \"-o, json\" or "
                 "\"-o, jsonl\" among the arguments?",
-                seen);
+                beginning);
   }
-  std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
-  if (output.asked.prompt_tokens > 0) wanted.emplace_back(output.asked.prompt_tokens, 0);
-  if (output.asked.tokens > 0) wanted.emplace_back(0, output.asked.tokens);
-  if (tests.size() != wanted.size()) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> requested;
+  if (output.parameters.prompt_tokens > 0)
+    requested.emplace_back(output.parameters.prompt_tokens, 0);
+  if (output.parameters.tokens > 0) requested.emplace_back(0, output.parameters.tokens);
+  if (tests.size() != requested.size()) {
     return fail(Code::data,
                 "llama-bench reports {}{} results, expected {} (it adds up flags that stand twice)",
                 tests.size() > k_most_results ? "more than " : "",
-                std::min(tests.size(), k_most_results), wanted.size());
+                std::min(tests.size(), k_most_results), requested.size());
   }
   profile::EngineReport report;
-  for (const auto& want : wanted) {
-    const BenchTest* test = first_of(tests, [&](const BenchTest& one) {
-      return std::pair(one.prompt_tokens, one.tokens) == want;
+  for (const auto& lengths : requested) {
+    const BenchTest* test = first_of(tests, [&](const BenchTest& candidate) {
+      return std::pair(candidate.prompt_tokens, candidate.tokens) == lengths;
     });
     if (test == nullptr) {
       return fail(Code::data, "llama-bench reports no result for the {} asked for, but for a {}",
-                  words(want.first, want.second),
-                  words(tests.front().prompt_tokens, tests.front().tokens));
+                  describe_test(lengths.first, lengths.second),
+                  describe_test(tests.front().prompt_tokens, tests.front().tokens));
     }
-    WEIR_CHECK(check_repeats(*test, output.asked));
+    WEIR_CHECK(check_repeats(*test, output.parameters));
     add_rate(report, *test);
     if (!test->model.empty()) report.model = test->model;
     if (!test->build.empty()) report.engine_build = test->build;

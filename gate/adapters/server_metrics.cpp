@@ -1,3 +1,4 @@
+// Reads a server's metrics, and compares those before and after a load.
 #include "gate/adapters/server_metrics.hpp"
 
 #include <cmath>
@@ -15,66 +16,70 @@ using profile::ServerFigure;
 constexpr std::size_t k_most_names = 256;
 constexpr std::size_t k_longest_text = std::size_t{4} << 20;
 
-bool name_char(char c, bool first) {
+bool is_name_char(char c, bool first) {
   return text::is_letter(c) || c == '_' || c == ':' || (!first && text::is_digit(c));
 }
 
-class MetricsReading {
+// Adds up the samples of a text by name.
+class MetricsReader {
  public:
   void line(std::string_view line) {
     Scan scan(line);
     if (scan.take("# TYPE")) {
       const auto name = scan.word(), kind = scan.word();
       if (name && kind && kinds_.size() < k_most_names) {
-        kinds_[shown_text(*name)] = shown_text(*kind, 20);
+        kinds_[display_text(*name)] = display_text(*kind, 20);
       }
     } else if (!line.starts_with('#')) {
-      if (const auto sample = prometheus_sample(line)) add(*sample);
+      if (const auto sample = parse_prometheus_sample(line)) add(*sample);
     }
   }
 
   ServerMetrics finish() {
     for (const auto& [name, sets] : gauge_sets_) {
-      if (sets > 1) made_.gauges.erase(name);
+      if (sets > 1) metrics_.gauges.erase(name);
     }
     for (const auto& [name, kind] : kinds_) {
-      if ((kind == "histogram" || kind == "summary") && made_.counters.contains(name + "_sum") &&
-          made_.counters.contains(name + "_count")) {
-        made_.histograms.insert(name);
+      if ((kind == "histogram" || kind == "summary") && metrics_.counters.contains(name + "_sum") &&
+          metrics_.counters.contains(name + "_count")) {
+        metrics_.histograms.insert(name);
       }
     }
-    made_.left_out = left_out_.size();
-    return std::move(made_);
+    metrics_.left_out = left_out_.size();
+    return std::move(metrics_);
   }
 
  private:
-  enum class What { counter, gauge, nothing };
+  enum class SampleKind { counter, gauge, nothing };
 
-  // Of OpenMetrics the type stands under the name without "_total".
-  [[nodiscard]] What what(const std::string& name) const {
+  // Returns how a sample of this name is used. In OpenMetrics, the type is listed under the name
+  // without "_total".
+  [[nodiscard]] SampleKind sample_kind(const std::string& name) const {
     for (const std::string_view end : {"", "_total", "_sum", "_count", "_bucket", "_created"}) {
       if (!name.ends_with(end)) continue;
       const std::string kind = look_up(kinds_, name.substr(0, name.size() - end.size()), "");
       if (kind.empty()) continue;
-      const bool spread = kind == "histogram" || kind == "summary";
-      if (end == "_created" || (spread && end != "_sum" && end != "_count")) return What::nothing;
-      if (spread || kind == "counter") return What::counter;
-      if (end.empty()) return kind == "gauge" ? What::gauge : What::nothing;
+      const bool is_distribution = kind == "histogram" || kind == "summary";
+      if (end == "_created") return SampleKind::nothing;
+      if (is_distribution && end != "_sum" && end != "_count") return SampleKind::nothing;
+      if (is_distribution || kind == "counter") return SampleKind::counter;
+      if (end.empty()) return kind == "gauge" ? SampleKind::gauge : SampleKind::nothing;
     }
-    // Without a word on its type, one that ends so is a counter by custom.
-    return name.ends_with("_total") ? What::counter : What::nothing;
+    // A name without a type that ends in "_total" is a counter by convention.
+    return name.ends_with("_total") ? SampleKind::counter : SampleKind::nothing;
   }
 
+  // Adds a counter to the sum over its label sets, or keeps a gauge.
   void add(const PrometheusSample& sample) {
-    const What is = what(sample.name);
-    if (is == What::nothing || !std::isfinite(sample.value)) return;
-    auto& into = is == What::counter ? made_.counters : made_.gauges;
+    const SampleKind kind = sample_kind(sample.name);
+    if (kind == SampleKind::nothing || !std::isfinite(sample.value)) return;
+    auto& into = kind == SampleKind::counter ? metrics_.counters : metrics_.gauges;
     if (!into.contains(sample.name) &&
-        made_.counters.size() + made_.gauges.size() >= k_most_names) {
+        metrics_.counters.size() + metrics_.gauges.size() >= k_most_names) {
       if (left_out_.size() < k_most_names) left_out_.insert(sample.name);
       return;
     }
-    if (is == What::counter) {
+    if (kind == SampleKind::counter) {
       into[sample.name] += sample.value;
     } else {
       into[sample.name] = sample.value;
@@ -82,7 +87,7 @@ class MetricsReading {
     }
   }
 
-  ServerMetrics made_;
+  ServerMetrics metrics_;
   std::map<std::string, std::string> kinds_;
   std::map<std::string, int> gauge_sets_;
   std::set<std::string> left_out_;
@@ -90,7 +95,7 @@ class MetricsReading {
 
 }  // namespace
 
-std::size_t past_prometheus_quoted(std::string_view text, std::size_t at) {
+std::size_t skip_prometheus_quoted(std::string_view text, std::size_t at) {
   for (++at; at < text.size(); ++at) {
     if (text[at] == '\\') {
       ++at;
@@ -101,7 +106,7 @@ std::size_t past_prometheus_quoted(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
-std::optional<double> prometheus_value(std::string_view text) {
+std::optional<double> parse_prometheus_value(std::string_view text) {
   const std::string word = text::lower(text);
   if (word == "+inf" || word == "inf") return std::numeric_limits<double>::infinity();
   if (word == "-inf") return -std::numeric_limits<double>::infinity();
@@ -109,26 +114,26 @@ std::optional<double> prometheus_value(std::string_view text) {
   return text::to_double(text);
 }
 
-std::optional<PrometheusSample> prometheus_sample(std::string_view line) {
+std::optional<PrometheusSample> parse_prometheus_sample(std::string_view line) {
   std::size_t end = 0;
-  while (end < line.size() && name_char(line[end], end == 0)) ++end;
+  while (end < line.size() && is_name_char(line[end], end == 0)) ++end;
   if (end == 0) return std::nullopt;
   PrometheusSample sample;
-  sample.name = shown_text(line.substr(0, end));
+  sample.name = display_text(line.substr(0, end));
   if (end < line.size() && line[end] == '{') {
     std::size_t at = end + 1;
     while (at < line.size() && line[at] != '}') {
-      at = line[at] == '"' ? past_prometheus_quoted(line, at) : at + 1;
+      at = line[at] == '"' ? skip_prometheus_quoted(line, at) : at + 1;
     }
     if (at >= line.size()) return std::nullopt;
-    sample.labels = shown_text(line.substr(end + 1, at - end - 1), 400);
+    sample.labels = display_text(line.substr(end + 1, at - end - 1), 400);
     end = at + 1;
   } else if (end >= line.size() || (line[end] != ' ' && line[end] != '\t')) {
     return std::nullopt;
   }
   Scan scan(line.substr(end));
   const auto word = scan.word();
-  const auto value = word ? prometheus_value(*word) : std::nullopt;
+  const auto value = word ? parse_prometheus_value(*word) : std::nullopt;
   if (!value) return std::nullopt;
   sample.value = *value;
   if (const auto stamp = scan.number()) sample.at = *stamp / 1e3;
@@ -137,39 +142,40 @@ std::optional<PrometheusSample> prometheus_sample(std::string_view line) {
 }
 
 ServerMetrics read_server_metrics(std::string_view text) {
-  MetricsReading reading;
+  MetricsReader reading;
   for (const std::string& line : text::lines(text.substr(0, k_longest_text))) reading.line(line);
   return reading.finish();
 }
 
 std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetrics& after) {
   std::map<std::string, ServerFigure> figures;
-  // A counter that was not there has not counted yet.
-  const auto grew = [&](const std::string& name) -> std::optional<double> {
-    const double* now = look_up(after.counters, name);
-    if (now == nullptr) return std::nullopt;
-    const double by = *now - look_up(before.counters, name, 0);
-    return by >= 0 && std::isfinite(by) ? std::optional(by) : std::nullopt;
+  // A counter that was missing before counts from 0.
+  const auto growth = [&](const std::string& name) -> std::optional<double> {
+    const double* value = look_up(after.counters, name);
+    if (value == nullptr) return std::nullopt;
+    const double difference = *value - look_up(before.counters, name, 0);
+    return difference >= 0 && std::isfinite(difference) ? std::optional(difference) : std::nullopt;
   };
   for (const auto& [name, value] : after.counters) {
-    if (const auto by = grew(name)) figures[name] = {name, ServerFigure::Kind::counter, *by};
+    const auto difference = growth(name);
+    if (difference) figures[name] = {name, ServerFigure::Kind::counter, *difference};
   }
   for (const auto& [name, value] : after.gauges) {
     figures[name] = {name, ServerFigure::Kind::gauge, value};
   }
   for (const std::string& name : after.histograms) {
-    const auto sum = grew(name + "_sum"), count = grew(name + "_count");
+    const auto sum = growth(name + "_sum"), count = growth(name + "_count");
     figures.erase(name + "_sum");
     if (sum && count && *count > 0 && std::isfinite(*sum / *count)) {
       figures[name] = {name, ServerFigure::Kind::mean, *sum / *count};
     }
   }
-  return collect<ServerFigure>(figures, [](const auto& one) { return one.second; });
+  return collect<ServerFigure>(figures, [](const auto& pair) { return pair.second; });
 }
 
 OwnMetrics own_metrics(const std::vector<ServerFigure>& figures, std::int64_t requests) {
   struct Share {
-    const char *metric, *part, *whole;  // "": of requests
+    const char *metric, *part, *total;  // total "": the number of requests
   };
   static constexpr Share k_shares[] = {
       {"draft_acceptance", "llamacpp:spec_decode_num_accepted_tokens_total",
@@ -190,9 +196,9 @@ OwnMetrics own_metrics(const std::vector<ServerFigure>& figures, std::int64_t re
       {"kv_cache_share", "sglang:token_usage"},
   };
   const auto value = [&](std::string_view name) -> std::optional<double> {
-    const auto* found =
+    const auto* match =
         first_of(figures, [&](const ServerFigure& figure) { return figure.name == name; });
-    return found == nullptr ? std::nullopt : std::optional(found->value);
+    return match == nullptr ? std::nullopt : std::optional(match->value);
   };
   const auto whole_number = [&](std::string_view name) -> std::optional<std::int64_t> {
     constexpr double k_most = 1e15;
@@ -205,20 +211,20 @@ OwnMetrics own_metrics(const std::vector<ServerFigure>& figures, std::int64_t re
   OwnMetrics own;
   for (const Share& share : k_shares) {
     const auto part = whole_number(share.part);
-    const auto all = *share.whole == 0 ? std::optional(requests) : whole_number(share.whole);
-    if (!part || !all || *all == 0) continue;
-    if (const auto rational = Rational::make(*part, *all)) own.shares[share.metric] = *rational;
+    const auto total = *share.total == 0 ? std::optional(requests) : whole_number(share.total);
+    if (!part || !total || *total == 0) continue;
+    if (const auto rational = Rational::make(*part, *total)) own.shares[share.metric] = *rational;
   }
   for (const auto& [metric, name] : k_readings) {
     const auto reading = value(name);
-    const bool known = std::ranges::any_of(
+    const bool has_reading = std::ranges::any_of(
         own.readings, [&](const auto& series) { return series.metric.name == metric; });
-    if (reading && !known) own.readings.push_back({*unit::find_metric(metric), {*reading}});
+    if (reading && !has_reading) own.readings.push_back({*unit::find_metric(metric), {*reading}});
   }
   return own;
 }
 
-std::optional<double> generated_between(const std::vector<ServerFigure>& figures) {
+std::optional<double> generated_tokens_between(const std::vector<ServerFigure>& figures) {
   for (const std::string_view name :
        {"llamacpp:tokens_predicted_total", "vllm:generation_tokens_total", "vllm:generation_tokens",
         "sglang:generation_tokens_total", "agave_tokens_generated_total"}) {

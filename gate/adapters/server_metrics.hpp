@@ -1,5 +1,5 @@
-// What a server says of itself on /metrics (Prometheus' text format, OpenMetrics), read before and
-// after a load. Hostile text: what cannot be read is passed over, and it is bounded. Pure.
+// A server's own metrics on /metrics (Prometheus' text format, OpenMetrics), read before and after
+// a load. Hostile text: unreadable lines are skipped, and sizes are limited. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,31 +16,31 @@ struct PrometheusSample {
   std::optional<double> at;
 };
 
-// Nothing where the line is none.
-[[nodiscard]] std::optional<PrometheusSample> prometheus_sample(std::string_view line);
-// "+Inf" and "NaN" are values of the format, and none of a measurement.
-[[nodiscard]] std::optional<double> prometheus_value(std::string_view text);
-// Past a quoted value that begins at `at`; npos when it does not end.
-[[nodiscard]] std::size_t past_prometheus_quoted(std::string_view text, std::size_t at);
+// Parses one line; nothing if it is no sample.
+[[nodiscard]] std::optional<PrometheusSample> parse_prometheus_sample(std::string_view line);
+// Parses a value. "+Inf" and "NaN" are valid in the format.
+[[nodiscard]] std::optional<double> parse_prometheus_value(std::string_view text);
+// Returns the index after a quoted value that begins at `at`; npos when it does not end.
+[[nodiscard]] std::size_t skip_prometheus_quoted(std::string_view text, std::size_t at);
 
-// By name, label sets together: labels hold where a model lies, and with them there is no end to
-// what a server may list.
+// Metrics by name, with all label sets together. Labels may hold a model's path, and a server may
+// list any number of them.
 struct ServerMetrics {
-  std::map<std::string, double> counters;  // sums over label sets; of histograms _sum and _count
-  std::map<std::string, double> gauges;    // those of one label set: a sum of shares is none
+  std::map<std::string, double> counters;  // sums over label sets; _sum and _count of histograms
+  std::map<std::string, double> gauges;    // only with one label set: shares have no sum
   std::set<std::string> histograms;        // and summaries that have both
   std::size_t left_out = 0;                // names beyond the 256 that are kept
 };
 
 [[nodiscard]] ServerMetrics read_server_metrics(std::string_view text);
 
-// What came between: how much counters grew, gauges as they are at the end, means of histograms
-// that took something in. A counter that fell (the server began anew) is left out. By name.
+// Returns the differences by name: the growth of counters, gauges at the end, and means of
+// histograms that grew. A counter that fell (the server was restarted) is left out.
 [[nodiscard]] std::vector<profile::ServerFigure> between(const ServerMetrics& before,
                                                          const ServerMetrics& after);
 
-// What servers count by names of their own, as weir's metrics: shares of whole numbers, and
-// readings. Names are those of llama-server, vLLM, SGLang and TGI (docs/how-to/servers.md).
+// A server's own counters as weir's metrics: shares of integers, and readings. Names are those of
+// llama-server, vLLM, SGLang and TGI (docs/how-to/servers.md).
 struct OwnMetrics {
   std::map<std::string, Rational> shares;
   std::vector<profile::EngineReport::Series> readings;
@@ -48,8 +48,8 @@ struct OwnMetrics {
 [[nodiscard]] OwnMetrics own_metrics(const std::vector<profile::ServerFigure>& figures,
                                      std::int64_t requests);
 
-// Tokens generated meanwhile by the server's own counter, where it has one that weir knows.
-[[nodiscard]] std::optional<double> generated_between(
+// Returns the tokens generated in between by the server's own counter, if it has a supported one.
+[[nodiscard]] std::optional<double> generated_tokens_between(
     const std::vector<profile::ServerFigure>& figures);
 
 }  // namespace weir::adapters

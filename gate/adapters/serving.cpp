@@ -1,3 +1,4 @@
+// The table of APIs of inference servers, and helpers that they share.
 #include "gate/adapters/serving.hpp"
 
 #include "gate/adapters/serving_json.hpp"
@@ -28,64 +29,67 @@ constexpr Api k_apis[] = {
     {"ollama", "/api/generate", k_lines, Framing::json_lines, true, ollama::body, ollama::read},
 };
 
-std::string shown(std::string_view words) { return shown_text(words, k_longest_words); }
+std::string display(std::string_view words) { return display_text(words, k_longest_words); }
 
-// `error`, a text or an object with a message.
-std::optional<std::string> error_of(const Json& json) {
+// Returns the message in `error`, which is a text or an object with a message.
+std::optional<std::string> find_error(const Json& json) {
   const Json& error = below(json, "error");
   if (error.is_null()) return std::nullopt;
-  if (const std::string* words = text_in(error, "message")) return shown(*words);
-  return shown(json_shown(error));
+  if (const std::string* words = text_in(error, "message")) return display(*words);
+  return display(json_display_text(error));
 }
 
 }  // namespace
+
+// Adds the paths of all members of a JSON object: "seed", "options.seed".
+static void add_member_names(const Json& json, const std::string& path,
+                             std::vector<std::string>& names) {
+  for (const auto& [name, value] : json.items()) {
+    const std::string member = path.empty() ? name : fmt::format("{}.{}", path, name);
+    if (value.is_object()) {
+      add_member_names(value, member, names);
+    } else if (!holds(names, member)) {
+      names.push_back(member);
+    }
+  }
+}
 
 std::span<const Api> apis() { return k_apis; }
 
 const Api* find_api(std::string_view name) { return find_named(k_apis, name); }
 
-std::vector<std::string> api_names() { return names_of(k_apis); }
+std::vector<std::string> api_names() { return list_names(k_apis); }
 
-std::vector<std::string> members_sent(const Api& api, bool own_fields) {
-  // Other words for how much is generated, and for several answers to one prompt.
+std::vector<std::string> reserved_members(const Api& api, bool own_fields) {
+  // Other names for the number of tokens, and for several answers to one prompt.
   std::vector<std::string> names{"max_tokens", "max_completion_tokens", "n", "best_of"};
   Ask ask;
   ask.model = "any";
   ask.own_fields = own_fields;
-  const auto add = [&](const auto& self, const Json& json, const std::string& path) -> void {
-    for (const auto& [name, value] : json.items()) {
-      const std::string member = path.empty() ? name : fmt::format("{}.{}", path, name);
-      if (value.is_object()) {
-        self(self, value, member);
-      } else if (!holds(names, member)) {
-        names.push_back(member);
-      }
-    }
-  };
-  add(add, api.body(ask), "");
+  add_member_names(api.body(ask), "", names);
   return names;
 }
 
-std::string body_of(const Api& api, const Ask& ask) {
+std::string make_body(const Api& api, const Ask& ask) {
   Json body = api.body(ask);
   if (ask.more.is_object()) body.update(ask.more, true);
   return dump_json(body);
 }
 
-std::string error_words(std::string_view body) {
+std::string error_answer_text(std::string_view body) {
   const auto json = parse_json(body, k_event_limits);
-  if (!json) return shown(body);
-  if (const auto error = error_of(*json)) return *error;
+  if (!json) return display(body);
+  if (const auto error = find_error(*json)) return *error;
   for (const char* key : {"message", "detail"}) {
-    if (const std::string* words = text_in(*json, key)) return shown(*words);
+    if (const std::string* words = text_in(*json, key)) return display(*words);
   }
-  return shown(body);
+  return display(body);
 }
 
-void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
+void merge(profile::ServedReport& report, const profile::ServedReport& newer) {
   using Report = profile::ServedReport;
   const auto take = [&](auto part) {
-    if (newer.*part) known.*part = newer.*part;
+    if (newer.*part) report.*part = newer.*part;
   };
   take(&Report::prompt_tokens);
   take(&Report::cached_tokens);
@@ -99,22 +103,22 @@ void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
   take(&Report::build);
 }
 
-Result<Piece> piece_of(std::string_view data,
-                       Result<void> (*fill)(const Json& json, Piece& piece)) {
+Result<Piece> parse_piece(std::string_view data,
+                          Result<void> (*fill)(const Json& json, Piece& piece)) {
   WEIR_TRY(const Json json, parse_json(data, k_event_limits));
   if (!json.is_object()) return fail(Code::data, "an event that is no JSON object");
   Piece piece;
-  piece.error = error_of(json);
+  piece.error = find_error(json);
   if (!piece.error) WEIR_CHECK(fill(json, piece));
   return piece;
 }
 
-profile::ServedReport timings_of(const Json& json) {
+profile::ServedReport read_timings(const Json& json) {
   constexpr double k_ms = 1e-3;
   profile::ServedReport report;
   const Json& timings = below(json, "timings");
   report.cached_tokens = count_in(timings, "cache_n");
-  // prompt_n are those that were computed.
+  // prompt_n counts computed tokens only.
   if (const auto computed = count_in(timings, "prompt_n")) {
     report.prompt_tokens = *computed + report.cached_tokens.value_or(0);
   }
@@ -126,7 +130,7 @@ profile::ServedReport timings_of(const Json& json) {
   return report;
 }
 
-profile::ServedReport usage_of(const Json& json) {
+profile::ServedReport read_usage(const Json& json) {
   profile::ServedReport report;
   report.model = name_in(json, "model");
   report.build = name_in(json, "system_fingerprint");
@@ -137,17 +141,17 @@ profile::ServedReport usage_of(const Json& json) {
   return report;
 }
 
-void take_likely(const Json& positions, Piece& piece) {
+void read_likely(const Json& positions, Piece& piece) {
   for (const Json& position : positions) {
     const std::string* token = text_in(position, "token");
     if (token == nullptr) continue;
-    profile::LikelyTokens& made = piece.likely.emplace_back();
-    made.token = text::printable(*token);
-    for (const Json& one : list_in(position, "top_logprobs")) {
-      const std::string* name = text_in(one, "token");
-      const auto logarithm = json_number(one, "logprob");
+    profile::LikelyTokens& tokens = piece.likely.emplace_back();
+    tokens.token = text::printable(*token);
+    for (const Json& candidate : list_in(position, "top_logprobs")) {
+      const std::string* name = text_in(candidate, "token");
+      const auto logarithm = json_number(candidate, "logprob");
       if (name != nullptr && logarithm) {
-        made.likely[text::printable(*name)] = std::min(*logarithm, 0.0);
+        tokens.likely[text::printable(*name)] = std::min(*logarithm, 0.0);
       }
     }
   }

@@ -1,7 +1,7 @@
-// The APIs of engines that serve: what is sent for a prompt, and what an event of the streamed
-// answer means. One file an API (serving_*.cpp), one line in a table. Pure.
+// The APIs of inference servers: the request for a prompt, and the meaning of an event of the
+// streamed answer. One file per API (serving_*.cpp), one line in a table. Pure.
 //
-// Where each of these stands: docs/how-to/servers.md.
+// Sources of the APIs: docs/how-to/servers.md.
 #pragma once
 
 #include "gate/adapters/event_stream.hpp"
@@ -22,21 +22,21 @@ struct Ask {
   // that each prompt is computed. Off for servers that refuse fields they do not know.
   bool own_fields = true;
   bool to_full_length = true;   // ignore_eos
-  bool cached_prompts = false;  // whether a cache is used is the server's own affair
-  // Put over the body's own members, last: {"cache_salt": "…"}; objects in both are made one. An
-  // object, or null.
+  bool cached_prompts = false;  // true: the server decides if it uses a cache
+  // Members that are added to the body or replace its own: {"cache_salt": "…"}. Objects in both are
+  // merged. An object, or null.
   Json more = nullptr;
 };
 
-// What one event says.
+// The content of one event.
 struct Piece {
   bool is_token = false;    // it brings tokens, maybe of no text (half a character, a special one)
   std::int64_t tokens = 1;  // how many, where it says; else 1
-  // Tokens generated up to here, where it says: what was held back before came with this event.
+  // Tokens generated up to here, if it says so, including those that were held back before.
   std::optional<std::int64_t> so_far;
   std::string text;
-  profile::Likely likely{};          // where it was asked for
-  profile::ServedReport reported;    // what this event says of it; parts are absent
+  profile::Likely likely{};          // if requested
+  profile::ServedReport reported;    // numbers that the server reports; some are absent
   std::optional<std::string> error;  // the server's words; the request failed
   bool is_last = false;              // the API's end of a stream
 };
@@ -44,11 +44,11 @@ struct Piece {
 struct Api {
   std::string_view name;          // "completions", "chat", "llama", "ollama"
   std::string_view path;          // "/v1/completions"
-  std::string_view content_type;  // of its streams, without parameters
+  std::string_view content_type;  // content type of its streams, without parameters
   Framing framing = Framing::server_sent;
   bool needs_model = false;
   Json (*body)(const Ask& ask) = nullptr;
-  // Of an event's data. Fails with Code::data when it is not what the API says.
+  // Reads an event's data. Fails with Code::data when the data does not fit the API.
   Result<Piece> (*read)(std::string_view data) = nullptr;
   // Members that ask for the likeliest tokens at each position; null: it cannot be asked.
   Json (*ask_likely)(std::int64_t tokens) = nullptr;
@@ -60,16 +60,16 @@ struct Api {
 
 // Members of a request that weir sends itself ("options.seed"), or that would undo one of them: no
 // configuration may set them.
-[[nodiscard]] std::vector<std::string> members_sent(const Api& api, bool own_fields);
+[[nodiscard]] std::vector<std::string> reserved_members(const Api& api, bool own_fields);
 
 // The body to send: the API's own members and `ask.more`, in one line.
-[[nodiscard]] std::string body_of(const Api& api, const Ask& ask);
+[[nodiscard]] std::string make_body(const Api& api, const Ask& ask);
 
-// An error's words, out of the body of an answer that is no stream: {"error": {"message": …}},
-// {"error": "…"}, {"detail": …}, {"message": …}; else the text's beginning. Fit to show.
-[[nodiscard]] std::string error_words(std::string_view body);
+// Returns the message of an error answer: {"error": {"message": …}}, {"error": "…"}, {"detail": …},
+// {"message": …}; else the text's beginning. Printable.
+[[nodiscard]] std::string error_answer_text(std::string_view body);
 
-// Parts that `newer` has replace those of `known`.
-void merge(profile::ServedReport& known, const profile::ServedReport& newer);
+// Replaces those parts of `report` that `newer` has.
+void merge(profile::ServedReport& report, const profile::ServedReport& newer);
 
 }  // namespace weir::adapters::serving

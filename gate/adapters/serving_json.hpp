@@ -1,5 +1,5 @@
-// What serving.cpp's table is made of, one file each; and what these share: members of an event's
-// JSON, of which one of another type counts as absent. For serving_*.cpp alone.
+// The APIs of serving.cpp's table, and helpers to read members of an event's JSON. A member of
+// another type counts as absent. For serving_*.cpp only.
 #pragma once
 
 #include "gate/adapters/readers.hpp"
@@ -20,13 +20,13 @@ WEIR_SERVING_API(ollama)
 
 inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 
-// One object, of which `fill` makes the piece where it is no error.
-[[nodiscard]] Result<Piece> piece_of(std::string_view data,
-                                     Result<void> (*fill)(const Json& json, Piece& piece));
+// Parses an event's data, a JSON object. `fill` fills in the piece unless the event is an error.
+[[nodiscard]] Result<Piece> parse_piece(std::string_view data,
+                                        Result<void> (*fill)(const Json& json, Piece& piece));
 
-// Of no more than a billion: what a server says is added up.
+// Returns a count of at most a billion, as counts of a server are added up.
 [[nodiscard]] inline std::optional<std::int64_t> count_in(const Json& json, const char* key) {
-  const auto count = json_whole(json, key);
+  const auto count = json_integer(json, key);
   return count && *count <= 1'000'000'000 ? count : std::nullopt;
 }
 
@@ -37,23 +37,23 @@ inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 }
 
 [[nodiscard]] inline const std::string* text_in(const Json& json, const char* key) {
-  const Json& found = below(json, key);
-  return found.is_string() ? &found.get_ref<const std::string&>() : nullptr;
+  const Json& value = below(json, key);
+  return value.is_string() ? &value.get_ref<const std::string&>() : nullptr;
 }
 
-// Fit to show, and no longer than a name.
+// Returns a text that is not empty, as display_text.
 [[nodiscard]] inline std::optional<std::string> name_in(const Json& json, const char* key) {
   const auto text = json_text(json, key);
   return text && !text->empty() ? text : std::nullopt;
 }
 
 // llama-server's `timings`, which it adds to its answers in every API.
-[[nodiscard]] profile::ServedReport timings_of(const Json& json);
+[[nodiscard]] profile::ServedReport read_timings(const Json& json);
 // `usage`, `model` and `system_fingerprint`, as OpenAI has them.
-[[nodiscard]] profile::ServedReport usage_of(const Json& json);
+[[nodiscard]] profile::ServedReport read_usage(const Json& json);
 // A list of {"token", "logprob", "top_logprobs": [{"token", "logprob"}]}.
-void take_likely(const Json& positions, Piece& piece);
-// What both of OpenAI's APIs are sent, but for the prompt.
+void read_likely(const Json& positions, Piece& piece);
+// The request body of both of OpenAI's APIs, without the prompt.
 [[nodiscard]] Json openai_body(const Ask& ask);
 
 }  // namespace weir::adapters::serving

@@ -1,9 +1,9 @@
-// llama-server's own /completion: each event has `content`, the ids of its `tokens`, and `stop`;
-// the one where that is true has no token, and `timings` of all. An error stands in `error`.
+// llama-server's own /completion: each event has `content`, the ids of its `tokens`, and `stop`.
+// The event with stop: true has no token but the `timings` of all. An error is in `error`.
 //
-// A token that ends within a character of UTF-8 is held back until the character is whole, and what
-// is left at the end comes with no text at all. `tokens_predicted`, the count so far, tells how
-// many tokens an event stands for; also the last one, where tokens were left.
+// A token that ends within a character of UTF-8 is held back until the character is complete. Held
+// tokens at the end come without text. `tokens_predicted`, the count so far, gives the number of
+// tokens of each event, also of the last one.
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving::llama {
@@ -20,6 +20,7 @@ Json body(const Ask& ask) {
   return body;
 }
 
+// Fills a piece from an event.
 static Result<void> fill(const Json& json, Piece& piece) {
   const std::string* content = text_in(json, "content");
   if (content == nullptr || !below(json, "stop").is_boolean()) {
@@ -32,11 +33,11 @@ static Result<void> fill(const Json& json, Piece& piece) {
   piece.is_token = count > 0 || !piece.text.empty() || (no_ids && !piece.is_last);
   if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
   piece.so_far = count_in(json, "tokens_predicted");
-  take_likely(list_in(json, "completion_probabilities"), piece);
-  piece.reported = timings_of(json);
+  read_likely(list_in(json, "completion_probabilities"), piece);
+  piece.reported = read_timings(json);
   piece.reported.model = name_in(json, "model");
   if (piece.is_last) {
-    // Older builds have no timings; these two they all have.
+    // Older builds have no timings, but these two counts.
     if (!piece.reported.output_tokens) piece.reported.output_tokens = piece.so_far;
     if (!piece.reported.prompt_tokens)
       piece.reported.prompt_tokens = count_in(json, "tokens_evaluated");
@@ -45,6 +46,6 @@ static Result<void> fill(const Json& json, Piece& piece) {
   return {};
 }
 
-Result<Piece> read(std::string_view data) { return piece_of(data, fill); }
+Result<Piece> read(std::string_view data) { return parse_piece(data, fill); }
 
 }  // namespace weir::adapters::serving::llama

@@ -2,7 +2,7 @@
 // counts and durations (nanoseconds) of all. An error is a line of its own.
 //
 // raw: the prompt goes to the model as it is, without the model's template. Ollama has no switch
-// for its prompt cache, nor one to go on behind the end of a text; newer ones say what was cached.
+// for its prompt cache, nor one to go on after the end of a text; newer ones report cached tokens.
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving::ollama {
@@ -15,6 +15,7 @@ Json body(const Ask& ask) {
           {"options", {{"num_predict", ask.max_tokens}, {"seed", ask.seed}, {"temperature", 0}}}};
 }
 
+// Fills a piece from a line.
 static Result<void> fill(const Json& json, Piece& piece) {
   constexpr double k_ns = 1e-9;
   if (!below(json, "done").is_boolean()) return fail(Code::data, "a line without \"done\"");
@@ -34,6 +35,6 @@ static Result<void> fill(const Json& json, Piece& piece) {
   return {};
 }
 
-Result<Piece> read(std::string_view data) { return piece_of(data, fill); }
+Result<Piece> read(std::string_view data) { return parse_piece(data, fill); }
 
 }  // namespace weir::adapters::serving::ollama

@@ -3,15 +3,15 @@
 // A chunk has `choices` (one: n is 1) with a text, or a delta of the message; the last that has a
 // choice names a finish_reason; with stream_options.include_usage one more has `usage` and no
 // choices; "[DONE]" ends the stream. vLLM's last choice has text and finish_reason in one,
-// llama-server's has no text. A chunk without text is a token all the same (half of a character,
-// a special one), as vLLM's bench counts it; unlike there, a chat's first chunk, which only names
-// the role, is none, nor is one that only finishes: no token stands behind them.
+// llama-server's has no text. A chunk without text counts as a token (half of a character, a
+// special one), as in vLLM's bench. Unlike there, a chat's first chunk, which only names the role,
+// is no token, nor is one that only finishes.
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving {
 namespace {
 
-// Takes what a choice says into a piece: its text, and whether a token stands behind it.
+// Reads a choice into a piece: its text, and if it is a token.
 using TakeChoice = void (*)(const Json& choice, bool finished, Piece& piece);
 
 void take_completion(const Json& choice, bool finished, Piece& piece) {
@@ -24,7 +24,7 @@ void take_completion(const Json& choice, bool finished, Piece& piece) {
 void take_message(const Json& choice, bool finished, Piece& piece) {
   const Json& delta = below(choice, "delta");
   bool has_text = false;
-  // Thinking is output as well; servers name it either way.
+  // Thinking is output as well; servers use either name for it.
   for (const char* key : {"content", "reasoning_content", "reasoning"}) {
     const std::string* text = text_in(delta, key);
     if (text != nullptr) piece.text += *text;
@@ -35,25 +35,26 @@ void take_message(const Json& choice, bool finished, Piece& piece) {
   piece.is_token = !piece.text.empty() || calls || (has_text && !finished && !names_role);
 }
 
-// Completions of OpenAI's, vLLM's and others: lists of the same length.
-void take_older(const Json& told, Piece& piece) {
-  const auto tokens = list_in(told, "tokens"), tops = list_in(told, "top_logprobs");
+// Reads the likely tokens of completions of OpenAI, vLLM and others: lists of the same length.
+void read_older_likely(const Json& logprobs, Piece& piece) {
+  const auto tokens = list_in(logprobs, "tokens"), tops = list_in(logprobs, "top_logprobs");
   for (std::size_t i = 0; i < std::min(tokens.size(), tops.size()); ++i) {
     if (!tokens[i].is_string() || !tops[i].is_object()) continue;
-    profile::LikelyTokens& made = piece.likely.emplace_back();
-    made.token = text::printable(tokens[i].get_ref<const std::string&>());
+    profile::LikelyTokens& position = piece.likely.emplace_back();
+    position.token = text::printable(tokens[i].get_ref<const std::string&>());
     for (const auto& [token, logarithm] : tops[i].items()) {
       if (!logarithm.is_number()) continue;
-      made.likely[text::printable(token)] = std::min(logarithm.get<double>(), 0.0);
+      position.likely[text::printable(token)] = std::min(logarithm.get<double>(), 0.0);
     }
   }
 }
 
+// Fills a piece from a chunk; `take` reads its choice.
 template <TakeChoice take>
 Result<void> fill(const Json& json, Piece& piece) {
-  piece.reported = usage_of(json);
-  // Its own account is the finer one; both are of the same tokens.
-  merge(piece.reported, timings_of(json));
+  piece.reported = read_usage(json);
+  // `timings` are more detailed; both describe the same tokens.
+  merge(piece.reported, read_timings(json));
   const Json& choices = below(json, "choices");
   if (choices.is_null() && !below(json, "usage").is_null()) return {};
   if (!choices.is_array()) return fail(Code::data, "a chunk without \"choices\"");
@@ -62,15 +63,15 @@ Result<void> fill(const Json& json, Piece& piece) {
   const Json& choice = choices.front();
   piece.reported.finish = name_in(choice, "finish_reason");
   take(choice, piece.reported.finish.has_value(), piece);
-  const Json& told = below(choice, "logprobs");
-  take_likely(list_in(told, "content"), piece);
-  take_older(told, piece);
+  const Json& logprobs = below(choice, "logprobs");
+  read_likely(list_in(logprobs, "content"), piece);
+  read_older_likely(logprobs, piece);
   return {};
 }
 
 template <TakeChoice take>
 Result<Piece> read_chunk(std::string_view data) {
-  if (data != "[DONE]") return piece_of(data, fill<take>);
+  if (data != "[DONE]") return parse_piece(data, fill<take>);
   Piece piece;
   piece.is_last = true;
   return piece;

@@ -1,3 +1,4 @@
+// Reads recorded or drawn requests for a load.
 #include "gate/adapters/workload.hpp"
 
 #include <algorithm>
@@ -17,16 +18,16 @@ constexpr std::size_t k_most_text = std::size_t{256} << 20;
 constexpr std::int64_t k_most_tokens = 1'000'000;
 constexpr std::int64_t k_block_tokens = 512;
 
-// A number from 1 to a million under the first of these keys that is there.
-std::optional<std::int64_t> tokens_in(const Json& json, std::initializer_list<const char*> keys) {
+// Returns the first number from 1 to a million under one of these keys.
+std::optional<std::int64_t> read_tokens(const Json& json, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
-    const auto count = json_whole(json, key);
+    const auto count = json_integer(json, key);
     if (count && *count >= 1 && *count <= k_most_tokens) return count;
   }
   return std::nullopt;
 }
 
-// About so many tokens of what a hash stands for: common words in an order of its own.
+// Appends about `tokens` tokens to the prompt: common words in an order that `hash` decides.
 void add_block(std::int64_t hash, std::int64_t tokens, std::string& prompt) {
   constexpr std::array k_words{"one", "two",   "three", "four", "five", "six",  "then", "and",
                                "the", "other", "way",   "back", "all",  "from", "here", "now"};
@@ -38,18 +39,19 @@ void add_block(std::int64_t hash, std::int64_t tokens, std::string& prompt) {
   }
 }
 
-Result<void> take_trace(const Json& json, WorkloadRequest& request) {
-  const auto tokens = tokens_in(json, {"input_length"});
+// Reads a line of a Mooncake trace; its prompt is made from the hashes.
+Result<void> read_trace(const Json& json, WorkloadRequest& request) {
+  const auto tokens = read_tokens(json, {"input_length"});
   const Json& hashes = below(json, "hash_ids");
   if (!tokens || !hashes.is_array()) return fail(Code::data, "no input_length and hash_ids");
-  std::int64_t left = *tokens;
+  std::int64_t remaining = *tokens;
   for (const Json& hash : hashes) {
     if (!hash.is_number_integer()) return fail(Code::data, "a hash that is no number");
-    add_block(hash.get<std::int64_t>(), std::min(left, k_block_tokens), request.prompt);
-    left -= std::min(left, k_block_tokens);
+    add_block(hash.get<std::int64_t>(), std::min(remaining, k_block_tokens), request.prompt);
+    remaining -= std::min(remaining, k_block_tokens);
   }
-  constexpr std::int64_t k_of_nobody_else = -1;
-  if (left > 0) add_block(k_of_nobody_else, left, request.prompt);
+  constexpr std::int64_t k_unshared = -1;
+  if (remaining > 0) add_block(k_unshared, remaining, request.prompt);
   return {};
 }
 
@@ -58,21 +60,21 @@ tl::unexpected<Error> too_large() {
               "the prompts up to here are larger than 256 MiB: \"requests\" takes fewer of them");
 }
 
-// What is asked in the first turns, behind what was said before.
-Result<std::vector<std::string>> prompts_of(const Json& conversation, std::int64_t turns) {
+// Returns the prompts of the first `turns` turns, each with the whole dialogue before it.
+Result<std::vector<std::string>> read_prompts(const Json& conversation, std::int64_t turns) {
   std::vector<std::string> prompts;
-  std::string said;
+  std::string dialogue;
   std::size_t bytes = 0;
   for (const Json& turn : conversation) {
     const Json &from = below(turn, "from"), &value = below(turn, "value");
     if (!value.is_string() || from == "system") continue;
-    const bool is_asked = from == "human" || from == "user";
-    if (!is_asked && prompts.empty()) continue;  // an answer to nothing
-    if (!said.empty()) said += '\n';
-    said += value.get_ref<const std::string&>();
-    if (!is_asked) continue;
-    prompts.push_back(said);
-    bytes += said.size();
+    const bool is_user = from == "human" || from == "user";
+    if (!is_user && prompts.empty()) continue;  // an answer before the first question
+    if (!dialogue.empty()) dialogue += '\n';
+    dialogue += value.get_ref<const std::string&>();
+    if (!is_user) continue;
+    prompts.push_back(dialogue);
+    bytes += dialogue.size();
     if (bytes > k_most_text) return too_large();
     if (std::ssize(prompts) == turns) break;
   }
@@ -80,46 +82,48 @@ Result<std::vector<std::string>> prompts_of(const Json& conversation, std::int64
   return prompts;
 }
 
-// One line of a file: a request, or the turns of a conversation.
-Result<std::vector<WorkloadRequest>> requests_of(const Json& json, std::int64_t tokens,
-                                                 std::int64_t turns) {
+// Reads one line of a file: a request, or the turns of a conversation. `tokens` is for requests
+// that do not say how many to generate; 0: that is an error.
+Result<std::vector<WorkloadRequest>> read_requests(const Json& json, std::int64_t tokens,
+                                                   std::int64_t turns) {
   if (!json.is_object()) return fail(Code::data, "no JSON object");
   std::vector<WorkloadRequest> requests(1);
   const Json &prompt = below(json, "prompt"), &conversation = below(json, "conversations");
   if (prompt.is_string()) {
     requests.front().prompt = prompt.get<std::string>();
   } else if (conversation.is_array()) {
-    WEIR_TRY(std::vector<std::string> prompts, prompts_of(conversation, turns));
+    WEIR_TRY(std::vector<std::string> prompts, read_prompts(conversation, turns));
     requests.resize(prompts.size());
     for (std::size_t i = 0; i < prompts.size(); ++i) requests[i].prompt = std::move(prompts[i]);
   } else {
-    WEIR_CHECK(take_trace(json, requests.front()));
+    WEIR_CHECK(read_trace(json, requests.front()));
   }
-  const auto said = tokens_in(json, {"output_tokens", "output_length", "max_tokens"});
+  const auto output_tokens = read_tokens(json, {"output_tokens", "output_length", "max_tokens"});
   for (WorkloadRequest& request : requests) {
     if (request.prompt.empty()) return fail(Code::data, "an empty prompt");
-    request.tokens = said.value_or(tokens);
+    request.tokens = output_tokens.value_or(tokens);
     if (request.tokens < 1) {
       return fail(Code::data, "it does not say how many tokens to generate, nor does the prompt");
     }
   }
-  // Milliseconds, until the first is known.
+  // In milliseconds; RequestList makes it relative to the first request.
   requests.front().at = json_number(json, "timestamp");
   return requests;
 }
 
-class Reading {
+// Collects the first `most` requests of a workload.
+class RequestList {
  public:
-  Reading(std::int64_t tokens, std::size_t most, std::int64_t turns)
+  RequestList(std::int64_t tokens, std::size_t most, std::int64_t turns)
       : tokens_(tokens), most_(most), turns_(turns) {}
 
-  // False: that is all that is wanted.
+  // Adds the requests of one entry. Returns false when the list is complete.
   Result<bool> add(const Json& json) {
-    return requests_of(json, tokens_, turns_).and_then([&](auto requests) {
+    return read_requests(json, tokens_, turns_).and_then([&](auto requests) {
       return add(std::move(requests));
     });
   }
-  // The turns of a conversation.
+  // Adds a request, or the turns of a conversation, each after the one before.
   Result<bool> add(std::vector<WorkloadRequest> requests) {
     if (requests.front().at) {
       double& at = *requests.front().at;
@@ -157,7 +161,7 @@ class Reading {
   std::vector<WorkloadRequest> requests_;
 };
 
-// Numbers that are the same for the same seed, on any machine.
+// Random numbers that are the same for the same seed, on any machine.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : state_(seed) {}
@@ -179,9 +183,9 @@ class Draws {
   std::uint64_t state_;
 };
 
-// A number of tokens: always the same, between two bounds, or log-normal.
+// Distribution of a number of tokens: constant, uniform between two bounds, or log-normal.
 struct Length {
-  double median = 0, sigma = 0;  // of the logarithm
+  double median = 0, sigma = 0;  // sigma: of the logarithm
   double least = 0, most = 0;    // above 0: uniform
   std::int64_t draw(Draws& draws) const {
     const double tokens = most > 0 ? std::floor(least + draws.share() * (most - least + 1))
@@ -190,21 +194,24 @@ struct Length {
   }
 };
 
-Result<Length> length_in(const Json& json, const char* key, std::int64_t otherwise) {
+// Reads a distribution: a number, {"median", "p99"} or {"least", "most"}. `otherwise` is the
+// constant for a missing key; 0: the key is required.
+Result<Length> read_length(const Json& json, const char* key, std::int64_t otherwise) {
   constexpr double k_p99 = 2.3263478740408408;  // standard deviations
-  const auto of = [&](const char* figure) {
-    return tokens_in(below(json, key), {figure}).value_or(0);
+  const auto figure = [&](const char* name) {
+    return read_tokens(below(json, key), {name}).value_or(0);
   };
   Length length;
-  const auto always = tokens_in(json, {key});
-  length.median = static_cast<double>(always ? *always : of("median"));
-  const auto p99 = static_cast<double>(of("p99"));
+  const auto constant = read_tokens(json, {key});
+  length.median = static_cast<double>(constant ? *constant : figure("median"));
+  const auto p99 = static_cast<double>(figure("p99"));
   if (p99 > 0 && p99 >= length.median) length.sigma = std::log(p99 / length.median) / k_p99;
-  length.least = static_cast<double>(of("least"));
-  length.most = static_cast<double>(of("most"));
+  length.least = static_cast<double>(figure("least"));
+  length.most = static_cast<double>(figure("most"));
   if (!json.contains(key) && otherwise > 0) length.median = static_cast<double>(otherwise);
   const bool is_range = length.least > 0 && length.most >= length.least;
-  const bool is_median = length.median > 0 && (always || !below(json, key).is_object() || p99 > 0);
+  const bool is_median =
+      length.median > 0 && (constant || !below(json, key).is_object() || p99 > 0);
   if (is_range || (is_median && p99 >= 0 && (p99 == 0 || p99 >= length.median))) return length;
   return fail(Code::data,
               "{}: expected a number, {{\"median\": N, \"p99\": N}} or {{\"least\": N, \"most\": "
@@ -212,38 +219,41 @@ Result<Length> length_in(const Json& json, const char* key, std::int64_t otherwi
               key);
 }
 
-// Requests that are drawn.
+// Draws requests from distributions of their lengths, with shared prefixes. `turns` requests form a
+// conversation.
 Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_t tokens,
                                                    std::size_t most, std::int64_t turns) {
   for (const auto& [key, value] : json.items()) {
     constexpr std::array k_keys{"prompt_tokens", "output_tokens", "shared_prefix_tokens",
                                 "prefixes", "seed"};
-    const auto* known = first_of(k_keys, [&](const char* one) { return key == one; });
-    if (known == nullptr) return fail(Code::data, "unknown key \"{}\"", text::printable(key));
-    const bool is_plain = known >= &k_keys[2];
+    const auto* match = first_of(k_keys, [&](const char* name) { return key == name; });
+    if (match == nullptr) return fail(Code::data, "unknown key \"{}\"", text::printable(key));
+    const bool is_plain = match >= &k_keys[2];
     const bool fits =
-        key == "seed" ? value.is_number_integer() : tokens_in(json, {*known}).has_value();
+        key == "seed" ? value.is_number_integer() : read_tokens(json, {*match}).has_value();
     if (is_plain && !fits) return fail(Code::data, "{}: expected a whole number above 0", key);
   }
-  WEIR_TRY(const Length prompts, length_in(json, "prompt_tokens", 0));
-  WEIR_TRY(const Length outputs, length_in(json, "output_tokens", tokens));
-  const std::int64_t shared = tokens_in(json, {"shared_prefix_tokens"}).value_or(0);
-  const std::int64_t prefixes = tokens_in(json, {"prefixes"}).value_or(1);
-  const auto seed = static_cast<std::uint64_t>(json_whole(json, "seed").value_or(1));
+  WEIR_TRY(const Length prompts, read_length(json, "prompt_tokens", 0));
+  WEIR_TRY(const Length outputs, read_length(json, "output_tokens", tokens));
+  const std::int64_t shared = read_tokens(json, {"shared_prefix_tokens"}).value_or(0);
+  const std::int64_t prefixes = read_tokens(json, {"prefixes"}).value_or(1);
+  const auto seed = static_cast<std::uint64_t>(json_integer(json, "seed").value_or(1));
   Draws draws(seed);
-  Reading reading(tokens, most, turns);
-  std::int64_t next = prefixes;  // what follows a prefix is nobody else's
+  RequestList reading(tokens, most, turns);
+  std::int64_t next_block = prefixes;  // blocks after a prefix are not shared
   for (bool more = true; more;) {
     const auto prefix = static_cast<std::int64_t>(draws.share() * static_cast<double>(prefixes));
     std::vector<WorkloadRequest> conversation;
-    std::string said;
+    std::string dialogue;
     std::size_t bytes = 0;
-    add_block(prefix, shared, said);
+    add_block(prefix, shared, dialogue);
     for (std::int64_t turn = 0; turn < turns && bytes <= k_most_text; ++turn) {
-      add_block(next++, prompts.draw(draws), said);
-      bytes += said.size();
-      conversation.push_back({said, outputs.draw(draws)});
-      add_block(next++, conversation.back().tokens, said);
+      add_block(next_block, prompts.draw(draws), dialogue);
+      ++next_block;
+      bytes += dialogue.size();
+      conversation.push_back({dialogue, outputs.draw(draws)});
+      add_block(next_block, conversation.back().tokens, dialogue);
+      ++next_block;
     }
     WEIR_SET(more, reading.add(std::move(conversation)));
   }
@@ -261,20 +271,20 @@ Result<std::vector<WorkloadRequest>> read_workload(std::string_view text, std::i
     if (rule && rule->is_object() && rule->contains("prompt_tokens") && !rule->contains("prompt"))
       return draw_requests(*rule, tokens, most, turns);
   }
-  Reading reading(tokens, most, turns);
+  RequestList reading(tokens, most, turns);
   if (text::trim(text).starts_with('[')) {
     WEIR_TRY(const Json all, parse_json(text, k_limits));
     std::size_t entry = 0;
-    for (const Json& one : all) {
+    for (const Json& entry_json : all) {
       WEIR_TRY(const bool more,
-               reading.add(one).map_error(in_context(fmt::format("entry {}", ++entry))));
+               reading.add(entry_json).map_error(in_context(fmt::format("entry {}", ++entry))));
       if (!more) break;
     }
     return reading.take();
   }
   std::size_t number = 0;
-  for (const std::string_view whole : lines_of(text)) {
-    const std::string_view line = text::trim(whole);
+  for (const std::string_view raw_line : split_lines(text)) {
+    const std::string_view line = text::trim(raw_line);
     ++number;
     if (line.empty()) continue;
     const auto context = in_context(fmt::format("line {}", number));

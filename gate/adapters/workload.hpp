@@ -1,4 +1,4 @@
-// Requests that people recorded, for a load: what was asked, how much was answered, when it came.
+// Recorded requests for a load: prompts, lengths of answers and arrival times.
 //
 //   JSON lines   {"prompt": "…", "output_tokens": 64, "timestamp": 1500}
 //   ShareGPT     [{"conversations": [{"from": "human", "value": "…"}, {"from": "gpt", "value":
@@ -6,10 +6,10 @@
 //   [0, 1]}
 //
 // A Mooncake trace (FAST '25; one object a line, times in milliseconds) has no texts: each hash
-// stands for 512 tokens. Here a hash makes words of its own, the same wherever it comes, so that
-// what shared a prefix shares one again.
+// stands for 512 tokens. Each hash is turned into words of its own, always the same, so that
+// requests with a shared prefix share one again.
 //
-// A fourth form holds no requests: it says how they are drawn, the same for the same seed.
+// A fourth form holds no requests but says how to draw them, the same for the same seed.
 //
 //   {"prompt_tokens": {"median": 512, "p99": 4096}, "output_tokens": {"least": 16, "most": 256},
 //    "shared_prefix_tokens": 256, "prefixes": 4, "seed": 7}
@@ -36,11 +36,11 @@ struct WorkloadRequest {
   friend bool operator==(const WorkloadRequest&, const WorkloadRequest&) = default;
 };
 
-// The first `most` requests, in the file's order. `tokens`: of those that do not say how many.
-// `turns`: of a conversation so many at most, each a request whose prompt holds what was said
-// before: what was recorded, or as many words as were asked for.
-// Fails with Code::data, with the line, where one is no request or they do not come in the order of
-// their times, and where their texts together are larger than 256 MiB.
+// Returns the first `most` requests, in the file's order. `tokens` is for those that do not say how
+// many to generate. `turns` is the most turns of a conversation. Each turn is a request whose
+// prompt holds the dialogue before it: as recorded, or as many words as were requested.
+// Fails with Code::data, with the line, if an entry is no request or out of the order of times, or
+// if all texts together are larger than 256 MiB.
 [[nodiscard]] Result<std::vector<WorkloadRequest>> read_workload(std::string_view text,
                                                                  std::int64_t tokens,
                                                                  std::size_t most,

@@ -1,3 +1,4 @@
+// Tests of the reader of Chrome traces.
 #include <cstdlib>
 #include <random>
 
@@ -223,7 +224,7 @@ TEST(ChromeTrace, SaysTheSameOfEverySampleInChunksOfEverySize) {
       ASSERT_EQ(write_fields(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
     }
   }
-  EXPECT_EQ(traces, 3U);  // of the table in samples.hpp
+  EXPECT_EQ(traces, 3U);  // in the table of samples.hpp
 }
 
 TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {

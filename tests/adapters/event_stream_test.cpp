@@ -1,3 +1,4 @@
+// Tests of splitting streams into events.
 #include "gate/adapters/event_stream.hpp"
 
 #include <utility>

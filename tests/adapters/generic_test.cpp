@@ -1,3 +1,4 @@
+// Tests of the generic adapter.
 #include <gmock/gmock.h>
 
 #include "gate/adapters/readers.hpp"

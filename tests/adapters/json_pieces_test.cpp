@@ -1,3 +1,4 @@
+// Tests of reading JSON by pieces.
 #include "gate/adapters/json_pieces.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Tests of llama-bench's JSON in a gate.
 #include <gmock/gmock.h>
 
 #include "gate/adapters/readers.hpp"
@@ -13,9 +14,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // llama-bench.json is the recorded output of -p 16 -n 8 -r 3 on a model of 8 bits, on the CPU.
-constexpr profile::Asked k_asked{16, 8, 3, 0};
+constexpr profile::RunParameters k_asked{16, 8, 3, 0};
 
-Result<profile::EngineReport> read(const std::string& out, const profile::Asked& asked = k_asked,
+Result<profile::EngineReport> read(const std::string& out,
+                                   const profile::RunParameters& asked = k_asked,
                                    std::string_view device = "cpu", const std::string& err = "") {
   return read_llama_bench({out, err, asked, device, nullptr, std::nullopt});
 }
@@ -50,7 +52,7 @@ TEST(LlamaBench, MakesRatesFromTheSamplesAndNotFromTheAverage) {
 TEST(LlamaBench, ReadsOneResultALineAmongLogLinesOnEitherStream) {
   const std::string log = "\x1B[1mload_backend: ok\x1B[0m\n[info] {model} at 12%\n";
   const std::string lines = log + json_line(0) + "\n" + log + json_line(1) + "\n";
-  const profile::Asked asked{16, 8, 2, 0};
+  const profile::RunParameters asked{16, 8, 2, 0};
   const auto from_out = read(lines, asked);
   ASSERT_TRUE(from_out) << from_out.error().message;
   // 8 tokens in 1.225438 ms and 1.101673 ms
@@ -76,13 +78,13 @@ TEST(LlamaBench, RefusesWhatIsNotWhatWasAskedFor) {
   const std::string good = read_data("llama-bench.json");
   struct Case {
     std::string out;
-    profile::Asked asked;
+    profile::RunParameters asked;
     const char* why;
   };
   const Case cases[] = {
       {"", k_asked, "printed nothing"},
       {" \n\n", k_asked, "printed nothing"},
-      {"[\n", k_asked, "stops in the middle"},  // what is left when the model cannot be loaded
+      {"[\n", k_asked, "stops in the middle"},  // printed when the model cannot be loaded
       {good.substr(0, good.rfind(']')), k_asked, "stops in the middle"},
       {good.substr(0, good.size() / 2), k_asked, "stops in the middle"},
       {read_data("llama-bench.csv"), k_asked, "is \"-o, json\""},
@@ -120,7 +122,7 @@ TEST(LlamaBench, SaysWhenTheDeviceAskedForCanNotHaveDoneTheWork) {
   // Recorded with -dev none: n_gpu_layers -1 (all that fit), devices "none", a GPU present.
   const std::string none = json_line(1);
   const std::string used = replaced(none, "\"devices\": \"none\"", "\"devices\": \"auto\"");
-  const profile::Asked asked{0, 8, 2, 0};
+  const profile::RunParameters asked{0, 8, 2, 0};
   EXPECT_EQ(read(used, asked, "vulkan")->device_refuted, std::nullopt);
   EXPECT_EQ(read(none, asked, "vulkan")->device_refuted,
             "llama-bench reports devices \"none\": no device was used");
@@ -142,7 +144,7 @@ TEST(LlamaBench, OfOldReleasesAsksForTheGpuTooEarly) {
 }
 
 TEST(LlamaBench, TakesTheCpuLibraryAndTheBuildWarningFromTheLog) {
-  const profile::Asked asked{0, 8, 2, 0};
+  const profile::RunParameters asked{0, 8, 2, 0};
   const auto plain = read(json_line(1), asked, "cpu", read_data("llama-bench.stderr.txt"));
   EXPECT_EQ(plain->cpu_variant, "zen4");
   EXPECT_TRUE(plain->warnings.empty());

@@ -1,3 +1,4 @@
+// Tests of messages about missing kernels.
 #include <gmock/gmock.h>
 
 #include "gate/adapters/format.hpp"
@@ -13,7 +14,7 @@ struct Said {
   const char* message;  // "": none
 };
 
-// Where a form comes from stands first. Those of ggml are its sources' own formats, filled in.
+// The source of each form comes first. Forms of ggml are the formats in its sources, filled in.
 TEST(MissingKernel, IsKnownFromAnyEngine) {
   const Said k_said[] = {
       {"Agave's book, missing kernel policy",

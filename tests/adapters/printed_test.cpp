@@ -1,3 +1,4 @@
+// Tests of printed text and of scanning lines.
 #include "gate/adapters/printed.hpp"
 
 #include <gmock/gmock.h>
@@ -69,8 +70,8 @@ TEST(Scan, StaysWhereItIsAtAStepThatDoesNotFit) {
   Scan scan("  count=40 x 2.5 us, rest of it");
   EXPECT_FALSE(scan.take("calls="));
   EXPECT_TRUE(scan.take("count="));
-  EXPECT_EQ(scan.whole(), 40);
-  EXPECT_EQ(scan.whole(), std::nullopt);
+  EXPECT_EQ(scan.integer(), 40);
+  EXPECT_EQ(scan.integer(), std::nullopt);
   EXPECT_TRUE(scan.take("x"));
   EXPECT_EQ(scan.number(), 2.5);
   EXPECT_EQ(scan.until(";"), std::nullopt);
@@ -78,7 +79,7 @@ TEST(Scan, StaysWhereItIsAtAStepThatDoesNotFit) {
   EXPECT_EQ(scan.word(), "rest");
   EXPECT_EQ(scan.rest(), "of it");
   EXPECT_FALSE(scan.done());
-  EXPECT_EQ(Scan("99999999999999999999").whole(), std::nullopt);
+  EXPECT_EQ(Scan("99999999999999999999").integer(), std::nullopt);
 }
 
 }  // namespace printed_test

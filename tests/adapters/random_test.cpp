@@ -28,7 +28,7 @@ config::GenericOutput rules() {
   return found;
 }
 
-// What matters to a reader of JSON.
+// Bytes that matter to a reader of JSON.
 constexpr std::string_view k_pieces[] = {"{",     "}",   "[",    "]",  "\"", ",",     ":",    "-",
                                          "1e999", "NaN", "null", "\n", "\\", "\x1B[", "\xFF", "0"};
 

@@ -232,7 +232,7 @@ TEST(VkPerfLogger, KnowsAFusionFromTheOpItBeginsWith) {
 
 TEST(VkPerfLogger, TellsHowManyTokensABlockHoldsFromHowOftenOpsOccur) {
   const auto observed = read("", read_data("vk-perf-logger-frequency4.stderr.txt"));
-  ASSERT_EQ(observed.steps.size(), 2U);  // of 6 tokens: 4, then the 2 that were left
+  ASSERT_EQ(observed.steps.size(), 2U);  // 6 tokens: 4, then the other 2
   EXPECT_EQ(observed.steps[0].tokens, 4);
   EXPECT_EQ(observed.steps[1].tokens, 2);
   EXPECT_EQ(observed::decoded_tokens(observed), 6);

@@ -1,3 +1,4 @@
+// Tests of the reports of gated engines.
 #include <gmock/gmock.h>
 
 #include "gate/adapters/format.hpp"
@@ -14,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Result<profile::EngineReport> read(const char* adapter, const std::string& out,
-                                   const std::string& err, profile::Asked asked = {},
+                                   const std::string& err, profile::RunParameters asked = {},
                                    std::string_view device = "cpu",
                                    std::optional<profile::Pass> pass = profile::Pass::timed) {
   const Adapter* found = find(adapter);
@@ -197,7 +198,7 @@ TEST(GoogleBenchmarkAdapter, RefusesWhatFailedOrHasOtherRepetitions) {
 
 TEST(Hf2qAdapter, SumsCountsOfTokensOverTheTokens) {
   std::string text = read_data("constructed-hf2q.stderr.txt");
-  text.resize(text.find("--- mlx-native"));  // of another run, of 128 tokens
+  text.resize(text.find("--- mlx-native"));  // the rest is another run of 128 tokens
   const auto report = read("hf2q", "", text, {0, 2, 1, 0}, "metal", profile::Pass::counted);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->shares.at("submits_per_token"), Rational(102));
@@ -396,7 +397,7 @@ TEST(LoadResults, OfRequestsThatFailedOrOfSeveralRunsAreRefused) {
 TEST(LoadResults, AreTakenForThoseOfTheToolThatTheyName) {
   std::string text = read_data("constructed-aiperf.json");
   text.insert(1, R"("total_output_tokens": {"unit": "tokens", "avg": 1234.0}, )");
-  const auto formats = recognised(Printed({text, {}, "b.json"}));
+  const auto formats = find_formats(Printed({text, {}, "b.json"}));
   ASSERT_FALSE(formats.empty());
   EXPECT_EQ(formats.front()->adapter.name, std::string("aiperf"));
 }

@@ -9,10 +9,10 @@
 namespace weir::adapters {
 
 struct SampleFile {
-  const char* name;  // of its golden file
+  const char* name;  // the name of its golden file
   const char* out;   // in data/; "" when there is none
   const char* err;
-  const char* format;  // that recognises it; "" when none does
+  const char* format;  // the format that recognises it; "" when none does
 };
 
 inline const std::vector<SampleFile>& samples() {
@@ -99,7 +99,7 @@ inline const std::vector<SampleFile>& samples() {
       {"pytorch-trace", "constructed-pytorch-trace.json", "", "chrome-trace"},
       {"weir-timeline", "weir-timeline.json", "", "weir-timeline"},
       {"begin-end-trace", "constructed-begin-end-trace.json", "", "chrome-trace"},
-      // What says nothing: the text a model wrote, a summary of an export.
+      // Texts without results: the text a model wrote, a summary of an export.
       {"agave-plain-output", "agave-plain.stdout.txt", "", ""},
       {"graph-ops-export", "", "graph-ops-export.stderr.txt", ""},
   };

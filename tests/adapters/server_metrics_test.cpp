@@ -1,4 +1,4 @@
-// What a server says of itself before and after a load. The first text is llama-server's, its
+// Tests of a server's own metrics before and after a load. The first text is llama-server's, its
 // numbers are invented; the histogram is written as vLLM writes its own.
 #include "gate/adapters/server_metrics.hpp"
 
@@ -39,8 +39,8 @@ TEST(ServerMetrics, AreWhatCountersGrewByAndWhatGaugesAreInTheEnd) {
   const auto made = figures(text(40, 12), text(168, 12.5));
   EXPECT_THAT(made, ElementsAre(gauge("llamacpp:predicted_tokens_seconds", 12.5),
                                 counter("llamacpp:tokens_predicted_total", 128)));
-  EXPECT_EQ(generated_between(made), 128);
-  EXPECT_EQ(generated_between({}), std::nullopt);
+  EXPECT_EQ(generated_tokens_between(made), 128);
+  EXPECT_EQ(generated_tokens_between({}), std::nullopt);
 }
 
 TEST(ServerMetrics, TakeLabelSetsOfACounterTogetherAndAHistogramForItsMean) {

@@ -14,7 +14,7 @@
 namespace weir::adapters::serving {
 namespace serving_random_test {
 
-// What matters to readers of lines and JSON.
+// Bytes that matter to readers of lines and JSON.
 constexpr std::string_view k_pieces[] = {
     "\n", "\r", "\r\n\r\n", "data:", ": ",   "event: error\n", "[DONE]",      "{",
     "}",  "[",  "\"",       "null",  "1e99", "\xFF",           "\xEF\xBB\xBF"};

@@ -1,5 +1,6 @@
-// What each API is sent, and what its events mean. Events of llama-server are recorded ones
-// (tests/adapters/data) or shaped by its source; vLLM's and Ollama's by their documentation.
+// Tests of each API's requests and of the meaning of its events. Events of llama-server are
+// recorded ones (tests/adapters/data) or shaped by its source; vLLM's and Ollama's by their
+// documentation.
 #include "gate/adapters/serving.hpp"
 
 #include <set>
@@ -44,7 +45,7 @@ TEST(Bodies, AreGreedySeededStreamedAndWithoutCaches) {
           "options": {"num_predict": 32, "seed": 7, "temperature": 0}})"},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(parse_json(body_of(api(c.api), ask())).value_or(Json()), Json::parse(c.body))
+    EXPECT_EQ(parse_json(make_body(api(c.api), ask())).value_or(Json()), Json::parse(c.body))
         << c.api;
   }
 }
@@ -54,7 +55,7 @@ TEST(Bodies, LeaveOutWhatIsNoPartOfOpenAisApiWhereAServerRefusesIt) {
   strict.own_fields = false;
   strict.model.clear();
   for (const char* name : {"completions", "chat"}) {
-    const Json body = parse_json(body_of(api(name), strict)).value_or(Json());
+    const Json body = parse_json(make_body(api(name), strict)).value_or(Json());
     for (const char* key : {"cache_prompt", "ignore_eos", "model"}) {
       EXPECT_FALSE(body.contains(key)) << name << " " << key;
     }
@@ -66,7 +67,7 @@ TEST(Bodies, TakeMoreMembersLast) {
   more.cached_prompts = true;
   more.to_full_length = false;
   more.more = {{"cache_salt", "x"}, {"seed", 9}};
-  const Json body = parse_json(body_of(api("llama"), more)).value_or(Json());
+  const Json body = parse_json(make_body(api("llama"), more)).value_or(Json());
   EXPECT_EQ(body["cache_salt"], "x");
   EXPECT_EQ(body["seed"], 9);
   EXPECT_FALSE(body.contains("cache_prompt")) << "the server's own flag decides";
@@ -76,7 +77,7 @@ TEST(Bodies, TakeMoreMembersLast) {
 TEST(Bodies, AreOneWithObjectsOfBothSides) {
   Ask more = ask();
   more.more = {{"options", {{"num_ctx", 4096}}}, {"keep_alive", "5m"}};
-  const Json body = parse_json(body_of(api("ollama"), more)).value_or(Json());
+  const Json body = parse_json(make_body(api("ollama"), more)).value_or(Json());
   EXPECT_EQ(body["options"],
             Json::parse(R"({"num_predict": 32, "seed": 7, "temperature": 0, "num_ctx": 4096})"));
   EXPECT_EQ(body["keep_alive"], "5m");
@@ -95,19 +96,19 @@ TEST(Bodies, SayWhatNobodyElseMaySend) {
       {"ollama", {"prompt", "raw", "options.num_predict", "options.seed", "options.temperature"}},
   };
   for (const auto& c : cases) {
-    const auto sent = members_sent(api(c.api), true);
+    const auto sent = reserved_members(api(c.api), true);
     for (const std::string& member : c.members) EXPECT_THAT(sent, Contains(member)) << c.api;
     EXPECT_EQ(std::set<std::string>(sent.begin(), sent.end()).size(), sent.size()) << "once each";
   }
-  EXPECT_THAT(members_sent(api("completions"), true), Contains("ignore_eos"));
-  EXPECT_THAT(members_sent(api("completions"), false), Not(Contains("ignore_eos")));
-  EXPECT_THAT(members_sent(api("ollama"), true), Not(Contains("options")));
+  EXPECT_THAT(reserved_members(api("completions"), true), Contains("ignore_eos"));
+  EXPECT_THAT(reserved_members(api("completions"), false), Not(Contains("ignore_eos")));
+  EXPECT_THAT(reserved_members(api("ollama"), true), Not(Contains("options")));
 }
 
 TEST(Bodies, HoldPromptsThatAreNoUtf8) {
   Ask odd = ask();
   odd.prompt = "\xFF\xFE";
-  EXPECT_TRUE(parse_json(body_of(api("completions"), odd)));
+  EXPECT_TRUE(parse_json(make_body(api("completions"), odd)));
 }
 
 // How an event reads, in short: "token", "token×3", "", "last", "error".
@@ -243,7 +244,7 @@ TEST(Reports, OfEachServer) {
       {"llama",  // an older build, without timings
        R"({"content":"","stop":true,"tokens_predicted":3,"tokens_evaluated":9})",
        {.prompt_tokens = 9, .output_tokens = 3}},
-      {"completions",  // what is no count is absent
+      {"completions",  // an invalid count is absent
        R"({"choices":[],"usage":{"prompt_tokens":-9,"completion_tokens":1e300,
            "prompt_tokens_details":[1]},"timings":{"prompt_n":18446744073709551615,
            "predicted_ms":-1}})",
@@ -347,8 +348,8 @@ TEST(ErrorWords, AreFoundInWhateverBodyAndFitToShow) {
       {"", ""},
       {"{}", "{}"},
   };
-  for (const auto& c : cases) EXPECT_EQ(error_words(c.body), c.words) << c.body;
-  EXPECT_LE(error_words(std::string(10'000, 'x')).size(), 300U);
+  for (const auto& c : cases) EXPECT_EQ(error_answer_text(c.body), c.words) << c.body;
+  EXPECT_LE(error_answer_text(std::string(10'000, 'x')).size(), 300U);
 }
 
 }  // namespace serving_test

@@ -1,3 +1,4 @@
+// Tests of recorded and drawn requests.
 #include "gate/adapters/workload.hpp"
 
 #include <algorithm>
