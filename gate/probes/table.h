@@ -15,7 +15,7 @@
 
 namespace weir_probe {
 
-// What a table finds a handle or an address by.
+// The key under which a table finds a handle or an address.
 inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 
 // Holds a lock to the end of its block.
@@ -136,11 +136,11 @@ class Table {
   [[nodiscard]] size_t memory() const {
     size_t bytes = 0;
     for (const Slots* slots = slots_; slots != nullptr; slots = slots->older) {
-      bytes += bytes_of(slots->mask + 1);
+      bytes += allocation_size(slots->mask + 1);
     }
     return bytes;
   }
-  // Of all tables, for the child of a fork: the thread that held the lock is not in it.
+  // Resets the lock in all tables, for the child of a fork, which lacks the thread that held it.
   static void unlock_after_fork() { pthread_mutex_init(&lock_, nullptr); }
 
  private:
@@ -160,7 +160,9 @@ class Table {
     Slot slot[];
   };
 
-  static size_t bytes_of(uint32_t capacity) { return sizeof(Slots) + capacity * sizeof(Slot); }
+  static size_t allocation_size(uint32_t capacity) {
+    return sizeof(Slots) + capacity * sizeof(Slot);
+  }
   static uint32_t place(const Slots* slots, uint64_t key) {
     return static_cast<uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> slots->shift);
   }
@@ -169,7 +171,7 @@ class Table {
     uint32_t capacity = slots_ == nullptr ? k_first_capacity : slots_->mask + 1;
     if (slots_ != nullptr && live_ * 4 >= capacity) capacity *= 2;
     if (capacity > k_last_capacity) return false;
-    Slots* fresh = static_cast<Slots*>(calloc(1, bytes_of(capacity)));
+    Slots* fresh = static_cast<Slots*>(calloc(1, allocation_size(capacity)));
     if (fresh == nullptr) return false;
     fresh->older = slots_;
     fresh->mask = capacity - 1;
@@ -194,39 +196,39 @@ class Table {
   static inline pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // one for all tables
 };
 
-// A zeroed record for `handle` in place of what was there, which is freed; null when memory is out.
+// Stores a zeroed record for `handle`, and frees the one before; null without memory.
 // `more`: bytes behind it.
 template <class T>
-T* fresh_record(Table* table, uint64_t handle, size_t more = 0) {
+T* replace_record(Table* table, uint64_t handle, size_t more = 0) {
   free(table->remove(handle));
-  void* made = calloc(1, sizeof(T) + more);
-  if (made != nullptr && table->insert(handle, made)) return static_cast<T*>(made);
-  free(made);
+  void* record = calloc(1, sizeof(T) + more);
+  if (record != nullptr && table->insert(handle, record)) return static_cast<T*>(record);
+  free(record);
   return nullptr;
 }
 
-// The record that is there, or a zeroed one; null when memory is out.
+// Returns the record of `handle`, or stores a zeroed one; null without memory.
 template <class T>
-T* known_or_fresh(Table* table, uint64_t handle) {
-  auto* known = table->get<T>(handle);
-  return known != nullptr ? known : fresh_record<T>(table, handle);
+T* get_or_create(Table* table, uint64_t handle) {
+  auto* record = table->get<T>(handle);
+  return record != nullptr ? record : replace_record<T>(table, handle);
 }
 
-// Of records that have `next` and `previous`.
+// Lists of records that have `next` and `previous`.
 template <class T>
-void link_first(T** first, T* one) {
-  one->next = *first;
-  if (one->next != nullptr) one->next->previous = one;
-  *first = one;
+void link_record(T** first, T* record) {
+  record->next = *first;
+  if (record->next != nullptr) record->next->previous = record;
+  *first = record;
 }
 template <class T>
-void unlink_one(T** first, T* one) {
-  if (one->previous == nullptr) {
-    *first = one->next;
+void unlink_record(T** first, T* record) {
+  if (record->previous == nullptr) {
+    *first = record->next;
   } else {
-    one->previous->next = one->next;
+    record->previous->next = record->next;
   }
-  if (one->next != nullptr) one->next->previous = one->previous;
+  if (record->next != nullptr) record->next->previous = record->previous;
 }
 
 // The first struct of `type` in a chain of Vulkan's, or null.

@@ -1,3 +1,4 @@
+// Tests of reading callgrind's files.
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -210,24 +211,24 @@ TEST(Instructions, OfAllProcessesAreAddedAndTheSmallestFunctionsPutTogether) {
 }
 
 TEST(Instructions, OfACounterThatOthersHadTooAreNone) {
-  EXPECT_EQ(counted_by_perf({1000, 50, 50})->counts.at("instructions"), 1000);
-  EXPECT_EQ(counted_by_perf({1000, 50, 50})->probe, "perf");
-  EXPECT_THAT(counted_by_perf({1000, 100, 40}).error().message, HasSubstr("40 % of the time"));
-  EXPECT_FALSE(counted_by_perf({0, 50, 50}));
+  EXPECT_EQ(perf_counts({1000, 50, 50})->counts.at("instructions"), 1000);
+  EXPECT_EQ(perf_counts({1000, 50, 50})->probe, "perf");
+  EXPECT_THAT(perf_counts({1000, 100, 40}).error().message, HasSubstr("40 % of the time"));
+  EXPECT_FALSE(perf_counts({0, 50, 50}));
 }
 
 TEST(SystemCalls, AreSummedUpByWhatTheyDependOn) {
-  const auto counts = counted_calls({.by_name = {{"read", 5},
-                                                 {"futex wait", 3},
-                                                 {"futex wake", 4},
-                                                 {"mmap", 6},
-                                                 {"brk", 1},
-                                                 {"sched_yield", 2},
-                                                 {"call 999", 1}},
-                                     .files = {12, 4096, 8192},
-                                     .peak = {1000, 2000, 3000},
-                                     .most_threads = 2,
-                                     .least_cpus = 4});
+  const auto counts = system_call_counts({.by_name = {{"read", 5},
+                                                      {"futex wait", 3},
+                                                      {"futex wake", 4},
+                                                      {"mmap", 6},
+                                                      {"brk", 1},
+                                                      {"sched_yield", 2},
+                                                      {"call 999", 1}},
+                                          .files = {12, 4096, 8192},
+                                          .peak = {1000, 2000, 3000},
+                                          .most_threads = 2,
+                                          .least_cpus = 4});
   EXPECT_EQ(counts.probe, "host");
   EXPECT_THAT(
       counts.counts,
@@ -237,7 +238,7 @@ TEST(SystemCalls, AreSummedUpByWhatTheyDependOn) {
                   Pair("memory_calls", 7), Pair("opened_files", 12), Pair("poll_calls", 2),
                   Pair("read_bytes", 4096), Pair("system_calls", 6), Pair("threads_peak", 2)));
   EXPECT_EQ(counts.functions.at("system call call 999"), 1);
-  EXPECT_EQ(counted_calls({}).counts.at("system_calls"), 0) << "none is a number";
+  EXPECT_EQ(system_call_counts({}).counts.at("system_calls"), 0) << "none is a number";
 }
 
 // The real valgrind: what it writes is read, of a program, what it starts, and a fork of it.

@@ -1,6 +1,6 @@
-// What Mesa's RADV makes of kernels that the real llama.cpp runs on a Radeon's device twin, and
-// what becomes of those that its compiler does not come to an end with. Without the Mesa that a
-// test is about (ci/setup has 22.3, ci/mesa gets 25.0) it is skipped.
+// Compiles kernels that the real llama.cpp runs on a Radeon's device twin with Mesa's RADV, and
+// kernels that its compiler never finishes. A test is skipped without the Mesa that it is about
+// (ci/setup has 22.3, ci/mesa gets 25.0).
 #include <set>
 
 #include <gmock/gmock.h>
@@ -194,7 +194,7 @@ TEST(CompiledKernels, AreKeptForTheNextTime) {
   places->cache = cache.path() + "/kernels";
   const Compiled cold(*places);
   ASSERT_TRUE(cold.result) << cold.result.error().message;
-  // What is kept is what is answered: other figures in the file come back.
+  // Answers come from the cache: other figures in its file are returned.
   const std::string path = places->cache + "/codes-1.json";
   std::string text = probes::slurp(path);
   const auto at = text.find("\"registers\":");

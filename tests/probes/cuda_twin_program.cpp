@@ -1,5 +1,5 @@
-// What the libraries of a CUDA twin are tested with, and the probe in front of them: an engine of a
-// few calls. Scenes by name; what they are answered goes to standard output.
+// The program that the libraries of a CUDA twin are tested with, and the probe in front of them: an
+// engine of a few calls. Scenes have names; the answers to their calls go to standard output.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -219,7 +219,7 @@ void reuse() {
     });
   }
   for (std::thread& one : all) one.join();
-  // What the first thread kept, and what is asked for now.
+  // Memory that the first thread kept, and memory that is asked for now.
   void* memory = nullptr;
   call("cudaMalloc", &memory, std::size_t{64} << 20);
 }

@@ -333,7 +333,7 @@ TEST(CudaSymbols, BecomeTheNamesThatPeopleKnow) {
       {"mul_mat_vec_q4_k", "mul_mat_vec_q4_k"},
       {"", ""},
   };
-  for (const auto& [symbol, name] : cases) EXPECT_EQ(kernel_of_symbol(symbol), name);
+  for (const auto& [symbol, name] : cases) EXPECT_EQ(readable_kernel_name(symbol), name);
 }
 
 // A library with one container: machine code of two GPUs, whose kernel `k` takes 30 and 50
@@ -403,7 +403,7 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
     std::memcpy(&kernel, kernels->table.data() + sizeof(weir_cuda_kernels), sizeof kernel);
     EXPECT_EQ(kernel.registers, c.registers) << c.major;
     EXPECT_EQ(kernel.flags, c.flags) << c.major;
-    // Of 12.0 the hundred bytes are the system's own.
+    // On 12.0 the hundred bytes belong to the system.
     EXPECT_EQ(kernel.shared_bytes, c.major == 12 ? 0U : 100U);
     EXPECT_EQ(kernel.max_threads, 256U);
     EXPECT_EQ(kernel.code_bytes, 4U) << "of \"code\"";

@@ -1,4 +1,4 @@
-// What the CUDA probe is tested with: known numbers of calls of a stand-in.
+// The scenes that the CUDA probe is tested with: known numbers of calls of a stand-in.
 #include <cstddef>
 #include <cstdio>
 

@@ -56,7 +56,7 @@ VkDevice the_device;
 
 std::mutex lock;
 std::map<VkShaderModule, Words> modules;
-std::map<VkPipeline, std::string> hashes;  // of those made, as they came
+std::map<VkPipeline, std::string> hashes;  // hashes of the code as it came
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -95,7 +95,7 @@ const Plan& plan() {
   return k_plan;
 }
 
-// What a program asks a stage to be made of, kept so that it can be changed.
+// A stage as the program asked for it, copied so that it can be changed.
 struct Stage {
   VkPipelineShaderStageCreateInfo info;
   Words code;
@@ -180,7 +180,7 @@ struct Stage {
     special = {static_cast<std::uint32_t>(entries.size()), entries.data(), data.size(),
                data.data()};
     info.pSpecializationInfo = entries.empty() ? nullptr : &special;
-    // What else may be chained is kept behind it, unless it is that struct.
+    // Other structs of the chain are kept after it, but not a second one of its type.
     const auto* first = static_cast<const VkBaseInStructure*>(info.pNext);
     subgroup.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
     const bool was_first = first != nullptr && first->sType == subgroup.sType;

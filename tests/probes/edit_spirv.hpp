@@ -44,7 +44,7 @@ class Module {
       return true;
     });
   }
-  // Of those without a result: barriers, stores.
+  // Repeats ops without a result: barriers, stores.
   bool repeat(std::uint32_t op, std::size_t times) {
     std::vector<Words> out;
     bool any = false;
@@ -93,7 +93,7 @@ class Module {
   }
   // Arrays in shared memory, longer by a factor.
   bool shared(std::uint32_t factor) {
-    std::vector<std::uint32_t> types;  // of Workgroup pointers
+    std::vector<std::uint32_t> types;  // types of Workgroup pointers
     for (const Words& one : all_) {
       if (op_of(one) == 32 && one[2] == 4) types.push_back(one[3]);
     }

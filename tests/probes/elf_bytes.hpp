@@ -69,7 +69,7 @@ struct ElfBytes {
     put(out, type, 2);
     put(out, machine, 2);
     put(out, 1, 4);
-    put(out, 0x1000, 8);  // where it starts
+    put(out, 0x1000, 8);  // start address
     put(out, 64, 8);      // segments
     put(out, 0, 8);       // no sections
     put(out, 0, 4);

@@ -1,3 +1,4 @@
+// Tests of reading ELF programs.
 #include <array>
 #include <cstdio>
 #include <random>
@@ -99,13 +100,13 @@ TEST(Elf, RefusesTablesThatContradictTheFile) {
     const char* says;
   };
   const std::vector<Case> cases{
-      {32, UINT64_MAX - 8, 8, "segments lies beyond"},  // where the segments are
+      {32, UINT64_MAX - 8, 8, "segments lies beyond"},  // offset of the segments
       {54, 55, 2, "not one"},                           // size of an entry
       {56, 0xffff, 2, "not one"},                       // how many
       {64 + 56 + 32, 1 << 20, 8, "loader"},             // length of the loader's name
-      {64 + 112 + 8, 1 << 30, 8, "dynamic section"},    // where the dynamic section is
+      {64 + 112 + 8, 1 << 30, 8, "dynamic section"},    // offset of the dynamic section
       {64 + 112 + 32, 1 << 30, 8, "larger than any"},   // and its length
-      {64 + 16, 1 << 30, 8, "none of its segments"},    // where the file is loaded
+      {64 + 16, 1 << 30, 8, "none of its segments"},    // load address of the file
   };
   for (const Case& c : cases) {
     std::string bytes = engine().str();

@@ -1,3 +1,4 @@
+// Tests of which probes can see a program.
 #include "gate/probes/read/fit.hpp"
 
 #include <filesystem>
@@ -158,10 +159,12 @@ class Look : public testing::Test {
     return path.string();
   }
   Result<ProgramFacts> look(const std::string& path) {
-    return look_at_program(path, files_, [&](std::string_view name) -> std::optional<std::string> {
-      if (name == "LD_LIBRARY_PATH" && !library_path_.empty()) return library_path_;
-      return std::nullopt;
-    });
+    return read_program_facts(path, files_,
+                              [&](std::string_view name) -> std::optional<std::string> {
+                                if (name == "LD_LIBRARY_PATH" && !library_path_.empty())
+                                  return library_path_;
+                                return std::nullopt;
+                              });
   }
   std::filesystem::path folder_;
   std::string library_path_;
@@ -239,7 +242,7 @@ TEST_F(Look, SeesGgmlInAProgramLinkedWithIt) {
 TEST(Fit, OfInstructionsDependsOnTheMachineNotOnTheProgram) {
   const std::string no_counters = "no counters\nBuy some";
   struct Case {
-    InstructionWays ways;
+    InstructionSupport ways;
     State state;
     const char* how;
     const char* cure;

@@ -30,14 +30,14 @@ Probed bench(const std::string& model, int tokens, std::vector<std::string> argu
   arguments.insert(arguments.begin(), {engine, "-m", path, "-p", "0", "-n", std::to_string(tokens),
                                        "-r", "1", "-o", "json"});
   env.insert(device.begin(), device.end());
-  env["GGML_VK_VISIBLE_DEVICES"] = "0";  // of type CPU, which it leaves out by itself
+  env["GGML_VK_VISIBLE_DEVICES"] = "0";  // a device of type CPU, which it leaves out by itself
   Probed out(arguments, env);
   EXPECT_EQ(out.ran.status, 0) << out.ran.err;
   EXPECT_THAT(out.counts.warnings, IsEmpty());
   return out;
 }
 
-// What the graph of one token computes, from one run.
+// Returns the ops of the graph of one token, from one run.
 Ops of_a_token(const profile::ProbeCounts& counts) {
   Ops out;
   for (const profile::OpCount& op : counts.ops) {
@@ -180,8 +180,8 @@ TEST(GgmlInLlama, CountsTheSameTwentyTimes) {
   }
 }
 
-// What llama.cpp prints of its graphs: for each, its ops and where they run (names are cut to 10
-// and 5 characters there), and how many splits it has.
+// The graphs that llama.cpp prints: for each its ops and where they run (names are cut to 10 and 5
+// characters there), and its number of splits.
 struct Printed {
   int splits = 0;
   Ops ops;
@@ -272,7 +272,7 @@ TEST(GgmlInLlama, TellsEachNodeInTheOrderAndOnTheBackendThatTheSchedulerPrints) 
           EXPECT_THAT(printed, Contains(seen)) << model << " -ngl " << layers;
         }
       }
-      EXPECT_GE(graphs, 2) << model << " -ngl " << layers;  // of a prompt and of a token
+      EXPECT_GE(graphs, 2) << model << " -ngl " << layers;  // one of a prompt and one of a token
     }
   }
 }

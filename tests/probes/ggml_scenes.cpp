@@ -30,7 +30,7 @@ void ggml_backend_sched_set_eval_callback(void*, EvalCallback, void*) __attribut
 
 namespace {
 
-// What a token does: set an input, compute, read the result.
+// Does the work of a token: sets an input, computes, reads the result.
 void token(const StandIn& ggml) {
   ggml_backend_tensor_set(ggml.on_host, nullptr, 0, 4);
   ggml_backend_sched_graph_compute(ggml.sched, ggml.graph_of_1);

@@ -63,10 +63,10 @@ Backend g_gpu{&g_me, &g_devices[1]};
 BufferType g_host_type{"CPU"}, g_gpu_type{"GPU0"};
 Buffer g_host{&g_host_type}, g_gpu_buffer{&g_gpu_type};
 unsigned long long g_calls[8];
-EvalCallback g_callback;  // of the one scheduler
+EvalCallback g_callback;  // callback of the one scheduler
 void* g_callback_data;
 
-// What asynchronous reads write when the program waits.
+// The data that an asynchronous read writes when the program waits.
 struct Late {
   void* data;
   size_t size;

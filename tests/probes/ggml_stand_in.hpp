@@ -1,4 +1,4 @@
-// What a stand-in ggml (ggml_stand_in.cpp) offers to scenes beside ggml's own functions.
+// The interface of a stand-in ggml (ggml_stand_in.cpp) for scenes, besides ggml's own functions.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct StandIn {
   void *graph_of_1, *graph_of_7;  // kinds of graphs: one row, seven rows
   void* graph_of_many;            // 240 nodes, 200 of which work
   void* graph_of_3;               // three rows, with attention
-  float* mask;                    // of it: 3 rows of 8 places
+  float* mask;                    // its mask: 3 rows of 8 places
   void *on_host, *on_gpu;         // tensors
   // Whole numbers, all but the last on the GPU: 3 sorted rows of 8, the first 2 of each row, the
   // largest of a row, none that an op computed; and sorted rows on the host.

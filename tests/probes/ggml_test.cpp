@@ -30,10 +30,10 @@ std::string library(const std::string& which) {
   return WEIR_GGML_LIBRARIES "/libggml_scenes" + which + ".so";
 }
 
-// Of the scene "tokens": 2 graphs of 7 rows, 10 of 1 row, and that one again without a scheduler.
-// A scheduled graph has 4 ops that work (1 on the CPU), 2 splits, 1 copy, which is done as a set,
-// and 1 wait in its middle; computed synchronously 2 more at its end. Beside them 1 + 10 sets, one
-// of them asynchronous with a wait, and 10 gets.
+// Counts of the scene "tokens": 2 graphs of 7 rows, 10 of 1 row, and one of those again without a
+// scheduler. A scheduled graph has 4 ops that work (1 on the CPU), 2 splits, 1 copy, which is done
+// as a set, and 1 wait in its middle; computed synchronously 2 more at its end. The scene also has
+// 1 + 10 sets, one of them asynchronous with a wait, and 10 gets.
 const Counts k_tokens = {
     {"graphs", 13},         // 2 + 10 + 1
     {"ops", 52},            // 13 x 4
@@ -327,7 +327,7 @@ TEST(GgmlProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
   const auto of_ggml = [](const std::string& name) { return name.starts_with("ggml_backend_"); };
   std::vector<std::string> others;
   std::ranges::remove_copy_if(exported, std::back_inserter(others), of_ggml);
-  // What a twin reads no file ahead for (inject/ggml/mapped.cpp).
+  // The calls that a twin intercepts so that no file is read ahead (inject/ggml/mapped.cpp).
   EXPECT_THAT(others, testing::UnorderedElementsAre("mmap", "mmap64", "posix_madvise"));
   EXPECT_EQ(exported.size(), 23U + 3U);
 }

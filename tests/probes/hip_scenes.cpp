@@ -1,4 +1,4 @@
-// What the HIP probe is tested with: known numbers of calls of a stand-in runtime.
+// The scenes that the HIP probe is tested with: known numbers of calls of a stand-in runtime.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the second count of Vulkan work (independent_layer.cpp) wrote.
+// Reads the file of the second count of Vulkan work (independent_layer.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Tests of finding the probe libraries.
 #include "gate/probes/read/locate.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is read of macOS programs, from bytes made here.
+// Tests of reading macOS programs, from bytes made here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

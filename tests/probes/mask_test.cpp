@@ -21,7 +21,7 @@ std::uint64_t rows_apart(const std::string& drawn, Value closed, std::int64_t sh
     ++rows;
   }
   const auto places = static_cast<std::int64_t>(values.size()) / rows;
-  return MaskValues<Value>{values.data(), closed, places, rows / sheets, sheets}.rows_apart();
+  return MaskValues<Value>{values.data(), closed, places, rows / sheets, sheets}.independent_rows();
 }
 
 TEST(Mask, RowsAreApartThatEachAttendToATokenOfTheirOwn) {

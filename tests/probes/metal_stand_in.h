@@ -115,7 +115,7 @@ extern Class stand_in_compute_class;
 // The usual one, for others to inherit from.
 Class stand_in_usual_compute_class(void);
 
-// What arrived at the stand-in, by its own count. `threads`: those of all dispatches.
+// The stand-in's own count of calls. `threads` counts the threads of all dispatches.
 typedef struct {
   uint64_t dispatches, threads, copied_bytes, commits;
 } StandIn;

@@ -40,7 +40,7 @@ TEST(MetalProbe, CountsWhatAProgramAsksItsQueuesFor) {
       {"indirect_dispatches", 1},  //
       {"barriers", 3},             // two by scope, one by resources
       {"copies", 3},               // a copy, a fill, one to a texture
-      {"submits", 3},              // those of the five commits that had an encoder
+      {"submits", 3},              // the three of five commits that had an encoder
       {"command_buffers", 5},      //
       {"syncs", 3},                // a: waited for, polled; b: by the shared event's value
       {"waits", 4},                // scheduled, completed twice; the event
@@ -90,7 +90,7 @@ TEST(MetalProbe, CountsOnceWhatAMethodPassesToItsSuperclassOrToTheObjectBehindIt
   EXPECT_EQ(played.counts.counts.at("barriers"), 3);
   EXPECT_EQ(played.counts.counts.at("submits"), 3);
   EXPECT_EQ(played.counts.counts.at("waits"), 3);
-  EXPECT_EQ(played.counts.counts.at("polls"), 0);  // what waiting asks within is its own affair
+  EXPECT_EQ(played.counts.counts.at("polls"), 0);  // polls within a wait do not count
   EXPECT_EQ(played.counts.counts.at("syncs"), 3);
   EXPECT_EQ(played.counts.kernels.at("kernel_one"), 3 * 11);
 }

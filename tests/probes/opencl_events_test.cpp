@@ -1,4 +1,4 @@
-// What the OpenCL layer records when events and times are asked for, on PoCL.
+// Tests of the OpenCL layer with events and times, on PoCL.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ std::int64_t timed(const std::vector<LoneCommand>& commands) {
 }
 
 TEST(OpenClEvents, ChangeNoCount) {
-  // What each scene counts stands in opencl_layer_test.cpp.
+  // The counts of each scene are in opencl_layer_test.cpp.
   for (const char* name : {"all", "churn", "killed", "idle", "threads", "copies", "held up"}) {
     Played plain = scene(name, "none");
     plain.counts.counts.erase("polls");  // as many as it takes

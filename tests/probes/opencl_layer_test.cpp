@@ -117,7 +117,7 @@ TEST(OpenClLayer, KnowsCodeBySourceOptionsAndHeadersOfItsProgram) {
   std::vector<std::int64_t> counts;
   for (const auto& [count, key] : codes) counts.push_back(count);
   EXPECT_THAT(counts, ElementsAre(1 + 2, 4, 8, 16, 32, 64, 128, 256, 512));
-  // What is in a binary is PoCL's affair.
+  // The contents of a binary depend on PoCL.
   for (const auto& [count, key] : codes) {
     if (count == 512) continue;
     ASSERT_TRUE(second.counts.codes.contains(key)) << count;

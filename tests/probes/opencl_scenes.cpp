@@ -1,5 +1,5 @@
-// What the OpenCL layer is tested with: each scene does a known number of things to PoCL. Exits 0
-// when every call answered as expected, whoever listens.
+// The scenes that the OpenCL layer is tested with: each does a known number of things to PoCL.
+// Exits 0 if every call answered as expected, with or without the layer.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS

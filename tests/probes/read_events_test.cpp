@@ -1,3 +1,4 @@
+// Tests of reading files of events, and of the timeline made from them.
 #include <cstring>
 #include <random>
 
@@ -237,7 +238,7 @@ TEST(Timeline, SurvivesTenThousandDamagedFiles) {
 DeviceClock clock_of(const std::vector<weir_event_clock>& pairs) {
   DeviceClock clock;
   for (const weir_event_clock& pair : pairs) clock.add(pair);
-  clock.settle();
+  clock.finish();
   return clock;
 }
 
@@ -246,31 +247,31 @@ TEST(DeviceClock, FollowsTheDriftBetweenTwoPairsInWhateverOrderTheyCome) {
   const DeviceClock clock = clock_of({{1000, 50'000, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
                                       {3000, 52'020, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
                                       {2000, 51'005, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED}});
-  EXPECT_NEAR(*clock.nanoseconds(1500, 50'400), 50'502.5, 1e-6);
+  EXPECT_NEAR(*clock.cpu_nanoseconds(1500, 50'400), 50'502.5, 1e-6);
   // Between the second and the third: 1015 for 1000 ticks is beyond 1 %, so a jump: the tick's own.
-  EXPECT_NEAR(*clock.nanoseconds(2500, 51'400), 51'505, 1e-6);
-  EXPECT_NEAR(*clock.nanoseconds(900, 40'000), 49'899.5, 1e-6);
-  EXPECT_STREQ(clock.doubt(), "");
+  EXPECT_NEAR(*clock.cpu_nanoseconds(2500, 51'400), 51'505, 1e-6);
+  EXPECT_NEAR(*clock.cpu_nanoseconds(900, 40'000), 49'899.5, 1e-6);
+  EXPECT_STREQ(clock.warning(), "");
 }
 
 TEST(DeviceClock, GoesOnWhereACounterBeginsAgainAlsoAfterManyRounds) {
   const DeviceClock clock = clock_of({{0xfff0, 1'000, 0, 1e-9, 16, WEIR_CLOCK_CALIBRATED}});
-  EXPECT_NEAR(*clock.nanoseconds(0x0010, 1'030), 1'032, 1e-9);
-  EXPECT_NEAR(*clock.nanoseconds(0x0010, 1'032 + 10 * 65'536), 1'032 + 10 * 65'536, 1e-6);
+  EXPECT_NEAR(*clock.cpu_nanoseconds(0x0010, 1'030), 1'032, 1e-9);
+  EXPECT_NEAR(*clock.cpu_nanoseconds(0x0010, 1'032 + 10 * 65'536), 1'032 + 10 * 65'536, 1e-6);
   EXPECT_NEAR(*clock.length(0xfff0, 0x0010), 32, 1e-9);
 }
 
 TEST(DeviceClock, SaysWhatItsTimesAreWorth) {
-  EXPECT_FALSE(DeviceClock().nanoseconds(1, 0));
+  EXPECT_FALSE(DeviceClock().cpu_nanoseconds(1, 0));
   DeviceClock untied;
   untied.add({0, 0, 0, 1e-9, 64, WEIR_CLOCK_NONE});
-  EXPECT_THAT(untied.doubt(), HasSubstr("stand on their own"));
+  EXPECT_THAT(untied.warning(), HasSubstr("stand on their own"));
   // Work begins no earlier than it was submitted: the nearest submission ties the clocks.
   untied.add_submission(1'000, 500);  // waited 100 ns for the device
   untied.add_submission(2'100, 1'500);
-  untied.settle();
-  EXPECT_NEAR(*untied.nanoseconds(1'500, 2'100), 2'100, 1e-9);
-  EXPECT_NEAR(*untied.nanoseconds(500, 1'000), 1'100, 1e-9);
+  untied.finish();
+  EXPECT_NEAR(*untied.cpu_nanoseconds(1'500, 2'100), 2'100, 1e-9);
+  EXPECT_NEAR(*untied.cpu_nanoseconds(500, 1'000), 1'100, 1e-9);
 }
 
 TEST(Timeline, TakesNoMoreNodesThanAFileMayTell) {

@@ -1,3 +1,4 @@
+// Tests of reading the files of probes.
 #include "gate/probes/read/read.hpp"
 
 #include <cstring>
@@ -124,7 +125,7 @@ Image sample() {
   return image;
 }
 
-// What a probe writes that sees ops: one graph, computed five times.
+// The file of a probe that sees ops: one graph, computed five times.
 Image work() {
   Image image;
   std::strcpy(image.header.probe, "ggml");

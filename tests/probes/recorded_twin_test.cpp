@@ -32,7 +32,7 @@ std::map<std::string, std::string> answers_of_the_device() {
 
 // UUIDs and LUIDs are not recorded.
 void forget_identity(const weir_struct& as, std::string& bytes) {
-  for (const weir_field& field : fields_of(as)) {
+  for (const weir_field& field : struct_fields(as)) {
     if (is_identity_field(field.name))
       bytes.replace(field.offset, field.count * field.element_size,
                     field.count * field.element_size, '\0');

@@ -56,7 +56,7 @@ std::vector<std::string> recorded_files(const std::string& folder) {
   return out;
 }
 
-// What one run of a program recorded, held against what the layer counted.
+// Records one run of a program, and checks the records against the counts of the layer.
 RecordedKernels record(const Folder& folder, const std::vector<std::string>& argv) {
   const Ran ran = run(argv, recording(folder));
   EXPECT_EQ(ran.status, 0) << ran.err;
@@ -90,7 +90,7 @@ std::uint32_t pushed(const RecordedWork& work, std::size_t at) {
   return out;
 }
 
-// Of a pipeline: number of a constant -> its value.
+// Returns the constants of a pipeline: number -> value.
 std::map<std::uint32_t, std::uint32_t> constants(const RecordedKernels& all,
                                                  const RecordedWork& work) {
   const RecordedPipeline& pipeline = all.pipelines[work.pipeline];
@@ -220,7 +220,7 @@ TEST(RecordedKernels, AreSeenHoweverTheyAreBound) {
     const char* how;
     std::uint64_t count;
     std::uint64_t input, output;  // offsets of what is bound at 0 and 1
-    std::uint64_t spans;          // of all buffers together
+    std::uint64_t spans;          // bytes of all buffers together
   } cases[] = {
       {"written", 3, 0, 0, 1024 + 2048},
       {"dynamic", 1, 0, 0, 1024 + 2048},  // 256 into the first, which is where its span begins
@@ -267,7 +267,7 @@ TEST(RecordedKernels, AreWrittenOnlyWhereAskedFor) {
   }
 }
 
-// What a gate asks for: enough to compile each kernel, and nothing for a dispatch.
+// A gate asks for this: enough to compile each kernel, and nothing for a dispatch.
 TEST(RecordedKernels, AreTheCodeAloneWhereOnlyThatIsAskedFor) {
   const Folder folder;
   auto environment = recording(folder, "0");

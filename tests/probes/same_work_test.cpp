@@ -13,8 +13,8 @@ namespace same_work_test {
 using Counts = std::map<std::string, std::int64_t>;
 
 struct Sent {
-  Counts independent;           // what reached the driver
-  profile::ProbeCounts vulkan;  // what our layer says
+  Counts independent;           // calls that reached the driver
+  profile::ProbeCounts vulkan;  // counts of our layer
 };
 
 struct Attached {
@@ -88,7 +88,8 @@ TEST(SameWork, GetsABarrierBehindEachDispatchAndCopyWhenSerialized) {
   ASSERT_FALSE(plain.empty());
   EXPECT_EQ(sent.independent.at("barriers"),
             plain.at("barriers") + plain.at("dispatches") + plain.at("copies"));
-  // Those are the layer's own: it does not count them, and all else is as it was.
+  // The extra barriers are the layer's own: it does not count them, and everything else is
+  // unchanged.
   EXPECT_EQ(sent.vulkan.counts.at("barriers"), plain.at("barriers"));
   for (const char* name : {"dispatches", "copies", "submits", "waits", "done_polls", "syncs"}) {
     EXPECT_EQ(sent.independent.at(name), plain.at(name)) << name;

@@ -25,16 +25,16 @@
 
 namespace weir::probes {
 
-// What a test sets to steer the driver.
+// The settings by which a test steers the driver.
 struct StandInDriver {
   VkResult submit_result = VK_SUCCESS;
   VkResult wait_result = VK_SUCCESS;
   std::set<VkFence> done;                  // for vkGetFenceStatus
-  std::uint64_t counter = 0;               // of every timeline semaphore
+  std::uint64_t counter = 0;               // value of every timeline semaphore
   std::set<std::string> missing;           // functions that it does not have
-  std::uint32_t timestamp_bits = 64;       // of its queues; 0: they have no timestamps
+  std::uint32_t timestamp_bits = 64;       // timestamp bits of its queues; 0: no timestamps
   std::uint32_t query_pools = UINT32_MAX;  // so many can be made, then memory is out
-  VkResult query_result = VK_SUCCESS;      // of reading times, which are 1, 2, 3, …
+  VkResult query_result = VK_SUCCESS;      // result of reading times, which are 1, 2, 3, …
 };
 
 // A structure that no version of Vulkan knows: what stands behind it in a chain must be found, and
@@ -109,7 +109,7 @@ class StandIn {
 
   // A program's view: the layer's function, or null.
   [[nodiscard]] PFN_vkVoidFunction get(const char* name) const { return get_device_(device, name); }
-  // What it would have without the layer.
+  // Returns the function that a program would get without the layer.
   [[nodiscard]] static PFN_vkVoidFunction below(const char* name) {
     return device_function(nullptr, name);
   }
@@ -174,7 +174,7 @@ class StandIn {
   static constexpr std::size_t k_queues = 4;
   inline static Object queue_objects[k_queues]{
       {&device_key}, {&device_key}, {&device_key}, {&device_key}};
-  inline static std::mutex lock;  // of `objects` and `driver.query_pools`
+  inline static std::mutex lock;  // guards `objects` and `driver.query_pools`
   inline static std::atomic<std::uint64_t> last_handle = 0;  // handles are 1, 2, 3, …
   inline static std::atomic<std::uint64_t> ticks = 0;
   inline static std::atomic<std::uint64_t> calls = 0;  // so that a call does something

@@ -1,5 +1,5 @@
-// What the first Vulkan device itself answers, byte for byte, asked through the loader:
-// "KEY HEX" lines. KEY is the number of a structure type, or the name of what has none.
+// Prints the answers of the first Vulkan device itself, byte for byte, asked through the loader:
+// "KEY HEX" lines. KEY is the number of a structure type, or a name if it has none.
 #include <cstdio>
 #include <cstring>
 #include <string>

@@ -1,3 +1,4 @@
+// Tests of the hash table of handles.
 #include "gate/probes/table.h"
 
 #include <atomic>

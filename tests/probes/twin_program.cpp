@@ -194,7 +194,7 @@ void graphics() {
   REQUIRE(vkGetDeviceProcAddr(vk.device, "vkCmdDrawMeshTasksNV") == nullptr);
 }
 
-// What the description does not offer cannot be had; what it does, all at once.
+// Features that the description does not offer are refused; all that it offers can be had at once.
 void offers() {
   const Vulkan vk;
   const float priority = 1;
@@ -223,7 +223,7 @@ void offers() {
   CHECK(vkCreateDevice(vk.physical, &info, nullptr, &device));
   REQUIRE(vkGetDeviceProcAddr(device, "vkCmdPushDescriptorSetKHR") != nullptr);
   vkDestroyDevice(device, nullptr);
-  REQUIRE(twelve.bufferDeviceAddressCaptureReplay == VK_FALSE);  // of lavapipe
+  REQUIRE(twelve.bufferDeviceAddressCaptureReplay == VK_FALSE);  // as lavapipe answers
   twelve.bufferDeviceAddressCaptureReplay = VK_TRUE;
   REQUIRE(vkCreateDevice(vk.physical, &info, nullptr, &device) == VK_ERROR_FEATURE_NOT_PRESENT);
   twelve.bufferDeviceAddressCaptureReplay = VK_FALSE;

@@ -256,7 +256,7 @@ class Sequence {
         CHECK(vkResetFences(vk_.device, 1, &fence_));
         break;
     }
-    // What queues do afterwards must not be in the way of the next recording.
+    // Waits for the queue, so that its work does not disturb the next recording.
     CHECK(vkQueueWaitIdle(other_));
     CHECK(vkQueueWaitIdle(queue_));
   }

@@ -1,3 +1,4 @@
+// Tests of the compiled device twins that the driver maps.
 #include "gate/probes/read/twins.hpp"
 
 #include <cstring>
@@ -55,7 +56,7 @@ Twin read_ok(const Json& document) {
   return twin ? std::move(*twin) : Twin{};
 }
 
-// What the blob holds, looked at as the driver does.
+// The contents of the blob, read as the driver does.
 class Blob {
  public:
   explicit Blob(std::string bytes) : bytes_(std::move(bytes)) {
@@ -281,7 +282,7 @@ TEST(Twins, AreTheSameAgainFromTheDocumentThatIsWrittenOfThem) {
   const sys::RealFiles files;
   const auto found = list_twins(files, {folder});
   ASSERT_TRUE(found);
-  for (const FoundTwin& one : *found) {
+  for (const TwinEntry& one : *found) {
     auto twin = load_twin(files, {folder}, one.name);
     ASSERT_TRUE(twin) << one.name;
     Twin again = read_ok(document_of(*twin));
@@ -299,7 +300,7 @@ TEST(Twins, ThatComeWithWeirAreReadWithoutADoubtAndSayWhereTheyAreFrom) {
   const auto found = list_twins(files, {folder});
   ASSERT_TRUE(found);
   EXPECT_GE(found->size(), 12U);
-  for (const FoundTwin& one : *found) {
+  for (const TwinEntry& one : *found) {
     EXPECT_EQ(one.error, "");
     auto twin = load_twin(files, {folder}, one.name);
     ASSERT_TRUE(twin) << one.name;

@@ -1,4 +1,4 @@
-// What the Vulkan layer records when events and times are asked for, in front of lavapipe.
+// Tests of the Vulkan layer with events and times, in front of lavapipe.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,12 +73,12 @@ std::map<std::string, std::int64_t> dispatches_by_name(const observed::Timeline&
 }
 
 TEST(VulkanEvents, ChangeNoCount) {
-  // What each scene counts stands in vulkan_layer_test.cpp.
+  // The counts of each scene are in vulkan_layer_test.cpp.
   for (const char* scene : {"many", "1.0", "secondary", "indirect", "timeline", "idle", "again",
                             "twice", "fork", "killed", "names", "labels", "details", "threads"}) {
     Played plain = play(scene, "none");
     plain.counts.counts.erase("polls");
-    plain.counts.counts.erase("syncs");  // of "threads": how many share one is chance
+    plain.counts.counts.erase("syncs");  // in "threads" the number that share one is random
     for (const char* timing : {"off", "batched", "serialized"}) {
       Played played = play(scene, timing);
       EXPECT_EQ(played.ran.status, plain.ran.status) << scene << ": " << played.ran.err;

@@ -1,5 +1,5 @@
-// What the Vulkan layer does where a loader, a driver or a disk does not play along: the program
-// goes on, and at most one line says what is missing.
+// Tests of the Vulkan layer with a loader, driver or disk that fails: the program goes on, and at
+// most one line says what is missing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TEST(VulkanLayerInAHostileWorld, DegradesToCountsWithOneLineWhereThereAreNoTimes
     const char* what;
     StandInDriver driver;
     const char* says;     // "": nothing
-    std::uint64_t timed;  // of 3 buffers
+    std::uint64_t timed;  // timed buffers, out of 3
   };
   std::vector<Case> cases(6);
   cases[0] = {"a driver that has all", {}, "", 3};
@@ -158,7 +158,7 @@ TEST(VulkanLayerInAHostileWorld, SaysThatItCannotWorkWithALoaderThatIsTooOld) {
 // A disk that is full from the n-th reservation on (full_disk.cpp), and the one line that says so.
 TEST(VulkanLayerInAHostileWorld, LetsTheProgramRunWhereTheDiskIsFull) {
   const struct {
-    int reservations;  // that succeed
+    int reservations;  // number of reservations that succeed
     const char* says;
     bool counted;
   } cases[] = {

@@ -258,7 +258,7 @@ TEST(VulkanLayer, WritesTheDeviceClassThatWeirDevicesPrints) {
   for (const char* scene : {"many", "1.1"}) {
     const Played played = play(scene);
     ASSERT_THAT(played.counts.devices, SizeIs(1));
-    const profile::DeviceSeen& device = played.counts.devices[0];
+    const profile::ProbedDevice& device = played.counts.devices[0];
     EXPECT_EQ(device.api, "vulkan");
     EXPECT_EQ(device.type, "cpu");
     EXPECT_EQ(classes[device.name], device.device_class) << scene;

@@ -174,7 +174,7 @@ void timeline() {
   CHECK(vkGetSemaphoreCounterValue(vk.device, semaphore, &value));  // tells nothing new
 }
 
-// What llama.cpp does: waits on an "almost ready" fence, then spins on the last one.
+// Polls as llama.cpp does: waits on an "almost ready" fence, then spins on the last one.
 void polls() {
   Vulkan vk;
   const VkCommandBuffer work = vk.begin();
@@ -320,7 +320,7 @@ void details() {
   vkDestroyPipelineLayout(vk.device, layout, nullptr);
 }
 
-// What the validation layer has to complain of: a copy of nothing.
+// Something that the validation layer must report: a copy of nothing.
 void invalid() {
   Vulkan vk;
   const VkCommandBuffer work = vk.begin();
@@ -383,7 +383,7 @@ void recycled() {
     CHECK(vkEndCommandBuffer(other));
     vk.submit({}, first);
     vk.submit({other});
-    vk.wait(first);  // of what came before `other`
+    vk.wait(first);  // for the work before `other`
     CHECK(vkQueueWaitIdle(vk.queue));
     vkFreeCommandBuffers(vk.device, vk.pool, 1, &other);
     vkDestroyFence(vk.device, first, nullptr);

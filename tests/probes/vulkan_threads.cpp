@@ -15,7 +15,7 @@ namespace weir::probes {
 namespace {
 
 constexpr std::size_t k_threads = 64;
-constexpr std::size_t k_waves = 2;  // of threads: the second takes over what the first has left
+constexpr std::size_t k_waves = 2;  // the second takes over from the first
 constexpr std::size_t k_rounds = 20;
 constexpr std::size_t k_queues = 4;
 

@@ -1,5 +1,5 @@
-// The devices of this machine, for the lists and descriptions of weir-devices, and for
-// weir-replay-vulkan and weir-compile-vulkan.
+// Lists and describes the devices of this machine, for weir-devices, weir-replay-vulkan and
+// weir-compile-vulkan.
 #pragma once
 
 #include <vector>
@@ -16,23 +16,23 @@ namespace weir::probes {
 
 using VulkanFunctions = VULKAN_HPP_DEFAULT_DISPATCHER_TYPE;
 
-// The loader is opened at run time: a machine without one has no such devices, which is an answer.
-// The instance is left to the end of the process: drivers that crash do so on the way out.
+// The Vulkan devices and their functions. The instance is never destroyed, as some drivers crash
+// then.
 struct VulkanDevices {
   PFN_vkGetInstanceProcAddr get;
   VkInstance instance;
   VulkanFunctions call;
   std::vector<VkPhysicalDevice> devices;
 };
-// An instance of that version, of 1.0 where the loader knows no other. Code::unavailable where
-// there is none.
+// Opens Vulkan's loader at run time, and an instance of that version, or of 1.0 if the loader knows
+// no other. Fails with Code::unavailable where there is no loader or driver.
 [[nodiscard]] Result<VulkanDevices> open_vulkan(const char* program, std::uint32_t version);
 
 inline constexpr const char* k_program = "weir-devices";
 
-// Whole descriptions of them (gate/probes/read/twins.hpp reads them).
+// Full descriptions of the Vulkan devices (gate/probes/read/twins.hpp reads them).
 [[nodiscard]] Result<Json> describe_vulkan_devices();
-// The sections "cuda" of the GPUs that CUDA's driver has here; none where there is no driver.
+// The sections "cuda" of the GPUs that CUDA's driver finds; empty without a driver.
 [[nodiscard]] Json describe_cuda_devices();
 
 }  // namespace weir::probes

@@ -1,9 +1,11 @@
+// Opens the Vulkan loader and lists its devices.
 #include <dlfcn.h>
 
 #include "gate/probes/devices/devices.hpp"
 
 namespace weir::probes {
 
+// Opens the loader, creates an instance of at most `version`, and lists its devices, at most 64.
 Result<VulkanDevices> open_vulkan(const char* program, std::uint32_t version) {
   void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (loader == nullptr) return fail(Code::unavailable, "no Vulkan loader (libvulkan.so.1)");
@@ -21,9 +23,9 @@ Result<VulkanDevices> open_vulkan(const char* program, std::uint32_t version) {
       VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, program, 0, nullptr, 0, version};
   const VkInstanceCreateInfo info{
       VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, 0, &application, 0, nullptr, 0, nullptr};
-  const VkResult created = out.call.vkCreateInstance(&info, nullptr, &out.instance);
-  if (created == VK_ERROR_INCOMPATIBLE_DRIVER) return fail(Code::unavailable, "no Vulkan driver");
-  if (created != VK_SUCCESS) return fail(Code::unavailable, "vkCreateInstance failed");
+  const VkResult result = out.call.vkCreateInstance(&info, nullptr, &out.instance);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) return fail(Code::unavailable, "no Vulkan driver");
+  if (result != VK_SUCCESS) return fail(Code::unavailable, "vkCreateInstance failed");
   out.call.init(vk::Instance(out.instance));
   const auto enumerate = out.call.vkEnumeratePhysicalDevices;
   std::uint32_t count = 64;

@@ -1,5 +1,5 @@
-// Command buffers by label: what was encoded into them, when the GPU ran them, and how its ticks
-// are told on the CPU's clock.
+// Command buffers by label: their dispatches, their GPU times, and conversion of GPU ticks to the
+// CPU's clock.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,75 +8,78 @@
 
 namespace weir_probe {
 
-// Kernels of a buffer: indices of their rows in the file.
+// Kernels of a buffer, as indices of their rows in the file.
 constexpr uint32_t k_kernels_of_chunk = 254;
 struct BufferChunk {
   BufferChunk* next;
   uint32_t kernels[k_kernels_of_chunk];
 };
 
-// For the dump: what a buffer holds until its times are known. Its thread may append while another
-// one reads, so what there is never moves.
+// A buffer's dispatches, kept for the dump until its times are known. Its thread may append while
+// another reads, so that stored kernels never move.
 struct Buffer {
   Buffer* next;
   uint64_t serial;
   uint32_t label;  // index into g_labels
   bool open;       // its thread may still add to it
-  bool evaluated;  // the evaluation that it began in is over
-  bool prefill;    // and was one of several tokens
-  uint32_t used;   // atomic: stored when the kernel and its chunk are there
+  bool evaluated;  // the evaluation in which it began is over
+  bool prefill;    // and had several tokens
+  uint32_t used;   // number of kernels; atomic, stored after the kernel and its chunk
   BufferChunk* first;
-  BufferChunk* last;  // of its thread
+  BufferChunk* last;  // used by its thread alone
 };
 
 namespace {
 
 constexpr uint32_t k_most_labels = 512;
-constexpr uint32_t k_most_entries = 4096;  // of the table of dispatches
-constexpr uint32_t k_most_flying = 256;
+constexpr uint32_t k_most_entries = 4096;  // in the table of dispatches
+constexpr uint32_t k_most_buffers = 256;
 constexpr uint32_t k_most_in_buffer = 16384;
 
-// Times are of evaluations of several tokens (`prefill`), of all else that is over, and of what is
-// not yet.
+// Times by evaluation: of several tokens (`prefill`), of one token (`timed`), and of evaluations
+// that are not over (`pending`).
 struct Label {
   char name[64];
   char prefill_name[64];
   uint64_t hash;
-  Timed timed, prefill, fresh;
+  Times timed, prefill, pending;
 };
 struct Sum {
   uint64_t calls, total;
 };
-// A place in buffers of one label, and the kernel that ran there.
+// A position in buffers of one label, and the kernel that ran there.
 struct Entry {
   uint32_t label, position, kernel;
-  Sum timed, prefill, fresh;
+  Sum timed, prefill, pending;
 };
-// All of it under the lock.
+// Under the lock, unless a comment says otherwise.
 Label g_labels[k_most_labels];
 uint32_t g_label_count;
 Entry g_entries[k_most_entries];
 uint32_t g_entry_count;
 constinit Table g_entry_of;
-Buffer* g_flying;
-uint32_t g_flying_count;
+Buffer* g_buffers;
+uint32_t g_buffer_count;
 uint64_t g_serial;  // atomic
 
-Label* label_of(const char* name) {
+// Finds or adds the label with this name. Labels beyond the limit share the last one, "(other)".
+Label* find_label(const char* name) {
   const uint64_t hash = hash_text(name, 0);
   for (uint32_t i = 0; i < g_label_count; ++i) {
     if (g_labels[i].hash == hash) return &g_labels[i];
   }
   if (g_label_count == k_most_labels) return &g_labels[k_most_labels - 1];
-  Label* label = &g_labels[g_label_count++];
-  const bool last = g_label_count == k_most_labels;
-  copy_text(label->name, sizeof label->name, last ? "(other)" : name == nullptr ? "" : name);
+  Label* label = &g_labels[g_label_count];
+  ++g_label_count;
+  if (name == nullptr) name = "";
+  const bool is_last = g_label_count == k_most_labels;
+  copy_text(label->name, sizeof label->name, is_last ? "(other)" : name);
   snprintf(label->prefill_name, sizeof label->prefill_name, "%.52s, prefill", label->name);
   label->hash = hash;
   return label;
 }
 
-void add_times(Timed* sum, const Timed& more) {
+void add_times(Times* sum, const Times& more) {
   sum->calls += more.calls;
   sum->total += more.total;
   if (more.most > sum->most) sum->most = more.most;
@@ -87,25 +90,27 @@ void add_times(Sum* sum, const Sum& more) {
   sum->total += more.total;
 }
 
-// The sum of a label or entry that takes the times of `buffer`.
-template <class Of>
-auto* sum_for(Of* of, const Buffer& buffer) {
-  if (!buffer.evaluated) return &of->fresh;
-  return buffer.prefill ? &of->prefill : &of->timed;
+// The sum of a label or entry to which the times of `buffer` belong.
+template <class Sums>
+auto* select_sum(Sums* sums, const Buffer& buffer) {
+  if (!buffer.evaluated) return &sums->pending;
+  return buffer.prefill ? &sums->prefill : &sums->timed;
 }
 
-// What is fresh belongs to an evaluation that is over.
-template <class Of>
-void settle(Of* of, bool prefill) {
-  add_times(prefill ? &of->prefill : &of->timed, of->fresh);
-  of->fresh = {};
+// Moves pending times to the sum of the evaluation that has ended.
+template <class Sums>
+void assign_pending(Sums* sums, bool prefill) {
+  add_times(prefill ? &sums->prefill : &sums->timed, sums->pending);
+  sums->pending = {};
 }
 
-void settle_all(bool prefill) {
-  for (uint32_t i = 0; i < g_label_count; ++i) settle(&g_labels[i], prefill);
-  for (uint32_t i = 0; i < g_entry_count; ++i) settle(&g_entries[i], prefill);
+void assign_all_pending(bool prefill) {
+  for (uint32_t i = 0; i < g_label_count; ++i) assign_pending(&g_labels[i], prefill);
+  for (uint32_t i = 0; i < g_entry_count; ++i) assign_pending(&g_entries[i], prefill);
 }
 
+// Adds the time of one dispatch to the entry of its label, position and kernel. Without room it is
+// left out.
 void time_entry(const Buffer& buffer, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
   const uint32_t label = buffer.label;
   const uint64_t key = mix(mix(label + 1, position), kernel);
@@ -117,13 +122,14 @@ void time_entry(const Buffer& buffer, uint32_t position, uint32_t kernel, uint64
     if (!g_entry_of.insert(key, entry)) return;
     ++g_entry_count;
   }
-  add_times(sum_for(entry, buffer), {1, nanoseconds});
+  add_times(select_sum(entry, buffer), {1, nanoseconds});
 }
 
-void drop(Buffer** at) {
-  Buffer* const buffer = *at;
-  *at = buffer->next;
-  --g_flying_count;
+// Removes the buffer at this link of the list, and frees it.
+void remove_buffer(Buffer** link) {
+  Buffer* const buffer = *link;
+  *link = buffer->next;
+  --g_buffer_count;
   for (BufferChunk* chunk = buffer->first; chunk != nullptr;) {
     BufferChunk* const next = chunk->next;
     free(chunk);
@@ -132,42 +138,46 @@ void drop(Buffer** at) {
   free(buffer);
 }
 
-// The list has the newest first: the last one that nobody adds to goes.
-void drop_oldest() {
+// Removes the oldest buffer that is not open. The list has the newest first.
+void remove_oldest() {
   Buffer** oldest = nullptr;
-  for (Buffer** at = &g_flying; *at != nullptr; at = &(*at)->next) {
+  for (Buffer** at = &g_buffers; *at != nullptr; at = &(*at)->next) {
     if (!(*at)->open) oldest = at;
   }
-  if (oldest != nullptr) drop(oldest);
+  if (oldest != nullptr) remove_buffer(oldest);
 }
 
-Buffer* follow(uint64_t serial, const char* label) {
+// Adds a buffer to the list; null without memory.
+Buffer* add_buffer(uint64_t serial, const char* label) {
   const KeepErrno keep;
-  if (g_flying_count >= k_most_flying) drop_oldest();
+  if (g_buffer_count >= k_most_buffers) remove_oldest();
   auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
   if (buffer == nullptr) return nullptr;
-  const auto index = static_cast<uint32_t>(label_of(label) - g_labels);
-  *buffer = {g_flying, serial, index, true, false, false, 0, nullptr, nullptr};
-  g_flying = buffer;
-  ++g_flying_count;
+  const auto index = static_cast<uint32_t>(find_label(label) - g_labels);
+  *buffer = {g_buffers, serial, index, true, false, false, 0, nullptr, nullptr};
+  g_buffers = buffer;
+  ++g_buffer_count;
   return buffer;
 }
 
-double tick_of(const Clock& clock) { return clock.tick > 0 ? clock.tick : 1; }
+double tick_length(const Clock& clock) { return clock.tick > 0 ? clock.tick : 1; }
 
+// Nanoseconds between two ticks.
 uint64_t length(const Clock& clock, uint64_t begin, uint64_t end) {
-  return end <= begin ? 0
-                      : static_cast<uint64_t>(static_cast<double>(end - begin) * tick_of(clock));
+  if (end <= begin) return 0;
+  return static_cast<uint64_t>(static_cast<double>(end - begin) * tick_length(clock));
 }
 
-void tabulate(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
-              const uint64_t* pairs, uint32_t dispatches) {
-  Buffer** at = &g_flying;
-  while (*at != nullptr && (*at)->serial != serial) at = &(*at)->next;
-  if (*at == nullptr) return;
-  Buffer* const buffer = *at;
-  const uint64_t whole = length(clock, begin, end);
-  add_times(sum_for(&g_labels[buffer->label], *buffer), {1, whole, whole});
+// Adds the times of a buffer and of its dispatches to the tables. `pairs`: begin and end of each
+// dispatch, in ticks. Removes the buffer unless it is still open.
+void add_buffer_times(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
+                      const uint64_t* pairs, uint32_t dispatches) {
+  Buffer** link = &g_buffers;
+  while (*link != nullptr && (*link)->serial != serial) link = &(*link)->next;
+  if (*link == nullptr) return;
+  Buffer* const buffer = *link;
+  const uint64_t nanoseconds = length(clock, begin, end);
+  add_times(select_sum(&g_labels[buffer->label], *buffer), {1, nanoseconds, nanoseconds});
   const uint32_t used = __atomic_load_n(&buffer->used, __ATOMIC_ACQUIRE);
   const BufferChunk* chunk = nullptr;
   for (uint32_t i = 0; i < dispatches && i < used; ++i) {
@@ -176,62 +186,68 @@ void tabulate(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
     time_entry(*buffer, i, chunk->kernels[place],
                length(clock, pairs[size_t{2} * i], pairs[size_t{2} * i + 1]));
   }
-  if (!buffer->open) drop(at);
+  if (!buffer->open) remove_buffer(link);
 }
 
-// --- a device's ticks on the CPU's clock
+// --- A device's ticks on the CPU's clock.
 
-// Nearer pairs say more about how they were taken than about the clocks.
-constexpr uint64_t k_least_apart = 1'000'000;
+// Nanoseconds. Closer pairs show mainly the error of taking them.
+constexpr uint64_t k_min_pair_distance = 1'000'000;
 
-void write_pair(uint32_t device, const Clock& clock, int which) {
+void write_pair(uint32_t device, const Clock& clock, int index) {
   const weir_event_clock event = {
-      clock.ticks[which], clock.cpu[which], 0, clock.told_tick * 1e-9, 64, WEIR_CLOCK_CALIBRATED};
+      clock.ticks[index],   clock.cpu[index], 0, clock.reported_tick * 1e-9, 64,
+      WEIR_CLOCK_CALIBRATED};
   write_event(WEIR_EVENT_CLOCK, device, &event, sizeof event);
 }
 
-// The event file takes one length of a tick for good: once it is known or times need it, all pairs
-// so far go there.
-void tell(uint32_t device, Clock* clock) {
-  if (clock->told_tick <= 0) clock->told_tick = clock->tick;
-  if (!events_on() || clock->told_tick <= 0 || clock->pairs == 0) return;
-  if (!clock->told) write_pair(device, *clock, 0);
-  clock->told = true;
+// Writes the clock's pairs to the event file. The file has one length of a tick for good: it is
+// written once it is known, or once times need it.
+void report_clock(uint32_t device, Clock* clock) {
+  if (clock->reported_tick <= 0) clock->reported_tick = clock->tick;
+  if (!events_on() || clock->reported_tick <= 0 || clock->pairs == 0) return;
+  if (!clock->is_reported) write_pair(device, *clock, 0);
+  clock->is_reported = true;
   if (clock->pairs == 2) write_pair(device, *clock, 1);
 }
 
-// Under the lock.
+// Writes the clock to the event file before the first time that needs it. Needs the lock.
 void use_clock(uint32_t device) {
   Clock& clock = g.clocks[device];
   if (clock.used) return;
   clock.used = true;
-  if (clock.told_tick <= 0) clock.told_tick = tick_of(clock);
+  if (clock.reported_tick <= 0) clock.reported_tick = tick_length(clock);
   if (clock.pairs != 0) {
-    if (!clock.told) tell(device, &clock);
+    if (!clock.is_reported) report_clock(device, &clock);
     return;
   }
   if (!events_on()) return;
-  const weir_event_clock event = {0, 0, 0, clock.told_tick * 1e-9, 64, WEIR_CLOCK_NONE};
+  const weir_event_clock event = {0, 0, 0, clock.reported_tick * 1e-9, 64, WEIR_CLOCK_NONE};
   write_event(WEIR_EVENT_CLOCK, device, &event, sizeof event);
 }
 
-// begin 0: no op is open, or none that is timed.
+// The thread's innermost op; its begin is 0 if none is open, or it is not timed.
 weir_event_in_op innermost_op(const Thread& thread) {
   const uint32_t open = thread.depth < k_most_depth ? thread.depth : k_most_depth;
   if (open == 0) return {};
   return {thread.scopes[open - 1].begin, open - 1, 0};
 }
 
-// Not under the lock.
-void warn_of_tick() {
+// Takes the lock itself.
+void warn_about_tick() {
   weir_warn_once("no clock rate and no two clock pairs: a GPU tick is taken for 1 ns");
 }
 
 }  // namespace
 
-void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z) {
+// Writes a dispatch to the event file, and adds it to the record of the thread's buffer.
+void record_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z) {
   if ((weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) return;
-  const uint32_t group = thread->buffer != 0 ? thread->in_buffer++ : WEIR_NO_GROUP;
+  uint32_t group = WEIR_NO_GROUP;
+  if (thread->buffer != 0) {
+    group = thread->in_buffer;
+    ++thread->in_buffer;
+  }
   if (events_on()) {
     const weir_event_in_op in = innermost_op(*thread);
     const uint32_t flags = in.begin != 0 ? WEIR_DISPATCH_IN_OP : 0;
@@ -239,38 +255,38 @@ void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uin
     write_event(WEIR_EVENT_DISPATCH, kernel, &event, sizeof event, &in,
                 in.begin != 0 ? sizeof in : 0);
   }
-  Buffer* buffer = thread->entries;
+  Buffer* buffer = thread->recorded_buffer;
   if (buffer == nullptr || buffer->used == k_most_in_buffer) return;
   const uint32_t at = buffer->used % k_kernels_of_chunk;
   if (at == 0) {
     const KeepErrno keep;
-    auto* fresh = static_cast<BufferChunk*>(calloc(1, sizeof(BufferChunk)));
-    if (fresh == nullptr) return;
+    auto* chunk = static_cast<BufferChunk*>(calloc(1, sizeof(BufferChunk)));
+    if (chunk == nullptr) return;
     if (buffer->first == nullptr) {
-      buffer->first = fresh;
+      buffer->first = chunk;
     } else {
-      buffer->last->next = fresh;
+      buffer->last->next = chunk;
     }
-    buffer->last = fresh;
+    buffer->last = chunk;
   }
   buffer->last->kernels[at] = kernel;
   __atomic_store_n(&buffer->used, buffer->used + 1, __ATOMIC_RELEASE);
 }
 
 void close_buffer(Thread* thread) {
-  if (thread->entries != nullptr) thread->entries->open = false;
-  thread->entries = nullptr;
+  if (thread->recorded_buffer != nullptr) thread->recorded_buffer->open = false;
+  thread->recorded_buffer = nullptr;
 }
 
 void leave_buffer(Thread* thread) {
-  if (thread->entries != nullptr) {
+  if (thread->recorded_buffer != nullptr) {
     const Locked locked(&g.lock);
     close_buffer(thread);
   }
   thread->buffer = 0;
 }
 
-void enter_submit(uint32_t queue, uint64_t buffer) {
+void record_submit(uint32_t queue, uint64_t buffer) {
   const uint64_t now = now_nanoseconds();
   const uint64_t serial = buffer != 0 ? buffer : __atomic_add_fetch(&g_serial, 1, __ATOMIC_RELAXED);
   const weir_event_submit event = {serial, now, now, buffer != 0 ? 1U : 0U, 0};
@@ -278,71 +294,89 @@ void enter_submit(uint32_t queue, uint64_t buffer) {
 }
 
 void forget_buffers() {
-  while (g_flying != nullptr) drop(&g_flying);
+  while (g_buffers != nullptr) remove_buffer(&g_buffers);
 }
 
+// Clears the times of all labels and dispatches. Needs the lock.
 void reset_buffers() {
   for (uint32_t i = 0; i < g_label_count; ++i) {
-    g_labels[i].timed = g_labels[i].prefill = g_labels[i].fresh = {};
+    g_labels[i].timed = {};
+    g_labels[i].prefill = {};
+    g_labels[i].pending = {};
   }
   for (uint32_t i = 0; i < g_entry_count; ++i) {
-    g_entries[i].timed = g_entries[i].prefill = g_entries[i].fresh = {};
+    g_entries[i].timed = {};
+    g_entries[i].prefill = {};
+    g_entries[i].pending = {};
   }
 }
 
 void end_evaluation_of_buffers(uint32_t rows) {
   const bool prefill = rows > 1;
-  for (Buffer* buffer = g_flying; buffer != nullptr; buffer = buffer->next) {
+  for (Buffer* buffer = g_buffers; buffer != nullptr; buffer = buffer->next) {
     if (buffer->evaluated) continue;
     buffer->evaluated = true;
     buffer->prefill = prefill;
   }
-  settle_all(prefill);
+  assign_all_pending(prefill);
 }
 
-// A label's times in prefill have a row of their own where it has others.
+namespace {
+
+// Prints the dispatches of one row of the table of buffers, each with its position and kernel.
+void dump_entries(int descriptor, const Row& row) {
+  bool has_header = false;
+  for (uint32_t i = 0; i < g_entry_count; ++i) {
+    const Entry& entry = g_entries[i];
+    const Label& label = g_labels[entry.label];
+    if (row.name != label.name && row.name != label.prefill_name) continue;
+    const bool prefill = row.name == label.prefill_name || label.timed.calls == 0;
+    const Sum& sum = prefill ? entry.prefill : entry.timed;
+    if (sum.calls == 0) continue;
+    if (!has_header) {
+      print_line(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", row.name, "times", "GPU ms",
+                 "mean us");
+    }
+    has_header = true;
+    print_line(descriptor, "  %-4u %-40.40s %8llu %10.3f %8.2f\n", entry.position,
+               g.file.kernels[entry.kernel].name, static_cast<unsigned long long>(sum.calls),
+               static_cast<double>(sum.total) * 1e-6,
+               static_cast<double>(sum.total) * 1e-3 / static_cast<double>(sum.calls));
+  }
+}
+
+}  // namespace
+
+// Prints the table of buffers by label, then a table of dispatches for each. A label's times in
+// prefill get a row of their own if it has other times.
 void dump_buffers(int descriptor) {
-  settle_all(false);
+  assign_all_pending(/*prefill=*/false);
   static Row rows[2 * k_most_labels];  // under the lock
   uint32_t count = 0;
+  const auto add_row = [&](const char* name, const Times& times) {
+    rows[count] = {name, times};
+    ++count;
+  };
   for (uint32_t i = 0; i < g_label_count; ++i) {
     const Label& label = g_labels[i];
-    if (label.timed.calls != 0) rows[count++] = {label.name, label.timed};
+    if (label.timed.calls != 0) add_row(label.name, label.timed);
     if (label.prefill.calls == 0) continue;
-    rows[count++] = {label.timed.calls != 0 ? label.prefill_name : label.name, label.prefill};
+    add_row(label.timed.calls != 0 ? label.prefill_name : label.name, label.prefill);
   }
   if (count == 0) return;
   print_rows(descriptor, "command buffers", "GPU ms", rows, count);
-  for (uint32_t l = 0; l < count; ++l) {
-    bool first = true;
-    for (uint32_t i = 0; i < g_entry_count; ++i) {
-      const Entry& entry = g_entries[i];
-      const Label& label = g_labels[entry.label];
-      if (rows[l].name != label.name && rows[l].name != label.prefill_name) continue;
-      const bool prefill = rows[l].name == label.prefill_name || label.timed.calls == 0;
-      const Sum& sum = prefill ? entry.prefill : entry.timed;
-      if (sum.calls == 0) continue;
-      if (first) {
-        print_line(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", rows[l].name, "times",
-                   "GPU ms", "mean us");
-      }
-      first = false;
-      print_line(descriptor, "  %-4u %-40.40s %8llu %10.3f %8.2f\n", entry.position,
-                 g.file.kernels[entry.kernel].name, static_cast<unsigned long long>(sum.calls),
-                 static_cast<double>(sum.total) * 1e-6,
-                 static_cast<double>(sum.total) * 1e-3 / static_cast<double>(sum.calls));
-    }
-  }
+  for (uint32_t i = 0; i < count; ++i) dump_entries(descriptor, rows[i]);
 }
 
 }  // namespace weir_probe
 
 using namespace weir_probe;
 
+// Starts a command buffer of this thread, and returns its number.
 WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
   const auto [thread] = Mark();
-  if (is_nobody(thread)) return 0;
+  if (is_fallback(thread)) return 0;
   leave_buffer(thread);
   if (label == nullptr) label = "";
   const uint64_t serial = __atomic_add_fetch(&g_serial, 1, __ATOMIC_RELAXED);
@@ -357,42 +391,45 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   }
   if (g.attached) return serial;
   const Locked locked(&g.lock);
-  thread->entries = follow(serial, label);
+  thread->recorded_buffer = add_buffer(serial, label);
   return serial;
 }
 
+// Takes a buffer's times from the GPU, to the tables or to the event file.
 WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
                                      const uint64_t* pairs, uint32_t dispatches) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0 || buffer == 0) return;
-  self();
+  current_thread();
   queue = checked_queue(queue);
   if (pairs == nullptr || (weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) dispatches = 0;
   const uint32_t device = g.queues[queue].device;
   pthread_mutex_lock(&g.lock);
   use_clock(device);
   const Clock clock = g.clocks[device];
-  if (!g.attached) tabulate(clock, buffer, begin, end, pairs, dispatches);
+  if (!g.attached) add_buffer_times(clock, buffer, begin, end, pairs, dispatches);
   pthread_mutex_unlock(&g.lock);
-  if (clock.tick <= 0) warn_of_tick();
+  if (clock.tick <= 0) warn_about_tick();
   if (events_on()) write_times(event_queue(queue), buffer, 0, begin, end, pairs, dispatches);
 }
 
 WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
-  self();
+  current_thread();
   const Locked locked(&g.lock);
-  add_times(&label_of(label)->timed, {1, nanoseconds, nanoseconds});
+  add_times(&find_label(label)->timed, {1, nanoseconds, nanoseconds});
 }
 
+// Sets the clock's first pair, later its latest one. Two pairs give the length of a tick.
 WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
-  self();
+  current_thread();
   device = checked_device(device);
   const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
   const uint32_t at = clock.pairs == 0 ? 0 : 1;
-  const bool apart = cpu_nanoseconds >= clock.cpu[0] + k_least_apart && gpu_ticks > clock.ticks[0];
-  if (at == 1 && !apart) return;
+  const bool is_far_enough =
+      cpu_nanoseconds >= clock.cpu[0] + k_min_pair_distance && gpu_ticks > clock.ticks[0];
+  if (at == 1 && !is_far_enough) return;
   clock.cpu[at] = cpu_nanoseconds;
   clock.ticks[at] = gpu_ticks;
   clock.pairs = at + 1;
@@ -400,32 +437,34 @@ WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, ui
     clock.tick = static_cast<double>(cpu_nanoseconds - clock.cpu[0]) /
                  static_cast<double>(gpu_ticks - clock.ticks[0]);
   }
-  tell(device, &clock);
+  report_clock(device, &clock);
 }
 
+// Sets the length of a device's tick, unless it is known already.
 WEIR_EXPORTED void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   if (!(nanoseconds_per_tick > 0) || nanoseconds_per_tick > 1e9) return;
-  self();
+  current_thread();
   device = checked_device(device);
   const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
   if (clock.tick <= 0) {
     clock.tick = nanoseconds_per_tick;
-    tell(device, &clock);
+    report_clock(device, &clock);
   }
 }
 
+// Converts ticks to the CPU's clock by the latest clock pair; without a pair ticks are returned.
 WEIR_EXPORTED uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t ticks) {
   device = checked_device(device);
   pthread_mutex_lock(&g.lock);
   const Clock clock = g.clocks[device];
   pthread_mutex_unlock(&g.lock);
   if (clock.pairs == 0) return ticks;
-  if (clock.tick <= 0) warn_of_tick();
+  if (clock.tick <= 0) warn_about_tick();
   const uint32_t last = clock.pairs - 1;
-  // Signed: a moment before the pair is one.
+  // Signed: the ticks may lie before the pair.
   const auto since = static_cast<int64_t>(ticks - clock.ticks[last]);
-  return clock.cpu[last] +
-         static_cast<uint64_t>(static_cast<int64_t>(static_cast<double>(since) * tick_of(clock)));
+  return clock.cpu[last] + static_cast<uint64_t>(static_cast<int64_t>(static_cast<double>(since) *
+                                                                      tick_length(clock)));
 }

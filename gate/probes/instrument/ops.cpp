@@ -1,8 +1,8 @@
-// Op scopes, and which of them make up a token.
+// Op scopes, and the graphs that they make up.
 //
-// Each thread counts its ops for itself. A boundary (weir_token) takes what all threads have
-// counted since the one before: that is one graph, whose kind is the multiset of its ops, so that
-// threads may race as they like, and its rows.
+// Each thread counts its own ops. A boundary (weir_token) collects all that threads counted since
+// the last one, as one graph. Its kind is given by its rows and the multiset of its ops, so that
+// the order of threads does not matter.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +14,16 @@ namespace {
 
 constexpr uint64_t k_kind_salt = 3, k_operand_salt = 4, k_graph_salt = 5, k_shapeless_salt = 7;
 
-// All of it under the lock.
+// Under the lock.
 struct Ops {
   Table kinds;  // hash -> Kind
   uint32_t kind_count;
   Table graphs;  // hash -> entry
-  Table ops;     // of graph and kind -> weir_probe_op
+  Table ops;     // graph and kind -> weir_probe_op
   uint64_t* counter_graphs;
   uint64_t* counter_ops;
   uint64_t* counter_cpu_ops;
-  uint64_t boundary;  // when the last one was; 0: unknown
+  uint64_t boundary;  // time of the last boundary; 0: unknown
 };
 constinit Ops g_ops = {};
 
@@ -33,9 +33,10 @@ struct OpEvent {
   uint64_t hash;
 };
 
-// As is_cpu_backend of the reader: a Vulkan device made of the processor is a device all the same.
-bool on_cpu(const Kind& kind) { return strcmp(g.devices[kind.shape.device].api, "cpu") == 0; }
+// As is_cpu_backend() of the reader: a Vulkan device that runs on the CPU is a device.
+bool is_on_cpu(const Kind& kind) { return strcmp(g.devices[kind.shape.device].api, "cpu") == 0; }
 
+// Adds a kind of op; null without memory. `shaped`: with the scope's operands.
 Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
   const KeepErrno keep;
   auto* kind = static_cast<Kind*>(calloc(1, sizeof(Kind)));
@@ -58,26 +59,31 @@ Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
   return kind;
 }
 
-// A context that grows makes kinds without end: beyond the first 3072 they have no
-// shapes, which leaves room for a quarter as many names.
-Kind* kind_of(const Scope& scope) {
+// Finds or adds the kind of a scope; null without room. A growing context has ever new shapes, so
+// only the first 3072 kinds have shapes. The rest of the table is for kinds by name alone.
+Kind* find_kind(const Scope& scope) {
   const Locked locked(&g.lock);
-  if (void* known = g_ops.kinds.find(scope.hash)) return static_cast<Kind*>(known);
-  if (g_ops.kind_count < k_most_kinds / 4 * 3) return make_kind(scope.hash, scope, true);
+  if (void* kind = g_ops.kinds.find(scope.hash)) return static_cast<Kind*>(kind);
+  if (g_ops.kind_count < k_most_kinds / 4 * 3) {
+    return make_kind(scope.hash, scope, /*shaped=*/true);
+  }
   set_flag(&g.file, WEIR_PROBE_OPS_OVERFLOWED);
   const uint64_t hash = mix(scope.name->hash, k_shapeless_salt);
-  if (void* known = g_ops.kinds.find(hash)) return static_cast<Kind*>(known);
-  return g_ops.kind_count < k_most_kinds ? make_kind(hash, scope, false) : nullptr;
+  if (void* kind = g_ops.kinds.find(hash)) return static_cast<Kind*>(kind);
+  if (g_ops.kind_count == k_most_kinds) return nullptr;
+  return make_kind(hash, scope, /*shaped=*/false);
 }
 
-KindRow* fresh_row(Thread* thread, Kind* kind) {
+// Appends a row for the kind to the thread's rows; null without memory.
+KindRow* add_kind_row(Thread* thread, Kind* kind) {
   KindChunk* chunk = thread->last;
   if (chunk->used == k_rows_of_chunk) {
     const KeepErrno keep;
     auto* next = static_cast<KindChunk*>(calloc(1, sizeof(KindChunk)));
     if (next == nullptr) return nullptr;
     __atomic_store_n(&chunk->next, next, __ATOMIC_RELEASE);
-    thread->last = chunk = next;
+    thread->last = next;
+    chunk = next;
   }
   KindRow* row = &chunk->rows[chunk->used];
   row->kind = kind;
@@ -85,28 +91,29 @@ KindRow* fresh_row(Thread* thread, Kind* kind) {
   return row;
 }
 
-KindRow* row_of_scope(Thread* thread, const Scope& scope) {
-  auto* known = thread->rows.get<KindRow>(scope.hash);
-  if (__builtin_expect(known != nullptr, 1)) return known;
-  Kind* kind = kind_of(scope);
+// Finds or adds the thread's row for the scope's kind; null without room.
+KindRow* find_kind_row(Thread* thread, const Scope& scope) {
+  auto* row = thread->rows.get<KindRow>(scope.hash);
+  if (__builtin_expect(row != nullptr, 1)) return row;
+  Kind* kind = find_kind(scope);
   if (kind == nullptr) return nullptr;
-  KindRow* row = nullptr;
-  // One without its shape may have a row already.
+  // A kind without shape may have a row already.
   if (kind->hash != scope.hash) row = thread->rows.get<KindRow>(kind->hash);
   if (row == nullptr) {
-    row = fresh_row(thread, kind);
-    if (row != nullptr) keep(thread, kind->hash, row);
+    row = add_kind_row(thread, kind);
+    if (row != nullptr) remember(thread, kind->hash, row);
   }
-  if (row != nullptr && kind->hash != scope.hash) keep(thread, scope.hash, row, true);
+  if (row != nullptr && kind->hash != scope.hash)
+    remember(thread, scope.hash, row, /*shared=*/true);
   return row;
 }
 
-// Only its thread writes a row.
+// Adds to a value of a row. A plain store is enough, as only the row's thread writes it.
 void raise(uint64_t* value, uint64_t amount) {
   __atomic_store_n(value, *value + amount, __ATOMIC_RELAXED);
 }
 
-// In units of stamps.
+// Adds a time, in units of stamps.
 void time_row(KindRow* row, uint64_t length) {
   raise(&row->total, length);
   if (length > __atomic_load_n(&row->most, __ATOMIC_RELAXED))
@@ -121,6 +128,7 @@ void write_op(const Scope& scope, uint32_t depth, uint64_t end) {
   write_event(WEIR_EVENT_OP, scope.device, &event, sizeof event);
 }
 
+// Calls `visit` with every row of every thread.
 template <class Visit>
 void each_row(Visit visit) {
   for (Thread* thread = g.threads; thread != nullptr; thread = thread->next) {
@@ -132,55 +140,58 @@ void each_row(Visit visit) {
   }
 }
 
-// What threads counted since the last boundary, as a list of kinds.
-Kind* pending_kinds() {
+// Collects the ops that threads counted since the last boundary, as a list of kinds with their
+// numbers in `pending`.
+Kind* collect_pending_kinds() {
   Kind* first = nullptr;
   each_row([&](KindRow* row) {
     const uint64_t count = __atomic_load_n(&row->count, __ATOMIC_RELAXED);
-    const uint64_t fresh = count - row->taken;
-    row->taken = count;
-    if (fresh == 0) return;
+    const uint64_t pending = count - row->count_at_boundary;
+    row->count_at_boundary = count;
+    if (pending == 0) return;
     if (row->kind->pending == 0) {
       row->kind->next = first;
       first = row->kind;
     }
-    row->kind->pending += fresh;
+    row->kind->pending += pending;
   });
   return first;
 }
 
-// Null where the file has no room: counted in `ops`, and in no list.
-weir_probe_op* op_of(uint32_t graph, Kind* kind) {
+// Finds or adds the file's entry for a kind in a graph. Null without room: such ops are counted in
+// the total alone.
+weir_probe_op* find_op(uint32_t graph, Kind* kind) {
   const uint64_t key = mix(kind->hash, graph);
-  if (void* known = g_ops.ops.find(key)) return static_cast<weir_probe_op*>(known);
+  if (void* entry = g_ops.ops.find(key)) return static_cast<weir_probe_op*>(entry);
   weir_probe_section* section = section_of(&g.file, WEIR_SECTION_OPS);
   if (!has_room(&g.file, section, WEIR_PROBE_OPS_OVERFLOWED)) return nullptr;
   weir_probe_op* op = &g.file.ops[section->used];
   *op = kind->shape;
   op->graph = graph;
   if (!g_ops.ops.insert(key, op)) return nullptr;
-  raise_used(section);
+  publish_entry(section);
   return op;
 }
 
-// The name as the file has it: cut. `unkept` takes it where there is no room to keep it.
-const Name* name_of_scope(Thread* thread, const char* text, uint64_t where, Name* unkept) {
+// The name of a scope, cut to the size of the file's field. If there is no room to store it, it is
+// written to `temporary`.
+const Name* scope_name(Thread* thread, const char* text, uint64_t owner, Name* temporary) {
   char cut[sizeof weir_probe_op::op];
-  const bool whole = copy_text(cut, sizeof cut, text);
-  if (!whole) set_flag(&g.file, WEIR_PROBE_NAMES_TRUNCATED);
-  const uint64_t hash = hash_bytes(k_hash_seed ^ k_kind_salt ^ (where << 32), cut, sizeof cut);
-  const Name* name = stored_name(thread, hash, cut);
+  const bool fits = copy_text(cut, sizeof cut, text);
+  if (!fits) set_flag(&g.file, WEIR_PROBE_NAMES_TRUNCATED);
+  const uint64_t hash = hash_bytes(k_hash_seed ^ k_kind_salt ^ (owner << 32), cut, sizeof cut);
+  const Name* name = intern_name(thread, hash, cut);
   if (name == nullptr) {
-    unkept->hash = hash;
-    copy_text(unkept->text, sizeof unkept->text, cut);
-    return unkept;
+    temporary->hash = hash;
+    copy_text(temporary->text, sizeof temporary->text, cut);
+    return temporary;
   }
-  if (whole) *seen_at(thread, text, where) = {text, where, name, nullptr, nullptr};
+  if (fits) *cache_slot(thread, text, owner) = {text, owner, name, nullptr, nullptr};
   return name;
 }
 
-// Of scopes that were open when ops went off, nobody heard the end.
-void leave_stale_scopes(Thread* thread) {
+// Forgets scopes that were open when ops were switched off, as their ends were not reported.
+void drop_stale_scopes(Thread* thread) {
   const uint32_t epoch = __atomic_load_n(&g.epoch, __ATOMIC_RELAXED);
   if (__builtin_expect(thread->epoch == epoch, 1)) return;
   thread->epoch = epoch;
@@ -189,8 +200,10 @@ void leave_stale_scopes(Thread* thread) {
 
 }  // namespace
 
-void take_boundary(uint32_t rows) {
-  Kind* const first = pending_kinds();
+// Counts all ops since the last boundary as one graph: its kind, its ops and the totals. Without
+// ops and rows there is no graph. Needs the lock.
+void close_graph(uint32_t rows) {
+  Kind* const first = collect_pending_kinds();
   if (first == nullptr && rows == 0) return;
   fill_devices();
   if (g_ops.counter_graphs == nullptr) {
@@ -200,13 +213,14 @@ void take_boundary(uint32_t rows) {
   }
   uint64_t hash = mix(k_graph_salt, rows), ops = 0, cpu_ops = 0;
   for (Kind* kind = first; kind != nullptr; kind = kind->next) {
-    hash += mix(kind->hash, kind->pending);  // in any order
+    hash += mix(kind->hash, kind->pending);  // a sum: the order does not matter
     ops += kind->pending;
-    if (on_cpu(*kind)) cpu_ops += kind->pending;
+    if (is_on_cpu(*kind)) cpu_ops += kind->pending;
   }
-  const uint32_t graph = graph_index(&g.file, &g_ops.graphs, {hash, 0, rows, ops, cpu_ops, 0, {}, 0, 0});
+  const uint32_t graph =
+      graph_index(&g.file, &g_ops.graphs, {hash, 0, rows, ops, cpu_ops, 0, {}, 0, 0});
   for (Kind* kind = first; kind != nullptr;) {
-    if (weir_probe_op* op = op_of(graph, kind)) add(&op->count, kind->pending);
+    if (weir_probe_op* op = find_op(graph, kind)) add(&op->count, kind->pending);
     kind->pending = 0;
     Kind* const next = kind->next;
     kind->next = nullptr;
@@ -224,26 +238,26 @@ void take_boundary(uint32_t rows) {
   write_event(WEIR_EVENT_GRAPH, graph, &event, sizeof event);
 }
 
-void wait_in_op(Thread* thread) {
+void exclude_wait_from_op(Thread* thread) {
   const uint32_t open = thread->depth < k_most_depth ? thread->depth : k_most_depth;
-  if (open == 0 || thread->wait_began == 0) return;
+  if (open == 0 || thread->wait_start == 0) return;
   Scope& scope = thread->scopes[open - 1];
-  const uint64_t begin = scope.begin > thread->wait_began ? scope.begin : thread->wait_began;
+  const uint64_t begin = scope.begin > thread->wait_start ? scope.begin : thread->wait_start;
   const uint64_t end = stamp(g.stamps);
   if (end > begin) scope.waited += end - begin;
 }
 
 void forget_ops_after_fork() {
-  each_row([](KindRow* row) { row->taken = row->count; });
+  each_row([](KindRow* row) { row->count_at_boundary = row->count; });
   g_ops.boundary = 0;
   g.tokens = 0;
 }
 
-// By name, whatever their shapes and devices.
+// Prints a table of ops by name, over all shapes and devices, and the number of evaluations.
 void dump_ops(int descriptor) {
-  auto* named = static_cast<Row*>(calloc(k_most_kinds, sizeof(Row)));
-  if (named == nullptr) return;
-  const double unit = nanoseconds_of(g.stamps);
+  auto* rows = static_cast<Row*>(calloc(k_most_kinds, sizeof(Row)));
+  if (rows == nullptr) return;
+  const double unit = nanoseconds_per_unit(g.stamps);
   const auto nanoseconds = [&](uint64_t length) {
     return static_cast<uint64_t>(static_cast<double>(length) * unit + 0.5);
   };
@@ -251,25 +265,25 @@ void dump_ops(int descriptor) {
   each_row([&](KindRow* row) {
     const uint64_t calls = __atomic_load_n(&row->count, __ATOMIC_RELAXED) - row->base_count;
     if (calls == 0) return;
-    Timed& timed = row_named(named, &used, row->kind->shape.op)->timed;
+    Times& timed = find_table_row(rows, &used, row->kind->shape.op)->timed;
     const uint64_t most = nanoseconds(__atomic_load_n(&row->most, __ATOMIC_RELAXED));
     timed.calls += calls;
     timed.total += nanoseconds(__atomic_load_n(&row->total, __ATOMIC_RELAXED) - row->base_total);
     if (most > timed.most) timed.most = most;
   });
   if (used != 0) {
-    print_rows(descriptor, "ops", "CPU ms", named, used);
+    print_rows(descriptor, "ops", "CPU ms", rows, used);
     const uint64_t boundaries = __atomic_load_n(&g.tokens, __ATOMIC_RELAXED) - g.base_tokens;
     print_line(descriptor, "%llu evaluation%s\n", static_cast<unsigned long long>(boundaries),
                boundaries == 1 ? "" : "s");
   }
-  free(named);
+  free(rows);
 }
 
-void forget_op_times() {
+void reset_op_times() {
   g.base_tokens = __atomic_load_n(&g.tokens, __ATOMIC_RELAXED);
-  // Rows are their threads' own: what is taken off is remembered here, not written there. The
-  // longest can be forgotten only there; a scope that ends just now may put its own back.
+  // Counts and totals are written by their threads alone: remember what to subtract. Only the
+  // longest time is reset; a scope that ends at this moment may set it again.
   each_row([](KindRow* row) {
     row->base_count = __atomic_load_n(&row->count, __ATOMIC_RELAXED);
     row->base_total = __atomic_load_n(&row->total, __ATOMIC_RELAXED);
@@ -281,21 +295,23 @@ void forget_op_times() {
 
 using namespace weir_probe;
 
+// Opens a scope of the thread. Scopes that are too deep only count in the depth.
 WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
   const auto [thread] = Mark();
-  if (is_nobody(thread)) return;
-  leave_stale_scopes(thread);
-  if (thread->depth++ >= k_most_depth) return;
+  if (is_fallback(thread)) return;
+  drop_stale_scopes(thread);
+  ++thread->depth;
+  if (thread->depth > k_most_depth) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   scope.device = checked_device(device);
   scope.layer = layer < 0 ? WEIR_LAYER_UNKNOWN : layer;
   scope.operands = 0;
   if (name == nullptr) name = "(no name)";
-  const uint64_t where = k_of_device | scope.device;
-  const Seen* seen = seen_at(thread, name, where);
-  scope.name = __builtin_expect(is_seen(*seen, name, where), 1)
-                   ? seen->name
-                   : name_of_scope(thread, name, where, &thread->unkept[thread->depth - 1]);
+  const uint64_t owner = k_device_owner | scope.device;
+  const CachedName* cached = cache_slot(thread, name, owner);
+  scope.name = __builtin_expect(is_cached(*cached, name, owner), 1)
+                   ? cached->name
+                   : scope_name(thread, name, owner, &thread->temporary[thread->depth - 1]);
   scope.hash = scope.name->hash;
   scope.waited = 0;
   scope.begin = g.timed ? stamp(g.stamps) : 0;
@@ -306,22 +322,25 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
   if (thread->depth == 0 || thread->depth > k_most_depth || ne == nullptr) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   if (scope.operands == k_most_operands) return;
-  weir_probe_operand& operand = scope.operand[scope.operands++];
+  weir_probe_operand& operand = scope.operand[scope.operands];
+  ++scope.operands;
   copy_text(operand.type, sizeof operand.type, type);
   memcpy(operand.ne, ne, sizeof operand.ne);
   scope.hash = hash_bytes(scope.hash ^ k_operand_salt, &operand, sizeof operand);
 }
 
+// Closes the thread's innermost scope: counts it, and times it without its waits for devices.
 WEIR_EXPORTED void weir_op_end_on(void) {
   const auto [thread] = Mark();
-  leave_stale_scopes(thread);
-  if (thread->depth == 0) return;  // it began while this was off
-  if (thread->depth-- > k_most_depth) {
+  drop_stale_scopes(thread);
+  if (thread->depth == 0) return;  // it began while ops were off
+  --thread->depth;
+  if (thread->depth >= k_most_depth) {
     weir_warn_once("op scopes nest deeper than 32: the inner ones are not counted");
     return;
   }
   Scope& scope = thread->scopes[thread->depth];
-  KindRow* row = row_of_scope(thread, scope);
+  KindRow* row = find_kind_row(thread, scope);
   if (row == nullptr) {
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
     return;
@@ -336,8 +355,8 @@ WEIR_EXPORTED void weir_op_end_on(void) {
 }
 
 WEIR_EXPORTED void weir_token_on(uint32_t rows) {
-  self();
+  current_thread();
   const Locked locked(&g.lock);
-  take_boundary(rows);
+  close_graph(rows);
   end_evaluation_of_buffers(rows);
 }

@@ -1,4 +1,4 @@
-// The switch, who is told what at the end, and the tables for that.
+// Switches the library on and off, and prints the tables at the end.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 WEIR_EXPORTED uint32_t weir_profile_flags;
 uint32_t weir_profile_flags = 0;
-// What `weir doctor` looks for in a program that has the library inside it.
+// A text by which `weir doctor` recognizes a program with the library inside.
 WEIR_EXPORTED const char weir_instrument_marker[];
 __attribute__((used)) const char weir_instrument_marker[] = "weir-instrument-abi-1";
 
@@ -16,22 +16,23 @@ namespace {
 
 constexpr const char* k_variable = "WEIR_PROFILE";
 constexpr uint32_t k_most_warnings = 64;
-uint64_t g_warned[k_most_warnings];
+uint64_t g_warned[k_most_warnings];  // hashes of warnings that were printed
 uint32_t g_warnings;
 uint32_t g_flags_at_start;
-pid_t g_first_pid;  // not that of a forked child
+pid_t g_first_pid;  // the process that loaded the library, not a forked child
 bool g_dump_at_end;
-bool g_headed;  // the dump in progress has printed its first line
+bool g_has_head;  // the dump in progress has printed its first line
 
-// cb needs the counts it belongs to, dispatch the buffers.
-uint32_t whole(uint32_t flags) {
+// Adds flags that others need: cb needs counts, and dispatch needs cb. Removes unknown ones.
+uint32_t with_implied_flags(uint32_t flags) {
   flags &= WEIR_PROFILE_COUNTS | WEIR_PROFILE_OPS | WEIR_PROFILE_CB | WEIR_PROFILE_DISPATCH;
   if ((flags & WEIR_PROFILE_DISPATCH) != 0) flags |= WEIR_PROFILE_CB;
   if ((flags & WEIR_PROFILE_CB) != 0) flags |= WEIR_PROFILE_COUNTS;
   return flags;
 }
 
-uint32_t flags_of(const char* text) {
+// Reads flags like "counts,ops"; warns about unknown words.
+uint32_t parse_flags(const char* text) {
   static constexpr struct {
     const char* word;
     uint32_t flags;
@@ -44,127 +45,135 @@ uint32_t flags_of(const char* text) {
   uint32_t flags = 0;
   while (*text != '\0') {
     const size_t length = strcspn(text, ",");
-    bool known = length == 0;
-    for (const auto& one : k_words) {
-      if (strlen(one.word) == length && strncmp(text, one.word, length) == 0) {
-        flags |= one.flags;
-        known = true;
+    bool is_known = length == 0;
+    for (const auto& entry : k_words) {
+      if (strlen(entry.word) == length && strncmp(text, entry.word, length) == 0) {
+        flags |= entry.flags;
+        is_known = true;
       }
     }
-    if (!known) weir_warn_once("WEIR_PROFILE knows the words counts, ops, cb and dispatch alone");
+    if (!is_known)
+      weir_warn_once("WEIR_PROFILE knows the words counts, ops, cb and dispatch alone");
     text += length;
     if (*text == ',') ++text;
   }
-  return whole(flags);
+  return with_implied_flags(flags);
 }
 
-__attribute__((constructor)) void look_at_environment() {
-  const char* wanted = environment(k_variable);
-  if (wanted == nullptr || wanted[0] == '\0') return;
+__attribute__((constructor)) void read_environment() {
+  const char* flags = environment(k_variable);
+  if (flags == nullptr || flags[0] == '\0') return;
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
   g.attached = folder != nullptr && folder[0] != '\0';
   g_dump_at_end = !g.attached;
   g.timed = !g.attached;
-  weir_profile_flags = g_flags_at_start = flags_of(wanted);
+  g_flags_at_start = parse_flags(flags);
+  weir_profile_flags = g_flags_at_start;
   g_first_pid = getpid();
 }
 
-// Sums of a queue's counters; false where all are 0.
-bool counts_of_queue(uint32_t queue, uint64_t (&sums)[WEIR_COUNTERS]) {
-  uint64_t any = 0;
-  for (const uint32_t row : g.queues[queue].row_of_slot) {
+// Sums a queue's counters over threads; false if all are 0.
+bool sum_counters(uint32_t queue, uint64_t (&sums)[WEIR_COUNTERS]) {
+  for (const uint32_t row : g.queues[queue].slot_rows) {
     for (int i = 0; row != 0 && i < WEIR_COUNTERS; ++i) {
       sums[i] += __atomic_load_n(&g.file.queues[row - 1].counters[i], __ATOMIC_RELAXED);
     }
   }
-  for (const uint64_t sum : sums) any |= sum;
-  return any != 0;
-}
-
-bool saw_device_work() {
-  for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
-    uint64_t sums[WEIR_COUNTERS] = {};
-    if (counts_of_queue(queue, sums)) return true;
+  for (const uint64_t sum : sums) {
+    if (sum != 0) return true;
   }
   return false;
 }
 
-// A program on the CPU has nothing to show of a device: it is said, as silence looks like a fault.
-void tell_of_no_device_work() {
-  if ((g_flags_at_start & WEIR_PROFILE_COUNTS) == 0 || getpid() != g_first_pid) return;
-  if (is_ready(g) && saw_device_work()) return;
-  const bool ops = (g_flags_at_start & WEIR_PROFILE_OPS) != 0;
-  const char* words = environment(k_variable);
-  if (words == nullptr) words = "";
-  // Nothing but words goes to a terminal.
-  const size_t length = strspn(words, "abcdefghijklmnopqrstuvwxyz,");
-  print_line(2, "weir: %s=%.*s: no work of a device was marked%s\n", k_variable,
-             length < 64 ? static_cast<int>(length) : 64, words,
-             ops ? "" : "; WEIR_PROFILE=ops times ops on the CPU");
+bool has_device_work() {
+  for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
+    uint64_t sums[WEIR_COUNTERS] = {};
+    if (sum_counters(queue, sums)) return true;
+  }
+  return false;
 }
 
-__attribute__((destructor)) void tell_at_end() {
+// Prints a line if counts were requested and no device did any work. Silence would look like a
+// fault.
+void report_no_device_work() {
+  if ((g_flags_at_start & WEIR_PROFILE_COUNTS) == 0 || getpid() != g_first_pid) return;
+  if (is_ready(g) && has_device_work()) return;
+  const bool has_ops = (g_flags_at_start & WEIR_PROFILE_OPS) != 0;
+  const char* flags = environment(k_variable);
+  if (flags == nullptr) flags = "";
+  // The value is printed up to the first unusual character, which a terminal might interpret.
+  const size_t length = strspn(flags, "abcdefghijklmnopqrstuvwxyz,");
+  print_line(2, "weir: %s=%.*s: no work of a device was marked%s\n", k_variable,
+             length < 64 ? static_cast<int>(length) : 64, flags,
+             has_ops ? "" : "; WEIR_PROFILE=ops times ops on the CPU");
+}
+
+__attribute__((destructor)) void report_at_exit() {
   if (is_ready(g)) {
-    // What ended after the last token belongs to none.
+    // Ops after the last token make a graph without rows.
     pthread_mutex_lock(&g.lock);
-    take_boundary(0);
+    close_graph(0);
     pthread_mutex_unlock(&g.lock);
     if (g_dump_at_end) weir_profile_dump(2);
   }
-  if (g_dump_at_end) tell_of_no_device_work();
+  if (g_dump_at_end) report_no_device_work();
 }
 
-// --- tables for people, where weir is not the one who asks: sorted by total, 80 columns
+// --- Tables for people, if weir does not run the program: sorted by total, 80 columns.
 
-// Before the first table of a dump; one without any prints nothing. Under the lock.
+// Prints the first line of a dump, before its first table. Needs the lock.
 void print_head(int descriptor) {
-  if (g_headed) return;
-  g_headed = true;
+  if (g_has_head) return;
+  g_has_head = true;
   print_line(descriptor, "weir: profile of process %ld\n", static_cast<long>(getpid()));
 }
 
-int by_total(const void* a, const void* b) {
-  const auto *one = static_cast<const Row*>(a), *two = static_cast<const Row*>(b);
-  if (one->timed.total != two->timed.total) return one->timed.total < two->timed.total ? 1 : -1;
-  if (one->timed.calls != two->timed.calls) return one->timed.calls < two->timed.calls ? 1 : -1;
-  return strcmp(one->name, two->name);
+// Orders rows by total and calls, the largest first, then by name.
+int compare_rows(const void* a, const void* b) {
+  const Row& first = *static_cast<const Row*>(a);
+  const Row& second = *static_cast<const Row*>(b);
+  if (first.timed.total != second.timed.total)
+    return first.timed.total < second.timed.total ? 1 : -1;
+  if (first.timed.calls != second.timed.calls)
+    return first.timed.calls < second.timed.calls ? 1 : -1;
+  return strcmp(first.name, second.name);
 }
 
-void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, by_total); }
+void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, compare_rows); }
 
-uint32_t used(uint32_t kind) { return section_of(&g.file, kind)->used; }
-
+// Prints a table of the queues that have counts.
 void dump_queues(int descriptor) {
-  bool first = true;
+  bool has_header = false;
   for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
     uint64_t sums[WEIR_COUNTERS] = {};
-    if (!counts_of_queue(queue, sums)) continue;
-    if (first) {
+    if (!sum_counters(queue, sums)) continue;
+    if (!has_header) {
       print_head(descriptor);
       print_line(descriptor, "\n%-28s %10s %9s %9s %9s %9s\n", "queue", "dispatches", "barriers",
                  "copies", "submits", "syncs");
     }
-    first = false;
+    has_header = true;
     const weir_probe_device& device = g.devices[g.queues[queue].device];
     char name[64];
     snprintf(name, sizeof name, "%.40s %u", device.name, g.queues[queue].index);
-    const auto shown = [&](int which) { return static_cast<unsigned long long>(sums[which]); };
+    const auto sum = [&](int counter) { return static_cast<unsigned long long>(sums[counter]); };
     print_line(descriptor, "%-28.28s %10llu %9llu %9llu %9llu %9llu\n", name,
-               shown(WEIR_COUNT_DISPATCHES), shown(WEIR_COUNT_BARRIERS), shown(WEIR_COUNT_COPIES),
-               shown(WEIR_COUNT_SUBMITS), shown(WEIR_COUNT_SYNCS));
+               sum(WEIR_COUNT_DISPATCHES), sum(WEIR_COUNT_BARRIERS), sum(WEIR_COUNT_COPIES),
+               sum(WEIR_COUNT_SUBMITS), sum(WEIR_COUNT_SYNCS));
   }
 }
 
+// Prints a table of kernels by name, summed over threads.
 void dump_kernels(int descriptor) {
-  const uint32_t count = used(WEIR_SECTION_KERNELS);
+  const uint32_t count = section_of(&g.file, WEIR_SECTION_KERNELS)->used;
   auto* rows = static_cast<Row*>(calloc(count, sizeof(Row)));
   if (rows == nullptr) return;
   uint32_t filled = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t dispatches = __atomic_load_n(&g.file.kernels[i].dispatches, __ATOMIC_RELAXED);
     if (dispatches == 0) continue;
-    // A kernel has a row for each thread.
-    row_named(rows, &filled, g.file.kernels[i].name)->timed.total += dispatches;
+    // The file has a row of the kernel for each thread.
+    find_table_row(rows, &filled, g.file.kernels[i].name)->timed.total += dispatches;
   }
   if (filled != 0) {
     sort_rows(rows, filled);
@@ -180,28 +189,32 @@ void dump_kernels(int descriptor) {
 
 }  // namespace
 
-Row* row_named(Row* rows, uint32_t* used, const char* name) {
+Row* find_table_row(Row* rows, uint32_t* used, const char* name) {
   uint32_t at = 0;
   while (at < *used && strcmp(rows[at].name, name) != 0) ++at;
-  if (at == *used) rows[(*used)++].name = name;
+  if (at == *used) {
+    rows[at].name = name;
+    ++*used;
+  }
   return &rows[at];
 }
 
-void print_rows(int descriptor, const char* what, const char* clock, Row* rows, uint32_t count) {
+// Prints a table of times, sorted by total, with each row's mean, longest time and share.
+void print_rows(int descriptor, const char* title, const char* clock, Row* rows, uint32_t count) {
   sort_rows(rows, count);
-  uint64_t all = 0;
-  for (uint32_t i = 0; i < count; ++i) all += rows[i].timed.total;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < count; ++i) sum += rows[i].timed.total;
   print_head(descriptor);
-  print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", what, "times", clock, "mean us",
+  print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", title, "times", clock, "mean us",
              "max us", "share");
   for (uint32_t i = 0; i < count; ++i) {
-    const Timed& timed = rows[i].timed;
+    const Times& timed = rows[i].timed;
     const auto total = static_cast<double>(timed.total);
     print_line(descriptor, "%-34.34s %8llu %10.3f %8.2f %8.2f %5.1f%%\n", rows[i].name,
                static_cast<unsigned long long>(timed.calls), total * 1e-6,
                timed.calls == 0 ? 0 : total * 1e-3 / static_cast<double>(timed.calls),
                static_cast<double>(timed.most) * 1e-3,
-               all == 0 ? 0 : total * 100 / static_cast<double>(all));
+               sum == 0 ? 0 : total * 100 / static_cast<double>(sum));
   }
 }
 
@@ -216,9 +229,9 @@ WEIR_EXPORTED int32_t weir_profile_is_enabled(uint32_t flags) {
 }
 
 WEIR_EXPORTED void weir_profile_enable(uint32_t flags) {
-  // By the program itself: it asks for the dump when it wants one.
+  // The program switched it on itself, and prints the tables when it wants.
   if (!g.attached) g.timed = true;
-  flags = whole(flags);
+  flags = with_implied_flags(flags);
   if (((flags ^ weir_profile_flags) & WEIR_PROFILE_OPS) != 0) {
     __atomic_add_fetch(&g.epoch, 1, __ATOMIC_RELAXED);
   }
@@ -227,23 +240,27 @@ WEIR_EXPORTED void weir_profile_enable(uint32_t flags) {
 
 WEIR_EXPORTED uint64_t weir_now(void) { return now_nanoseconds(); }
 
+// Prints a warning unless it was printed before, up to 64 different ones.
 WEIR_EXPORTED void weir_warn_once(const char* text) {
   if (text == nullptr) return;
   const uint64_t hash = hash_text(text, 0);
   pthread_mutex_lock(&g.lock);
-  bool known = g_warnings == k_most_warnings;
-  for (uint32_t i = 0; i < g_warnings; ++i) known = known || g_warned[i] == hash;
-  if (!known) g_warned[g_warnings++] = hash;
+  bool is_silent = g_warnings == k_most_warnings;
+  for (uint32_t i = 0; i < g_warnings; ++i) is_silent = is_silent || g_warned[i] == hash;
+  if (!is_silent) {
+    g_warned[g_warnings] = hash;
+    ++g_warnings;
+  }
   pthread_mutex_unlock(&g.lock);
   const KeepErrno keep;
-  if (!known) print_line(2, "weir: %.400s\n", text);
+  if (!is_silent) print_line(2, "weir: %.400s\n", text);
 }
 
 WEIR_EXPORTED void weir_profile_dump(int32_t descriptor) {
   if (!is_ready(g)) return;
   const KeepErrno keep;
   const Locked locked(&g.lock);
-  g_headed = false;
+  g_has_head = false;
   dump_queues(descriptor);
   dump_kernels(descriptor);
   dump_ops(descriptor);
@@ -254,12 +271,12 @@ WEIR_EXPORTED void weir_profile_reset(void) {
   if (!is_ready(g)) return;
   const Locked locked(&g.lock);
   if (!g.attached) clear_counts(&g.file);
-  forget_op_times();
+  reset_op_times();
   reset_buffers();
 }
 
-// The functions of the ABI behind the short forms of the header: a test and a jump. No frame,
-// nothing saved, so that one that is off costs a call, a load, a test and a return.
+// The ABI's functions behind the header's inline forms: a test and a jump, without a stack frame.
+// One that is off costs a call, a load, a test and a return.
 #define WEIR_MARK(flag, name, parameters, arguments)                            \
   WEIR_EXPORTED void weir_##name parameters {                                   \
     if (__builtin_expect((weir_profile_flags & WEIR_PROFILE_##flag) != 0, 0)) { \

@@ -1,4 +1,4 @@
-// Threads' own records and the maps in them; devices and queues; what a fork leaves behind.
+// Threads' own records and the maps in them; devices and queues; state after a fork.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,43 +13,48 @@ __thread Thread* t_thread WEIR_INITIAL_EXEC = nullptr;
 namespace {
 
 constexpr uint64_t k_queue_salt = 1, k_name_salt = 6;
-constexpr uint32_t k_most_names = 1U << 13;  // of a thread
+constexpr uint32_t k_most_names = 1U << 13;  // in a thread
 constexpr const char* k_probe = "instrument";
 
-// What a thread without memory for a record of its own counts in: nothing.
-constinit Thread g_nobody = {};
+// The shared record of threads without memory for their own. Nothing is stored in it.
+constinit Thread g_fallback = {};
 
-// 4096 kernels in 1 MiB, 4096 ops in 2.4: with the rest below what file.cpp can always give.
+// 4096 kernels take 1 MiB, 4096 ops 2.4. All together stay below the size that file.cpp can always
+// provide.
 constexpr Capacity k_capacity{k_most_devices, k_most_queues* k_most_slots, 2048, 8, k_most_kinds,
                               k_most_graphs};
 
-void in_child() {
+// Clears all that a forked child inherited.
+void reset_after_fork() {
   detach_events_after_fork();
   if (!g.attached) clear_counts(&g.file);
   forget_ops_after_fork();
-  forget_op_times();
+  reset_op_times();
   forget_buffers();
   reset_buffers();
   for (Clock& clock : g.clocks) {
-    clock.told = clock.used = false;
-    clock.told_tick = 0;
+    clock.is_reported = false;
+    clock.used = false;
+    clock.reported_tick = 0;
   }
   __atomic_add_fetch(&g.generation, 1, __ATOMIC_RELAXED);
 }
 
-// Records of the process that this one was forked from are left alone: their threads may have been
-// in the middle of a mark.
+// Returns true if the record's thread has ended. Records of a parent process don't count: their
+// threads may have been in the middle of a mark.
 bool is_gone(const Thread* thread) {
   return thread->generation == g.generation && thread_is_gone(thread->number);
 }
 
-// A record of a thread that is gone, or a fresh one. Under the lock.
-Thread* adopt() {
+// Returns the record of a thread that has ended, or a new one; null without memory. Needs the lock.
+Thread* acquire_thread() {
   uint32_t count = 0;
-  for (Thread* at = g.threads; at != nullptr; at = at->next, ++count) {
-    if (!is_gone(at)) continue;
-    (void)__atomic_load_n(&at->left, __ATOMIC_ACQUIRE);  // all that it did before
-    return at;
+  for (Thread* old = g.threads; old != nullptr; old = old->next) {
+    if (is_gone(old)) {
+      (void)__atomic_load_n(&old->published, __ATOMIC_ACQUIRE);  // see all that it wrote
+      return old;
+    }
+    ++count;
   }
   Thread* thread = static_cast<Thread*>(calloc(1, sizeof(Thread)));
   if (thread == nullptr) return nullptr;
@@ -62,17 +67,18 @@ Thread* adopt() {
 
 }  // namespace
 
-const Name* stored_name(Thread* thread, uint64_t hash, const char* text) {
+// Finds the thread's copy of a name by its hash, or makes one. Null without room, or for a text
+// that is too long.
+const Name* intern_name(Thread* thread, uint64_t hash, const char* text) {
   const uint64_t key = mix(k_name_salt, hash);
-  auto* known = thread->rows.get<Name>(key);
-  if (known != nullptr) return known;
-  if (is_nobody(thread) || thread->rows.live() >= k_most_names) return nullptr;
+  if (const auto* stored = thread->rows.get<Name>(key)) return stored;
+  if (is_fallback(thread) || thread->rows.live() >= k_most_names) return nullptr;
   const KeepErrno keep;
   auto* name = static_cast<Name*>(calloc(1, sizeof(Name)));
   if (name == nullptr) return nullptr;
   name->hash = hash;
   if (!copy_text(name->text, sizeof name->text, text) || !thread->rows.insert(key, name)) {
-    free(name);  // too long to be told by its text
+    free(name);  // too long to be compared by its text, or no memory
     return nullptr;
   }
   return name;
@@ -83,8 +89,9 @@ uint64_t hash_text(const char* text, uint64_t salt) {
   return hash_bytes(k_hash_seed ^ salt, text, strlen(text));
 }
 
-bool is_nobody(const Thread* thread) { return thread == &g_nobody; }
+bool is_fallback(const Thread* thread) { return thread == &g_fallback; }
 
+// Opens the probe file or plain memory on the first call, and the event file. Needs the lock.
 void ensure_file() {
   if (is_ready(g)) return;
   const auto open = [] {
@@ -95,29 +102,32 @@ void ensure_file() {
     }
     open_events(g.file);
     g.timed = g.timed || events_on();
-    g.stamps = begin_stamps(!events_on());
+    g.stamps = start_stamp_clock(!events_on());
     __atomic_store_n(&g.generation, 1, __ATOMIC_RELAXED);
   };
-  make_ready(&g, open, in_child, make_forked_events);
+  make_ready(&g, open, reset_after_fork, make_forked_events);
 }
 
-Thread* enter() {
+// Gives the calling thread a record: its own from before a fork, one of an ended thread, or a new
+// one. Without memory it gets the shared record.
+Thread* attach_thread() {
   const KeepErrno keep;
   const Locked locked(&g.lock);
   ensure_file();
   Thread* thread = t_thread;
-  if (thread == nullptr || thread == &g_nobody) thread = adopt();
+  if (thread == nullptr || thread == &g_fallback) thread = acquire_thread();
   if (thread == nullptr) {
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-    thread = &g_nobody;
+    thread = &g_fallback;
     thread->last = &thread->first;
   }
   thread->number = thread_number();
   thread->depth = 0;
-  // The last one's of a thread that ended within it; a parent's is gone already.
+  // The record's last thread may have ended within a buffer; a parent's buffers are freed already.
   if (thread->generation == g.generation) close_buffer(thread);
-  thread->buffer = thread->wait_began = 0;
-  thread->entries = nullptr;
+  thread->buffer = 0;
+  thread->wait_start = 0;
+  thread->recorded_buffer = nullptr;
   thread->generation = g.generation;
   t_thread = thread;
   return thread;
@@ -125,7 +135,7 @@ Thread* enter() {
 
 uint32_t checked_device(uint32_t device) {
   if (device < __atomic_load_n(&g.device_count, __ATOMIC_ACQUIRE)) return device;
-  // Declared nothing: one to count in, which no placement is satisfied with.
+  // A program that declares no device gets one that satisfies no placement.
   if (__atomic_load_n(&g.device_count, __ATOMIC_ACQUIRE) == 0) {
     weir_device_declare("", "other", "(not declared)", "not-declared");
   }
@@ -145,39 +155,42 @@ void fill_devices() {
   while (section->used < g.device_count) add_device(&g.file, g.devices[section->used]);
 }
 
-static uint32_t row_of_slot(uint32_t queue, uint32_t slot) {
-  Queue& of = g.queues[queue];
-  if (of.row_of_slot[slot] == 0) {
+// The index of the queue's row for a slot, which is added if there is none. Needs the lock.
+static uint32_t find_slot_row(uint32_t queue, uint32_t slot) {
+  Queue& entry = g.queues[queue];
+  if (entry.slot_rows[slot] == 0) {
     fill_devices();
-    const uint32_t row = add_queue(&g.file, of.device, 0, of.index, 0);
-    __atomic_store_n(&of.row_of_slot[slot], 1 + row, __ATOMIC_RELEASE);
+    const uint32_t row = add_queue(&g.file, entry.device, 0, entry.index, 0);
+    __atomic_store_n(&entry.slot_rows[slot], 1 + row, __ATOMIC_RELEASE);
   }
-  return of.row_of_slot[slot] - 1;
+  return entry.slot_rows[slot] - 1;
 }
 
 uint32_t event_queue(uint32_t queue) {
-  const uint32_t known = __atomic_load_n(&g.queues[queue].row_of_slot[0], __ATOMIC_ACQUIRE);
-  if (__builtin_expect(known != 0, 1)) return known - 1;
+  const uint32_t row = __atomic_load_n(&g.queues[queue].slot_rows[0], __ATOMIC_ACQUIRE);
+  if (__builtin_expect(row != 0, 1)) return row - 1;
   const Locked locked(&g.lock);
-  return row_of_slot(queue, 0);
+  return find_slot_row(queue, 0);
 }
 
-weir_probe_queue* row_of(Thread* thread, uint32_t queue) {
+weir_probe_queue* queue_counters(Thread* thread, uint32_t queue) {
   const uint64_t key = mix(k_queue_salt, queue);
-  auto* known = thread->rows.get<weir_probe_queue>(key);
-  if (__builtin_expect(known != nullptr, 1)) return known;
+  auto* counters = thread->rows.get<weir_probe_queue>(key);
+  if (__builtin_expect(counters != nullptr, 1)) return counters;
   queue = checked_queue(queue);
   const Locked locked(&g.lock);
-  row_of_slot(queue, 0);
-  weir_probe_queue* row = &g.file.queues[row_of_slot(queue, thread->slot)];
-  keep(thread, key, row);
-  return row;
+  find_slot_row(queue, 0);  // events refer to the first row
+  counters = &g.file.queues[find_slot_row(queue, thread->slot)];
+  remember(thread, key, counters);
+  return counters;
 }
 
 }  // namespace weir_probe
 
 using namespace weir_probe;
 
+// Adds a device and returns its index. Without a class it gets one made of its API and name.
+// Devices beyond the limit share the last index.
 WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, const char* name,
                                            const char* device_class) {
   weir_probe_device device{};
@@ -192,7 +205,7 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
   }
   const Locked locked(&g.lock);
   uint32_t index = 0;
-  // Declared again, it is the same one.
+  // A device that is declared again keeps its index.
   while (index < g.device_count &&
          (strcmp(g.devices[index].api, device.api) != 0 ||
           strcmp(g.devices[index].name, device.name) != 0 ||
@@ -201,7 +214,7 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
   }
   if (index == k_most_devices) {
     index = k_most_devices - 1;
-    tell_flag(&g, WEIR_PROBE_DEVICES_OVERFLOWED);
+    raise_flag(&g, WEIR_PROBE_DEVICES_OVERFLOWED);
   } else if (index == g.device_count) {
     g.devices[index] = device;
     __atomic_store_n(&g.device_count, index + 1, __ATOMIC_RELEASE);
@@ -209,18 +222,19 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
   return index;
 }
 
+// Adds a queue and returns its index. Queues beyond the limit share the last index.
 WEIR_EXPORTED uint32_t weir_queue_declare(uint32_t device) {
   device = checked_device(device);
   const Locked locked(&g.lock);
   uint32_t index = g.queue_count;
   if (index == k_most_queues) {
     index = k_most_queues - 1;
-    tell_flag(&g, WEIR_PROBE_QUEUES_OVERFLOWED);
+    raise_flag(&g, WEIR_PROBE_QUEUES_OVERFLOWED);
   } else {
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < index; ++i) before += g.queues[i].device == device ? 1 : 0;
+    uint32_t device_queues = 0;  // declared before, of the same device
+    for (uint32_t i = 0; i < index; ++i) device_queues += g.queues[i].device == device ? 1 : 0;
     g.queues[index].device = device;
-    g.queues[index].index = before;
+    g.queues[index].index = device_queues;
     __atomic_store_n(&g.queue_count, index + 1, __ATOMIC_RELEASE);
   }
   return index;

@@ -1,4 +1,4 @@
-// Structs and text out of hostile bytes; for the readers of this folder. Pure.
+// Reads structs and text from hostile bytes; for the readers of this folder. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace weir::probes {
 
-// Printable, up to the first 0.
-[[nodiscard]] inline std::string text_of(std::string_view field) {
+// The field's text up to the first 0, made printable.
+[[nodiscard]] inline std::string printable_text(std::string_view field) {
   return text::printable(field.substr(0, field.find('\0')));
 }
 template <std::size_t size>
-[[nodiscard]] std::string text_of(const char (&field)[size]) {
-  return text_of(std::string_view(field, size));
+[[nodiscard]] std::string printable_text(const char (&field)[size]) {
+  return printable_text(std::string_view(field, size));
 }
 
-// The header that a probe's file begins with, of the version that is known here; `least`: bytes
-// that every such file has. `what`: "event file".
+// Reads the header of a probe's file. Fails with Code::data on another kind or version, or on less
+// than `least` bytes. `what` names the kind in errors: "event file".
 template <class Header>
-[[nodiscard]] Result<Header> header_of(std::string_view bytes, std::size_t least,
-                                       std::string_view magic, std::uint32_t version,
-                                       std::string_view what) {
+[[nodiscard]] Result<Header> read_header(std::string_view bytes, std::size_t least,
+                                         std::string_view magic, std::uint32_t version,
+                                         std::string_view what) {
   Header header;
   if (bytes.size() < least) return fail(Code::data, "{}: {} bytes are too few", what, bytes.size());
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (text_of(header.magic) != magic) {
+  if (printable_text(header.magic) != magic) {
     return fail(Code::data, "{}: not one, or its process ended while it was made", what);
   }
   if (header.version == version) return header;
@@ -42,28 +42,28 @@ template <class Header>
 // Takes structs from the front of bytes; false where they are too short.
 class Bytes {
  public:
-  explicit Bytes(std::string_view bytes) : left_(bytes) {}
+  explicit Bytes(std::string_view bytes) : rest_(bytes) {}
   template <class T>
   [[nodiscard]] bool take(T* out) {
-    if (left_.size() < sizeof *out) return false;
-    std::memcpy(out, left_.data(), sizeof *out);
-    left_.remove_prefix(sizeof *out);
+    if (rest_.size() < sizeof *out) return false;
+    std::memcpy(out, rest_.data(), sizeof *out);
+    rest_.remove_prefix(sizeof *out);
     return true;
   }
   // A vector or a text.
   template <class List>
   [[nodiscard]] bool take(List* out, std::uint64_t count) {
     constexpr std::size_t k_each = sizeof(typename List::value_type);
-    if (left_.size() / k_each < count) return false;
+    if (rest_.size() / k_each < count) return false;
     out->resize(count);
-    if (count != 0) std::memcpy(out->data(), left_.data(), count * k_each);
-    left_.remove_prefix(count * k_each);
+    if (count != 0) std::memcpy(out->data(), rest_.data(), count * k_each);
+    rest_.remove_prefix(count * k_each);
     return true;
   }
-  [[nodiscard]] std::string_view left() const { return left_; }
+  [[nodiscard]] std::string_view rest() const { return rest_; }
 
  private:
-  std::string_view left_;
+  std::string_view rest_;
 };
 
 }  // namespace weir::probes

@@ -1,3 +1,4 @@
+// Collects facts about the code of recorded kernels, and writes recordings of one kernel.
 #include "gate/probes/read/code_facts.hpp"
 
 #include "gate/base/text.hpp"
@@ -5,35 +6,36 @@
 namespace weir::probes {
 namespace {
 
-// As people write it: small ones are numbers, whatever type the shader takes them for.
-std::string value_of(const weir_kernels_constant& constant, const std::string& data) {
+// The constant as a signed integer, whatever type the shader gives it.
+std::string constant_text(const weir_kernels_constant& constant, const std::string& data) {
   std::int64_t value = 0;
   std::memcpy(&value, data.data() + constant.offset, constant.size);
   if (constant.size == 4) value = static_cast<std::int32_t>(value);
   return fmt::format("{}", value);
 }
 
-std::map<std::string, std::string> options_of(const RecordedPipeline& pipeline) {
+// Lists what specializes a pipeline's code: constants, and options that differ from the default.
+std::map<std::string, std::string> list_options(const RecordedPipeline& pipeline) {
   std::map<std::string, std::string> options;
-  const auto number = [&](const char* name, std::uint64_t value, std::uint64_t usual) {
-    if (value != usual) options[name] = fmt::format("{}", value);
+  const auto add_unless_zero = [&](const char* name, std::uint64_t value) {
+    if (value != 0) options[name] = fmt::format("{}", value);
   };
-  for (const weir_kernels_constant& one : pipeline.constants) {
-    options[fmt::format("constant {}", one.id)] = value_of(one, pipeline.data);
+  for (const weir_kernels_constant& constant : pipeline.constants) {
+    options[fmt::format("constant {}", constant.id)] = constant_text(constant, pipeline.data);
   }
   std::uint64_t descriptors = 0;
-  for (const weir_kernels_binding& one : pipeline.bindings) descriptors += one.count;
-  number("subgroup size", pipeline.head.subgroup_size, 0);
-  number("pipeline flags", pipeline.head.flags, 0);
-  number("stage flags", pipeline.head.stage_flags, 0);
-  number("descriptors", descriptors, 0);
-  number("push constant bytes", pipeline.head.push_bytes, 0);
+  for (const weir_kernels_binding& binding : pipeline.bindings) descriptors += binding.count;
+  add_unless_zero("subgroup size", pipeline.head.subgroup_size);
+  add_unless_zero("pipeline flags", pipeline.head.flags);
+  add_unless_zero("stage flags", pipeline.head.stage_flags);
+  add_unless_zero("descriptors", descriptors);
+  add_unless_zero("push constant bytes", pipeline.head.push_bytes);
   if (pipeline.entry_point != "main")
     options["entry point"] = text::printable(pipeline.entry_point);
   return options;
 }
 
-// Records one behind the other, as the layer writes them.
+// Writes a file of recorded kernels, as the Vulkan layer does: a header and records.
 class RecordWriter {
  public:
   template <class Head>
@@ -74,15 +76,17 @@ std::string identity_of(const RecordedPipeline& pipeline) {
 std::map<std::string, profile::CodeFacts> code_facts(const RecordedKernels& recorded) {
   std::map<std::string, profile::CodeFacts> facts;
   for (const RecordedPipeline& pipeline : recorded.pipelines) {
-    profile::CodeFacts& one = facts[identity_of(pipeline)];
-    one.source = profile::code_hash(recorded.codes[pipeline.head.code].hash);
-    one.options = options_of(pipeline);
+    profile::CodeFacts& entry = facts[identity_of(pipeline)];
+    entry.source = profile::code_hash(recorded.codes[pipeline.head.code].hash);
+    entry.options = list_options(pipeline);
   }
   return facts;
 }
 
-std::string recording_of(const RecordedKernels& recorded, std::size_t which) {
-  const RecordedPipeline& pipeline = recorded.pipelines[which];
+// Writes a file with one pipeline: records of its device, extensions, features, code, and the
+// pipeline itself.
+std::string recording_of(const RecordedKernels& recorded, std::size_t index) {
+  const RecordedPipeline& pipeline = recorded.pipelines[index];
   const RecordedDevice& device = recorded.devices[pipeline.head.device];
   const RecordedCode& code = recorded.codes[pipeline.head.code];
   RecordWriter out;
@@ -90,14 +94,15 @@ std::string recording_of(const RecordedKernels& recorded, std::size_t which) {
   for (const std::string& name : device.extensions) {
     out.add(WEIR_KERNELS_EXTENSION, 0, name + '\0');
   }
-  for (const RecordedFeatures& one : device.features) {
-    const auto bytes = static_cast<std::uint32_t>(one.values.size());
-    out.add(WEIR_KERNELS_FEATURES, 0, weir_kernels_features{one.type, bytes}, one.values);
+  for (const RecordedFeatures& features : device.features) {
+    const auto bytes = static_cast<std::uint32_t>(features.values.size());
+    out.add(WEIR_KERNELS_FEATURES, 0, weir_kernels_features{features.type, bytes}, features.values);
   }
   out.add(WEIR_KERNELS_CODE, 0, weir_kernels_code{code.hash, code.words.size() * 4},
           raw_bytes(code.words));
   weir_kernels_pipeline head = pipeline.head;
-  head.code = head.device = 0;
+  head.code = 0;
+  head.device = 0;
   out.add(WEIR_KERNELS_PIPELINE, 0, head,
           std::string(raw_bytes(pipeline.bindings)).append(raw_bytes(pipeline.constants)) +
               pipeline.data);

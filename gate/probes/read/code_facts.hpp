@@ -1,5 +1,4 @@
-// What a recording of kernels says of the code of each: what identifies it, what specializes it.
-// Pure.
+// Collects facts about the code of recorded kernels: their identity and what specializes it. Pure.
 #pragma once
 
 #include <map>
@@ -10,13 +9,13 @@
 
 namespace weir::probes {
 
-// As in profile::code_key().
+// The identity of the pipeline's code, as in profile::code_key().
 [[nodiscard]] std::string identity_of(const RecordedPipeline& pipeline);
 
-// By identity, without what a compiler says.
+// Facts of all pipelines, by identity; without those that a compiler reports.
 [[nodiscard]] std::map<std::string, profile::CodeFacts> code_facts(const RecordedKernels& recorded);
 
-// A file of recorded kernels that holds that pipeline alone.
-[[nodiscard]] std::string recording_of(const RecordedKernels& recorded, std::size_t pipeline);
+// The bytes of a file of recorded kernels with one of the pipelines.
+[[nodiscard]] std::string recording_of(const RecordedKernels& recorded, std::size_t index);
 
 }  // namespace weir::probes

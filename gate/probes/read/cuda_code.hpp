@@ -1,5 +1,5 @@
-// Which files of a program hold CUDA code, and whether a CUDA twin can stand in for the libraries
-// that they ask for. Reads files; nothing is run.
+// Finds the files of a program that contain CUDA code, and checks that a CUDA twin has all the
+// libraries and functions that they need. Reads files; nothing is run.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@
 
 namespace weir::probes {
 
-// The one library of a CUDA twin, and the names that programs know it by.
+// The library of a CUDA twin, and the names under which programs load it.
 inline constexpr const char* k_cuda_twin_library = "libweir_twin_cuda.so";
 inline constexpr std::array k_cuda_libraries = {"libcudart.so.12", "libcudart.so.13",
                                                 "libcublas.so.12", "libcublas.so.13",
                                                 "libcuda.so.1",    "libnccl.so.2"};
 
 struct CudaCode {
-  std::vector<std::string> files;  // that hold code; none where the program opens them by itself
-  std::string stamp;               // differs when one of them was built again
+  std::vector<std::string> files;  // files with code; empty if the program opens them at run time
+  std::string stamp;               // changes when one of them is rebuilt
 };
 
-// Of a program, its libraries and plug-ins. Code::unavailable where one of them needs a library or
-// a function that the twin's (in the folder `libraries`) do not have, with its name, or has CUDA's
-// runtime inside.
+// Searches a program, its libraries and plug-ins. Fails with Code::unavailable if one of them needs
+// a library or function that the twin (in the folder `libraries`) lacks, or is linked statically
+// with CUDA's runtime.
 [[nodiscard]] Result<CudaCode> find_cuda_code(const std::string& program,
                                               const std::string& libraries, const sys::Files& files,
                                               const Lookup& environment);

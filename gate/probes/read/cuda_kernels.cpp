@@ -1,3 +1,4 @@
+// Reads the machine code of CUDA kernels from a program's files, for a table of their costs.
 #include "gate/probes/read/cuda_kernels.hpp"
 
 #ifdef WEIR_ZSTD
@@ -24,16 +25,17 @@ constexpr std::uint64_t k_largest_image = std::uint64_t{256} << 20;
 struct Image {
   bool machine_code = false;  // else PTX
   int arch = 0;               // 10 * major + minor
-  std::uint64_t flags = 0, whole_bytes = 0;
-  std::string_view bytes;  // packed, where a flag says so
+  std::uint64_t flags = 0, unpacked_bytes = 0;
+  std::string_view bytes;  // packed if `flags` says so
 };
 enum Packed : std::uint64_t { k_lz4 = 0x2000, k_zstd = 0x8000 };
 
-// One image of a container; what is no image of a GPU has arch 0.
+// Takes the next image of a container; nothing where it is cut short. An image for no GPU has arch
+// 0.
 std::optional<Image> take_image(Cursor& from) {
   enum : std::uint64_t { k_ptx = 1, k_machine_code = 2 };
   constexpr std::size_t k_least = 64;
-  const std::string_view begin = from.left;
+  const std::string_view begin = from.rest;
   const std::uint64_t kind = from.number(2);
   from.bytes(2);
   const std::uint64_t header = from.number(4), bytes = from.number(8), packed = from.number(4);
@@ -43,7 +45,7 @@ std::optional<Image> take_image(Cursor& from) {
   from.bytes(8);
   image.flags = from.number(8);
   from.bytes(8);
-  image.whole_bytes = from.number(8);
+  image.unpacked_bytes = from.number(8);
   if (from.bad || header < k_least || header > begin.size() || bytes > begin.size() - header) {
     return std::nullopt;
   }
@@ -52,72 +54,76 @@ std::optional<Image> take_image(Cursor& from) {
     image.machine_code = kind == k_machine_code;
   }
   image.bytes = begin.substr(header, packed == 0 || packed > bytes ? bytes : packed);
-  from.left = begin.substr(header + bytes);
+  from.rest = begin.substr(header + bytes);
   return image;
 }
 
-std::optional<std::string> unpacked(const Image& image) {
+// Returns the image's code, unpacked; nothing for LZ4, or where weir was built without zstd.
+std::optional<std::string> unpack(const Image& image) {
   if ((image.flags & (k_lz4 | k_zstd)) == 0) return std::string(image.bytes);
 #ifdef WEIR_ZSTD
-  if ((image.flags & k_zstd) != 0 && image.whole_bytes <= k_largest_image) {
-    std::string out(image.whole_bytes, '\0');
-    const std::size_t got =
+  if ((image.flags & k_zstd) != 0 && image.unpacked_bytes <= k_largest_image) {
+    std::string out(image.unpacked_bytes, '\0');
+    const std::size_t size =
         ZSTD_decompress(out.data(), out.size(), image.bytes.data(), image.bytes.size());
-    if (ZSTD_isError(got) == 0 && got == out.size()) return out;
+    if (ZSTD_isError(size) == 0 && size == out.size()) return out;
   }
 #endif
   return std::nullopt;
 }
 
-// The image whose numbers are taken, and whether they are a guess: what the driver would take
-// (gate/probes/twin/cuda/kernels.cpp), or, where that is PTX, the nearest machine code.
+// An image with machine code, and true if its numbers are only a guess for the GPU.
 struct Choice {
   const Image* image = nullptr;
   bool guessed = false;
 };
-Choice choose(const std::vector<Image>& images, int major, int minor) {
-  const int here = 10 * major + minor;
-  const auto fits = [&](const Image& one) { return one.arch / 10 == major && one.arch <= here; };
-  const auto far = [&](const Image& one) { return std::abs(one.arch - here); };
+// Chooses the machine code that the driver would load (gate/probes/twin/cuda/kernels.cpp). If the
+// driver would compile PTX instead, the nearest machine code is a guess. No image if there is none.
+Choice choose_image(const std::vector<Image>& images, int major, int minor) {
+  const int arch = 10 * major + minor;
+  const auto runs = [&](const Image& image) {
+    return image.arch / 10 == major && image.arch <= arch;
+  };
+  const auto distance = [&](const Image& image) { return std::abs(image.arch - arch); };
   Choice best;
-  for (const Image& one : images) {
-    if (!one.machine_code || one.arch == 0) continue;
-    const bool exact = fits(one);
-    const bool better = best.image == nullptr || (exact && best.guessed) ||
-                        (exact != best.guessed && far(one) < far(*best.image));
-    if (better) best = {&one, !exact};
+  for (const Image& image : images) {
+    if (!image.machine_code || image.arch == 0) continue;
+    const bool guessed = !runs(image);
+    const bool better = best.image == nullptr || (!guessed && best.guessed) ||
+                        (guessed == best.guessed && distance(image) < distance(*best.image));
+    if (better) best = {&image, guessed};
   }
   return best;
 }
 
 using Kernels = std::map<std::uint64_t, weir_cuda_kernel>;
 
-// Attributes of kernels, as ".nv.info" sections list them: a form, an attribute, and either a
-// value of two bytes or the size of what follows.
-template <class Found>
-void each_attribute(std::string_view section, Found found) {
+// Calls `visit` with each attribute of kernels that has a sized value. A ".nv.info" section lists
+// attributes as a form, a number, and either a value of two bytes or the size of the value.
+template <class Visit>
+void each_attribute(std::string_view section, Visit visit) {
   enum : std::uint64_t { k_sized = 4 };
   Cursor at{section};
-  while (!at.bad && !at.left.empty()) {
+  while (!at.bad && !at.rest.empty()) {
     const std::uint64_t form = at.number(1), attribute = at.number(1), value = at.number(2);
-    if (form == k_sized) found(attribute, Cursor{at.bytes(value)});
+    if (form == k_sized) visit(attribute, Cursor{at.bytes(value)});
   }
 }
 
-// cubin: 64-bit ELF. Registers and stack stand in ".nv.info" by symbol, the rest in sections that
-// have the kernel's name behind theirs.
+// Adds the kernels of a cubin, a 64-bit ELF file, to `out`. ".nv.info" has registers and stack by
+// symbol; sections whose names end in the kernel's name have the rest.
 void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
-  // What every GPU allows at most, of a thread and of a block.
+  // The most registers of a thread, and threads of a block, on any GPU.
   constexpr std::uint64_t k_most_registers = 255, k_most_threads = 1024;
   enum : std::uint64_t { k_max_threads = 0x05, k_frame = 0x11, k_registers = 0x2f };
   constexpr std::size_t k_symbol = 24;
   constexpr std::string_view k_code = ".text.";
-  const Sections sections = sections_of(elf);
-  const auto section_of = [&](const std::string& name) {
+  const Sections sections = read_sections(elf);
+  const auto find_section = [&](const std::string& name) {
     return look_up(sections, name, Section{});
   };
-  const std::string_view symbols = section_of(".symtab").bytes;
-  const std::string_view names = section_of(".strtab").bytes;
+  const std::string_view symbols = find_section(".symtab").bytes;
+  const std::string_view names = find_section(".strtab").bytes;
   std::map<std::string_view, weir_cuda_kernel> kernels;
   for (const auto& [name, section] : sections) {
     if (!name.starts_with(k_code)) continue;
@@ -126,7 +132,7 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     kernel.code = weir_probe::hash_bytes(weir_probe::k_hash_seed, code.data(), code.size());
     kernel.code_bytes = static_cast<std::uint32_t>(code.size());
   }
-  each_attribute(section_of(".nv.info").bytes, [&](std::uint64_t attribute, Cursor value) {
+  each_attribute(find_section(".nv.info").bytes, [&](std::uint64_t attribute, Cursor value) {
     const std::uint64_t symbol = value.number(4), number = value.number(4);
     if (value.bad || symbol >= symbols.size() / k_symbol) return;
     const std::uint64_t name = Cursor{symbols.substr(symbol * k_symbol)}.number(4);
@@ -139,14 +145,14 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     if (attribute == k_frame) kernel->second.local_bytes = static_cast<std::uint32_t>(number);
   });
   for (auto& [name, kernel] : kernels) {
-    const std::string plain(name);
-    // From compute capability 9.0 the section begins with what the system takes of each block.
+    const std::string kernel_name(name);
+    // From compute capability 9.0 the section starts with the system's share of each block.
     const std::uint64_t shared =
-        std::min<std::uint64_t>(section_of(".nv.shared." + plain).size, 1 << 20);
+        std::min<std::uint64_t>(find_section(".nv.shared." + kernel_name).size, 1 << 20);
     const std::uint64_t reserved = arch >= 90 ? std::min<std::uint64_t>(shared, 1024) : 0;
     kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
     each_attribute(
-        section_of(".nv.info." + plain).bytes,
+        find_section(".nv.info." + kernel_name).bytes,
         [&, &facts = kernel](std::uint64_t attribute, Cursor value) {
           if (attribute != k_max_threads) return;
           const std::uint64_t threads = value.number(4) * value.number(4) * value.number(4);
@@ -160,54 +166,59 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
   }
 }
 
-// All containers of one file.
+// Reads all containers of a file's section of code. Images that cannot be unpacked count in
+// `out.unread`.
 Result<void> read_code(std::string_view section, int major, int minor, Kernels& kernels,
                        CudaKernels& out) {
   constexpr std::size_t k_header = 16, k_padding = 8;
   Cursor at{section};
-  while (at.left.size() >= k_header) {
-    const std::string_view begin = at.left;
+  while (at.rest.size() >= k_header) {
+    const std::string_view begin = at.rest;
     const std::uint64_t magic = at.number(4);
     at.bytes(2);
     const std::uint64_t header = at.number(2), size = at.number(8);
     if (magic != k_container_magic) {
-      at.left = begin.substr(k_padding);  // between containers
+      at.rest = begin.substr(k_padding);  // between containers
       continue;
     }
     if (header < k_header || header > begin.size() || size > begin.size() - header) {
       return fail(Code::data, "CUDA code: a container ends behind its file");
     }
-    Cursor inside{begin.substr(header, size)};
+    Cursor container{begin.substr(header, size)};
     std::vector<Image> images;
-    while (!inside.left.empty()) {
-      const auto image = take_image(inside);
+    while (!container.rest.empty()) {
+      const auto image = take_image(container);
       if (!image) return fail(Code::data, "CUDA code: an image ends behind its container");
       images.push_back(*image);
     }
-    if (const Choice choice = choose(images, major, minor); choice.image != nullptr) {
-      const auto cubin = unpacked(*choice.image);
-      if (cubin) read_cubin(*cubin, choice.image->arch, choice.guessed, kernels);
-      if (!cubin) ++out.unread;
+    if (const Choice choice = choose_image(images, major, minor); choice.image != nullptr) {
+      if (const auto cubin = unpack(*choice.image)) {
+        read_cubin(*cubin, choice.image->arch, choice.guessed, kernels);
+      } else {
+        ++out.unread;
+      }
     }
-    at.left = begin.substr(header + size);
+    at.rest = begin.substr(header + size);
   }
   return {};
 }
 
-std::string_view code_of(std::string_view elf) {
-  return look_up(sections_of(elf), k_code_section, Section{}).bytes;
+std::string_view code_section(std::string_view elf) {
+  return look_up(read_sections(elf), k_code_section, Section{}).bytes;
 }
 
 }  // namespace
 
-bool holds_cuda_code(std::string_view elf) { return !code_of(elf).empty(); }
+bool holds_cuda_code(std::string_view elf) { return !code_section(elf).empty(); }
 
+// Reads the kernels of all files into one table, sorted by name, for a GPU of this compute
+// capability.
 Result<CudaKernels> read_cuda_kernels(std::span<const std::string_view> elves, int major,
                                       int minor) {
   CudaKernels out;
   Kernels kernels;
   for (const std::string_view elf : elves) {
-    WEIR_CHECK(read_code(code_of(elf), major, minor, kernels, out));
+    WEIR_CHECK(read_code(code_section(elf), major, minor, kernels, out));
   }
   out.kernels = kernels.size();
   const weir_cuda_kernels head{WEIR_CUDA_KERNELS_MAGIC, static_cast<std::uint32_t>(kernels.size()),

@@ -1,3 +1,4 @@
+// Compiles the CUDA part of a GPU's description, with tables of attributes and capabilities.
 #include "gate/probes/read/cuda_twin.hpp"
 
 #include <algorithm>
@@ -75,10 +76,10 @@ constexpr std::array k_attributes{
     CudaAttribute{129, "UNIFIED_FUNCTION_POINTERS", 0},
 };
 
-// Per multiprocessor, by compute capability; shared memory in KiB.
+// Limits of a multiprocessor, by compute capability; shared memory in KiB.
 struct Capability {
   int major, minor, threads, blocks, shared, shared_of_block, reserved;
-  [[nodiscard]] std::string words() const { return fmt::format("{}.{}", major, minor); }
+  [[nodiscard]] std::string text() const { return fmt::format("{}.{}", major, minor); }
 };
 constexpr std::array k_capabilities{
     Capability{5, 0, 2048, 32, 64, 48, 0},    Capability{5, 2, 2048, 32, 96, 48, 0},
@@ -91,25 +92,27 @@ constexpr std::array k_capabilities{
     Capability{12, 0, 1536, 24, 100, 99, 1},  Capability{12, 1, 1536, 24, 100, 99, 1},
 };
 
+// Writes the CUDA part of a description to the bytes that the twin's libraries map.
 class Compiler {
  public:
   Compiler(const Twin& twin, CudaTwin& out)
       : cuda_(twin.cuda), read_(cuda_, fmt::format("{}: weir.cuda", twin.name)), out_(out) {}
 
-  Result<void> run(std::int64_t devices) {
+  // Compiles a twin with `devices` GPUs.
+  Result<void> compile(std::int64_t devices) {
     blob_.magic = WEIR_CUDA_TWIN_MAGIC;
     blob_.bytes = sizeof blob_;
     blob_.devices = static_cast<std::uint32_t>(devices);
     out_.name = text::printable(read_.string("name")).substr(0, sizeof blob_.name - 1);
     std::memcpy(blob_.name, out_.name.data(), out_.name.size());
-    blob_.total_bytes = whole(read_.integer("memory_bytes"));
-    blob_.used_bytes = whole(read_.optional_integer("used_bytes").value_or(0));
+    blob_.total_bytes = to_unsigned(read_.integer("memory_bytes"));
+    blob_.used_bytes = to_unsigned(read_.optional_integer("used_bytes").value_or(0));
     constexpr std::int64_t k_driver = 13000;
     blob_.driver_version = static_cast<std::int32_t>(std::clamp<std::int64_t>(
         read_.optional_integer("driver_version").value_or(k_driver), 0, 99999));
     blob_.peers = read_.optional_boolean("peer_access").value_or(false) ? 1 : 0;
     WEIR_CHECK(read_capability());
-    set("MULTIPROCESSOR_COUNT", whole(read_.integer("multiprocessors")));
+    set("MULTIPROCESSOR_COUNT", to_unsigned(read_.integer("multiprocessors")));
     WEIR_CHECK(read_attributes());
     if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
     out_.blob.assign(reinterpret_cast<const char*>(&blob_), sizeof blob_);
@@ -117,46 +120,52 @@ class Compiler {
   }
 
  private:
-  static std::uint64_t whole(std::int64_t value) {
+  // The value, or 0 for a negative one.
+  static std::uint64_t to_unsigned(std::int64_t value) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
   }
+  // Sets an attribute of the table, at most to the largest int.
   void set(std::string_view name, std::uint64_t value) {
-    const auto* found = find_named(k_attributes, name);
-    blob_.attributes[found->number] =
+    const auto* attribute = find_named(k_attributes, name);
+    blob_.attributes[attribute->number] =
         static_cast<std::int32_t>(std::min<std::uint64_t>(value, 0x7fffffff));
   }
 
+  // Sets all attributes to their defaults, then those that depend on the compute capability.
   Result<void> read_capability() {
-    const std::string written = read_.string("compute_capability");
+    const std::string text = read_.string("compute_capability");
     if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
-    const auto* found = std::ranges::find_if(
-        k_capabilities, [&](const Capability& one) { return one.words() == written; });
-    if (found == k_capabilities.end()) {
+    const auto* capability = std::ranges::find_if(
+        k_capabilities, [&](const Capability& row) { return row.text() == text; });
+    if (capability == k_capabilities.end()) {
       return fail(Code::data, "weir.cuda.compute_capability: \"{}\"; known here: {}",
-                  text::printable(written),
-                  text::join(weir::collect<std::string>(k_capabilities, &Capability::words)));
+                  text::printable(text),
+                  text::join(weir::collect<std::string>(k_capabilities, &Capability::text)));
     }
-    out_.major = found->major;
-    out_.minor = found->minor;
-    for (const CudaAttribute& one : k_attributes) blob_.attributes[one.number] = one.value;
+    out_.major = capability->major;
+    out_.minor = capability->minor;
+    for (const CudaAttribute& attribute : k_attributes) {
+      blob_.attributes[attribute.number] = attribute.value;
+    }
     constexpr int k_kib = 1 << 10;
     const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
-    set("COMPUTE_CAPABILITY_MAJOR", number(found->major));
-    set("COMPUTE_CAPABILITY_MINOR", number(found->minor));
-    set("MAX_THREADS_PER_MULTIPROCESSOR", number(found->threads));
-    set("MAX_BLOCKS_PER_MULTIPROCESSOR", number(found->blocks));
-    set("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", number(found->shared * k_kib));
-    set("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", number(found->shared_of_block * k_kib));
-    set("RESERVED_SHARED_MEMORY_PER_BLOCK", number(found->reserved * k_kib));
-    set("CLUSTER_LAUNCH", found->major >= 9 ? 1 : 0);
+    set("COMPUTE_CAPABILITY_MAJOR", number(capability->major));
+    set("COMPUTE_CAPABILITY_MINOR", number(capability->minor));
+    set("MAX_THREADS_PER_MULTIPROCESSOR", number(capability->threads));
+    set("MAX_BLOCKS_PER_MULTIPROCESSOR", number(capability->blocks));
+    set("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", number(capability->shared * k_kib));
+    set("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", number(capability->shared_of_block * k_kib));
+    set("RESERVED_SHARED_MEMORY_PER_BLOCK", number(capability->reserved * k_kib));
+    set("CLUSTER_LAUNCH", capability->major >= 9 ? 1 : 0);
     return {};
   }
 
+  // Sets the attributes that the description overrides.
   Result<void> read_attributes() {
-    const Json& given = below(cuda_, "attributes");
-    if (given.is_null()) return {};
-    if (!given.is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
-    for (const auto& [name, value] : given.items()) {
+    const Json& attributes = below(cuda_, "attributes");
+    if (attributes.is_null()) return {};
+    if (!attributes.is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
+    for (const auto& [name, value] : attributes.items()) {
       if (find_named(k_attributes, name) == nullptr) {
         return fail(Code::data, "weir.cuda.attributes: \"{}\" is none that is known here",
                     text::printable(name));
@@ -184,7 +193,7 @@ Result<CudaTwin> compile_cuda_twin(const Twin& twin, std::int64_t devices) {
     return fail(Code::data, "{}: it is described for Vulkan alone (no weir.cuda)", twin.name);
   }
   CudaTwin out;
-  WEIR_CHECK(Compiler(twin, out).run(devices));
+  WEIR_CHECK(Compiler(twin, out).compile(devices));
   return out;
 }
 

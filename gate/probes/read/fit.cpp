@@ -1,3 +1,4 @@
+// Judges, for each probe, if it can see a program.
 #include "gate/probes/read/fit.hpp"
 
 #include <algorithm>
@@ -16,10 +17,11 @@ using unit::DeviceApi;
 
 constexpr const char* k_copy = "Measure a copy without: cp PROGRAM copy";
 
-// What the ggml preload lives from (ggml.h): without any of these calls nothing is counted.
+// The call of ggml's (ggml.h) that every program with ggml makes: the preload counts nothing
+// without it.
 constexpr const char* k_sentinel = "ggml_backend_synchronize";
 
-// Of no probe in particular: the caller names it.
+// Fits of each state; the caller sets the probe.
 Fit blind(std::string how, std::string cure = "") {
   return {"", State::blind, std::move(how), std::move(cure)};
 }
@@ -33,28 +35,29 @@ Fit ggml_inside() {
       "ggml is inside the program: its calls go straight there, nothing can stand in front",
       "Build it with -DBUILD_SHARED_LIBS=ON");
 }
-Fit a_library() {
+Fit library_fit() {
   return perhaps("a library: seen in the program that loads it", "Name that program");
 }
 
-const LoadedLibrary* find(const std::vector<LoadedLibrary>& libraries, std::string_view prefix) {
+const LoadedLibrary* find_library(const std::vector<LoadedLibrary>& libraries,
+                                  std::string_view prefix) {
   return first_of(libraries,
-                  [&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
+                  [&](const LoadedLibrary& library) { return library.name.starts_with(prefix); });
 }
 
-// Programs that load whatever the text they are given asks for, and those that start another one.
+// Returns true for interpreters and for launchers: programs that run other code than their own.
 bool runs_others(const ProgramFacts& program) {
   const std::string name = sys::file_name_of(program.path);
   const std::string_view stem =
       std::string_view(name).substr(0, name.find_last_not_of("0123456789.") + 1);
-  constexpr std::string_view k_known[] = {
+  constexpr std::string_view k_runners[] = {
       "python", "node", "ruby",    "java",   "bash",    "sh",      "dash",   "perl", "env",
       "nice",   "time", "timeout", "ionice", "taskset", "numactl", "stdbuf", "chrt", "setarch"};
-  return holds(k_known, stem);
+  return holds(k_runners, stem);
 }
 
-// Why nothing at all can be loaded into it; nothing when it can.
-std::optional<Fit> no_way_in(const ProgramFacts& program) {
+// Returns the reason why no probe can be loaded into a Linux program, if there is one.
+std::optional<Fit> find_barrier(const ProgramFacts& program) {
   const ProgramFile& file = program.file;
   if (file.kind == FileKind::script) {
     return perhaps(fmt::format("a script for {}: what it starts is seen where that can be",
@@ -71,7 +74,7 @@ std::optional<Fit> no_way_in(const ProgramFacts& program) {
                     file.bits, machine_name(own_elf_machine())),
         "Build weir for that machine");
   }
-  if (!file.is_program) return a_library();
+  if (!file.is_program) return library_fit();
   if (file.is_static()) {
     return blind("statically linked: it loads no library, and so no probe",
                  "Link it dynamically (leave -static out)");
@@ -88,7 +91,7 @@ std::optional<Fit> no_way_in(const ProgramFacts& program) {
   return std::nullopt;
 }
 
-// Whose calls can be stood in front of, among program and libraries.
+// Names the program and libraries that call ggml, so that the preload can see their calls.
 std::string callers_of_ggml(const ProgramFacts& program) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name, const ProgramFile& file) {
@@ -98,13 +101,15 @@ std::string callers_of_ggml(const ProgramFacts& program) {
     }
   };
   add(sys::file_name_of(program.path), program.file);
-  for (const LoadedLibrary& one : program.libraries) add(one.name, one.file);
+  for (const LoadedLibrary& library : program.libraries) add(library.name, library.file);
   return text::join(names);
 }
 
-Fit fit_ggml(const ProgramFacts& program) {
-  const auto* ggml = first_of(
-      program.libraries, [](const LoadedLibrary& one) { return one.file.exports(k_sentinel); });
+// Judges if the ggml preload can see a Linux program's ggml.
+Fit judge_ggml(const ProgramFacts& program) {
+  const auto* ggml = first_of(program.libraries, [](const LoadedLibrary& library) {
+    return library.file.exports(k_sentinel);
+  });
   if (ggml != nullptr && ggml->file.symbolic) {
     return perhaps(
         fmt::format("{} is linked with -Bsymbolic: calls within it are not seen", ggml->name),
@@ -129,21 +134,24 @@ Fit fit_ggml(const ProgramFacts& program) {
   return unused("no ggml in it");
 }
 
-Fit fit_api(const DeviceApi& api, const ProgramFacts& program) {
+// Judges if the probe of a device API can see a Linux program: by a library of the API that the
+// program or a plug-in needs, else by a name in the program's bytes.
+Fit judge_api(const DeviceApi& api, const ProgramFacts& program) {
   if (api.on_macos) {
     return unused(fmt::format("{} needs macOS, and a program built for it", api.title));
   }
-  // Programs open the Vulkan loader by themselves, too; whoever uses it, there is but one.
-  const bool vulkan = api.load == DeviceApi::Load::vulkan_layer;
+  // The Vulkan loader need not be named: there is only one, whoever opens it.
+  const bool is_vulkan = api.load == DeviceApi::Load::vulkan_layer;
   for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
     for (const std::string_view prefix : api.needs) {
-      const LoadedLibrary* found = prefix.empty() ? nullptr : find(*libraries, prefix);
-      if (found == nullptr) continue;
-      if (!vulkan) {
-        return sees(fmt::format("{} ({}, which {} needs)", api.how, found->name, found->needed_by));
+      const LoadedLibrary* library = prefix.empty() ? nullptr : find_library(*libraries, prefix);
+      if (library == nullptr) continue;
+      if (!is_vulkan) {
+        return sees(
+            fmt::format("{} ({}, which {} needs)", api.how, library->name, library->needed_by));
       }
       return sees(
-          fmt::format("{}, which {} needs{}", api.how, found->needed_by,
+          fmt::format("{}, which {} needs{}", api.how, library->needed_by,
                       libraries == &program.plug_ins ? ", a plug-in beside the program" : ""));
     }
   }
@@ -162,8 +170,8 @@ Fit fit_api(const DeviceApi& api, const ProgramFacts& program) {
 constexpr const char* k_own_build =
     "Use a build of your own: DYLD_INSERT_LIBRARIES is passed by in it";
 
-// Why dyld would put nothing into it; nothing when it does.
-std::optional<Fit> shut(const ProgramFacts& program) {
+// Returns the reason why dyld loads no probe into a macOS program, if there is one.
+std::optional<Fit> find_macos_barrier(const ProgramFacts& program) {
   const std::string path = sys::absolute(program.path);
   for (const char* folder :
        {"/System/", "/usr/bin/", "/usr/sbin/", "/usr/libexec/", "/bin/", "/sbin/"}) {
@@ -172,7 +180,7 @@ std::optional<Fit> shut(const ProgramFacts& program) {
     }
   }
   const MachO& file = *program.file.mach_o;
-  if (!file.is_program) return a_library();
+  if (!file.is_program) return library_fit();
   if (!file.dynamic) {
     return blind("statically linked: it loads no library, and so no probe", "Link it dynamically");
   }
@@ -189,19 +197,19 @@ std::optional<Fit> shut(const ProgramFacts& program) {
   return std::nullopt;
 }
 
-Fit ggml_on_macos(const ProgramFacts& program) {
+Fit judge_ggml_on_macos(const ProgramFacts& program) {
   if (program.file.mach_o->needs("libggml")) return sees("preloaded in front of libggml by dyld");
   if (program.holds_ggml) return ggml_inside();
   return perhaps("if a library that it opens brings a dynamic ggml");
 }
 
-Fit api_on_macos(const DeviceApi& api, const ProgramFacts& program) {
+Fit judge_api_on_macos(const DeviceApi& api, const ProgramFacts& program) {
   if (program.file.mach_o->needs(api.needs.front())) return sees(std::string(api.how));
   return perhaps(fmt::format("put in by dyld, if a library that it opens uses {}", api.title));
 }
 
-// A weir of macOS without it.
-Fit not_here(std::string_view probe) {
+// The fit of a probe that this weir for macOS does not have.
+Fit missing_on_macos(std::string_view probe) {
   if (probe == "ggml") {
     return {"", State::absent, "the ggml probe is not on macOS",
             "Count by Metal (probes: [metal])"};
@@ -209,16 +217,17 @@ Fit not_here(std::string_view probe) {
   return {"", State::absent, "this weir has no such probe", "ci/macos links it, on Linux"};
 }
 
-// Of a program of macOS, on whatever system that is asked.
+// Judges a macOS program. On Linux a probe that would see it is reported as "perhaps".
 std::vector<Fit> judge_mach_o(const ProgramFacts& program,
                               const std::vector<std::string>& installed) {
-  const std::optional<Fit> barrier =
-      program.file.mach_o ? shut(program) : perhaps("a program of macOS that cannot be read");
+  const std::optional<Fit> barrier = program.file.mach_o
+                                         ? find_macos_barrier(program)
+                                         : perhaps("a program of macOS that cannot be read");
   std::vector<Fit> fits;
   const auto add = [&](const char* probe, const auto& judge) {
     Fit fit = barrier ? *barrier : judge();
     if (sys::k_on_macos) {
-      if (!holds(installed, probe) && fit.state != State::blind) fit = not_here(probe);
+      if (!holds(installed, probe) && fit.state != State::blind) fit = missing_on_macos(probe);
     } else if (fit.state == State::sees) {
       fit.state = State::perhaps;
       fit.how += "; on macOS, not here";
@@ -227,15 +236,15 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
     fit.probe = probe;
     fits.push_back(std::move(fit));
   };
-  add("ggml", [&] { return ggml_on_macos(program); });
+  add("ggml", [&] { return judge_ggml_on_macos(program); });
   for (const DeviceApi& api : unit::device_apis()) {
-    if (api.on_macos) add(api.name, [&] { return api_on_macos(api, program); });
+    if (api.on_macos) add(api.name, [&] { return judge_api_on_macos(api, program); });
   }
   return fits;
 }
 
-// Of a program that is linked with weir's instrument library. Nothing has to be loaded, so what
-// keeps probes out does not keep this one out.
+// Judges a program that is linked with weir's instrument library; nothing for other programs.
+// Barriers to loading probes do not matter, as the program loads this library itself.
 std::optional<Fit> judge_marks(const ProgramFacts& program) {
   const auto fit = [&](std::string how) {
     Fit out = program.changes_rights
@@ -248,9 +257,9 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
     return out;
   };
   for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
-    if (const LoadedLibrary* found = find(*libraries, "libweir_instrument.so")) {
-      return fit(fmt::format("the engine's own marks ({}, which {} needs)", found->name,
-                             found->needed_by));
+    if (const LoadedLibrary* library = find_library(*libraries, "libweir_instrument.so")) {
+      return fit(fmt::format("the engine's own marks ({}, which {} needs)", library->name,
+                             library->needed_by));
     }
   }
   if (program.holds_marks) return fit("the engine's own marks: weir's library is inside it");
@@ -262,14 +271,15 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
   return std::nullopt;
 }
 
+// Judges a Linux program, a script, or a file of an unknown kind.
 std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::string>& installed) {
   std::vector<Fit> fits;
-  const std::optional<Fit> barrier = no_way_in(program);
-  const bool known = program.file.kind == FileKind::elf;
+  const std::optional<Fit> barrier = find_barrier(program);
+  const bool is_elf = program.file.kind == FileKind::elf;
   const auto add = [&](const char* probe, Fit fit) {
-    // What is not used is not worth a reason why it could not be seen; but of a program that
-    // nothing is known of, every probe has the same answer.
-    if (barrier && (!known || fit.state != State::unused || program.file.is_static())) {
+    // An API that the program does not use needs no reason why it cannot be seen. If we cannot
+    // read what the program uses, the barrier is the answer for every probe.
+    if (barrier && (!is_elf || fit.state != State::unused || program.file.is_static())) {
       fit = *barrier;
     }
     if (!holds(installed, probe) && fit.state != State::unused) {
@@ -279,15 +289,16 @@ std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::s
     fit.probe = probe;
     fits.push_back(std::move(fit));
   };
-  add("ggml", fit_ggml(program));
+  add("ggml", judge_ggml(program));
   for (const DeviceApi& api : unit::device_apis()) {
-    Fit fit = fit_api(api, program);
-    const bool here = holds(installed, api.name);
+    Fit fit = judge_api(api, program);
+    const bool is_installed = holds(installed, api.name);
     if (api.on_macos) {
       fit.probe = api.name;
-      if (known) fits.push_back(std::move(fit));
-    } else if (here || fit.state != State::unused || api.load == DeviceApi::Load::vulkan_layer) {
-      // Of what nothing is known, only the probes that are here are worth a line, and Vulkan's.
+      if (is_elf) fits.push_back(std::move(fit));
+    } else if (is_installed || fit.state != State::unused ||
+               api.load == DeviceApi::Load::vulkan_layer) {
+      // A missing probe that nothing needs gets no line; Vulkan's always does.
       add(api.name, std::move(fit));
     }
   }
@@ -303,7 +314,9 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
   return fits;
 }
 
-Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways) {
+// Judges if instructions can be counted, by perf events or by valgrind, in the way that weir.yaml
+// wants.
+Fit judge_instructions(const ProgramFacts& program, const InstructionSupport& ways) {
   const auto fit = [](State state, std::string how, std::string cure = "") {
     return Fit{"instructions", state, std::move(how), std::move(cure)};
   };
@@ -323,10 +336,10 @@ Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways)
     return fit(State::sees, "by valgrind, some fifty times slower, by function");
   }
   if (!ways.no_perf) return fit(State::sees, "by perf events, from outside");
-  const std::vector<std::string> words = text::lines(*ways.no_perf);
-  const std::string why = words.empty() ? "" : words.front();
-  const std::string cure = words.size() > 1 ? words[1] : "";
-  const std::string not_by_perf = "not by perf events: " + why;
+  const std::vector<std::string> lines = text::lines(*ways.no_perf);
+  const std::string reason = lines.empty() ? "" : lines.front();
+  const std::string cure = lines.size() > 1 ? lines[1] : "";
+  const std::string not_by_perf = "not by perf events: " + reason;
   if (ways.wants_perf) return fit(State::blind, not_by_perf, cure);
   if (ways.has_valgrind) {
     return fit(State::perhaps,
@@ -342,8 +355,8 @@ Fit judge_host(const ProgramFacts& program, const std::optional<std::string>& no
   if (program.changes_rights) {
     fit = {"host", Fit::State::blind, "runs with other rights than its caller's", k_copy};
   } else if (no_trace) {
-    const std::vector<std::string> words = text::lines(*no_trace);
-    fit = {"host", Fit::State::blind, words.front(), words.size() > 1 ? words[1] : ""};
+    const std::vector<std::string> lines = text::lines(*no_trace);
+    fit = {"host", Fit::State::blind, lines.front(), lines.size() > 1 ? lines[1] : ""};
   }
   return fit;
 }

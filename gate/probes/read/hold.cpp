@@ -1,3 +1,4 @@
+// Holds a server's computing: sets requests in the memory-mapped files of its probes.
 #include "gate/probes/read/hold.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ constexpr std::size_t k_gave_up = k_hold + offsetof(weir_probe_hold, gave_up);
 
 }  // namespace
 
+// Opens the probe files in `folder`, at most 64, of those probes that support holding.
 Hold::Hold(const sys::Files& files, const std::string& folder) {
   constexpr std::size_t k_most_processes = 64;
   const auto names = files.list(folder);
@@ -29,8 +31,8 @@ Hold::Hold(const sys::Files& files, const std::string& folder) {
     auto page = sys::SharedPage::open(sys::join_path(folder, name));
     if (!page) continue;
     const auto header =
-        header_of<weir_probe_header>(page->bytes(), sizeof(weir_probe_header), WEIR_PROBE_MAGIC,
-                                     WEIR_PROBE_VERSION, "probe file");
+        read_header<weir_probe_header>(page->bytes(), sizeof(weir_probe_header), WEIR_PROBE_MAGIC,
+                                       WEIR_PROBE_VERSION, "probe file");
     if (!header || (header->flags & WEIR_PROBE_HOLDS) == 0) continue;
     const auto process = static_cast<std::int64_t>(header->pid);
     if (std::ranges::count(processes_, process) == 0) processes_.push_back(process);
@@ -39,28 +41,28 @@ Hold::Hold(const sys::Files& files, const std::string& folder) {
 }
 
 void Hold::begin(double seconds) {
-  for (Page& one : pages_) {
-    one.number = std::max(one.page.get(k_asked), one.page.get(k_let_go)) + 1;
-    one.page.set(k_milliseconds, static_cast<std::uint32_t>(seconds * 1e3));
-    one.page.set(k_asked, one.number);
+  for (Page& entry : pages_) {
+    entry.number = std::max(entry.page.get(k_asked), entry.page.get(k_let_go)) + 1;
+    entry.page.set(k_milliseconds, static_cast<std::uint32_t>(seconds * 1e3));
+    entry.page.set(k_asked, entry.number);
   }
 }
 
 void Hold::let_go() {
-  for (Page& one : pages_) {
-    if (one.number != 0) one.page.set_and_wake(k_let_go, one.number);
+  for (Page& entry : pages_) {
+    if (entry.number != 0) entry.page.set_and_wake(k_let_go, entry.number);
   }
 }
 
 bool Hold::is_held() const {
-  return std::ranges::any_of(pages_, [](const Page& one) {
-    return one.number != 0 && one.page.get(k_held) == one.number;
+  return std::ranges::any_of(pages_, [](const Page& entry) {
+    return entry.number != 0 && entry.page.get(k_held) == entry.number;
   });
 }
 
 bool Hold::gave_up() const {
-  return std::ranges::any_of(pages_, [](const Page& one) {
-    return one.number != 0 && one.page.get(k_gave_up) == one.number;
+  return std::ranges::any_of(pages_, [](const Page& entry) {
+    return entry.number != 0 && entry.page.get(k_gave_up) == entry.number;
   });
 }
 

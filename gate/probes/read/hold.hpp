@@ -1,4 +1,4 @@
-// Holds back what the processes of a server compute (weir_probe_hold, gate/probes/format.h).
+// Makes the processes of a server wait before they compute (weir_probe_hold, gate/probes/format.h).
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,29 @@
 
 namespace weir::probes {
 
-// One thread at a time.
+// Holds threads of a server that are about to compute. Use from one thread at a time.
 class Hold {
  public:
-  // Of all processes whose probes write into `folder` and can be held back.
+  // Covers all processes whose probes write into `folder` and support holding.
   Hold(const sys::Files& files, const std::string& folder);
-  // Whoever is held goes on.
+  // Releases threads that are held.
   ~Hold() { let_go(); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
-  // None: nothing can be held.
+  // Process ids; empty if nothing can be held.
   [[nodiscard]] const std::vector<std::int64_t>& processes() const { return processes_; }
 
-  // From here on a thread that is about to compute waits, until let_go() or for `seconds`.
+  // Makes threads that are about to compute wait, until let_go() or for `seconds`.
   void begin(double seconds);
   void let_go();
-  [[nodiscard]] bool is_held() const;  // a thread waits, or has waited
-  [[nodiscard]] bool gave_up() const;  // one went on by itself
+  [[nodiscard]] bool is_held() const;  // true if a thread waits, or has waited
+  [[nodiscard]] bool gave_up() const;  // true if a thread went on after `seconds`
 
  private:
   struct Page {
     sys::SharedPage page;
-    std::uint32_t number = 0;  // of the hold; numbers go on from what the page says
+    std::uint32_t number = 0;  // the hold's, counting on from the page's last one; 0: none yet
   };
   std::vector<Page> pages_;
   std::vector<std::int64_t> processes_;

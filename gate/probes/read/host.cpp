@@ -1,3 +1,4 @@
+// Turns counted system calls into the counts of the probe `host`.
 #include "gate/probes/read/host.hpp"
 
 #include "gate/base/find.hpp"
@@ -5,7 +6,7 @@
 namespace weir::probes {
 namespace {
 
-// What threads that meet, and the time that something takes, enter into.
+// Calls that are counted together. Counts of most depend on how threads meet and on times.
 struct CallGroup {
   std::string_view base;
   std::initializer_list<std::string_view> calls;
@@ -20,32 +21,34 @@ const CallGroup k_groups[] = {
       "clock_nanosleep", "sched_yield"}},
 };
 
-std::string_view group_of(const std::string& call) {
+// The name of the count that a call belongs to.
+std::string_view count_name(const std::string& call) {
   const auto* group =
-      first_of(k_groups, [&](const CallGroup& one) { return holds(one.calls, call); });
+      first_of(k_groups, [&](const CallGroup& entry) { return holds(entry.calls, call); });
   return group == nullptr ? k_all_others : group->base;
 }
 
 }  // namespace
 
-profile::ProbeCounts counted_calls(const sys::Calls& calls) {
-  profile::ProbeCounts made;
-  made.probe = "host";
-  made.counts = {{"threads_peak", calls.most_threads},
-                 {"allowed_cpus", calls.least_cpus},
-                 {"opened_files", calls.files.opened},
-                 {"read_bytes", calls.files.read_bytes},
-                 {"mapped_file_bytes", calls.files.mapped_bytes},
-                 {"host_anonymous_peak_bytes", calls.peak.anonymous},
-                 {"host_file_peak_bytes", calls.peak.of_files},
-                 {"host_shared_peak_bytes", calls.peak.shared}};
-  made.counts[std::string(k_all_others)] = 0;
-  for (const CallGroup& group : k_groups) made.counts[std::string(group.base)] = 0;
+// Counts each call by its name and in its group, with peaks of memory and reads of files.
+profile::ProbeCounts system_call_counts(const sys::Calls& calls) {
+  profile::ProbeCounts out;
+  out.probe = "host";
+  out.counts = {{"threads_peak", calls.most_threads},
+                {"allowed_cpus", calls.least_cpus},
+                {"opened_files", calls.files.opened},
+                {"read_bytes", calls.files.read_bytes},
+                {"mapped_file_bytes", calls.files.mapped_bytes},
+                {"host_anonymous_peak_bytes", calls.peak.anonymous},
+                {"host_file_peak_bytes", calls.peak.of_files},
+                {"host_shared_peak_bytes", calls.peak.shared}};
+  out.counts[std::string(k_all_others)] = 0;
+  for (const CallGroup& group : k_groups) out.counts[std::string(group.base)] = 0;
   for (const auto& [name, times] : calls.by_name) {
-    made.counts[std::string(group_of(name))] += times;
-    made.functions[std::string(profile::k_system_call) + name] = times;
+    out.counts[std::string(count_name(name))] += times;
+    out.functions[std::string(profile::k_system_call) + name] = times;
   }
-  return made;
+  return out;
 }
 
 }  // namespace weir::probes

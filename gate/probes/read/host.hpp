@@ -1,4 +1,4 @@
-// System calls of an engine, as they are counted (sys/calls.hpp) in a process of their own.
+// Turns an engine's system calls, counted by sys/calls.hpp, into ProbeCounts.
 #pragma once
 
 #include "gate/profile/counts.hpp"
@@ -6,11 +6,12 @@
 
 namespace weir::probes {
 
-// Time-outs are for engines at their own speed.
+// Time-outs are multiplied by this while calls are traced.
 inline constexpr double k_tracing_is_slower = 10;
 
-// "system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls", "threads_peak", what
-// was read of files, peaks of memory by kind, and each call by its name among the functions.
-[[nodiscard]] profile::ProbeCounts counted_calls(const sys::Calls& calls);
+// Counts "system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls",
+// "threads_peak", reads of files, and peaks of memory by kind. Functions list each call by its
+// name.
+[[nodiscard]] profile::ProbeCounts system_call_counts(const sys::Calls& calls);
 
 }  // namespace weir::probes

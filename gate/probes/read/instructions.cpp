@@ -1,3 +1,4 @@
+// Reads callgrind's files, and turns counts of valgrind and perf events into ProbeCounts.
 #include "gate/probes/read/instructions.hpp"
 
 #include <algorithm>
@@ -18,18 +19,23 @@ namespace {
 constexpr std::size_t k_longest_callgrind_line = std::size_t{1} << 20;
 constexpr std::size_t k_longest_function = 200;
 constexpr std::size_t k_most_functions = 1'000'000;
-// Positions and events; valgrind has up to some twenty.
+// Columns of positions and of events; valgrind has up to some twenty.
 constexpr std::size_t k_most_callgrind_columns = 64;
 
+// Removes the first word from `rest` and returns it; "" when there is none.
 std::string_view next_word(std::string_view& rest) {
   const std::size_t from = rest.find_first_not_of(" \t\r");
-  if (from == std::string_view::npos) return rest = {};
+  if (from == std::string_view::npos) {
+    rest = {};
+    return {};
+  }
   const std::size_t to = std::min(rest.find_first_of(" \t\r", from), rest.size());
   const std::string_view word = rest.substr(from, to - from);
   rest.remove_prefix(to);
   return word;
 }
 
+// A decimal number, or a hexadecimal one after "0x".
 std::optional<std::uint64_t> number(std::string_view word) {
   const int base = word.starts_with("0x") ? 16 : 10;
   if (base == 16) word.remove_prefix(2);
@@ -39,7 +45,7 @@ std::optional<std::uint64_t> number(std::string_view word) {
   return value;
 }
 
-// "+3", "-2", "*", "17", "0x401000".
+// True for "+3", "-2", "*", "17", "0x401000".
 bool is_position(std::string_view word) {
   if (word == "*") return true;
   if (word.starts_with('+') || word.starts_with('-')) word.remove_prefix(1);
@@ -47,7 +53,7 @@ bool is_position(std::string_view word) {
 }
 
 std::string cut_name(std::string_view name) {
-  // What is cut off cannot make a character that was whole wrong: printable() repairs the end.
+  // The cut may split a character; printable() repairs it.
   return text::printable(name.substr(0, k_longest_function - 4));
 }
 
@@ -55,10 +61,13 @@ bool has_no_symbol(std::string_view name) {
   return name == "???" || (name.starts_with("0x") && number(name).has_value());
 }
 
+// Reads a callgrind file line by line. Names are defined once ("fn=(12) name") and referred to by
+// number ("fn=(12)"); positions are relative to the line before.
 class CallgrindReader {
  public:
   explicit CallgrindReader(std::string_view text) : text_(text) {}
 
+  // Reads the whole file; see read_callgrind().
   Result<Callgrind> read() {
     while (!text_.empty()) {
       const std::size_t end = text_.find('\n');
@@ -67,24 +76,24 @@ class CallgrindReader {
       ++line_;
       if (line.size() > k_longest_callgrind_line) return wrong("a line of more than 1 MiB");
       if (line.ends_with('\r')) line.remove_suffix(1);
-      WEIR_CHECK(take(line));
+      WEIR_CHECK(read_line(line));
     }
     if (!totals_)
       return wrong("ends before its totals: the process was killed, or the disk is full");
     if (*totals_ != sum_) {
       return wrong(fmt::format("its functions add up to {}, its totals to {}", sum_, *totals_));
     }
-    Callgrind made;
-    made.total = sum_;
+    Callgrind out;
+    out.total = sum_;
     for (const auto& [name, cost] : self_) {
-      if (cost > 0) made.self.emplace(name, cost);
+      if (cost > 0) out.self.emplace(name, cost);
     }
-    for (const auto& [object, described] : described_) {
-      auto& objects = described ? made.described : executed_.blind;
+    for (const auto& [object, has_source] : objects_with_source_) {
+      auto& objects = has_source ? out.described : executed_.blind;
       objects.insert(text::printable(object));
     }
-    made.executed = std::move(executed_);
-    return made;
+    out.executed = std::move(executed_);
+    return out;
   }
 
  private:
@@ -92,19 +101,21 @@ class CallgrindReader {
     return fail(Code::data, "not what callgrind writes: line {}: {}", line_, what);
   }
 
-  Result<void> take(std::string_view line) {
+  // Reads a cost, a name or a heading; comments are skipped.
+  Result<void> read_line(std::string_view line) {
     if (line.empty() || line.front() == '#') return {};
     const char first = line.front();
     if ((first >= '0' && first <= '9') || first == '+' || first == '-' || first == '*') {
-      return take_cost(line);
+      return read_cost(line);
     }
     const std::size_t end = line.find_first_of("=:");
     if (end == std::string_view::npos) return wrong("neither a cost nor a name");
     const std::string_view key = line.substr(0, end), value = line.substr(end + 1);
-    return line[end] == '=' ? take_name(key, value) : take_heading(key, value);
+    return line[end] == '=' ? read_name(key, value) : read_heading(key, value);
   }
 
-  Result<void> take_heading(std::string_view key, std::string_view value) {
+  // Reads which columns lines have, and the totals; other headings are ignored.
+  Result<void> read_heading(std::string_view key, std::string_view value) {
     if (key == "positions") {
       positions_ = 0;
       while (!next_word(value).empty()) ++positions_;
@@ -118,17 +129,18 @@ class CallgrindReader {
       }
       if (!instructions_) return wrong("instructions (Ir) are not among its events");
     } else if (key == "totals") {
-      const auto cost = cost_in(value);
+      const auto cost = find_cost(value);
       if (!cost) return wrong("totals without a number of instructions");
-      std::uint64_t all = totals_.value_or(0);
-      if (__builtin_add_overflow(all, *cost, &all)) return wrong("too many instructions");
-      totals_ = all;
+      std::uint64_t sum = totals_.value_or(0);
+      if (__builtin_add_overflow(sum, *cost, &sum)) return wrong("too many instructions");
+      totals_ = sum;
     }
     return {};
   }
 
-  // The number in the column of instructions; trailing ones that are 0 may be left out.
-  [[nodiscard]] std::optional<std::uint64_t> cost_in(std::string_view columns) const {
+  // The number in the column of instructions; nothing where it is none. Trailing columns that are 0
+  // may be missing.
+  [[nodiscard]] std::optional<std::uint64_t> find_cost(std::string_view columns) const {
     if (!instructions_) return std::nullopt;
     for (std::size_t column = 0;; ++column) {
       const std::string_view word = next_word(columns);
@@ -139,40 +151,42 @@ class CallgrindReader {
     }
   }
 
-  Result<void> take_cost(std::string_view line) {
+  // Adds a line's instructions to the current function and to the sum.
+  Result<void> read_cost(std::string_view line) {
     for (std::size_t i = 0; i < positions_; ++i) {
       const std::string_view word = next_word(line);
       if (!is_position(word)) return wrong("no position");
     }
-    const auto cost = cost_in(line);
+    const auto cost = find_cost(line);
     if (!cost) return wrong(instructions_ ? "no cost" : "a cost before its events are named");
-    // The line after calls= holds what the call took, which its function has said itself.
+    // The line after calls= holds the callee's cost, which counts in the callee's own lines.
     if (after_calls_) {
       after_calls_ = false;
       return {};
     }
-    if (here_ == nullptr) return wrong("a cost of no function");
+    if (function_cost_ == nullptr) return wrong("a cost of no function");
     if (__builtin_add_overflow(sum_, *cost, &sum_)) return wrong("too many instructions");
-    *here_ += *cost;  // at most the sum
-    if (!noted_ && *cost > 0) note_executed();
+    *function_cost_ += *cost;  // at most the sum
+    if (!is_recorded_ && *cost > 0) record_executed();
     return {};
   }
 
-  // Once for each stretch of lines of one file in one function.
-  void note_executed() {
-    noted_ = true;
-    const bool described = !file_.empty() && file_ != "???";
-    if (!object_.empty() && object_ != "???" && described_.size() < k_most_functions) {
-      described_[object_] |= described;
+  // Records that the current function ran, in its source file if that is known.
+  void record_executed() {
+    is_recorded_ = true;
+    const bool has_source = !file_.empty() && file_ != "???";
+    if (!object_.empty() && object_ != "???" && objects_with_source_.size() < k_most_functions) {
+      objects_with_source_[object_] |= has_source;
     }
-    if (!described) return;
-    profile::add_executed(executed_, text::printable(file_), here_name_);
+    if (!has_source) return;
+    profile::add_executed(executed_, text::printable(file_), function_name_);
   }
 
   using Names = std::unordered_map<std::uint64_t, std::string_view>;
 
-  // "(12) name" gives a name, "(12)" means it, "name" is itself.
-  Result<std::string_view> name_of(std::string_view value, Names& names) {
+  // Returns the name that `value` stands for. "(12) name" defines number 12, "(12)" refers to it,
+  // "name" has no number.
+  Result<std::string_view> resolve_name(std::string_view value, Names& names) {
     if (!value.starts_with('(')) return value;
     const std::size_t close = value.find(')');
     const auto id =
@@ -183,32 +197,35 @@ class CallgrindReader {
       names[*id] = name;
       return name;
     }
-    const auto* known = look_up(names, *id);
-    if (known == nullptr) return wrong("a name that was never given");
-    return *known;
+    const auto* defined = look_up(names, *id);
+    if (defined == nullptr) return wrong("a name that was never given");
+    return *defined;
   }
 
-  Result<void> take_name(std::string_view key, std::string_view value) {
+  // Sets the current file, object or function. Lines about a callee only define numbers of names.
+  Result<void> read_name(std::string_view key, std::string_view value) {
     if (key == "calls") after_calls_ = true;
-    // What is called is not entered, but may give the name that a number means later.
-    const bool file = key == "fl" || key == "fi" || key == "fe" || key == "cfi" || key == "cfl";
-    const bool object = key == "ob" || key == "cob";
-    if (!file && !object && key != "fn" && key != "cfn") return {};  // jumps do not matter here
-    WEIR_TRY(const std::string_view name, name_of(value, file     ? files_
-                                                         : object ? objects_
-                                                                  : functions_));
-    if (key == "fn") return enter(name);
+    const bool is_file = key == "fl" || key == "fi" || key == "fe" || key == "cfi" || key == "cfl";
+    const bool is_object = key == "ob" || key == "cob";
+    const bool is_function = key == "fn" || key == "cfn";
+    if (!is_file && !is_object && !is_function) return {};  // jumps do not matter here
+    Names* names = &functions_;
+    if (is_file) names = &files_;
+    if (is_object) names = &objects_;
+    WEIR_TRY(const std::string_view name, resolve_name(value, *names));
+    if (key == "fn") return enter_function(name);
     if (key.starts_with('c')) return {};
-    if (file) {
+    if (is_file) {
       file_ = name;
     } else {
       object_ = name;
     }
-    noted_ = false;
+    is_recorded_ = false;
     return {};
   }
 
-  Result<void> enter(std::string_view function) {
+  // Makes `function` the current one. Functions without a symbol share an entry for each library.
+  Result<void> enter_function(std::string_view function) {
     std::string name;
     if (has_no_symbol(function)) {
       const std::string file = sys::file_name_of(object_);
@@ -220,24 +237,24 @@ class CallgrindReader {
     if (self_.size() >= k_most_functions && !self_.contains(name)) {
       return wrong("more than 1000000 functions");
     }
-    here_ = &self_[name];
-    here_name_ = has_no_symbol(function) ? std::string() : std::move(name);
-    noted_ = false;
+    function_cost_ = &self_[name];
+    function_name_ = has_no_symbol(function) ? std::string() : std::move(name);
+    is_recorded_ = false;
     return {};
   }
 
   std::string_view text_;
   std::size_t line_ = 0;
-  std::size_t positions_ = 1;
-  std::optional<std::size_t> instructions_;  // column
+  std::size_t positions_ = 1;                // columns before the events
+  std::optional<std::size_t> instructions_;  // column among the events
   Names functions_, objects_, files_;
-  std::string_view object_, file_;
-  bool noted_ = false;  // what runs here is in executed_
-  std::string here_name_;
-  std::unordered_map<std::string_view, bool> described_;  // objects: has a line of a known file
+  std::string_view object_, file_;          // file and object of the current function
+  std::string function_name_;               // "" without a symbol
+  std::uint64_t* function_cost_ = nullptr;  // into self_, whose elements do not move
+  bool is_recorded_ = false;                // the current function and file are in executed_
+  std::unordered_map<std::string_view, bool> objects_with_source_;  // by name: has a source file
   profile::Executed executed_;
   std::unordered_map<std::string, std::uint64_t> self_;
-  std::uint64_t* here_ = nullptr;  // into self_, whose elements stay where they are
   bool after_calls_ = false;
   std::uint64_t sum_ = 0;
   std::optional<std::uint64_t> totals_;
@@ -247,17 +264,18 @@ constexpr std::string_view k_callgrind_prefix = "callgrind.", k_log_prefix = "va
 constexpr std::uint64_t k_largest_program = std::uint64_t{1} << 30;
 constexpr std::uint64_t k_largest_callgrind = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_processes = 1024;
-constexpr std::size_t k_most_kept = 300;
-constexpr std::uint64_t k_least_share = 50'000;
+constexpr std::size_t k_most_named_functions = 300;
+constexpr std::uint64_t k_least_share = 50'000;  // one in so many instructions
 constexpr const char* k_other_functions = "(other)";
 
-// Valgrind puts its own words in place of %p and the like.
-std::string without_percent(const std::string& path) {
+// Doubles each '%', which valgrind would replace in file names.
+std::string escape_percent(const std::string& path) {
   return text::join(text::split(path, '%'), "%%");
 }
 
-Result<std::vector<std::string>> outputs(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(std::vector<std::string> paths, files_named(files, folder, k_callgrind_prefix, ""));
+// The paths of callgrind's files; fails where there are none or too many.
+Result<std::vector<std::string>> list_outputs(const sys::Files& files, const std::string& folder) {
+  WEIR_TRY(std::vector<std::string> paths, list_files(files, folder, k_callgrind_prefix, ""));
   if (paths.empty()) return fail(Code::data, "valgrind wrote nothing");
   if (paths.size() > k_most_processes) {
     return fail(Code::data, "the engine started more than {} processes", k_most_processes);
@@ -265,104 +283,110 @@ Result<std::vector<std::string>> outputs(const sys::Files& files, const std::str
   return paths;
 }
 
-Result<Callgrind> read_one(const sys::Files& files, const std::string& path) {
+Result<Callgrind> read_output(const sys::Files& files, const std::string& path) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
   return read_callgrind(text).map_error(in_context(sys::file_name_of(path)));
 }
 
-void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uint64_t total,
-                      std::map<std::string, std::int64_t>& kept) {
+// Copies the largest functions to `functions`; the others become "(other)".
+void add_largest_functions(const std::map<std::string, std::uint64_t>& self, std::uint64_t total,
+                           std::map<std::string, std::int64_t>& functions) {
   std::vector<std::pair<std::uint64_t, std::string_view>> sizes;
   for (const auto& [name, cost] : self) {
     if (cost >= total / k_least_share && name != k_other_functions) sizes.emplace_back(cost, name);
   }
-  std::ranges::stable_sort(sizes, std::greater(), [](const auto& one) { return one.first; });
-  if (sizes.size() > k_most_kept) sizes.resize(k_most_kept);
+  std::ranges::stable_sort(sizes, std::greater(), [](const auto& size) { return size.first; });
+  if (sizes.size() > k_most_named_functions) sizes.resize(k_most_named_functions);
   std::uint64_t rest = total;
   for (const auto& [cost, name] : sizes) {
-    kept[std::string(name)] = static_cast<std::int64_t>(cost);
+    functions[std::string(name)] = static_cast<std::int64_t>(cost);
     rest -= cost;
   }
-  if (rest > 0) kept[k_other_functions] = static_cast<std::int64_t>(rest);
+  if (rest > 0) functions[k_other_functions] = static_cast<std::int64_t>(rest);
 }
 
 }  // namespace
 
 Result<Callgrind> read_callgrind(std::string_view text) { return CallgrindReader(text).read(); }
 
+// Returns the command line that runs `argv` under callgrind, with output files in `folder`.
 std::vector<std::string> under_valgrind(const std::string& valgrind, const std::string& folder,
                                         const std::vector<std::string>& argv) {
-  const std::string place = without_percent(folder);
-  std::vector<std::string> made = {
+  const std::string escaped = escape_percent(folder);
+  std::vector<std::string> command = {
       valgrind,
       "--command-line-only=yes",
       "--tool=callgrind",
       "--trace-children=yes",
       "--vgdb=no",
       "--child-silent-after-fork=yes",
-      fmt::format("--callgrind-out-file={}/{}%p", place, k_callgrind_prefix),
-      fmt::format("--log-file={}/{}%p", place, k_log_prefix)};
-  made.insert(made.end(), argv.begin(), argv.end());
-  return made;
+      fmt::format("--callgrind-out-file={}/{}%p", escaped, k_callgrind_prefix),
+      fmt::format("--log-file={}/{}%p", escaped, k_log_prefix)};
+  command.insert(command.end(), argv.begin(), argv.end());
+  return command;
 }
 
+// Sums the instructions of all processes, in total and by function.
 Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> paths, outputs(files, folder));
+  WEIR_TRY(const std::vector<std::string> paths, list_outputs(files, folder));
   std::uint64_t total = 0;
   std::map<std::string, std::uint64_t> self;
-  std::size_t forked = 0;
+  std::size_t forks = 0;
   for (const std::string& path : paths) {
-    WEIR_TRY(const Callgrind one, read_one(files, path));
-    if (__builtin_add_overflow(total, one.total, &total) || total > INT64_MAX) {
+    WEIR_TRY(const Callgrind process, read_output(files, path));
+    if (__builtin_add_overflow(total, process.total, &total) || total > INT64_MAX) {
       return fail(Code::data, "more instructions than can be counted");
     }
-    for (const auto& [name, cost] : one.self) self[name] += cost;
+    for (const auto& [name, cost] : process.self) self[name] += cost;
+    // Valgrind starts a log for each program; --child-silent-after-fork leaves a fork without.
     const std::string pid = sys::file_name_of(path).substr(k_callgrind_prefix.size());
-    if (!files.exists(sys::join_path(folder, std::string(k_log_prefix) + pid))) ++forked;
+    if (!files.exists(sys::join_path(folder, std::string(k_log_prefix) + pid))) ++forks;
   }
   if (total == 0) return fail(Code::data, "valgrind counted no instruction");
   profile::ProbeCounts counts;
   counts.probe = k_by_valgrind;
   counts.counts["instructions"] = static_cast<std::int64_t>(total);
-  keep_the_largest(self, total, counts.functions);
-  // Valgrind begins a log for each program it starts; a fork of one is told to be silent.
-  if (forked > 0) {
+  add_largest_functions(self, total, counts.functions);
+  if (forks > 0) {
     counts.warnings.push_back(fmt::format(
         "the engine forked itself ({} x): callgrind counts what came before a fork on both sides",
-        forked));
+        forks));
   }
   return counts;
 }
 
+// Collects the source files that ran in any process, and those that may be inlined unseen.
 Result<profile::Executed> collect_executed(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> paths, outputs(files, folder));
-  profile::Executed all;
+  WEIR_TRY(const std::vector<std::string> paths, list_outputs(files, folder));
+  profile::Executed executed;
   std::set<std::string> objects;
   for (const std::string& path : paths) {
-    WEIR_TRY(const Callgrind one, read_one(files, path));
-    profile::merge_executed(all, one.executed);
-    objects.insert(one.described.begin(), one.described.end());
+    WEIR_TRY(const Callgrind process, read_output(files, path));
+    profile::merge_executed(executed, process.executed);
+    objects.insert(process.described.begin(), process.described.end());
   }
   for (const std::string& object : objects) {
-    if (profile::of_the_system(object)) continue;
+    if (profile::is_system_object(object)) continue;
     const auto bytes = files.read(object, k_largest_program);
-    profile::merge_executed(all, {{}, {}, bytes ? maybe_inlined(*bytes) : std::nullopt});
+    profile::merge_executed(executed, {{}, {}, bytes ? find_maybe_inlined(*bytes) : std::nullopt});
   }
-  return all;
+  return executed;
 }
 
 std::string valgrind_log(const sys::Files& files, const std::string& folder) {
   constexpr std::uint64_t k_enough = 16384;
-  const auto paths = files_named(files, folder, k_log_prefix, "");
-  std::string all;
+  const auto paths = list_files(files, folder, k_log_prefix, "");
+  std::string log;
   for (const std::string& path : paths.value_or(std::vector<std::string>())) {
-    all += files.read_prefix(path, k_enough).value_or("");
-    if (all.size() > k_enough) break;
+    log += files.read_prefix(path, k_enough).value_or("");
+    if (log.size() > k_enough) break;
   }
-  return all;
+  return log;
 }
 
-Result<profile::ProbeCounts> counted_by_perf(const sys::PerfCount& count) {
+// Returns the count of instructions. Fails if other programs shared the counter, or if it
+// overflowed.
+Result<profile::ProbeCounts> perf_counts(const sys::PerfCount& count) {
   if (count.held_ns < count.wanted_ns) {
     return fail(Code::data,
                 "others use the processor's counters too: this one ran {:.0f} % of the time",

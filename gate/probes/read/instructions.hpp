@@ -1,9 +1,8 @@
-// Instructions of an engine's CPU work: how they are counted, and what was counted.
+// Counts the CPU instructions of an engine.
 //
-// By perf events the engine runs at its own speed and the count is one number
-// (sys/perf_events.hpp); by valgrind, which needs no counters in the processor, it runs some fifty
-// times slower and the count is known by function. Counts of the two are not the same and never
-// compared.
+// With perf events (sys/perf_events.hpp) the engine runs at its own speed and the count is one
+// number. With valgrind, which needs no counters in the processor, it runs some fifty times slower
+// and each function has a count. Counts of the two differ and are never compared.
 #pragma once
 
 #include <cstdint>
@@ -22,50 +21,47 @@ namespace weir::probes {
 
 inline constexpr const char* k_by_perf = "perf";  // ProbeCounts::probe
 inline constexpr const char* k_by_valgrind = "valgrind";
-// Time-outs are for engines at their own speed.
+// Time-outs are multiplied by this under valgrind.
 inline constexpr double k_valgrind_is_slower = 50;
 
-// `argv` under callgrind, which writes into `folder`. Children are counted too. Settings of the
-// user's own (VALGRIND_OPTS, .valgrindrc) are left aside.
+// The command line that runs `argv` under callgrind, which writes into `folder`. Children are
+// counted too. The user's own settings (VALGRIND_OPTS, .valgrindrc) are ignored.
 [[nodiscard]] std::vector<std::string> under_valgrind(const std::string& valgrind,
                                                       const std::string& folder,
                                                       const std::vector<std::string>& argv);
 
-// What callgrind wrote in `folder`, all processes together. Kept by name are functions of at least
-// 1/50 000 of all instructions, at most 300; the rest is "(other)". Fails with Code::data or
-// Code::io when one of the files cannot be read: the count would be too low.
+// Sums callgrind's files in `folder` over processes. Functions with at least 1/50 000 of all
+// instructions keep their names, at most 300 of them; the rest is "(other)". Fails with Code::data
+// or Code::io when one of the files cannot be read: the count would be too low.
 [[nodiscard]] Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files,
                                                             const std::string& folder);
-// The source files that ran, all processes together, where the engine has debug information. Errors
-// as above.
+// The source files that ran in any process, where the engine has debug information. Fails as
+// collect_valgrind() does.
 [[nodiscard]] Result<profile::Executed> collect_executed(const sys::Files& files,
                                                          const std::string& folder);
-// What valgrind itself had to say, for an engine that failed under it.
+// Valgrind's own log, for an engine that failed under it; cut after some 16 KiB.
 [[nodiscard]] std::string valgrind_log(const sys::Files& files, const std::string& folder);
 
-// A counter that others shared or that ran over is no count: Code::data with the reason.
-[[nodiscard]] Result<profile::ProbeCounts> counted_by_perf(const sys::PerfCount& count);
+// Fails with Code::data where other programs shared the counter, or where it overflowed.
+[[nodiscard]] Result<profile::ProbeCounts> perf_counts(const sys::PerfCount& count);
 
-// What valgrind's callgrind writes: instructions by function. Pure; the text is hostile.
-//
-// The format is the one of callgrind's manual ("Callgrind Format Specification"), of which names
-// are written once and referred to by number, and positions relative to the line before.
-
+// The counts of one callgrind file ("Callgrind Format Specification" in valgrind's manual). Pure;
+// the text is hostile.
 struct Callgrind {
   std::uint64_t total = 0;  // instructions of the process
-  // What each function took itself, without what it called; sums up to `total`. Functions that have
-  // no symbol are one for each library: "(no symbol) in libggml-cpu.so". Printable, at most 200
-  // bytes each.
+  // Instructions of each function without its callees; their sum is `total`. Functions without a
+  // symbol are one entry for each library: "(no symbol) in libggml-cpu.so". Names are printable, at
+  // most 200 bytes each.
   std::map<std::string, std::uint64_t> self;
-  // The source files of which an instruction ran, inlined ones too, where debug information names
-  // them (`fl=`, `fi=`, `fe=`), and programs and libraries (`ob=`) that have none.
+  // Source files of which an instruction ran, also inlined (`fl=`, `fi=`, `fe=`); programs and
+  // libraries (`ob=`) without debug information.
   profile::Executed executed{};
-  std::set<std::string> described{};  // programs and libraries that have some
+  std::set<std::string> described{};  // programs and libraries with debug information
 };
 
-// Fails with Code::data naming the line on anything that is not a whole, consistent file: no
-// instructions among its events, names that were never given, sums that do not agree, a file that
-// ends before its totals. Limits: lines of 1 MiB, 1 000 000 functions.
+// Fails with Code::data and the line's number unless the file is complete and consistent: it counts
+// instructions, defines each name before its use, and its functions add up to its totals. Limits:
+// lines of 1 MiB, 1 000 000 functions.
 [[nodiscard]] Result<Callgrind> read_callgrind(std::string_view text);
 
 }  // namespace weir::probes

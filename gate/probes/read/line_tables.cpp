@@ -1,3 +1,4 @@
+// Reads the line tables (DWARF 5, .debug_line) of a program.
 #include "gate/probes/read/line_tables.hpp"
 
 #include <algorithm>
@@ -11,22 +12,24 @@
 namespace weir::probes {
 namespace {
 
-struct Tables {
+// Source files of all line tables of a program.
+struct SourceFiles {
   std::set<std::string> named, with_lines;
-  std::set<std::string> guests;  // in a unit that another file is the first of
+  std::set<std::string> included;  // named by a unit whose first file is another one
 };
 
+// The line table of one unit of compilation.
 class Unit {
  public:
-  Unit(std::string_view unit, const Sections& sections, Tables& out)
+  Unit(std::string_view unit, const Sections& sections, SourceFiles& out)
       : at_{unit}, sections_(sections), out_(out) {}
 
-  // False where it is not whole, or of a version that is not read.
+  // Adds the unit's files to `out`. False for a broken table, or a version other than 5.
   bool read() {
     if (at_.number(2) != 5) return false;
     at_.bytes(2);  // sizes of addresses
     const std::uint64_t header = at_.number(4);
-    Cursor program{at_.left};
+    Cursor program{at_.rest};
     program.bytes(header);
     at_.bytes(5);
     const std::uint64_t first_special = at_.number(1);
@@ -38,45 +41,50 @@ class Unit {
     if (at_.bad) return false;
     for (const std::string& file : files_) {
       out_.named.insert(file);
-      if (file != files_.front()) out_.guests.insert(file);
+      if (file != files_.front()) out_.included.insert(file);
     }
-    run(program, first_special, operands);
+    run_program(program, first_special, operands);
     return !program.bad;
   }
 
  private:
+  // Joins a name with its folder. Sizes are limited: many small entries may refer to one long text.
   std::string below(std::string_view name, std::uint64_t folder) {
     constexpr std::size_t k_longest = 4096, k_most = std::size_t{16} << 20;
-    const bool relative = !name.starts_with('/') && folder < folders_.size();
-    // Entries are small and may all lead to one long text.
+    const bool is_relative = !name.starts_with('/') && folder < folders_.size();
     at_.bad |= name.size() > k_longest;
-    std::string path = (relative ? folders_[folder] + "/" : "");
+    std::string path = (is_relative ? folders_[folder] + "/" : "");
     path += name.substr(0, k_longest);
     copied_ += path.size();
     at_.bad |= copied_ > k_most;
     return path;
   }
-  template <class Take>
-  void read_names(const Take& take) {
+
+  // Reads a table of names, of folders or of files: a list of (content, form), then the entries in
+  // that shape. Calls `add` with each entry's name and index of its folder.
+  template <class Add>
+  void read_names(const Add& add) {
     constexpr std::uint64_t k_path = 1, k_folder = 2;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> forms(at_.number(1));
-    for (auto& [what, form] : forms) {
-      what = at_.leb();
+    for (auto& [content, form] : forms) {
+      content = at_.leb();
       form = at_.leb();
     }
-    for (std::uint64_t left = at_.leb(); left > 0 && !at_.bad && !forms.empty(); --left) {
+    std::uint64_t entries = at_.leb();
+    for (; entries > 0 && !at_.bad && !forms.empty(); --entries) {
       std::string_view name;
       std::uint64_t folder = 0;
-      for (const auto& [what, form] : forms) {
-        const auto [text, number] = value(form);
-        if (what == k_path) name = text;
-        if (what == k_folder) folder = number;
+      for (const auto& [content, form] : forms) {
+        const auto [text, number] = read_value(form);
+        if (content == k_path) name = text;
+        if (content == k_folder) folder = number;
       }
-      take(name, folder);
+      add(name, folder);
     }
   }
-  // A text or a number, by DW_FORM.
-  std::pair<std::string_view, std::uint64_t> value(std::uint64_t form) {
+
+  // Reads a text or a number, by its form (DW_FORM). Texts may lie in another section.
+  std::pair<std::string_view, std::uint64_t> read_value(std::uint64_t form) {
     constexpr std::uint64_t k_string = 0x08, k_strp = 0x0E, k_line_strp = 0x1F, k_data1 = 0x0B,
                             k_data2 = 0x05, k_udata = 0x0F, k_data16 = 0x1E;
     if (form == k_string) return {at_.text(), 0};
@@ -91,17 +99,18 @@ class Unit {
     return {Cursor{texts->second.bytes.substr(from)}.text(), 0};
   }
 
-  // Which files instructions are of; where these lie does not matter.
-  void run(Cursor& program, std::uint64_t first_special, std::string_view operands) {
+  // Runs the line program, to find the files that instructions belong to; addresses do not matter.
+  // `operands`: the number of operands of each standard opcode.
+  void run_program(Cursor& program, std::uint64_t first_special, std::string_view operands) {
     constexpr std::uint64_t k_extended = 0, k_row = 1, k_set_file = 4, k_fixed_advance = 9;
     std::uint64_t file = 1;
-    while (!program.left.empty() && !program.bad) {
+    while (!program.rest.empty() && !program.bad) {
       const std::uint64_t code = program.number(1);
       if (code >= first_special || code == k_row) {
         if (file < files_.size()) out_.with_lines.insert(files_[file]);
       } else if (code == k_extended) {
-        constexpr char k_end = 1;  // of a sequence
-        if (program.bytes(program.leb()).starts_with(k_end)) file = 1;
+        constexpr char k_end_sequence = 1;
+        if (program.bytes(program.leb()).starts_with(k_end_sequence)) file = 1;
       } else if (code == k_set_file) {
         file = program.leb();
       } else if (code == k_fixed_advance) {
@@ -114,27 +123,30 @@ class Unit {
 
   Cursor at_;
   const Sections& sections_;
-  Tables& out_;
+  SourceFiles& out_;
   std::vector<std::string> folders_, files_;
-  std::size_t copied_ = 0;  // bytes of both
+  std::size_t copied_ = 0;  // bytes in both
 };
 
 }  // namespace
 
-std::optional<std::set<std::string>> maybe_inlined(std::string_view elf) {
-  const Sections sections = sections_of(elf);
+// Returns source files that may run without a line of their own, or nothing if the tables cannot be
+// read.
+std::optional<std::set<std::string>> find_maybe_inlined(std::string_view elf) {
+  const Sections sections = read_sections(elf);
   const auto lines = sections.find(".debug_line");
   if (lines == sections.end()) return std::nullopt;
-  Tables tables;
+  SourceFiles source_files;
   Cursor at{lines->second.bytes};
-  while (!at.left.empty()) {
+  while (!at.rest.empty()) {
     const std::string_view unit = at.bytes(at.number(4));
-    if (at.bad || !Unit(unit, sections, tables).read()) return std::nullopt;
+    if (at.bad || !Unit(unit, sections, source_files).read()) return std::nullopt;
   }
-  std::erase_if(tables.named, [&](const std::string& file) {
-    return tables.with_lines.contains(file) && !tables.guests.contains(file);
+  // A file that is only ever compiled by itself, and has lines, is not inlined.
+  std::erase_if(source_files.named, [&](const std::string& file) {
+    return source_files.with_lines.contains(file) && !source_files.included.contains(file);
   });
-  return std::move(tables.named);
+  return std::move(source_files.named);
 }
 
 }  // namespace weir::probes

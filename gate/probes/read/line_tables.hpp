@@ -1,5 +1,5 @@
-// The source files of a program's line tables (.debug_line of DWARF 5, in 64-bit little-endian
-// ELF): of which of them code may have run that no line tells. Bytes are hostile. Pure.
+// Finds source files whose code may run unseen, by a program's line tables (.debug_line of DWARF 5,
+// in 64-bit little-endian ELF). Bytes are hostile. Pure.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace weir::probes {
 
-// Compiled together with another file (one includes it, all of a program at link time), so that its
-// functions may be inlined into that one's and leave no line; or without a line of its own. Normal
-// paths. Nothing where tables cannot be read: stripped, compressed, of an older DWARF, elsewhere.
-[[nodiscard]] std::optional<std::set<std::string>> maybe_inlined(std::string_view elf);
+// Returns the files that may run without a line of their own: files without lines, and files that
+// are compiled together with another one, whose functions may be inlined there. Paths are
+// normalized. Nothing where the tables cannot be read (stripped, compressed, older DWARF).
+[[nodiscard]] std::optional<std::set<std::string>> find_maybe_inlined(std::string_view elf);
 
 }  // namespace weir::probes

@@ -1,4 +1,4 @@
-// The reading half of fit.hpp: a program's files, found as its loader would find them.
+// Reads a program and its libraries, which it finds as the loader would.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -18,108 +18,121 @@ constexpr std::size_t k_most_libraries = 512;
 constexpr std::size_t k_most_plug_ins = 64;
 constexpr std::uint64_t k_most_searched = std::uint64_t{512} << 20;
 constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;
-// All that judge_fit() asks for.
-constexpr std::array<std::string_view, 1> k_names{"ggml_backend_"};
+// Prefixes of the functions that judge_fit() looks for.
+constexpr std::array<std::string_view, 1> k_prefixes{"ggml_backend_"};
 
-std::string resolved(const std::string& path) {
+// The path with all links followed, or at least absolute.
+std::string resolve_links(const std::string& path) {
   return sys::real_path(path).value_or(sys::absolute(path));
 }
 
 Result<ProgramFile> read_file(const sys::FileReader& reader) {
   return read_program_file(
-      [&](std::uint64_t at, std::uint64_t size) { return reader.read_at(at, size); }, k_names);
+      [&](std::uint64_t at, std::uint64_t size) { return reader.read_at(at, size); }, k_prefixes);
 }
 
-// Which of the words stand in the file's first bytes: what programs open by themselves is written
-// in them. Read once for all words: libraries with code for GPUs have hundreds of megabytes.
-std::set<std::string_view> words_in(const std::string& path,
-                                    std::span<const std::string_view> words) {
-  std::set<std::string_view> found;
+// Returns those words that the file's first 512 MiB contain. A program holds the names of libraries
+// that it opens at run time. All words are searched in one pass: libraries with code for GPUs have
+// hundreds of megabytes.
+std::set<std::string_view> find_words(const std::string& path,
+                                      std::span<const std::string_view> words) {
+  std::set<std::string_view> matches;
   const auto reader = sys::FileReader::open(path);
-  if (!reader || words.empty()) return found;
+  if (!reader || words.empty()) return matches;
   const std::size_t longest = std::ranges::max(words, {}, &std::string_view::size).size();
   // Chunks overlap, so that no word is cut in two.
   for (std::uint64_t at = 0; at < k_most_searched; at += k_chunk - longest) {
     const auto bytes = reader->read_at(at, k_chunk);
     if (!bytes || bytes->empty()) break;
     for (const std::string_view word : words) {
-      if (!found.contains(word) && bytes->find(word) != std::string::npos) found.insert(word);
+      if (!matches.contains(word) && bytes->find(word) != std::string::npos) matches.insert(word);
     }
-    if (bytes->size() < k_chunk || found.size() == words.size()) break;
+    if (bytes->size() < k_chunk || matches.size() == words.size()) break;
   }
-  return found;
+  return matches;
 }
 
-// What a program with the library inside it holds. Put together here: weir itself must not hold it.
-std::string marker() {
+// A text that every program with the instrument library inside contains. It is joined from parts so
+// that weir itself does not contain it.
+std::string make_marker() {
   const std::vector<std::string> parts{"weir", "instrument", "abi", ""};
   return text::join(parts, "-");
 }
 
-bool is_of_system(const std::string& path) {
+bool is_system_library(const std::string& path) {
   return path.starts_with("/lib/") || path.starts_with("/lib64/") || path.starts_with("/usr/lib");
 }
 
-// Finds libraries as ld.so(8) says, but for its cache, whose folders are read from its settings.
+// Finds libraries in the order of ld.so(8). Instead of the loader's cache it searches the folders
+// that /etc/ld.so.conf names.
 class Loader {
  public:
+  // Reads the folders to search: LD_LIBRARY_PATH, the loader's settings, and its defaults.
   Loader(const std::string& path, const sys::Files& files, const Lookup& environment)
-      : files_(files), program_(resolved(path)), origin_(sys::folder_of(program_)) {
+      : files_(files), program_(resolve_links(path)), origin_(sys::folder_of(program_)) {
     facts_.path = path;
-    for (std::string& one : text::split(environment("LD_LIBRARY_PATH").value_or(""), ':')) {
-      if (!one.empty()) library_path_.push_back(std::move(one));
+    for (std::string& folder : text::split(environment("LD_LIBRARY_PATH").value_or(""), ':')) {
+      if (!folder.empty()) library_path_.push_back(std::move(folder));
     }
     const std::string settings = "/etc/ld.so.conf.d";
     for (const std::string& name : files.list(settings).value_or(std::vector<std::string>())) {
       if (name.ends_with(".conf")) add_folders(sys::join_path(settings, name));
     }
     add_folders("/etc/ld.so.conf");
-    for (const char* usual : {"/lib64", "/usr/lib64", "/lib", "/usr/lib"}) system_.push_back(usual);
+    for (const char* folder : {"/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
+      system_folders_.push_back(folder);
+    }
   }
 
-  Result<ProgramFacts> run() {
+  // Reads the program, its libraries and its plug-ins; see look_at_program().
+  Result<ProgramFacts> read_program() {
     WEIR_TRY(const sys::FileReader reader, sys::FileReader::open(facts_.path));
     WEIR_TRY(facts_.file, read_file(reader).map_error(in_context(facts_.path)));
     facts_.changes_rights = reader.changes_rights();
     if (facts_.file.kind == FileKind::mach_o) {
-      const auto held = words_in(facts_.path, std::array{k_ggml, std::string_view(marker_)});
-      facts_.holds_marks = held.contains(marker_);
+      const auto words = find_words(facts_.path, std::array{k_ggml, std::string_view(marker_)});
+      facts_.holds_marks = words.contains(marker_);
       facts_.holds_ggml =
-          facts_.file.mach_o && !facts_.file.mach_o->needs("libggml") && held.contains(k_ggml);
+          facts_.file.mach_o && !facts_.file.mach_o->needs("libggml") && words.contains(k_ggml);
     }
     if (facts_.file.kind != FileKind::elf) return std::move(facts_);
     const std::string name = sys::file_name_of(facts_.path);
     load(facts_.file, name, origin_, facts_.libraries);
     if (!facts_.file.is_static()) load_plug_ins();
-    look_for_words();
+    search_words();
     return std::move(facts_);
   }
 
  private:
-  template <class Is>
-  [[nodiscard]] bool any_library(Is is) const {
-    return std::ranges::any_of(facts_.libraries, is) || std::ranges::any_of(facts_.plug_ins, is);
+  template <class Fits>
+  [[nodiscard]] bool any_library(Fits fits) const {
+    return std::ranges::any_of(facts_.libraries, fits) ||
+           std::ranges::any_of(facts_.plug_ins, fits);
   }
 
-  struct Wanted {
+  // A library to find.
+  struct Need {
     std::string name, needed_by;
-    std::vector<std::string> folders;  // those of who needs it
+    std::vector<std::string> folders;  // searched before the system's
   };
 
+  // Adds the folders that a file of the loader's settings lists.
   void add_folders(const std::string& settings) {
     for (const std::string& line : text::lines(files_.read_prefix(settings, 65'536).value_or(""))) {
-      if (line.starts_with("/")) system_.emplace_back(text::trim(line));
+      if (line.starts_with("/")) system_folders_.emplace_back(text::trim(line));
     }
   }
 
-  [[nodiscard]] std::vector<std::string> folders_of(const ProgramFile& file,
-                                                    const std::string& origin) const {
+  // The folders where the loader looks for libraries of `file`, before the system's. `origin`: the
+  // file's own folder, for $ORIGIN.
+  [[nodiscard]] std::vector<std::string> search_folders(const ProgramFile& file,
+                                                        const std::string& origin) const {
     std::vector<std::string> folders;
-    const auto add = [&](const std::vector<std::string>& written) {
-      for (std::string folder : written) {
-        for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"}) {
-          if (const std::size_t at = folder.find(word); at != std::string::npos) {
-            folder.replace(at, word.size(), origin);
+    const auto add = [&](const std::vector<std::string>& entries) {
+      for (std::string folder : entries) {
+        for (const std::string_view variable : {"${ORIGIN}", "$ORIGIN"}) {
+          if (const std::size_t at = folder.find(variable); at != std::string::npos) {
+            folder.replace(at, variable.size(), origin);
           }
         }
         folders.push_back(std::move(folder));
@@ -134,69 +147,73 @@ class Loader {
     return folders;
   }
 
-  void want(const ProgramFile& file, const std::string& name, const std::string& origin,
-            std::deque<Wanted>& queue) {
-    const std::vector<std::string> folders = folders_of(file, origin);
+  // Queues the libraries that `file` needs, each once in the whole program.
+  void queue_needs(const ProgramFile& file, const std::string& name, const std::string& origin,
+                   std::deque<Need>& queue) {
+    const std::vector<std::string> folders = search_folders(file, origin);
     for (const std::string& needed : file.needed) {
-      if (seen_.size() == k_most_libraries) return;
-      if (!seen_.insert(needed).second) continue;
+      if (queued_.size() == k_most_libraries) return;
+      if (!queued_.insert(needed).second) continue;
       queue.push_back({needed, name, folders});
     }
   }
 
-  // Loads what `file` needs, and what that needs, into `out`.
+  // Appends the libraries that `file` needs to `out`, and then those that they need.
   void load(const ProgramFile& file, const std::string& name, const std::string& origin,
             std::vector<LoadedLibrary>& out) {
-    std::deque<Wanted> queue;
-    want(file, name, origin, queue);
+    std::deque<Need> queue;
+    queue_needs(file, name, origin, queue);
     while (!queue.empty()) {
-      const Wanted wanted = std::move(queue.front());
+      const Need need = std::move(queue.front());
       queue.pop_front();
-      auto library = find(wanted);
+      auto library = find(need);
       if (!library) {
-        facts_.missing.push_back(fmt::format("{} (needed by {})", wanted.name, wanted.needed_by));
+        facts_.missing.push_back(fmt::format("{} (needed by {})", need.name, need.needed_by));
         continue;
       }
-      want(library->file, wanted.name, sys::folder_of(resolved(library->path)), queue);
+      queue_needs(library->file, need.name, sys::folder_of(resolve_links(library->path)), queue);
       out.push_back(std::move(*library));
     }
   }
 
-  std::optional<LoadedLibrary> find(const Wanted& wanted) {
-    std::vector<std::string> places;
-    if (wanted.name.find('/') != std::string::npos) {
-      places.push_back(wanted.name);
-    } else {
-      for (const auto* folders : {&wanted.folders, &std::as_const(system_)}) {
-        for (const std::string& folder : *folders) {
-          places.push_back(sys::join_path(folder, wanted.name));
-        }
+  // Paths at which the loader looks for a library, in order.
+  [[nodiscard]] std::vector<std::string> candidate_paths(const Need& need) const {
+    if (need.name.find('/') != std::string::npos) return {need.name};
+    std::vector<std::string> paths;
+    for (const auto* folders : {&need.folders, &system_folders_}) {
+      for (const std::string& folder : *folders) {
+        paths.push_back(sys::join_path(folder, need.name));
       }
     }
-    for (const std::string& place : places) {
-      if (files_.kind(place) != sys::Kind::file) continue;
-      const auto reader = sys::FileReader::open(place);
+    return paths;
+  }
+
+  // Finds and reads a library. Unreadable files are recorded and skipped; so are those for another
+  // machine, as the loader does.
+  std::optional<LoadedLibrary> find(const Need& need) {
+    for (const std::string& path : candidate_paths(need)) {
+      if (files_.kind(path) != sys::Kind::file) continue;
+      const auto reader = sys::FileReader::open(path);
       auto file = reader ? read_file(*reader) : tl::unexpected(reader.error());
       if (!file) {
-        facts_.unreadable.push_back(fmt::format("{}: {}", place, file.error().message));
+        facts_.unreadable.push_back(fmt::format("{}: {}", path, file.error().message));
         continue;
       }
-      // A library of another machine is passed by, as the loader does.
       if (file->kind != FileKind::elf || file->machine != facts_.file.machine ||
           file->bits != facts_.file.bits) {
         continue;
       }
-      return LoadedLibrary{wanted.name, place, wanted.needed_by, std::move(*file)};
+      return LoadedLibrary{need.name, path, need.needed_by, std::move(*file)};
     }
     return std::nullopt;
   }
 
-  // ggml opens its backends from the folder of the program, whatever their names end in.
+  // Loads ggml's backends from the program's folder, as ggml does when it runs.
   void load_plug_ins() {
     for (const std::string& name : files_.list(origin_).value_or(std::vector<std::string>())) {
       if (!name.starts_with("libggml-") || !name.ends_with(".so")) continue;
       if (facts_.plug_ins.size() >= k_most_plug_ins) return;
-      if (!seen_.insert(name).second) continue;
+      if (!queued_.insert(name).second) continue;
       auto library = find({sys::join_path(origin_, name), "", {}});
       if (!library) continue;
       library->name = name;
@@ -206,56 +223,56 @@ class Loader {
     }
   }
 
-  void look_for_words() {
+  [[nodiscard]] bool has_library(std::string_view prefix) const {
+    return any_library(
+        [&](const LoadedLibrary& library) { return library.name.starts_with(prefix); });
+  }
+
+  // Searches the bytes of the program and its own libraries for APIs that no library names, and for
+  // weir's marks. The program alone is searched for ggml, which may be linked into it.
+  void search_words() {
     std::vector<std::string_view> words{marker_};
-    std::vector<const unit::DeviceApi*> unseen;
+    std::vector<const unit::DeviceApi*> unnamed_apis;
     for (const unit::DeviceApi& api : unit::device_apis()) {
-      if (api.on_macos || any_library([&](const LoadedLibrary& one) {
-            return one.name.starts_with(api.needs.front());
-          })) {
-        continue;
-      }
-      unseen.push_back(&api);
-      words.push_back(stem_of(api));
+      if (api.on_macos || has_library(api.needs.front())) continue;
+      unnamed_apis.push_back(&api);
+      words.push_back(library_stem(api));
     }
-    const std::size_t of_libraries = words.size();
-    words.push_back(k_ggml);  // of the program alone
-    std::set<std::string_view> held = words_in(facts_.path, words);
-    facts_.holds_ggml = held.contains(k_ggml) && !any_library([](const LoadedLibrary& one) {
-                          return one.name.starts_with("libggml");
-                        });
-    words.resize(of_libraries);
+    std::vector<std::string_view> program_words = words;
+    program_words.push_back(k_ggml);
+    std::set<std::string_view> matches = find_words(facts_.path, program_words);
+    facts_.holds_ggml = matches.contains(k_ggml) && !has_library("libggml");
     for (const auto* list : {&facts_.libraries, &facts_.plug_ins}) {
-      for (const LoadedLibrary& one : *list) {
-        if (!is_of_system(one.path)) held.merge(words_in(one.path, words));
+      for (const LoadedLibrary& library : *list) {
+        if (!is_system_library(library.path)) matches.merge(find_words(library.path, words));
       }
     }
-    facts_.holds_marks = held.contains(marker_);
-    for (const unit::DeviceApi* api : unseen) {
-      if (held.contains(stem_of(*api))) facts_.names.emplace_back(api->name);
+    facts_.holds_marks = matches.contains(marker_);
+    for (const unit::DeviceApi* api : unnamed_apis) {
+      if (matches.contains(library_stem(*api))) facts_.names.emplace_back(api->name);
     }
   }
 
   // "libcuda" of "libcuda.so.1".
-  static std::string_view stem_of(const unit::DeviceApi& api) {
+  static std::string_view library_stem(const unit::DeviceApi& api) {
     const std::string_view library = api.needs.front();
     return library.substr(0, library.find('.'));
   }
 
   static constexpr std::string_view k_ggml = "GGML_ASSERT(";
-  const std::string marker_ = marker();
+  const std::string marker_ = make_marker();
   const sys::Files& files_;
-  std::string program_, origin_;
-  std::vector<std::string> library_path_, system_;
-  std::set<std::string> seen_;
+  std::string program_, origin_;  // the program without links, and its folder
+  std::vector<std::string> library_path_, system_folders_;
+  std::set<std::string> queued_;  // names of libraries
   ProgramFacts facts_;
 };
 
 }  // namespace
 
-Result<ProgramFacts> look_at_program(const std::string& path, const sys::Files& files,
-                                     const Lookup& environment) {
-  return Loader(path, files, environment).run();
+Result<ProgramFacts> read_program_facts(const std::string& path, const sys::Files& files,
+                                        const Lookup& environment) {
+  return Loader(path, files, environment).read_program();
 }
 
 }  // namespace weir::probes

@@ -1,4 +1,4 @@
-// Processes of one engine run, put together.
+// Merges what a probe counted in the processes of one engine run.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -31,49 +31,50 @@ constexpr std::pair<const char*, weir_probe_graph_sum> k_sums[] = {
     {"backend_syncs", WEIR_GRAPH_BACKEND_SYNCS},
 };
 
-std::int64_t whole(std::uint64_t count) {
+std::int64_t to_signed(std::uint64_t count) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(count, INT64_MAX));
 }
 
-void add_count(std::int64_t* sum, std::uint64_t amount) { add_capped(*sum, whole(amount)); }
+void add_count(std::int64_t* sum, std::uint64_t amount) { add_capped(*sum, to_signed(amount)); }
 
-// The sources, then what becomes of them.
-template <class TextOf>
-std::string operands_text(const ProbeOp& op, TextOf text_of) {
+// A text for each operand: "source,source->result".
+template <class Describe>
+std::string operands_text(const ProbeOp& op, Describe describe) {
   std::string out;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
-    const bool result = i + 1 == op.operands.size();
-    if (i > 0) out += result ? "->" : ",";
-    out += text_of(op.operands[i]);
+    const bool is_result = i + 1 == op.operands.size();
+    if (i > 0) out += is_result ? "->" : ",";
+    out += describe(op.operands[i]);
   }
   return out;
 }
 
 constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t k_most_files = 4096;
-constexpr std::uint64_t k_most_code_bytes = std::uint64_t{512} << 20;  // of one process
+constexpr std::uint64_t k_most_code_bytes = std::uint64_t{512} << 20;  // in one process
 constexpr std::string_view k_marks = "instrument";
 
-// What engines computed, of all processes together: kinds of graphs, their ops, moved bytes.
+// Sums over processes of the work that engines computed: kinds of graphs, their ops, moved bytes.
 class Work {
  public:
+  // Adds the graphs, ops and transfers of one process.
   void add(const ProbeFile& file) {
     std::vector<GraphKey> keys;
     for (const ProbeGraph& graph : file.graphs) {
       keys.emplace_back(graph.rows, graph.ops, graph.cpu_ops, graph.splits, graph.hash);
       if (graph.computed == 0) continue;
       profile::GraphCount& sum = graphs_[keys.back()];
-      sum.rows = whole(graph.rows);
-      sum.ops = whole(graph.ops);
-      sum.cpu_ops = whole(graph.cpu_ops);
-      sum.splits = whole(graph.splits);
+      sum.rows = to_signed(graph.rows);
+      sum.ops = to_signed(graph.ops);
+      sum.cpu_ops = to_signed(graph.cpu_ops);
+      sum.splits = to_signed(graph.splits);
       add_count(&sum.computed, graph.computed);
       for (const auto& [name, which] : k_sums) add_count(&sum.sums[name], graph.sums[which]);
     }
-    add_rows(file, keys);
+    set_fusible_rows(file, keys);
     for (const ProbeOp& op : file.ops) {
-      // A graph is counted after its ops: one that was being counted when the process was killed is
-      // left out with them, unless it had been computed before.
+      // A graph is counted after its ops. If the process was killed while it counted a new graph,
+      // the graph is left out, and so are its ops.
       if (op.count == 0 || file.graphs[op.graph].computed == 0) continue;
       const ProbeDevice& device = file.devices[op.device];
       Shapes& shapes =
@@ -89,50 +90,43 @@ class Work {
     }
   }
 
-  // Sorted, so that equal work gives equal text. Ops of one kind that come in very many shapes (a
-  // context that grows by one each time) are told as one, with the shape "*".
-  void tell(profile::ProbeCounts* out) const {
-    std::map<GraphKey, std::int64_t> index;
+  // Appends graphs, ops and transfers to `out`, sorted, so that equal work gives equal text. At
+  // most k_most_ops ops are listed; the rest becomes a warning.
+  void write_to(profile::ProbeCounts* out) const {
+    std::map<GraphKey, std::int64_t> graph_index;
     for (const auto& [key, graph] : graphs_) {
-      index[key] = static_cast<std::int64_t>(out->graphs.size());
+      graph_index[key] = static_cast<std::int64_t>(out->graphs.size());
       out->graphs.push_back(graph);
     }
-    bool cut = false;
+    bool is_full = false;
     for (const auto& [key, shapes] : ops_) {
       profile::OpCount op{.op = key.op,
                           .type = key.type,
                           .shape = "",
                           .backend = key.backend,
                           .on_cpu = key.on_cpu,
-                          .graph = index.at(key.graph)};
-      Shapes told = shapes;
-      if (shapes.size() > k_most_shapes) {
-        std::int64_t& all = (told = {{std::string(profile::k_any_shape), 0}}).begin()->second;
-        for (const auto& [shape, count] : shapes) {
-          add_count(&all, static_cast<std::uint64_t>(count));
-        }
-      }
-      for (const auto& [shape, count] : told) {
-        cut = cut || out->ops.size() == k_most_ops;
-        if (cut) break;
+                          .graph = graph_index.at(key.graph)};
+      for (const auto& [shape, count] : limit_shapes(shapes)) {
+        is_full = is_full || out->ops.size() == k_most_ops;
+        if (is_full) break;
         op.shape = shape;
         op.count = count;
         out->ops.push_back(op);
       }
     }
-    if (cut) {
+    if (is_full) {
       out->warnings.push_back(fmt::format(
           "more than {} kinds of ops: the list ends there, the counts do not", k_most_ops));
     }
-    for (const auto& [key, moved] : transfers_) {
+    for (const auto& [key, sums] : transfers_) {
       const auto& [kind, from, to] = key;
       out->transfers.push_back(
-          {.kind = kind, .from = from, .to = to, .calls = moved.first, .bytes = moved.second});
+          {.kind = kind, .from = from, .to = to, .calls = sums.first, .bytes = sums.second});
     }
   }
 
  private:
-  // rows, ops, cpu_ops, splits, hash: rows first, since people look for the graph of one token.
+  // rows, ops, cpu_ops, splits, hash. Rows come first, as people look for the graph of one token.
   using GraphKey =
       std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
   struct OpKey {
@@ -143,8 +137,20 @@ class Work {
   };
   using Shapes = std::map<std::string, std::int64_t>;  // shape -> count
 
-  // What devices compute in a row, of graphs whose steps are all known.
-  void add_rows(const ProbeFile& file, const std::vector<GraphKey>& keys) {
+  // Ops in very many shapes (such as a context that grows by one each time) become one, with the
+  // shape "*".
+  static Shapes limit_shapes(const Shapes& shapes) {
+    if (shapes.size() <= k_most_shapes) return shapes;
+    std::int64_t sum = 0;
+    for (const auto& [shape, count] : shapes) {
+      add_count(&sum, static_cast<std::uint64_t>(count));
+    }
+    return {{std::string(profile::k_any_shape), sum}};
+  }
+
+  // Finds the rows of ops that devices compute back to back and could fuse. Graphs whose steps are
+  // not all known get none.
+  void set_fusible_rows(const ProbeFile& file, const std::vector<GraphKey>& keys) {
     std::vector<std::vector<unit::OpInRow>> steps(file.graphs.size());
     for (const ProbeStep& step : file.steps) {
       const ProbeOp& op = file.ops[step.op];
@@ -155,7 +161,7 @@ class Work {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const ProbeGraph& graph = file.graphs[i];
       if (graph.computed == 0 || steps[i].empty() || steps[i].size() != graph.ops) continue;
-      graphs_[keys[i]].fusible = unit::fusible_rows(steps[i], graph.rows == 1);
+      graphs_[keys[i]].fusible = unit::count_fusible_rows(steps[i], graph.rows == 1);
     }
   }
 
@@ -166,7 +172,7 @@ class Work {
       transfers_;
 };
 
-// What code costs, of all processes together.
+// Records what a kernel's machine code costs: registers, memory, occupancy.
 void add_costs(const ProbeCode& code, profile::ProbeCounts* out) {
   if ((code.flags & WEIR_CODE_ASKED) == 0) return;
   profile::CodeFacts& facts = out->code_facts[profile::code_hash(code.hash)];
@@ -179,31 +185,30 @@ void add_costs(const ProbeCode& code, profile::ProbeCounts* out) {
   if (costs.architecture != 0) {
     facts.options["architecture"] = fmt::format("sm_{}", costs.architecture);
   }
-  const std::pair<const char*, std::uint32_t> found[] = {
+  const std::pair<const char*, std::uint32_t> values[] = {
       {"registers", costs.registers},
       {"scratch_bytes", costs.local_bytes},
       {"shared_memory_bytes", costs.shared_bytes},
       {"code_bytes", costs.code_bytes},
       {"occupancy", costs.occupancy}};
-  for (const auto& [name, value] : found) {
-    const bool unknown = value == 0 && (name == std::string_view("code_bytes") ||
-                                        name == std::string_view("occupancy"));
-    if (unknown) continue;
-    const auto [at, fresh] = facts.costs.try_emplace(name, value);
-    // Of the same code only what fits differs, with the launch.
-    if (!fresh) at->second = std::min<std::int64_t>(at->second, value);
+  for (const auto& [name, value] : values) {
+    const bool is_unknown = value == 0 && (name == std::string_view("code_bytes") ||
+                                           name == std::string_view("occupancy"));
+    if (is_unknown) continue;
+    const auto [cost, inserted] = facts.costs.try_emplace(name, value);
+    // Occupancy depends on the launch, so the same code may have several: keep the least.
+    if (!inserted) cost->second = std::min<std::int64_t>(cost->second, value);
   }
 }
 
-// Of probes that stand in front of an API nothing arrives without a submission; an engine may mark
-// its dispatches alone.
+// Probes of an API count a submission for all work; an engine may mark dispatches or copies alone.
 bool got_work(const ProbeQueue& queue) {
   return queue.counters[WEIR_COUNT_SUBMISSIONS] > 0 || queue.counters[WEIR_COUNT_DISPATCHES] > 0 ||
          queue.counters[WEIR_COUNT_COPIES] > 0;
 }
 
-// An op kind that ran on a device is work that it did.
-std::vector<bool> devices_that_worked(const ProbeFile& file) {
+// True for each device that a queue sent work to, or that computed an op.
+std::vector<bool> find_working_devices(const ProbeFile& file) {
   std::vector<bool> worked(file.devices.size(), false);
   for (const ProbeQueue& queue : file.queues) {
     if (got_work(queue)) worked[queue.device] = true;
@@ -214,10 +219,11 @@ std::vector<bool> devices_that_worked(const ProbeFile& file) {
   return worked;
 }
 
+// Adds a warning for each flag that the probe set.
 void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
-  const auto warn = [&](std::uint32_t flag, std::string_view what) {
+  const auto warn = [&](std::uint32_t flag, std::string_view text) {
     if ((file.flags & flag) != 0) {
-      warnings->insert(fmt::format("{} probe in {}: {}", file.probe, file.process, what));
+      warnings->insert(fmt::format("{} probe in {}: {}", file.probe, file.process, text));
     }
   };
   warn(WEIR_PROBE_DEVICES_OVERFLOWED, "more devices than it can keep apart");
@@ -260,13 +266,14 @@ bool did_work(const ProbeFile& file) {
   return look_up(file.counters, "graphs", 0U) > 0 || std::ranges::any_of(file.queues, got_work);
 }
 
+// Sums one probe's counts over processes: devices, counters, kernels, code and work. See read.hpp.
 profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
   profile::ProbeCounts out;
   out.probe = probe;
   constexpr struct {
     const char* name;
     weir_probe_counter which;
-    bool of_devices = false;  // else of queues
+    bool is_of_devices = false;  // else of queues
   } k_counters[] = {{"dispatches", WEIR_COUNT_DISPATCHES},
                     {"barriers", WEIR_COUNT_BARRIERS},
                     {"copies", WEIR_COUNT_COPIES},
@@ -277,22 +284,22 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
                     {"waits", WEIR_COUNT_WAITS, true},
                     {"polls", WEIR_COUNT_POLLS, true}};
   std::set<std::string> warnings;
-  std::vector<profile::DeviceSeen> idle;
+  std::vector<profile::ProbedDevice> idle;
   Work work;
   bool any_work = false, any_queue = false, any_kernel = false;
   bool all_named = true, ops_unseen = false, shapes_unknown = false;
   for (const ProbeFile& file : files) {
     if (file.probe != probe) continue;
-    const std::vector<bool> worked = devices_that_worked(file);
+    const std::vector<bool> worked = find_working_devices(file);
     for (std::size_t i = 0; i < file.devices.size(); ++i) {
       const ProbeDevice& device = file.devices[i];
-      (worked[i] ? out.devices : idle)
-          .push_back({device.api, device.name, device.type, device.device_class});
+      std::vector<profile::ProbedDevice>& list = worked[i] ? out.devices : idle;
+      list.push_back({device.api, device.name, device.type, device.device_class});
     }
     for (const auto& [name, count] : file.counters) {
-      // What has no room does no work.
-      const bool holds = did_work(file) || name == "out_of_memory";
-      add_count(&out.counts[name], holds ? count : 0);
+      // A process that found no memory may have done no work; its count matters nevertheless.
+      const bool is_counted = did_work(file) || name == "out_of_memory";
+      add_count(&out.counts[name], is_counted ? count : 0);
     }
     any_queue = any_queue || !file.queues.empty();
     if (!did_work(file)) continue;
@@ -301,21 +308,21 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     ops_unseen = ops_unseen || (file.flags & WEIR_PROBE_OPS_UNSEEN) != 0;
     work.add(file);
     const auto add_all = [&](const auto& entries, bool are_devices) {
-      for (const auto& [name, which, of_devices] : k_counters) {
-        if (of_devices != are_devices) continue;
+      for (const auto& [name, which, is_of_devices] : k_counters) {
+        if (is_of_devices != are_devices) continue;
         for (const auto& entry : entries) add_count(&out.counts[name], entry.counters[which]);
       }
     };
-    add_all(file.queues, false);
-    // A probe without queues has devices with none to wait for.
-    if (!file.queues.empty()) add_all(file.devices, true);
+    add_all(file.queues, /*are_devices=*/false);
+    // Without queues there is nothing to wait for on a device.
+    if (!file.queues.empty()) add_all(file.devices, /*are_devices=*/true);
     for (const ProbeKernel& kernel : file.kernels) {
       if (kernel.dispatches == 0) continue;
       any_kernel = true;
       all_named = all_named && kernel.named;
       add_count(&out.kernels[kernel.name], kernel.dispatches);
     }
-    // The name that the probe makes up of code has its hash in it already.
+    // A name that the probe made up holds the code's hash already.
     for (const ProbeCode& code : file.codes) {
       const ProbeKernel& kernel = file.kernels[code.kernel];
       if (code.dispatches == 0 || !kernel.named) continue;
@@ -327,11 +334,11 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     add_warnings(file, &warnings);
   }
   if (out.devices.empty()) out.devices = std::move(idle);
-  std::ranges::sort(out.devices, {}, [](const profile::DeviceSeen& one) {
-    return std::tie(one.device_class, one.name);
+  std::ranges::sort(out.devices, {}, [](const profile::ProbedDevice& device) {
+    return std::tie(device.device_class, device.name);
   });
   out.devices.erase(std::unique(out.devices.begin(), out.devices.end()), out.devices.end());
-  // Made and left idle: nothing was done, and that is a count. A probe of another kind has none.
+  // Devices that were created and stayed idle have counts of 0, if the probe counts such things.
   if (!out.devices.empty() && !any_work && (any_queue || out.counts.empty())) {
     for (const auto& counter : k_counters) out.counts[counter.name] = 0;
   }
@@ -339,20 +346,20 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   if (ops_unseen) {
     for (const char* name : {"ops", "cpu_ops", "splits"}) out.counts.erase(name);
   }
-  // What an engine never marks it does not count: no number, not 0.
+  // An engine that never marks a thing does not count it: leave the count out instead of 0.
   if (probe == k_marks) {
     for (const auto& counter : k_counters) {
       if (look_up(out.counts, counter.name, 0) == 0) out.counts.erase(counter.name);
     }
   }
   out.kernels_named = any_kernel && all_named;
-  work.tell(&out);
+  work.write_to(&out);
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
   return out;
 }
 
-Result<std::vector<std::string>> files_named(const sys::Files& files, const std::string& folder,
-                                             std::string_view begin, std::string_view end) {
+Result<std::vector<std::string>> list_files(const sys::Files& files, const std::string& folder,
+                                            std::string_view begin, std::string_view end) {
   WEIR_TRY(std::vector<std::string> names, files.list(folder));
   std::erase_if(names, [&](const std::string& name) {
     return !name.starts_with(begin) || !name.ends_with(end);
@@ -361,14 +368,16 @@ Result<std::vector<std::string>> files_named(const sys::Files& files, const std:
   return names;
 }
 
+// Reads and merges the probe's files in `folder`. Unreadable files become warnings; a probe that
+// could not count is an error.
 Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
                                      std::string_view probe) {
   WEIR_TRY(const std::vector<std::string> paths,
-           files_named(files, folder, fmt::format("{}-", probe), WEIR_PROBE_SUFFIX));
-  std::vector<ProbeFile> found;
+           list_files(files, folder, fmt::format("{}-", probe), WEIR_PROBE_SUFFIX));
+  std::vector<ProbeFile> probe_files;
   std::vector<std::string> warnings;
   for (const std::string& path : paths) {
-    if (found.size() == k_most_files) {
+    if (probe_files.size() == k_most_files) {
       warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_most_files));
       break;
     }
@@ -389,21 +398,25 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
                   "  (another profiler may hold the interface that it listens to)",
                   probe, file->process);
     }
-    found.push_back(std::move(*file));
+    probe_files.push_back(std::move(*file));
   }
-  profile::ProbeCounts out = merge(probe, found);
+  profile::ProbeCounts out = merge(probe, probe_files);
   WEIR_TRY(const auto recordings,
-           files_named(files, folder, fmt::format("{}-", probe), WEIR_KERNELS_SUFFIX));
+           list_files(files, folder, fmt::format("{}-", probe), WEIR_KERNELS_SUFFIX));
   for (const std::string& path :
        std::span(recordings).first(std::min(recordings.size(), k_most_files))) {
-    const auto recorded = read_recording(files, path, k_most_code_bytes);
-    if (recorded) out.code_facts.merge(code_facts(*recorded));
-    if (!recorded) warnings.push_back(recorded.error().message);
+    const auto recording = read_recording(files, path, k_most_code_bytes);
+    if (recording) {
+      out.code_facts.merge(code_facts(*recording));
+    } else {
+      warnings.push_back(recording.error().message);
+    }
   }
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
   return out;
 }
 
+// Collects the counts of several probes, each followed by those of its check.
 Result<std::vector<profile::ProbeCounts>> collect_all(const sys::Files& files,
                                                       const std::string& folder,
                                                       std::span<const std::string> names) {
@@ -412,6 +425,7 @@ Result<std::vector<profile::ProbeCounts>> collect_all(const sys::Files& files,
     WEIR_SET(counts.emplace_back(), collect(files, folder, name));
     const unit::DeviceApi* api = unit::find_device_api(name);
     if (api == nullptr || api->check.empty()) continue;
+    // A second probe of the API checks the counts, or replaces them if it alone saw a device.
     auto check = collect(files, folder, api->check);
     profile::ProbeCounts& own = counts.back();
     if (!check) {

@@ -1,10 +1,9 @@
-// What a program file says of itself, without running it: the loader it asks for, the libraries it
-// needs and where it looks for them, and the functions it takes from or gives to others.
+// Reads a program file without running it: its loader, the libraries that it needs and where it
+// looks for them, and the functions that it imports and exports.
 //
-// Only 64-bit little-endian ELF is read in full, and the load commands of Mach-O; of
-// other files the kind is told. Bytes are
-// hostile: every table has a limit, every place is checked, nothing is trusted to end. Pure: bytes
-// come in through a function.
+// Only 64-bit little-endian ELF is read in full, and the load commands of Mach-O; other files give
+// their kind alone. Bytes are hostile: every table has a limit, and every offset is checked. Pure:
+// bytes come in through a function.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +19,7 @@
 
 namespace weir::probes {
 
-// What a macOS program's file says of itself: whether dyld would put a probe into it, and which
-// libraries it names. Bytes are hostile, as ELF's; pure.
-
+// A macOS program: the libraries that it names, and if dyld would load a probe into it.
 struct MachO {
   bool is_program = false;  // else a library or a bundle
   bool dynamic = false;     // asks for dyld
@@ -33,16 +30,16 @@ struct MachO {
   bool allows_variables = false;  // entitled to DYLD_ variables ...
   bool allows_libraries = false;  // ... and to libraries that others signed
 
-  // No DYLD_INSERT_LIBRARIES: dyld passes the variable by, or the library.
+  // True if dyld would ignore DYLD_INSERT_LIBRARIES, or refuse the library.
   [[nodiscard]] bool closed() const {
     return restricted || (hardened && !(allows_variables && allows_libraries));
   }
-  // By the beginning of a library's file name.
+  // True if the file name of a library starts with `prefix`.
   [[nodiscard]] bool needs(std::string_view prefix) const;
 };
 
-// `size` bytes from `offset`; fewer where the file ends before (none behind its end). Must not
-// allocate more than the file holds.
+// Returns `size` bytes from `offset`; fewer where the file ends before (none behind its end). Must
+// not allocate more than the file holds.
 using ReadBytes = std::function<Result<std::string>(std::uint64_t offset, std::uint64_t size)>;
 [[nodiscard]] ReadBytes bytes_of(std::string_view text);  // refers to `text`
 
@@ -50,25 +47,25 @@ enum class FileKind { elf, mach_o, script, windows, other };
 
 struct ProgramFile {
   FileKind kind = FileKind::other;
-  std::string script;           // of a script: what stands behind "#!", printable
-  std::optional<MachO> mach_o;  // of mach_o, unless it contradicts itself or is no 64-bit one
+  std::string script;           // a script's line behind "#!", printable
+  std::optional<MachO> mach_o;  // if it is a consistent 64-bit file
 
   // The rest is ELF's. `bits` and `machine` are always there, the others with 64 bits alone.
   int bits = 64;
   std::uint16_t machine = 0;          // e_machine: 62 is x86-64, 183 is AArch64
   bool is_program = false;            // else a library
   std::optional<std::string> loader;  // "/lib64/ld-linux-x86-64.so.2"
-  bool symbolic = false;              // its own functions cannot be stood in front of (-Bsymbolic)
+  bool symbolic = false;              // its own functions cannot be interposed (-Bsymbolic)
   std::string soname;
   std::vector<std::string> needed;   // in order
   std::vector<std::string> rpath;    // entries as written ("$ORIGIN/../lib"); old tag, DT_RPATH
   std::vector<std::string> runpath;  // DT_RUNPATH
-  // Names with a wanted prefix, sorted, each once.
+  // Functions with one of the prefixes, sorted, each once.
   std::vector<std::string> imported, exported;
-  // Functions within it that nobody else sees: from .symtab, absent in a stripped file.
+  // The same of all its functions in .symtab, also internal ones; empty in a stripped file.
   std::vector<std::string> inner;
 
-  // Loads nothing, so that nothing can be loaded into it.
+  // True if it loads no library: then no probe can be loaded either.
   [[nodiscard]] bool is_static() const { return is_program && !loader && needed.empty(); }
   [[nodiscard]] bool imports(std::string_view name) const {
     return std::ranges::binary_search(imported, name);
@@ -78,8 +75,8 @@ struct ProgramFile {
   }
 };
 
-// `prefixes`: of the names to keep; empty: all. Code::data where the file contradicts itself, is
-// cut short, or a table is larger than any real one.
+// Keeps names with one of `prefixes`, or all if there are none. Fails with Code::data where the
+// file contradicts itself, is cut short, or has a table larger than any real one.
 [[nodiscard]] Result<ProgramFile> read_program_file(
     const ReadBytes& read, std::span<const std::string_view> prefixes = {});
 

@@ -1,3 +1,4 @@
+// Reads a probe's file: the header, then each section into its list of a ProbeFile.
 #include "gate/probes/read/read.hpp"
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace {
 
 constexpr std::uint64_t k_most_entries = std::uint64_t{1} << 16;
 
-// What the program itself would have to count to get here is far below; more is a broken file.
+// No program can count this far; a higher value means a broken file.
 constexpr std::uint64_t k_most_count = std::uint64_t{1} << 62;
 
-Result<void> check(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
+Result<void> check_counters(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
   for (std::size_t i = 0; i < std::size(counters); ++i) {
     if (counters[i] > k_most_count) {
       return fail(Code::data, "probe file: counter {} has the impossible value {}", i, counters[i]);
@@ -26,60 +27,62 @@ Result<void> check(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
   return {};
 }
 
-Result<void> check_count(const char* of, std::uint64_t count) {
+Result<void> check_count(const char* owner, std::uint64_t count) {
   if (count <= k_most_count) return {};
-  return fail(Code::data, "probe file: {} has the impossible count {}", of, count);
+  return fail(Code::data, "probe file: {} has the impossible count {}", owner, count);
 }
 
-// Each entry names one of `list` by its place.
-template <class Entry, class Place, class Named>
-Result<void> check_places(const char* what, const std::vector<Entry>& entries, Place Entry::*place,
-                          const std::vector<Named>& list) {
-  for (const Entry& one : entries) {
-    if (one.*place >= list.size()) {
-      return fail(Code::data, "probe file: {} {} of {}", what, one.*place, list.size());
+// Fails if the member `index` of an entry lies beyond the end of `list`.
+template <class Entry, class Index, class Item>
+Result<void> check_indices(const char* what, const std::vector<Entry>& entries, Index Entry::*index,
+                           const std::vector<Item>& list) {
+  for (const Entry& entry : entries) {
+    if (entry.*index >= list.size()) {
+      return fail(Code::data, "probe file: {} {} of {}", what, entry.*index, list.size());
     }
   }
   return {};
 }
 
-// Goes into file names: nothing else gets through.
-std::string class_of(const weir_probe_device& entry) {
-  std::string out = text_of(entry.device_class);
+// The entry's device class. It becomes a part of file names: all but letters, digits and "-_."
+// becomes '-', as does a dot at the start.
+std::string read_device_class(const weir_probe_device& entry) {
+  std::string out = printable_text(entry.device_class);
   for (char& c : out) {
-    const bool fits = text::is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
-    if (!fits) c = '-';
+    const bool is_allowed = text::is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
+    if (!is_allowed) c = '-';
   }
   if (!out.empty() && out.front() == '.') out.front() = '-';
   return out;
 }
 
-// What the first version of an entry had: one that has grown since may end there.
+// The size of an entry's first version. An entry that has grown since may end there.
 template <class Entry>
 constexpr std::size_t least_size() {
   return std::is_same_v<Entry, weir_probe_code> ? offsetof(weir_probe_code, costs) : sizeof(Entry);
 }
 
-// One section after the other into `out`.
+// Reads one section after the other into `out`.
 class ProbeFileReader {
  public:
   explicit ProbeFileReader(std::string_view bytes) : bytes_(bytes) {}
 
-  Result<void> take(const weir_probe_section& section) {
-    using Take = Result<void> (ProbeFileReader::*)(const weir_probe_section&);
-    static constexpr std::pair<std::uint32_t, Take> k_kinds[] = {
-        {WEIR_SECTION_DEVICES, &ProbeFileReader::take_all<weir_probe_device>},
-        {WEIR_SECTION_QUEUES, &ProbeFileReader::take_all<weir_probe_queue>},
-        {WEIR_SECTION_KERNELS, &ProbeFileReader::take_all<weir_probe_kernel>},
-        {WEIR_SECTION_COUNTERS, &ProbeFileReader::take_all<weir_probe_named_counter>},
-        {WEIR_SECTION_OPS, &ProbeFileReader::take_all<weir_probe_op>},
-        {WEIR_SECTION_GRAPHS, &ProbeFileReader::take_all<weir_probe_graph>},
-        {WEIR_SECTION_TRANSFERS, &ProbeFileReader::take_all<weir_probe_transfer>},
-        {WEIR_SECTION_LAUNCHES, &ProbeFileReader::take_all<weir_probe_launch>},
-        {WEIR_SECTION_CODES, &ProbeFileReader::take_all<weir_probe_code>},
-        {WEIR_SECTION_STEPS, &ProbeFileReader::take_all<weir_probe_step>}};
-    for (const auto& [kind, take_entries] : k_kinds) {
-      if (kind == section.kind) return (this->*take_entries)(section);
+  // Reads a section by its kind; unknown kinds are skipped.
+  Result<void> read_section(const weir_probe_section& section) {
+    using ReadEntries = Result<void> (ProbeFileReader::*)(const weir_probe_section&);
+    static constexpr std::pair<std::uint32_t, ReadEntries> k_kinds[] = {
+        {WEIR_SECTION_DEVICES, &ProbeFileReader::read_entries<weir_probe_device>},
+        {WEIR_SECTION_QUEUES, &ProbeFileReader::read_entries<weir_probe_queue>},
+        {WEIR_SECTION_KERNELS, &ProbeFileReader::read_entries<weir_probe_kernel>},
+        {WEIR_SECTION_COUNTERS, &ProbeFileReader::read_entries<weir_probe_named_counter>},
+        {WEIR_SECTION_OPS, &ProbeFileReader::read_entries<weir_probe_op>},
+        {WEIR_SECTION_GRAPHS, &ProbeFileReader::read_entries<weir_probe_graph>},
+        {WEIR_SECTION_TRANSFERS, &ProbeFileReader::read_entries<weir_probe_transfer>},
+        {WEIR_SECTION_LAUNCHES, &ProbeFileReader::read_entries<weir_probe_launch>},
+        {WEIR_SECTION_CODES, &ProbeFileReader::read_entries<weir_probe_code>},
+        {WEIR_SECTION_STEPS, &ProbeFileReader::read_entries<weir_probe_step>}};
+    for (const auto& [kind, read] : k_kinds) {
+      if (kind == section.kind) return (this->*read)(section);
     }
     return {};
   }
@@ -87,9 +90,10 @@ class ProbeFileReader {
   ProbeFile out;
 
  private:
-  // The entries of a section, each cut to the shape that this program knows.
+  // Reads the entries of a section. Entries of a newer probe may be longer: the end that this
+  // program does not know is ignored.
   template <class Entry>
-  Result<void> take_all(const weir_probe_section& section) {
+  Result<void> read_entries(const weir_probe_section& section) {
     const std::uint64_t used = section.used;
     if (used > section.capacity || used > k_most_entries) {
       return fail(Code::data, "probe file: section {} says that {} of {} entries are used",
@@ -101,7 +105,7 @@ class ProbeFileReader {
                   "probe file: entries of section {} have {} bytes, at least {} expected",
                   section.kind, section.entry_size, k_least);
     }
-    const std::size_t known = std::min<std::size_t>(section.entry_size, sizeof(Entry));
+    const std::size_t copied = std::min<std::size_t>(section.entry_size, sizeof(Entry));
     const std::uint64_t size = used * section.entry_size;  // both 32 bits wide: no overflow
     if (section.offset > bytes_.size() || size > bytes_.size() - section.offset) {
       return fail(Code::data, "probe file: section {} does not lie within its {} bytes",
@@ -109,43 +113,43 @@ class ProbeFileReader {
     }
     for (std::uint64_t i = 0; i < used; ++i) {
       Entry entry{};
-      std::memcpy(&entry, bytes_.data() + section.offset + i * section.entry_size, known);
-      WEIR_CHECK(take(entry));
+      std::memcpy(&entry, bytes_.data() + section.offset + i * section.entry_size, copied);
+      WEIR_CHECK(add(entry));
     }
     return {};
   }
 
-  Result<void> take(const weir_probe_device& entry) {
-    const std::string api = text_of(entry.api);
-    // Engines that share memory with a GPU declare the processor as integrated.
+  Result<void> add(const weir_probe_device& entry) {
+    const std::string api = printable_text(entry.api);
+    // Engines whose CPU and GPU share memory declare the CPU as "integrated".
     out.devices.push_back({.api = api,
-                           .type = api == "cpu" ? api : text_of(entry.type),
-                           .device_class = class_of(entry),
-                           .name = text_of(entry.name),
+                           .type = api == "cpu" ? api : printable_text(entry.type),
+                           .device_class = read_device_class(entry),
+                           .name = printable_text(entry.name),
                            .counters = std::to_array(entry.counters)});
-    return check(entry.counters);
+    return check_counters(entry.counters);
   }
 
-  Result<void> take(const weir_probe_queue& entry) {
+  Result<void> add(const weir_probe_queue& entry) {
     out.queues.push_back(entry);
-    return check(entry.counters);
+    return check_counters(entry.counters);
   }
 
-  Result<void> take(const weir_probe_kernel& entry) {
-    out.kernels.push_back({.name = kernel_of_symbol(text_of(entry.name)),
+  Result<void> add(const weir_probe_kernel& entry) {
+    out.kernels.push_back({.name = readable_kernel_name(printable_text(entry.name)),
                            .device = entry.device,
                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
                            .dispatches = entry.dispatches});
     return check_count("a kernel", entry.dispatches);
   }
 
-  // Counts with names of their own. One that could not be a metric's name is not one of weir's.
-  Result<void> take(const weir_probe_named_counter& entry) {
-    const std::string name = text_of(entry.name);
-    const bool fits =
+  // Adds a counter that the probe names itself. weir's probes use names of metrics alone.
+  Result<void> add(const weir_probe_named_counter& entry) {
+    const std::string name = printable_text(entry.name);
+    const bool is_metric_name =
         !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
-    if (!fits) return fail(Code::data, "probe file: a counter has a name that is none");
+    if (!is_metric_name) return fail(Code::data, "probe file: a counter has a name that is none");
     if (entry.value > k_most_count) {
       return fail(Code::data, "probe file: {} has the impossible value {}", name, entry.value);
     }
@@ -153,43 +157,44 @@ class ProbeFileReader {
     return {};
   }
 
-  Result<void> take(const weir_probe_op& entry) {
+  // Adds a kind of op, with its operands if the probe knew them.
+  Result<void> add(const weir_probe_op& entry) {
     if (entry.count > k_most_count || entry.sources > WEIR_OP_SOURCES) {
       return fail(Code::data, "probe file: an op with {} sources was counted {} times",
                   entry.sources, entry.count);
     }
-    ProbeOp op{.op = text_of(entry.op),
+    ProbeOp op{.op = printable_text(entry.op),
                .graph = entry.graph,
                .device = entry.device,
                .shaped = (entry.flags & WEIR_OP_SHAPED) != 0,
                .operands = {},
                .count = entry.count,
                .hash = entry.hash};
-    const auto add = [&](const weir_probe_operand& operand) {
-      op.operands.push_back({text_of(operand.type), std::to_array(operand.ne)});
+    const auto add_operand = [&](const weir_probe_operand& operand) {
+      op.operands.push_back({printable_text(operand.type), std::to_array(operand.ne)});
     };
     if (op.shaped) {
-      for (std::uint32_t i = 0; i < entry.sources; ++i) add(entry.source[i]);
-      add(entry.result);
+      for (std::uint32_t i = 0; i < entry.sources; ++i) add_operand(entry.source[i]);
+      add_operand(entry.result);
     }
     out.ops.push_back(std::move(op));
     return {};
   }
 
-  Result<void> take(const weir_probe_graph& graph) {
-    const auto most = std::max({graph.computed, graph.rows, graph.ops, graph.cpu_ops, graph.splits,
-                                *std::ranges::max_element(graph.sums)});
+  Result<void> add(const weir_probe_graph& graph) {
+    const auto largest_count = std::max({graph.computed, graph.rows, graph.ops, graph.cpu_ops,
+                                         graph.splits, *std::ranges::max_element(graph.sums)});
     out.graphs.push_back(graph);
-    return check_count("a graph", most);
+    return check_count("a graph", largest_count);
   }
 
-  Result<void> take(const weir_probe_transfer& entry) {
-    out.transfers.push_back(
-        {entry.kind, text_of(entry.from), text_of(entry.to), entry.calls, entry.bytes});
+  Result<void> add(const weir_probe_transfer& entry) {
+    out.transfers.push_back({entry.kind, printable_text(entry.from), printable_text(entry.to),
+                             entry.calls, entry.bytes});
     return check_count("a transfer", std::max(entry.calls, entry.bytes));
   }
 
-  Result<void> take(const weir_probe_launch& entry) {
+  Result<void> add(const weir_probe_launch& entry) {
     if (entry.count > k_most_count || entry.dimensions > 3) {
       return fail(Code::data, "probe file: a launch in {} dimensions was counted {} times",
                   entry.dimensions, entry.count);
@@ -198,13 +203,13 @@ class ProbeFileReader {
     return {};
   }
 
-  Result<void> take(const weir_probe_code& entry) {
+  Result<void> add(const weir_probe_code& entry) {
     out.codes.push_back(entry);
     WEIR_CHECK(check_count("code", entry.dispatches));
     return check_count("groups of code", entry.groups);
   }
 
-  Result<void> take(const weir_probe_step& entry) {
+  Result<void> add(const weir_probe_step& entry) {
     out.steps.push_back(entry);
     return {};
   }
@@ -214,34 +219,35 @@ class ProbeFileReader {
 
 }  // namespace
 
+// Reads a probe's file: the header, each section, and a check that all indices exist.
 Result<ProbeFile> read_probe_file(std::string_view bytes) {
   WEIR_TRY(const weir_probe_header header,
-           header_of<weir_probe_header>(bytes, sizeof(weir_probe_header), WEIR_PROBE_MAGIC,
-                                        WEIR_PROBE_VERSION, "probe file"));
+           read_header<weir_probe_header>(bytes, sizeof(weir_probe_header), WEIR_PROBE_MAGIC,
+                                          WEIR_PROBE_VERSION, "probe file"));
   if (header.section_count > WEIR_PROBE_SECTIONS) {
     return fail(Code::data, "probe file: {} sections, at most {} expected", header.section_count,
                 WEIR_PROBE_SECTIONS);
   }
   ProbeFileReader reader(bytes);
   ProbeFile& out = reader.out;
-  out.probe = text_of(header.probe);
-  out.process = text_of(header.process);
+  out.probe = printable_text(header.probe);
+  out.process = printable_text(header.process);
   out.pid = header.pid;
   out.parent_pid = header.parent_pid;
   out.flags = header.flags;
   for (std::uint32_t i = 0; i < header.section_count; ++i) {
-    WEIR_CHECK(reader.take(header.sections[i]));
+    WEIR_CHECK(reader.read_section(header.sections[i]));
   }
-  WEIR_CHECK(check_places("a queue of device", out.queues, &ProbeQueue::device, out.devices));
-  WEIR_CHECK(check_places("a launch of kernel", out.launches, &ProbeLaunch::kernel, out.kernels));
-  WEIR_CHECK(check_places("code of kernel", out.codes, &ProbeCode::kernel, out.kernels));
+  WEIR_CHECK(check_indices("a queue of device", out.queues, &ProbeQueue::device, out.devices));
+  WEIR_CHECK(check_indices("a launch of kernel", out.launches, &ProbeLaunch::kernel, out.kernels));
+  WEIR_CHECK(check_indices("code of kernel", out.codes, &ProbeCode::kernel, out.kernels));
   for (const ProbeOp& op : out.ops) {
     if (op.device >= out.devices.size() || op.graph >= out.graphs.size()) {
       return fail(Code::data, "probe file: an op of device {} of {} in graph {} of {}", op.device,
                   out.devices.size(), op.graph, out.graphs.size());
     }
   }
-  WEIR_CHECK(check_places("a step of op", out.steps, &ProbeStep::op, out.ops));
+  WEIR_CHECK(check_indices("a step of op", out.steps, &ProbeStep::op, out.ops));
   return std::move(out);
 }
 

@@ -32,15 +32,14 @@ struct ProbeDevice {
   std::array<std::uint64_t, WEIR_COUNTERS> counters{};
 };
 
-// What is computed on it is computed by the CPU: ggml's own CPU backend, or what an engine declares
-// as such. A device of Vulkan, OpenCL or another API that is made of the processor (lavapipe) is
-// the device that was asked for, not a fall back.
+// True for ggml's own CPU backend, and for a device that an engine declares as the CPU. A device of
+// Vulkan or another API that runs on the CPU (lavapipe) is the requested device, not a fallback.
 [[nodiscard]] bool is_cpu_backend(const ProbeDevice& device);
 
 struct ProbeKernel {
   std::string name;
   std::uint32_t device = 0;  // index into devices
-  bool named = false;        // by the program
+  bool named = false;        // the program gave the name
   std::uint64_t dispatches = 0;
 };
 
@@ -56,7 +55,7 @@ struct ProbeOp {
   bool shaped = false;       // operands are known: the sources, then the result
   std::vector<ProbeOperand> operands;
   std::uint64_t count = 0;
-  std::uint64_t hash = 0;  // what scopes of an engine's marks name it by
+  std::uint64_t hash = 0;  // scopes of an engine's marks refer to the op by it
 };
 
 // "q4_0,f32->f32" and "256x768,256->768"; "" for an op without its operands.
@@ -64,7 +63,7 @@ struct ProbeOp {
 [[nodiscard]] std::string shape_text(const ProbeOp& op);
 
 struct ProbeTransfer {
-  std::uint32_t kind = 0;  // weir_probe_transfer_kind, or one not known yet
+  std::uint32_t kind = 0;  // weir_probe_transfer_kind, or a later one
   std::string from, to;
   std::uint64_t calls = 0, bytes = 0;
 };
@@ -77,40 +76,43 @@ struct ProbeFile {
   std::uint32_t flags = 0;
   std::vector<ProbeDevice> devices;
   std::vector<ProbeQueue> queues;
-  std::vector<ProbeKernel> kernels;               // [0] is what no kernel is known for
-  std::map<std::string, std::uint64_t> counters;  // of the process, by base name
+  std::vector<ProbeKernel> kernels;               // [0]: dispatches of unknown kernels
+  std::map<std::string, std::uint64_t> counters;  // the process's, by base name
   std::vector<ProbeOp> ops;
-  std::vector<ProbeGraph> graphs;  // [0] is what there was no room for
+  std::vector<ProbeGraph> graphs;  // [0]: all graphs that found no room
   std::vector<ProbeTransfer> transfers;
-  std::vector<ProbeLaunch> launches;  // [0] is what there was no room for
-  std::vector<ProbeCode> codes;       // the same
+  std::vector<ProbeLaunch> launches;  // [0]: all launches that found no room
+  std::vector<ProbeCode> codes;       // [0]: all code that found no room
   std::vector<ProbeStep> steps;       // ops in order, graph by graph
 };
 
-// Fails with Code::data on anything that is not a whole, consistent file: wrong magic (also of a
-// process that was killed while it made the file), another version, sections out of bounds, indices
-// of devices or graphs that are not there, impossible counts. Unknown sections and longer entries
-// are fine.
+// Fails with Code::data unless the file is complete and consistent: wrong magic (also of a process
+// that was killed while it made the file), another version, sections or indices out of bounds,
+// impossible counts. Unknown sections and longer entries are fine.
 [[nodiscard]] Result<ProbeFile> read_probe_file(std::string_view bytes);
 
-// Did it submit anything to a device, or compute a graph?
+// True if the process submitted work to a device, or computed a graph.
 [[nodiscard]] bool did_work(const ProbeFile& file);
 
-// The processes of one engine run together, for one probe; files of other probes are left out.
-// Counted are dispatches, barriers, copies, submits, syncs, and, not gated: waits, polls,
-// indirect_dispatches, command_buffers. Devices are those that received work; where none did, those
-// that were made, so that "made but idle" can be told from "never made" (no devices at all).
-// Kernels named differently on several devices or processes add up by name. What a probe counts by
-// name ("ggml": graphs, splits, cpu_ops, …) is added up as it is, but for ops, cpu_ops and splits
-// where a process had graphs whose ops could not be listed: no number is better than one too low.
-// Graphs of several processes that are alike in everything but their counts are one.
+// Sums one probe's counts over the processes of an engine run; files of other probes are left out.
+//
+// - Counts: dispatches, barriers, copies, submits, syncs, and, not gated: waits, polls,
+//   indirect_dispatches, command_buffers.
+// - Devices: those that received work. If none did, those that were created: "created but idle"
+//   differs from "never created" (no devices at all).
+// - Kernels are summed by name, over devices and processes.
+// - Counters that a probe names itself ("ggml": graphs, splits, cpu_ops, …) are summed as they are.
+//   Without ops, cpu_ops and splits if some graph's ops could not be listed: no number is better
+//   than one too low.
+// - Graphs of several processes that differ only in their counts are one.
 [[nodiscard]] profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files);
 
-// The files of a folder whose names begin and end so, by name. Code::io where it cannot be listed.
-[[nodiscard]] Result<std::vector<std::string>> files_named(const sys::Files& files,
-                                                           const std::string& folder,
-                                                           std::string_view begin,
-                                                           std::string_view end);
+// Paths of a folder's files whose names start with `begin` and end with `end`. Fails with Code::io
+// where the folder cannot be listed.
+[[nodiscard]] Result<std::vector<std::string>> list_files(const sys::Files& files,
+                                                          const std::string& folder,
+                                                          std::string_view begin,
+                                                          std::string_view end);
 
 // Reads and merges all files of `probe` in `folder`; unreadable ones become warnings. Fails where
 // the folder cannot be listed (Code::io), or where a process says that it could not be listened to
@@ -119,8 +121,9 @@ struct ProbeFile {
                                                    const std::string& folder,
                                                    std::string_view probe);
 
-// The same of all `names`, and behind each what its check counted (unit/device_api.hpp), if
-// anything. Where only the check saw a device its counts are the probe's, with a warning.
+// collect() for all `names`. A probe with a second one to check it (unit/device_api.hpp) is
+// followed by the check's counts, if there are any. Where only the check saw a device, its counts
+// replace the probe's, with a warning.
 [[nodiscard]] Result<std::vector<profile::ProbeCounts>> collect_all(
     const sys::Files& files, const std::string& folder, std::span<const std::string> names);
 

@@ -1,3 +1,4 @@
+// Reads an event file: blocks of records, each sorted to the thread that wrote it.
 #include "gate/probes/read/read_events.hpp"
 
 #include <algorithm>
@@ -14,9 +15,10 @@ namespace {
 constexpr std::uint32_t k_least_block = 64;
 constexpr std::uint32_t k_most_block = 1U << 26;
 
-// The records of one block, each to the thread that wrote it. A block can change hands.
-Result<void> take_block(std::string_view block, std::uint64_t number,
-                        std::map<std::uint32_t, std::size_t>* places, EventFile* out) {
+// Adds the records of a block to their threads. A record with the thread's number comes first, and
+// again where another thread took the block over. `indices`: into out->threads, by that number.
+Result<void> read_block(std::string_view block, std::uint64_t number,
+                        std::map<std::uint32_t, std::size_t>* indices, EventFile* out) {
   weir_events_block head;
   std::memcpy(&head, block.data(), sizeof head);  // a block is larger
   block.remove_prefix(sizeof head);
@@ -25,7 +27,7 @@ Result<void> take_block(std::string_view block, std::uint64_t number,
                 head.used, block.size());
   }
   block = block.substr(0, head.used);
-  std::vector<ProbeEvent>* into = nullptr;
+  std::vector<ProbeEvent>* events = nullptr;  // the current thread's
   while (block.size() >= sizeof(weir_event)) {
     weir_event event;
     std::memcpy(&event, block.data(), sizeof event);
@@ -35,11 +37,11 @@ Result<void> take_block(std::string_view block, std::uint64_t number,
                   size, block.size());
     }
     if (event.kind == WEIR_EVENT_THREAD) {
-      const auto [place, fresh] = places->try_emplace(event.index, out->threads.size());
-      if (fresh) out->threads.push_back({.thread = event.index, .events = {}});
-      into = &out->threads[place->second].events;
-    } else if (into != nullptr) {
-      into->push_back({event.kind, event.index, block.substr(sizeof event, size - sizeof event)});
+      const auto [entry, inserted] = indices->try_emplace(event.index, out->threads.size());
+      if (inserted) out->threads.push_back({.thread = event.index, .events = {}});
+      events = &out->threads[entry->second].events;
+    } else if (events != nullptr) {
+      events->push_back({event.kind, event.index, block.substr(sizeof event, size - sizeof event)});
     } else {
       return fail(Code::data, "event file: block {} does not say whose it is", number);
     }
@@ -48,7 +50,8 @@ Result<void> take_block(std::string_view block, std::uint64_t number,
   return {};
 }
 
-// By weir_copy_kind, weir_wait_kind and weir_probe_transfer_kind; one not known yet is the last.
+// Indexed by weir_copy_kind, weir_wait_kind and weir_probe_transfer_kind. Later kinds get the last
+// name.
 constexpr std::string_view k_copies[] = {
     "copy buffer",        "fill",         "update",         "copy image",
     "copy query results", "copy to host", "copy to device", "copy"};
@@ -64,25 +67,26 @@ std::string_view name_in(const std::string_view (&names)[N], std::uint32_t kind)
 
 }  // namespace
 
+// Reads an event file, block by block. A last block that is cut short is ignored.
 Result<EventFile> read_event_file(std::string_view bytes) {
   WEIR_TRY(const weir_events_header header,
-           header_of<weir_events_header>(bytes, WEIR_EVENTS_HEADER_SIZE, WEIR_EVENTS_MAGIC,
-                                         WEIR_EVENTS_VERSION, "event file"));
+           read_header<weir_events_header>(bytes, WEIR_EVENTS_HEADER_SIZE, WEIR_EVENTS_MAGIC,
+                                           WEIR_EVENTS_VERSION, "event file"));
   if (header.header_size < sizeof header || header.header_size > bytes.size() ||
       header.block_size < k_least_block || header.block_size > k_most_block) {
     return fail(Code::data, "event file: a header of {} bytes, blocks of {}", header.header_size,
                 header.block_size);
   }
   EventFile out;
-  out.probe = text_of(header.probe);
+  out.probe = printable_text(header.probe);
   out.pid = header.pid;
   out.flags = header.flags;
   out.dropped = header.dropped;
   out.recording = header.recording;
-  std::map<std::uint32_t, std::size_t> places;
+  std::map<std::uint32_t, std::size_t> indices;
   bytes.remove_prefix(header.header_size);
   for (std::uint64_t i = 0; i < header.blocks && bytes.size() >= header.block_size; ++i) {
-    WEIR_CHECK(take_block(bytes.substr(0, header.block_size), i, &places, &out));
+    WEIR_CHECK(read_block(bytes.substr(0, header.block_size), i, &indices, &out));
     bytes.remove_prefix(header.block_size);
   }
   return out;

@@ -1,5 +1,5 @@
-// Reads an event file (gate/probes/events.h, docs/reference/probe-format.md). Pure; nothing in the
-// bytes is trusted.
+// Reads an event file (gate/probes/events.h, docs/reference/probe-format.md). Pure; the bytes are
+// hostile.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace weir::probes {
 
-// One record. `body` lies in the bytes that were read and ends with padding.
+// One record. `body` points into the file's bytes and ends with padding.
 struct ProbeEvent {
-  std::uint16_t kind = 0;  // weir_event_kind, or one not known yet
+  std::uint16_t kind = 0;  // weir_event_kind, or a later one
   std::uint32_t index = 0;
   std::string_view body;
 
-  // The body's struct; what the record is too short for is 0.
+  // The struct that the body starts with; members that a short record lacks are 0.
   template <class T>
   [[nodiscard]] T as() const {
     T out{};
     std::memcpy(&out, body.data(), body.size() < sizeof out ? body.size() : sizeof out);
     return out;
   }
-  // What follows the struct.
+  // The bytes after the struct.
   template <class T>
   [[nodiscard]] std::string_view behind() const {
     return body.size() > sizeof(T) ? body.substr(sizeof(T)) : std::string_view();
@@ -43,24 +43,23 @@ struct EventFile {
   std::uint32_t pid = 0;
   std::uint32_t flags = 0;
   std::uint64_t dropped = 0;    // records that found no room
-  std::uint64_t recording = 0;  // nanoseconds of the processor, about; 0: unknown
+  std::uint64_t recording = 0;  // CPU time that recording took, in nanoseconds, about; 0: unknown
   std::vector<EventThread> threads;
 };
 
-// The largest file that is read: what WEIR_PROBE_EVENTS may ask for, in MiB, and its header.
+// The largest file that is read: the most MiB that WEIR_PROBE_EVENTS may set, and the header.
 constexpr std::uint64_t k_most_events_mib = 4096;
 constexpr std::uint64_t k_most_event_file = (k_most_events_mib << 20) + WEIR_EVENTS_HEADER_SIZE;
 
-// Fails with Code::data on what is no event file, on another version, and on records that do not
-// lie within their block. A block that was never finished (the process was killed) ends where it
-// ends.
+// Fails with Code::data on another kind of file, another version, and records that do not lie
+// within their block. A block that a killed process left unfinished is read up to its end.
 [[nodiscard]] Result<EventFile> read_event_file(std::string_view bytes);
 
-// What the numbers in event files are called where people read them. Pure.
+// Names for people, of the numbers in event files. Pure.
 
-[[nodiscard]] std::string_view copy_name(std::uint32_t kind);      // of weir_copy_kind: "fill"
-[[nodiscard]] std::string_view wait_name(std::uint32_t kind);      // of weir_wait_kind
-[[nodiscard]] std::string_view transfer_name(std::uint32_t kind);  // of weir_probe_transfer_kind
+[[nodiscard]] std::string_view copy_name(std::uint32_t kind);      // weir_copy_kind: "fill"
+[[nodiscard]] std::string_view wait_name(std::uint32_t kind);      // weir_wait_kind
+[[nodiscard]] std::string_view transfer_name(std::uint32_t kind);  // weir_probe_transfer_kind
 // "memory barrier", "buffer+image layout barrier", "execution barrier".
 [[nodiscard]] std::string barrier_name(const weir_event_barrier& barrier);
 

@@ -1,3 +1,4 @@
+// Reads recorded kernels: the file, then each record into its list of RecordedKernels.
 #include "gate/probes/read/read_kernels.hpp"
 
 #include <algorithm>
@@ -15,23 +16,25 @@ namespace {
 
 constexpr std::uint64_t k_most_code = std::uint64_t{16} << 20;
 constexpr std::uint32_t k_most_bindings = 4096, k_most_constants = 16384;
-constexpr std::uint64_t k_most_values = 1U << 20;  // of specialization, of features
+constexpr std::uint64_t k_most_values = 1U << 20;  // bytes of specialization, or features
 
+// Reads one record after the other into `out`. `counts`: 8 bytes for each work, how often it ran.
 class KernelsReader {
  public:
   explicit KernelsReader(std::string_view counts) : counts_(counts) {}
 
-  Result<void> take(const weir_kernels_record& record, std::string_view bytes) {
-    using Take = Result<void> (KernelsReader::*)(std::uint32_t, Bytes);
-    static constexpr std::pair<std::uint32_t, Take> k_kinds[] = {
-        {WEIR_KERNELS_DEVICE, &KernelsReader::device},
-        {WEIR_KERNELS_EXTENSION, &KernelsReader::extension},
-        {WEIR_KERNELS_FEATURES, &KernelsReader::features},
-        {WEIR_KERNELS_CODE, &KernelsReader::code},
-        {WEIR_KERNELS_PIPELINE, &KernelsReader::pipeline},
-        {WEIR_KERNELS_WORK, &KernelsReader::work}};
-    for (const auto& [kind, take_body] : k_kinds) {
-      if (kind == record.kind) return (this->*take_body)(record.index, Bytes(bytes));
+  // Reads a record by its kind; unknown kinds are skipped.
+  Result<void> read_record(const weir_kernels_record& record, std::string_view bytes) {
+    using ReadBody = Result<void> (KernelsReader::*)(std::uint32_t, Bytes);
+    static constexpr std::pair<std::uint32_t, ReadBody> k_kinds[] = {
+        {WEIR_KERNELS_DEVICE, &KernelsReader::read_device},
+        {WEIR_KERNELS_EXTENSION, &KernelsReader::read_extension},
+        {WEIR_KERNELS_FEATURES, &KernelsReader::read_features},
+        {WEIR_KERNELS_CODE, &KernelsReader::read_code},
+        {WEIR_KERNELS_PIPELINE, &KernelsReader::read_pipeline},
+        {WEIR_KERNELS_WORK, &KernelsReader::read_work}};
+    for (const auto& [kind, read_body] : k_kinds) {
+      if (kind == record.kind) return (this->*read_body)(record.index, Bytes(bytes));
     }
     return {};
   }
@@ -43,130 +46,144 @@ class KernelsReader {
                 index);
   }
 
-  RecordedDevice* device_of(std::uint32_t index) {
-    return first_of(out.devices, [&](const RecordedDevice& one) { return one.index == index; });
+  RecordedDevice* find_device(std::uint32_t index) {
+    return first_of(out.devices,
+                    [&](const RecordedDevice& device) { return device.index == index; });
   }
 
-  Result<void> device(std::uint32_t index, Bytes body) {
+  Result<void> read_device(std::uint32_t index, Bytes body) {
     weir_kernels_device head{};
     if (!body.take(&head)) return wrong("device", index);
-    // Devices beyond those of the probe file share an index there: the first one stands for it.
-    if (device_of(index) == nullptr) out.devices.push_back({index, head.api_version, {}, {}});
+    // Devices that found no room in the probe file share an index: the first one represents them.
+    if (find_device(index) == nullptr) out.devices.push_back({index, head.api_version, {}, {}});
     return {};
   }
-  Result<void> extension(std::uint32_t index, Bytes body) {
-    RecordedDevice* device = device_of(index);
-    if (device == nullptr || body.left().find('\0') == std::string_view::npos) {
+  Result<void> read_extension(std::uint32_t index, Bytes body) {
+    RecordedDevice* device = find_device(index);
+    if (device == nullptr || body.rest().find('\0') == std::string_view::npos) {
       return wrong("extension of device", index);
     }
-    const std::string name = text_of(body.left());
+    const std::string name = printable_text(body.rest());
     if (!holds(device->extensions, name)) device->extensions.push_back(name);
     return {};
   }
-  Result<void> features(std::uint32_t index, Bytes body) {
+  // Adds a struct of features to its device, once for each type.
+  Result<void> read_features(std::uint32_t index, Bytes body) {
     weir_kernels_features head{};
-    RecordedDevice* device = device_of(index);
-    RecordedFeatures one;
+    RecordedDevice* device = find_device(index);
+    RecordedFeatures features;
     if (device == nullptr || !body.take(&head) || head.bytes > k_most_values ||
-        !body.take(&one.values, head.bytes)) {
+        !body.take(&features.values, head.bytes)) {
       return wrong("features of device", index);
     }
-    one.type = head.type;
-    const bool known = std::ranges::count(device->features, one.type, &RecordedFeatures::type) > 0;
-    if (!known) device->features.push_back(std::move(one));
+    features.type = head.type;
+    const bool is_duplicate =
+        std::ranges::count(device->features, features.type, &RecordedFeatures::type) > 0;
+    if (!is_duplicate) device->features.push_back(std::move(features));
     return {};
   }
 
-  Result<void> code(std::uint32_t index, Bytes body) {
+  // Adds SPIR-V code: whole words, with the magic number, and at least the header's five.
+  Result<void> read_code(std::uint32_t index, Bytes body) {
     weir_kernels_code head{};
-    RecordedCode one;
+    RecordedCode code;
     constexpr std::uint32_t k_magic = 0x07230203;
     if (index != out.codes.size() || !body.take(&head) || head.bytes > k_most_code ||
-        head.bytes % 4 != 0 || !body.take(&one.words, head.bytes / 4) || one.words.size() < 5 ||
-        one.words.front() != k_magic) {
+        head.bytes % 4 != 0 || !body.take(&code.words, head.bytes / 4) || code.words.size() < 5 ||
+        code.words.front() != k_magic) {
       return wrong("code", index);
     }
-    one.hash = head.hash;
-    out.codes.push_back(std::move(one));
+    code.hash = head.hash;
+    out.codes.push_back(std::move(code));
     return {};
   }
 
-  Result<void> pipeline(std::uint32_t index, Bytes body) {
-    RecordedPipeline one;
-    if (index != out.pipelines.size() || !body.take(&one.head)) return wrong("pipeline", index);
-    const auto& head = one.head;
-    const RecordedDevice* device = device_of(head.device);
+  // Adds a pipeline. Its device and code must exist, its bindings must be buffers, each once, and
+  // its constants must lie within its data.
+  Result<void> read_pipeline(std::uint32_t index, Bytes body) {
+    RecordedPipeline pipeline;
+    if (index != out.pipelines.size() || !body.take(&pipeline.head)) {
+      return wrong("pipeline", index);
+    }
+    const auto& head = pipeline.head;
+    const RecordedDevice* device = find_device(head.device);
     if (head.code >= out.codes.size() || device == nullptr ||
         head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.sets > WEIR_KERNELS_SETS ||
         head.bindings > k_most_bindings || head.constants > k_most_constants ||
-        head.data_bytes > k_most_values || !body.take(&one.bindings, head.bindings) ||
-        !body.take(&one.constants, head.constants) || !body.take(&one.data, head.data_bytes)) {
+        head.data_bytes > k_most_values || !body.take(&pipeline.bindings, head.bindings) ||
+        !body.take(&pipeline.constants, head.constants) ||
+        !body.take(&pipeline.data, head.data_bytes)) {
       return wrong("pipeline", index);
     }
-    std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
-    for (const auto& binding : one.bindings) {
+    std::set<std::pair<std::uint32_t, std::uint32_t>> bindings;
+    for (const auto& binding : pipeline.bindings) {
       if (binding.set >= head.sets || !weir_kernels_is_buffer(binding.type) || binding.count == 0 ||
           binding.count > WEIR_KERNELS_DESCRIPTORS ||
-          !seen.emplace(binding.set, binding.binding).second) {
+          !bindings.emplace(binding.set, binding.binding).second) {
         return wrong("pipeline", index);
       }
     }
-    for (const auto& constant : one.constants) {
-      if (constant.size > 8 || constant.offset > one.data.size() ||
-          constant.size > one.data.size() - constant.offset) {
+    for (const auto& constant : pipeline.constants) {
+      if (constant.size > 8 || constant.offset > pipeline.data.size() ||
+          constant.size > pipeline.data.size() - constant.offset) {
         return wrong("pipeline", index);
       }
     }
     const std::string_view field(head.entry_point, sizeof head.entry_point);
     if (field.find('\0') == std::string_view::npos) return wrong("pipeline", index);
-    one.entry_point = field.substr(0, field.find('\0'));
-    one.head.device = static_cast<std::uint32_t>(device - out.devices.data());
-    out.pipelines.push_back(std::move(one));
+    pipeline.entry_point = field.substr(0, field.find('\0'));
+    pipeline.head.device = static_cast<std::uint32_t>(device - out.devices.data());
+    out.pipelines.push_back(std::move(pipeline));
     return {};
   }
 
-  static bool fits(const weir_kernels_descriptor& one, const RecordedWork& work,
-                   const RecordedPipeline& pipeline) {
-    if (one.buffer != UINT32_MAX) {
-      if (one.buffer >= work.buffers.size() || one.range == 0) return false;
-      const std::uint64_t span = work.buffers[one.buffer].span;
-      if (one.offset > span || one.range > span - one.offset) return false;
+  // True if a descriptor lies within its buffer's span and the pipeline has a binding for it.
+  // UINT32_MAX means that no buffer is bound.
+  static bool is_valid(const weir_kernels_descriptor& descriptor, const RecordedWork& work,
+                       const RecordedPipeline& pipeline) {
+    if (descriptor.buffer != UINT32_MAX) {
+      if (descriptor.buffer >= work.buffers.size() || descriptor.range == 0) return false;
+      const std::uint64_t span = work.buffers[descriptor.buffer].span;
+      if (descriptor.offset > span || descriptor.range > span - descriptor.offset) return false;
     }
     return std::ranges::any_of(pipeline.bindings, [&](const weir_kernels_binding& binding) {
-      return binding.set == one.set && binding.binding == one.binding && binding.type == one.type &&
-             one.element < binding.count;
+      return binding.set == descriptor.set && binding.binding == descriptor.binding &&
+             binding.type == descriptor.type && descriptor.element < binding.count;
     });
   }
 
-  Result<void> work(std::uint32_t index, Bytes body) {
+  // Adds a dispatch with its buffers, descriptors and push constants. A count of 0 means that its
+  // submission failed: it is left out.
+  Result<void> read_work(std::uint32_t index, Bytes body) {
     weir_kernels_work head{};
-    RecordedWork one;
+    RecordedWork work;
     if (index >= counts_.size() / 8 || !body.take(&head) || head.pipeline >= out.pipelines.size() ||
         head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.buffers > WEIR_KERNELS_DESCRIPTORS ||
-        head.descriptors > WEIR_KERNELS_DESCRIPTORS || !body.take(&one.buffers, head.buffers) ||
-        !body.take(&one.descriptors, head.descriptors) || !body.take(&one.push, head.push_bytes)) {
+        head.descriptors > WEIR_KERNELS_DESCRIPTORS || !body.take(&work.buffers, head.buffers) ||
+        !body.take(&work.descriptors, head.descriptors) ||
+        !body.take(&work.push, head.push_bytes)) {
       return wrong("work", index);
     }
     const RecordedPipeline& pipeline = out.pipelines[head.pipeline];
-    std::set<std::array<std::uint32_t, 3>> seen;
-    for (const auto& buffer : one.buffers) {
+    for (const auto& buffer : work.buffers) {
       if (buffer.span == 0 || buffer.span > buffer.whole) return wrong("work", index);
     }
-    for (const auto& descriptor : one.descriptors) {
-      if (!fits(descriptor, one, pipeline) ||
-          !seen.insert({descriptor.set, descriptor.binding, descriptor.element}).second) {
+    std::set<std::array<std::uint32_t, 3>> elements;
+    for (const auto& descriptor : work.descriptors) {
+      if (!is_valid(descriptor, work, pipeline) ||
+          !elements.insert({descriptor.set, descriptor.binding, descriptor.element}).second) {
         return wrong("work", index);
       }
     }
-    if (one.push.size() > pipeline.head.push_bytes) return wrong("work", index);
-    std::memcpy(&one.count, counts_.data() + std::size_t{index} * 8, sizeof one.count);
-    if (one.count == 0) return {};  // its submission failed
-    if (one.count > std::uint64_t{1} << 60) return wrong("the count of work", index);
-    one.name = text_of({head.name, sizeof head.name});
-    one.kernel = head.kernel;
-    one.pipeline = head.pipeline;
-    one.groups = {head.x, head.y, head.z};
-    out.works.push_back(std::move(one));
+    if (work.push.size() > pipeline.head.push_bytes) return wrong("work", index);
+    std::memcpy(&work.count, counts_.data() + std::size_t{index} * 8, sizeof work.count);
+    if (work.count == 0) return {};
+    if (work.count > std::uint64_t{1} << 60) return wrong("the count of work", index);
+    work.name = printable_text({head.name, sizeof head.name});
+    work.kernel = head.kernel;
+    work.pipeline = head.pipeline;
+    work.groups = {head.x, head.y, head.z};
+    out.works.push_back(std::move(work));
     return {};
   }
 
@@ -175,10 +192,11 @@ class KernelsReader {
 
 }  // namespace
 
+// Reads a recording: the header, how often each work ran, then the records.
 Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
   WEIR_TRY(const weir_kernels_header header,
-           header_of<weir_kernels_header>(bytes, WEIR_KERNELS_HEADER_SIZE, WEIR_KERNELS_MAGIC,
-                                          WEIR_KERNELS_VERSION, "recorded kernels"));
+           read_header<weir_kernels_header>(bytes, WEIR_KERNELS_HEADER_SIZE, WEIR_KERNELS_MAGIC,
+                                            WEIR_KERNELS_VERSION, "recorded kernels"));
   const std::uint64_t counts = std::uint64_t{header.works} * 8;
   if (header.header_size < sizeof header || header.header_size > bytes.size() ||
       counts > bytes.size() - header.header_size ||
@@ -201,7 +219,7 @@ Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
       return fail(Code::data, "recorded kernels: a record of {} bytes with {} left", record.bytes,
                   bytes.size());
     }
-    WEIR_CHECK(reader.take(record, bytes.substr(0, record.bytes)));
+    WEIR_CHECK(reader.read_record(record, bytes.substr(0, record.bytes)));
     bytes.remove_prefix(record.bytes);
   }
   return std::move(reader.out);
@@ -214,22 +232,24 @@ Result<RecordedKernels> read_recording(const sys::Files& files, const std::strin
       .map_error(in_context(text::printable(sys::file_name_of(path))));
 }
 
-std::string_view left_out_words(std::size_t reason) {
-  // By weir_kernels_left.
-  constexpr std::string_view k_words[] = {"its group counts lie in the device's memory (indirect)",
-                                          "its pipeline's code or layout is not known",
-                                          "it binds more than plain buffers",
-                                          "not all that it binds is known",
-                                          "its groups are not counted from 0",
-                                          "beyond the limits of the recording",
-                                          "its code takes addresses of memory",
-                                          "for a reason that this weir does not know"};
-  return k_words[std::min(reason, std::size(k_words) - 1)];
+// The reason why dispatches were left out, for weir_kernels_left.
+std::string_view left_out_reason(std::size_t reason) {
+  // Indexed by weir_kernels_left.
+  constexpr std::string_view k_reasons[] = {
+      "its group counts lie in the device's memory (indirect)",
+      "its pipeline's code or layout is not known",
+      "it binds more than plain buffers",
+      "not all that it binds is known",
+      "its groups are not counted from 0",
+      "beyond the limits of the recording",
+      "its code takes addresses of memory",
+      "for a reason that this weir does not know"};
+  return k_reasons[std::min(reason, std::size(k_reasons) - 1)];
 }
 
 Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
                                                        const std::string& folder) {
-  WEIR_TRY(std::vector<std::string> out, files_named(files, folder, "", WEIR_KERNELS_SUFFIX));
+  WEIR_TRY(std::vector<std::string> out, list_files(files, folder, "", WEIR_KERNELS_SUFFIX));
   if (out.empty()) return fail(Code::data, "{}: no recorded kernels in it", folder);
   return out;
 }

@@ -1,5 +1,5 @@
-// Reads a file of recorded kernels (gate/probes/recorded_kernels.h). Pure; nothing in the bytes is
-// trusted: what comes back can be handed to Vulkan without asking again whether it fits together.
+// Reads a file of recorded kernels (gate/probes/recorded_kernels.h). Pure. The bytes are hostile;
+// results are consistent, so that they can be handed to Vulkan without further checks.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace weir::probes {
 
 struct RecordedFeatures {
   std::uint32_t type = 0;  // VkStructureType
-  std::string values;      // what comes behind sType and pNext
+  std::string values;      // the struct's bytes behind sType and pNext
 };
 
 struct RecordedDevice {
@@ -28,24 +28,24 @@ struct RecordedDevice {
 
 struct RecordedCode {
   std::uint64_t hash = 0;
-  std::vector<std::uint32_t> words;  // SPIR-V, only its first word was looked at
+  std::vector<std::uint32_t> words;  // SPIR-V; only the magic number was checked
 };
 
 struct RecordedPipeline {
-  weir_kernels_pipeline head{};  // device and code are indices into what was read
+  weir_kernels_pipeline head{};  // device and code are indices into RecordedKernels
   std::string entry_point;
-  std::vector<weir_kernels_binding> bindings;  // of buffers; each (set, binding) once
+  std::vector<weir_kernels_binding> bindings;  // buffers alone; each (set, binding) once
   std::vector<weir_kernels_constant> constants;
   std::string data;
 };
 
 struct RecordedWork {
-  std::string name;  // of the kernel
+  std::string name;  // the kernel's
   std::uint32_t kernel = 0, pipeline = 0;
   std::array<std::uint32_t, 3> groups{};
   std::uint64_t count = 0;  // how often it reached the device; at least 1
   std::vector<weir_kernels_buffer> buffers;
-  // Within the spans of their buffers, and among the bindings of the pipeline, as its type.
+  // Each lies within its buffer's span, and has a binding of its type in the pipeline.
   std::vector<weir_kernels_descriptor> descriptors;
   std::string push;
 };
@@ -62,23 +62,22 @@ struct RecordedKernels {
 // The largest file that is read: what WEIR_PROBE_KERNELS may ask for, in MiB.
 constexpr std::uint64_t k_most_kernels_mib = 4096;
 
-// Fails with Code::data on what is no such file, on another version, and on records that do not
-// fit together.
+// Fails with Code::data on another kind of file, another version, or inconsistent records.
 [[nodiscard]] Result<RecordedKernels> read_recorded_kernels(std::string_view bytes);
 
-// How weir-compile-vulkan exits where a pipeline took more time or memory than it may.
+// Exit codes of weir-compile-vulkan if a pipeline takes too much time or memory.
 constexpr int k_exit_slow = 4, k_exit_memory = 5;
 
-// The same of a file; errors begin with its name.
+// Reads a file; errors start with its name.
 [[nodiscard]] Result<RecordedKernels> read_recording(const sys::Files& files,
                                                      const std::string& path,
                                                      std::uint64_t most_bytes = k_most_kernels_mib
                                                                                 << 20);
 
-// Why a dispatch was left out: "its group counts lie in the device's memory".
-[[nodiscard]] std::string_view left_out_words(std::size_t reason);
+// The reason why a dispatch was left out: "its group counts lie in the device's memory".
+[[nodiscard]] std::string_view left_out_reason(std::size_t reason);
 
-// Those of `folder`, by name; Code::data where there are none.
+// Paths of the recordings in `folder`, sorted; fails with Code::data where there are none.
 [[nodiscard]] Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
                                                                      const std::string& folder);
 

@@ -1,4 +1,5 @@
-// What the ggml probe told of graphs' nodes under WEIR_PROBE_REPLAY -> a recording for weir replay.
+// Builds a recording for `weir replay` from the events that the ggml probe writes under
+// WEIR_PROBE_REPLAY.
 #pragma once
 
 #include <string>
@@ -10,11 +11,11 @@
 
 namespace weir::probes {
 
-// Of one process. Pure; records that make no sense are left out and told as a warning.
+// The replay of one process. Pure. Records that make no sense are left out, with a warning.
 [[nodiscard]] profile::Replay make_replay(const ProbeRecord& record);
 
-// Of all probe files in `folder`: the process that computed longest; others are told as a warning.
-// Code::unavailable where none computed a graph with ggml.
+// The replay of the process in `folder` that computed longest, with a warning if there were others.
+// Fails with Code::unavailable where none computed a graph with ggml.
 [[nodiscard]] Result<profile::Replay> collect_replay(const sys::Files& files,
                                                      const std::string& folder);
 

@@ -1,4 +1,4 @@
-// The sections of a 64-bit little-endian ELF file, and values out of them. Bytes are hostile. Pure.
+// Reads the sections of a 64-bit little-endian ELF file. Bytes are hostile. Pure.
 #pragma once
 
 #include <algorithm>
@@ -8,26 +8,27 @@
 
 namespace weir::probes {
 
-// Takes values from the front; what is not there is 0 or empty, and `bad`.
+// Takes values from the front of bytes. Once they run out, values are 0 or empty, and `bad` is set.
 struct Cursor {
-  std::string_view left;
+  std::string_view rest;
   bool bad = false;
 
   std::string_view bytes(std::uint64_t size) {
-    bad = bad || size > left.size();
-    const std::string_view taken = left.substr(0, bad ? 0 : size);
-    left.remove_prefix(taken.size());
-    return taken;
+    bad = bad || size > rest.size();
+    const std::string_view front = rest.substr(0, bad ? 0 : size);
+    rest.remove_prefix(front.size());
+    return front;
   }
+  // A little-endian number of `size` bytes.
   std::uint64_t number(std::size_t size) {
     std::uint64_t value = 0;
-    const std::string_view taken = bytes(size);
-    for (std::size_t i = taken.size(); i-- > 0;) {
-      value = value << 8 | static_cast<unsigned char>(taken[i]);
+    const std::string_view digits = bytes(size);
+    for (std::size_t i = digits.size(); i-- > 0;) {
+      value = value << 8 | static_cast<unsigned char>(digits[i]);
     }
     return value;
   }
-  // LEB128; signed ones are only passed over.
+  // A LEB128 number. The value of a signed one is wrong, but its bytes are skipped.
   std::uint64_t leb() {
     std::uint64_t value = 0, byte = 0x80;
     for (unsigned shift = 0; !bad && (byte & 0x80) != 0; shift += 7) {
@@ -36,22 +37,23 @@ struct Cursor {
     }
     return value;
   }
+  // A text that a 0 ends.
   std::string_view text() {
-    const std::string_view taken = left.substr(0, left.find('\0'));
-    bytes(taken.size() + 1);
-    return taken;
+    const std::string_view text = rest.substr(0, rest.find('\0'));
+    bytes(text.size() + 1);
+    return text;
   }
 };
 
 struct Section {
-  std::string_view bytes;  // empty where the file holds none of it
+  std::string_view bytes;  // empty for sections without bytes in the file
   std::uint64_t size = 0;
 };
 using Sections = std::map<std::string_view, Section>;
 
-// By name, without compressed ones; none where the table of sections is not whole. The names and
-// bytes are those of `elf`.
-[[nodiscard]] inline Sections sections_of(std::string_view elf) {
+// The sections by name, without compressed ones; none where the table of sections is broken. Names
+// and bytes point into `elf`.
+[[nodiscard]] inline Sections read_sections(std::string_view elf) {
   constexpr std::uint64_t k_size = 64, k_compressed = 0x800;
   const auto from = [&](std::uint64_t at) { return elf.substr(std::min(at, elf.size())); };
   const auto number = [&](std::uint64_t at, std::size_t size) {

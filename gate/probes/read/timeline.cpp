@@ -1,3 +1,4 @@
+// Builds a timeline from the event files that probes wrote.
 #include "gate/probes/read/timeline.hpp"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ using observed::Command;
 
 constexpr std::uint64_t k_most_counts_bytes = std::uint64_t{64} << 20;
 constexpr double k_nanosecond = 1e-9;
-constexpr std::uint32_t k_most_depth = 1024;      // of scopes; probes keep 32
-constexpr std::uint64_t k_most_nodes = 1U << 20;  // of all graphs of a file together
+constexpr std::uint32_t k_most_depth = 1024;      // nested scopes; probes record 32
+constexpr std::uint64_t k_most_nodes = 1U << 20;  // in all graphs of a file
 
 // A mark's scope: its thread, its begin, how deep it is in others.
 using ScopeKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>;
@@ -31,34 +32,35 @@ struct Buffer {
   std::uint32_t order = 0;
   std::uint64_t serial = 0;
   observed::BufferWork work;
-  std::vector<std::pair<std::size_t, ScopeKey>> scopes;  // of commands, by their index
+  std::vector<std::pair<std::size_t, ScopeKey>> scopes;  // index of a command, its scope
 };
 
-// One probe's events in one process, while they are put together. CPU times stay in nanoseconds in
-// `begin` and `end` until the timeline's start is known.
+// Adds one probe's events to its process of the timeline. All times stay nanoseconds of the CPU's
+// clock; to_relative_seconds() converts them when the timeline's start is known.
 class Builder {
  public:
-  Builder(const ProbeRecord& record, observed::Process* into, std::set<std::string>* warnings)
-      : record_(record), into_(into), warnings_(warnings) {
+  // Adds the probe's graphs, queues and kinds of ops to `process`.
+  Builder(const ProbeRecord& record, observed::Process* process, std::set<std::string>* warnings)
+      : record_(record), process_(process), warnings_(warnings) {
     marked_ = record.counts.probe == "instrument";
-    first_queue_ = static_cast<std::uint32_t>(into->queues.size());
-    first_graph_ = static_cast<std::uint32_t>(into->graphs.size());
+    first_queue_ = static_cast<std::uint32_t>(process->queues.size());
+    first_graph_ = static_cast<std::uint32_t>(process->graphs.size());
     for (const ProbeGraph& graph : record.counts.graphs) {
       const bool rows_apart = (graph.flags & WEIR_GRAPH_ROWS_APART) != 0;
-      into->graphs.push_back({{}, graph.rows, graph.splits, rows_apart});
+      process->graphs.push_back({{}, graph.rows, graph.splits, rows_apart});
     }
     for (const ProbeQueue& queue : record.counts.queues) {
       const ProbeDevice& device = record.counts.devices[queue.device];
-      into->queues.push_back({device.name,
-                              fmt::format("{} queue {}.{}", device.api, queue.family, queue.index),
-                              marked_});
+      process->queues.push_back(
+          {device.name, fmt::format("{} queue {}.{}", device.api, queue.family, queue.index),
+           marked_});
     }
-    first_kind_ = static_cast<std::uint32_t>(into->op_kinds.size());
+    first_kind_ = static_cast<std::uint32_t>(process->op_kinds.size());
     for (const ProbeOp& op : record.counts.ops) {
       if (marked_ && op.shaped) {
-        marked_kinds_.emplace(op.hash, static_cast<std::uint32_t>(into->op_kinds.size()));
+        marked_kinds_.emplace(op.hash, static_cast<std::uint32_t>(process->op_kinds.size()));
       }
-      observed::ObservedOp& kind = into->op_kinds.emplace_back();
+      observed::ObservedOp& kind = process->op_kinds.emplace_back();
       kind.op = op.op;
       kind.type = type_text(op);
       kind.shape = shape_text(op);
@@ -67,28 +69,29 @@ class Builder {
     }
   }
 
+  // Reads the events of all threads into the process, then places device work on the CPU's clock.
   void build() {
     for (const EventThread& thread : record_.events.threads) {
       thread_ = thread.thread;
-      last_ = 0;
-      open_ = nullptr;
-      for (const ProbeEvent& event : thread.events) take(event);
+      last_time_ = 0;
+      open_buffer_ = nullptr;
+      for (const ProbeEvent& event : thread.events) read_event(event);
     }
-    for (observed::Graph& graph : into_->graphs) observed::find_layers(graph);
-    std::erase_if(into_->op_scopes, [&](observed::OpScope& scope) {
-      if (!scope.place) return false;
-      const std::vector<observed::Node>& nodes = into_->graphs[scope.place->graph].nodes;
-      const bool known = scope.place->node < nodes.size();
-      if (known) scope.layer = nodes[scope.place->node].layer;
-      if (!known) lose();
-      return !known;
-    });
-    place_submissions();
+    for (observed::Graph& graph : process_->graphs) observed::find_layers(graph);
+    set_layers_of_timed_nodes();
+    add_submissions();
+    add_lone_commands();
+    add_warnings();
+  }
+
+ private:
+  // Warns about clocks, dropped records, and events that found no room.
+  void add_warnings() {
     for (const auto& [index, clock] : clocks_) {
-      if (timed_devices_.count(index) != 0 && *clock.doubt() != '\0') warn(clock.doubt());
+      if (timed_devices_.count(index) != 0 && *clock.warning() != '\0') warn(clock.warning());
     }
-    if (lost_ != 0)
-      warn(fmt::format("{} records of events make no sense and were left out", lost_));
+    if (dropped_records_ != 0)
+      warn(fmt::format("{} records of events make no sense and were left out", dropped_records_));
     const EventFile& events = record_.events;
     if ((events.flags & WEIR_EVENTS_DROPPED) != 0) {
       warn(fmt::format("{} events found no room in the event file: the timeline ends early",
@@ -99,132 +102,158 @@ class Builder {
     }
   }
 
- private:
-  void warn(std::string_view what) {
-    warnings_->insert(fmt::format("{} probe in {}: {}", record_.counts.probe, into_->name, what));
+  // Gives each node that was timed alone the layer of its graph's node. Times of nodes that the
+  // graph does not have are dropped.
+  void set_layers_of_timed_nodes() {
+    std::erase_if(process_->op_scopes, [&](observed::OpScope& scope) {
+      if (!scope.place) return false;
+      const std::vector<observed::Node>& nodes = process_->graphs[scope.place->graph].nodes;
+      if (scope.place->node >= nodes.size()) {
+        drop_record();
+        return true;
+      }
+      scope.layer = nodes[scope.place->node].layer;
+      return false;
+    });
   }
 
-  // A record that makes no sense.
-  void lose() { ++lost_; }
+  void warn(std::string_view what) {
+    warnings_->insert(
+        fmt::format("{} probe in {}: {}", record_.counts.probe, process_->name, what));
+  }
 
-  static observed::Interval call(std::uint64_t begin, std::uint64_t end) {
+  // Counts a record that makes no sense and is left out.
+  void drop_record() { ++dropped_records_; }
+
+  // An interval in nanoseconds; one that ends before it begins is empty.
+  static observed::Interval interval(std::uint64_t begin, std::uint64_t end) {
     return {static_cast<double>(begin), static_cast<double>(std::max(begin, end))};
   }
 
-  void take(const ProbeEvent& event) {
+  // Adds one event of the current thread to the process; kinds of a later probe are ignored.
+  void read_event(const ProbeEvent& event) {
     switch (event.kind) {
       case WEIR_EVENT_SUBMIT:
-        return take_submit(event);
+        return read_submit(event);
       case WEIR_EVENT_BUFFER: {
         const auto body = event.as<weir_event_buffer>();
-        open_ = &buffers_[body.serial].emplace_back(Buffer{body.order, body.serial, {}, {}});
-        open_->work.label = text_of(event.behind<weir_event_buffer>());
+        open_buffer_ = &buffers_[body.serial].emplace_back(Buffer{body.order, body.serial, {}, {}});
+        open_buffer_->work.label = printable_text(event.behind<weir_event_buffer>());
         return;
       }
       case WEIR_EVENT_DISPATCH:
       case WEIR_EVENT_BARRIER:
       case WEIR_EVENT_COPY:
-        return take_command(event);
+        return read_command(event);
       case WEIR_EVENT_TIMES:
-        return take_times(event);
+        return read_times(event);
       case WEIR_EVENT_WAIT: {
         const auto body = event.as<weir_event_wait>();
-        into_->waits.push_back({.queue = queue_of(event.index),
-                                .thread = thread_,
-                                .kind = std::string(wait_name(body.kind)),
-                                .call = call(body.begin, body.end),
-                                .sync = (body.flags & WEIR_WAIT_SYNC) != 0});
+        process_->waits.push_back({.queue = queue_index(event.index),
+                                   .thread = thread_,
+                                   .kind = std::string(wait_name(body.kind)),
+                                   .call = interval(body.begin, body.end),
+                                   .sync = (body.flags & WEIR_WAIT_SYNC) != 0});
         return;
       }
       case WEIR_EVENT_CLOCK:
         return clocks_[event.index].add(event.as<weir_event_clock>());
       case WEIR_EVENT_GRAPH: {
         const auto body = event.as<weir_event_graph>();
-        if (event.index >= record_.counts.graphs.size()) return lose();
-        into_->graph_runs.push_back({.graph = first_graph_ + event.index,
-                                     .thread = thread_,
-                                     .call = call(body.begin, body.end),
-                                     .marked = marked_});
+        if (event.index >= record_.counts.graphs.size()) return drop_record();
+        process_->graph_runs.push_back({.graph = first_graph_ + event.index,
+                                        .thread = thread_,
+                                        .call = interval(body.begin, body.end),
+                                        .marked = marked_});
         return;
       }
       case WEIR_EVENT_NODE:
-        return take_node(event);
+        return read_node(event);
       case WEIR_EVENT_TRANSFER:
-        return take_transfer(event);
+        return read_transfer(event);
       case WEIR_EVENT_COMMAND:
-        return take_lone(event);
+        return read_lone_command(event);
       case WEIR_EVENT_OP:
-        return take_op(event);
+        return read_op(event);
       case WEIR_EVENT_OP_TIME:
-        return take_op_time(event);
+        return read_op_time(event);
       default:
-        return;  // of a later probe
+        return;  // from a later probe
     }
   }
 
-  void take_op(const ProbeEvent& event) {
+  // Adds the scope of an op that the engine's own marks report.
+  void read_op(const ProbeEvent& event) {
     const auto body = event.as<weir_event_op>();
-    if (event.index >= record_.counts.devices.size() || body.depth > k_most_depth) return lose();
+    if (event.index >= record_.counts.devices.size() || body.depth > k_most_depth)
+      return drop_record();
     scopes_[{thread_, body.begin, body.depth}] =
-        static_cast<std::uint32_t>(into_->op_scopes.size());
+        static_cast<std::uint32_t>(process_->op_scopes.size());
     const std::string_view behind = event.behind<weir_event_op>();
     const std::string_view name = behind.substr(0, sizeof weir_probe_op::op);
     Bytes rest(behind.substr(name.size()));
     std::uint64_t hash = 0;
     const auto kind = rest.take(&hash) ? marked_kinds_.find(hash) : marked_kinds_.end();
-    into_->op_scopes.push_back(
-        {.op = text_of(name),
+    process_->op_scopes.push_back(
+        {.op = printable_text(name),
          .backend = record_.counts.devices[event.index].name,
          .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
          .token = body.token,
          .depth = body.depth,
          .thread = thread_,
-         .call = call(body.begin, body.end),
+         .call = interval(body.begin, body.end),
          .kind = kind == marked_kinds_.end() ? std::nullopt : std::optional(kind->second)});
   }
 
-  void take_op_time(const ProbeEvent& event) {
+  // Adds the time of one node. It belongs to the last graph run, which must be of the same graph
+  // and thread.
+  void read_op_time(const ProbeEvent& event) {
     const auto body = event.as<weir_event_op_time>();
-    auto& runs = into_->graph_runs;
+    auto& runs = process_->graph_runs;
     if (event.index >= record_.counts.ops.size() || runs.empty() ||
         body.graph >= record_.counts.graphs.size() ||
         runs.back().graph != first_graph_ + body.graph || runs.back().thread != thread_) {
-      return lose();
+      return drop_record();
     }
     runs.back().by_node = true;
-    const observed::ObservedOp& kind = into_->op_kinds[first_kind_ + event.index];
-    into_->op_scopes.push_back(
+    const observed::ObservedOp& kind = process_->op_kinds[first_kind_ + event.index];
+    process_->op_scopes.push_back(
         {.op = kind.op,
          .backend = kind.backend,
-         .layer = std::nullopt,  // when all nodes are known
+         .layer = std::nullopt,  // set_layers_of_timed_nodes() fills it in
          .thread = thread_,
-         .call = call(body.begin, body.end),
+         .call = interval(body.begin, body.end),
          .place = {{first_graph_ + body.graph, body.position, first_kind_ + event.index}}});
   }
 
-  std::optional<std::uint32_t> queue_of(std::uint32_t index) const {
+  // Index into Process::queues of the probe's queue `index`; nothing where the probe has no such
+  // queue.
+  std::optional<std::uint32_t> queue_index(std::uint32_t index) const {
     if (index >= record_.counts.queues.size()) return std::nullopt;
     return first_queue_ + index;
   }
 
   std::string kernel_name(std::uint32_t index) {
     if (index < record_.counts.kernels.size()) return record_.counts.kernels[index].name;
-    ++lost_;
+    ++dropped_records_;
     return "(unknown)";
   }
 
-  void take_submit(const ProbeEvent& event) {
+  void read_submit(const ProbeEvent& event) {
     const auto body = event.as<weir_event_submit>();
-    const auto queue = queue_of(event.index);
-    if (!queue) return lose();
-    if (open_ != nullptr && open_->serial == body.serial) open_ = nullptr;
-    last_ = static_cast<double>(body.end);
-    submitted_[body.serial] = {
-        .queue = *queue, .thread = thread_, .call = call(body.begin, body.end), .buffers = {}};
+    const auto queue = queue_index(event.index);
+    if (!queue) return drop_record();
+    if (open_buffer_ != nullptr && open_buffer_->serial == body.serial) open_buffer_ = nullptr;
+    last_time_ = static_cast<double>(body.end);
+    submissions_[body.serial] = {
+        .queue = *queue, .thread = thread_, .call = interval(body.begin, body.end), .buffers = {}};
   }
 
-  void take_command(const ProbeEvent& event) {
-    if (open_ == nullptr && (!marked_ || event.kind != WEIR_EVENT_DISPATCH)) return lose();
+  // Adds a dispatch, barrier or copy to the open command buffer. Outside of one only a marked
+  // dispatch is valid.
+  void read_command(const ProbeEvent& event) {
+    if (open_buffer_ == nullptr && (!marked_ || event.kind != WEIR_EVENT_DISPATCH))
+      return drop_record();
     Command command;
     std::optional<ScopeKey> scope;
     std::uint32_t group = WEIR_NO_GROUP;
@@ -240,7 +269,7 @@ class Builder {
         std::string constants;
         weir_event_in_op in{};
         Bytes rest(event.behind<weir_event_dispatch>());
-        if (!rest.take(&constants, body.push_bytes) || !rest.take(&in)) return lose();
+        if (!rest.take(&constants, body.push_bytes) || !rest.take(&in)) return drop_record();
         scope = {thread_, in.begin, in.depth};
       }
     } else if (event.kind == WEIR_EVENT_COPY) {
@@ -254,33 +283,35 @@ class Builder {
       command.name = barrier_name(event.as<weir_event_barrier>());
     }
     if (group != WEIR_NO_GROUP) command.group = group;
-    if (open_ == nullptr) return add_lone_mark(std::move(command), event.index, scope);
-    if (scope) open_->scopes.emplace_back(open_->work.commands.size(), *scope);
-    open_->work.commands.push_back(std::move(command));
+    if (open_buffer_ == nullptr) return add_lone_mark(std::move(command), event.index, scope);
+    if (scope) open_buffer_->scopes.emplace_back(open_buffer_->work.commands.size(), *scope);
+    open_buffer_->work.commands.push_back(std::move(command));
   }
 
-  // A marked dispatch that is in no command buffer. Nothing says when it was, but for its scope.
+  // Adds a marked dispatch that is in no command buffer. It has no time of its own: it gets the
+  // latest time known of its thread.
   void add_lone_mark(Command command, std::uint32_t kernel, std::optional<ScopeKey> scope) {
     const auto& queues = record_.counts.queues;
-    if (kernel >= record_.counts.kernels.size()) return lose();
+    if (kernel >= record_.counts.kernels.size()) return drop_record();
     const std::uint32_t device = record_.counts.kernels[kernel].device;
     const auto queue = std::ranges::find(queues, device, &weir_probe_queue::device);
-    if (queue == queues.end()) return lose();
+    if (queue == queues.end()) return drop_record();
     observed::LoneCommand lone;
     lone.queue = first_queue_ + static_cast<std::uint32_t>(queue - queues.begin());
     lone.command = std::move(command);
-    if (scope) last_ = std::max(last_, static_cast<double>(std::get<1>(*scope)));
-    lone.enqueued = last_;
+    if (scope) last_time_ = std::max(last_time_, static_cast<double>(std::get<1>(*scope)));
+    lone.enqueued = last_time_;
     lone_.push_back({std::move(lone), {}, scope});
   }
 
-  // Index of the mark, once all are known.
-  std::optional<std::uint32_t> scope_of(const ScopeKey& key) const {
-    const auto found = scopes_.find(key);
-    return found == scopes_.end() ? std::nullopt : std::optional(found->second);
+  // Index of the mark's scope in Process::op_scopes. Works only after all events were read.
+  std::optional<std::uint32_t> find_scope(const ScopeKey& key) const {
+    const auto scope = scopes_.find(key);
+    return scope == scopes_.end() ? std::nullopt : std::optional(scope->second);
   }
 
-  void take_times(const ProbeEvent& event) {
+  // Stores the ticks of a command buffer and of its groups of commands.
+  void read_times(const ProbeEvent& event) {
     const auto body = event.as<weir_event_times>();
     Bytes pairs(event.behind<weir_event_times>());
     Times& times = times_[{body.serial, body.order}];
@@ -292,36 +323,39 @@ class Builder {
     }
   }
 
-  void take_node(const ProbeEvent& event) {
+  // Sets one node of a graph, which grows to its position. All graphs of a file together may have
+  // k_most_nodes.
+  void read_node(const ProbeEvent& event) {
     const auto body = event.as<weir_event_node>();
     if (event.index >= record_.counts.ops.size() || body.graph >= record_.counts.graphs.size() ||
         body.position >= k_most_nodes)
-      return lose();
+      return drop_record();
     const ProbeOp& op = record_.counts.ops[event.index];
     const ProbeDevice& device = record_.counts.devices[op.device];
-    std::vector<observed::Node>& nodes = into_->graphs[first_graph_ + body.graph].nodes;
+    std::vector<observed::Node>& nodes = process_->graphs[first_graph_ + body.graph].nodes;
     if (nodes.size() <= body.position) {
       const std::uint64_t more = body.position + 1 - nodes.size();
-      if (nodes_ + more > k_most_nodes) return lose();
-      nodes_ += more;
+      if (node_count_ + more > k_most_nodes) return drop_record();
+      node_count_ += more;
       nodes.resize(body.position + 1);
     }
-    nodes[body.position] = {op.op, text_of(event.behind<weir_event_node>()), device.name,
+    nodes[body.position] = {op.op, printable_text(event.behind<weir_event_node>()), device.name,
                             is_cpu_backend(device), first_kind_ + event.index};
   }
 
-  void take_transfer(const ProbeEvent& event) {
-    if (event.index >= record_.counts.transfers.size()) return lose();
+  void read_transfer(const ProbeEvent& event) {
+    if (event.index >= record_.counts.transfers.size()) return drop_record();
     const ProbeTransfer& entry = record_.counts.transfers[event.index];
     const auto body = event.as<weir_event_transfer>();
-    into_->transfers.push_back({std::string(transfer_name(entry.kind)), entry.from, entry.to,
-                                body.bytes, thread_, call(body.begin, body.end)});
+    process_->transfers.push_back({std::string(transfer_name(entry.kind)), entry.from, entry.to,
+                                   body.bytes, thread_, interval(body.begin, body.end)});
   }
 
-  void take_lone(const ProbeEvent& event) {
+  // Stores a kernel or copy that was enqueued outside of command buffers.
+  void read_lone_command(const ProbeEvent& event) {
     const auto body = event.as<weir_event_command>();
-    const auto queue = queue_of(body.queue);
-    if (!queue) return lose();
+    const auto queue = queue_index(body.queue);
+    if (!queue) return drop_record();
     observed::LoneCommand lone;
     lone.queue = *queue;
     if (body.copy != 0) {
@@ -333,103 +367,122 @@ class Builder {
     }
     lone.enqueued = static_cast<double>(body.cpu);
     if (is_timed(body) && body.cpu != 0) {
-      // A device's time of the call itself is nearer to it than that of the work.
-      const bool queued = body.queued != 0 && body.queued <= body.begin;
-      clock_of_queue(body.queue).add_submission(body.cpu, queued ? body.queued : body.begin);
+      // The tick at which the command was queued is closer to the call than that of its work.
+      const bool has_queue_tick = body.queued != 0 && body.queued <= body.begin;
+      clock_of_queue(body.queue)
+          .add_submission(body.cpu, has_queue_tick ? body.queued : body.begin);
     }
     lone_.push_back({std::move(lone), body, std::nullopt});
   }
 
   static bool is_timed(const weir_event_command& body) { return body.begin != 0 || body.end != 0; }
 
+  // Clock of the queue's device, which counts as timed from now on. `queue` is the probe's index.
   DeviceClock& clock_of_queue(std::uint32_t queue) {
     const std::uint32_t device = record_.counts.queues[queue].device;
     timed_devices_.insert(device);
     return clocks_[device];
   }
 
+  // Converts ticks to nanoseconds of the CPU's clock. `near`: a CPU time close to them.
   static std::optional<observed::Interval> device_time(const DeviceClock& clock,
                                                        std::uint64_t begin, std::uint64_t end,
                                                        double near) {
-    const auto from = clock.nanoseconds(begin, near);
+    const auto from = clock.cpu_nanoseconds(begin, near);
     const auto length = clock.length(begin, end);
     if (!from || !length) return std::nullopt;
     return observed::Interval{*from, *from + *length};
   }
 
+  // Ticks of a command buffer, and of its groups by their index.
   struct Times {
     std::uint64_t begin = 0, end = 0;
     std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> groups;
   };
 
-  void place_submissions() {
-    for (const auto& [key, times] : times_) {
-      const auto submission = submitted_.find(key.first);
-      if (submission == submitted_.end() || submission->second.queue < first_queue_) continue;
-      clock_of_queue(submission->second.queue - first_queue_)
-          .add_submission(static_cast<std::uint64_t>(submission->second.call.begin), times.begin);
-    }
-    for (auto& [device, clock] : clocks_) clock.settle();
-    for (auto& [serial, submission] : submitted_) {
+  // Adds the submissions to the process, each with its command buffers in order, timed where the
+  // probe has times of them.
+  void add_submissions() {
+    finish_clocks();
+    for (auto& [serial, submission] : submissions_) {
       std::vector<Buffer>& buffers = buffers_[serial];
       std::ranges::stable_sort(buffers, {}, &Buffer::order);
       for (Buffer& buffer : buffers) {
         const auto times = times_.find({serial, buffer.order});
         if (times != times_.end()) {
-          place(clock_of_queue(submission.queue - first_queue_), times->second,
-                submission.call.begin, &buffer.work);
+          set_device_times(clock_of_queue(submission.queue - first_queue_), times->second,
+                           submission.call.begin, &buffer.work);
         }
         for (const auto& [command, key] : buffer.scopes) {
-          buffer.work.commands[command].scope = scope_of(key);
+          buffer.work.commands[command].scope = find_scope(key);
         }
         submission.buffers.push_back(std::move(buffer.work));
       }
-      into_->submissions.push_back(std::move(submission));
+      process_->submissions.push_back(std::move(submission));
     }
+  }
+
+  // Hands each timed submission to its device's clock, then fixes the clocks.
+  void finish_clocks() {
+    for (const auto& [key, times] : times_) {
+      const auto submission = submissions_.find(key.first);
+      if (submission == submissions_.end() || submission->second.queue < first_queue_) continue;
+      clock_of_queue(submission->second.queue - first_queue_)
+          .add_submission(static_cast<std::uint64_t>(submission->second.call.begin), times.begin);
+    }
+    for (auto& [device, clock] : clocks_) clock.finish();
+  }
+
+  // Adds the commands outside of command buffers to the process.
+  void add_lone_commands() {
     for (auto& [lone, body, scope] : lone_) {
-      if (scope) lone.command.scope = scope_of(*scope);
+      if (scope) lone.command.scope = find_scope(*scope);
       if (is_timed(body)) {
         lone.device = device_time(clock_of_queue(body.queue), body.begin, body.end,
                                   static_cast<double>(body.cpu));
         if (!lone.device) {
-          ++lost_;
+          drop_record();
           continue;
         }
         if (body.cpu == 0) lone.enqueued = lone.device->begin;
       }
-      into_->commands.push_back(std::move(lone));
+      process_->commands.push_back(std::move(lone));
     }
   }
 
-  void place(const DeviceClock& clock, const Times& times, double near,
-             observed::BufferWork* work) {
+  // Sets the times of a command buffer and of its groups, or none of them if a group has no time.
+  void set_device_times(const DeviceClock& clock, const Times& times, double near,
+                        observed::BufferWork* work) {
     work->device = device_time(clock, times.begin, times.end, near);
-    if (!work->device) return;
-    std::uint32_t next = 0;
-    for (const auto& [index, pair] : times.groups) {
-      const auto time = device_time(clock, pair.first, pair.second, near);
-      if (index != next++ || !time) {
-        ++lost_;
-        work->groups.clear();
-        work->device.reset();
-        return;
-      }
-      work->groups.push_back(*time);
+    if (!work->device || add_group_times(clock, times, near, &work->groups)) return;
+    drop_record();
+    work->groups.clear();
+    work->device.reset();
+  }
+
+  // Appends the time of each group; false where one is missing, as groups are numbered from 0.
+  static bool add_group_times(const DeviceClock& clock, const Times& times, double near,
+                              std::vector<observed::Interval>* groups) {
+    for (const auto& [index, ticks] : times.groups) {
+      const auto time = device_time(clock, ticks.first, ticks.second, near);
+      if (index != groups->size() || !time) return false;
+      groups->push_back(*time);
     }
+    return true;
   }
 
   const ProbeRecord& record_;
-  observed::Process* into_;
+  observed::Process* process_;
   std::set<std::string>* warnings_;
-  bool marked_ = false;  // by the engine itself
+  bool marked_ = false;  // the events are the engine's own marks
   std::uint32_t first_queue_ = 0, first_kind_ = 0, first_graph_ = 0;
   std::uint32_t thread_ = 0;
-  double last_ = 0;  // when the thread is known to have been
-  std::uint64_t lost_ = 0;
-  std::uint64_t nodes_ = 0;
-  Buffer* open_ = nullptr;
+  double last_time_ = 0;  // latest time known of the current thread
+  std::uint64_t dropped_records_ = 0;
+  std::uint64_t node_count_ = 0;
+  Buffer* open_buffer_ = nullptr;  // command buffer that commands of this thread go to
   std::map<std::uint64_t, std::vector<Buffer>> buffers_;            // by serial
-  std::map<std::uint64_t, observed::Submission> submitted_;         // by serial
+  std::map<std::uint64_t, observed::Submission> submissions_;       // by serial
   std::map<std::pair<std::uint64_t, std::uint32_t>, Times> times_;  // by serial and order
   struct Lone {
     observed::LoneCommand command;
@@ -443,6 +496,7 @@ class Builder {
   std::set<std::uint32_t> timed_devices_;
 };
 
+// Calls `visit` with every interval of the process.
 template <class Visit>
 void each_interval(observed::Process& process, Visit visit) {
   for (observed::Submission& submission : process.submissions) {
@@ -463,56 +517,58 @@ void each_interval(observed::Process& process, Visit visit) {
 
 template <class... List>
 void sort_by_call(List&... lists) {
-  const auto begin = [](const auto& one) { return one.call.begin; };
+  const auto begin = [](const auto& event) { return event.call.begin; };
   (std::ranges::stable_sort(lists, {}, begin), ...);
 }
 
-// In the order of their begin, those around others before them. One without a layer has that of the
-// one around it.
+// Sorts the scopes by their begin, outer ones before inner ones, and updates the indices that
+// commands have. A scope without a layer gets that of the scope around it.
 void sort_scopes(observed::Process& process) {
   std::vector<observed::OpScope>& scopes = process.op_scopes;
   std::vector<std::uint32_t> order(scopes.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t at) {
-    return std::pair(scopes[at].call.begin, scopes[at].depth);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t index) {
+    return std::pair(scopes[index].call.begin, scopes[index].depth);
   });
   std::vector<observed::OpScope> sorted;
-  std::vector<std::uint32_t> place(scopes.size());
+  std::vector<std::uint32_t> new_index(scopes.size());
   std::map<std::uint32_t, std::vector<std::optional<std::int32_t>>> layers;  // by thread, depth
   for (const std::uint32_t from : order) {
-    place[from] = static_cast<std::uint32_t>(sorted.size());
+    new_index[from] = static_cast<std::uint32_t>(sorted.size());
     observed::OpScope& scope = sorted.emplace_back(std::move(scopes[from]));
     if (scope.place) continue;
-    auto& around = layers[scope.thread];
-    around.resize(scope.depth);
-    if (!scope.layer && !around.empty()) scope.layer = around.back();
-    around.push_back(scope.layer);
+    auto& outer_layers = layers[scope.thread];
+    outer_layers.resize(scope.depth);
+    if (!scope.layer && !outer_layers.empty()) scope.layer = outer_layers.back();
+    outer_layers.push_back(scope.layer);
   }
   scopes = std::move(sorted);
-  const auto move = [&](Command& command) {
-    if (command.scope) command.scope = place[*command.scope];
+  const auto update_index = [&](Command& command) {
+    if (command.scope) command.scope = new_index[*command.scope];
   };
   for (observed::Submission& submission : process.submissions) {
     for (observed::BufferWork& buffer : submission.buffers)
-      std::ranges::for_each(buffer.commands, move);
+      std::ranges::for_each(buffer.commands, update_index);
   }
-  for (observed::LoneCommand& lone : process.commands) move(lone.command);
+  for (observed::LoneCommand& lone : process.commands) update_index(lone.command);
 }
 
-// From nanoseconds of the machine's clock to seconds from the earliest time.
-void rebase(std::vector<observed::Process>& processes) {
+// Converts nanoseconds of the machine's clock to seconds since the earliest time, and sorts each
+// process's lists by time.
+void to_relative_seconds(std::vector<observed::Process>& processes) {
   double first = std::numeric_limits<double>::max();
   for (observed::Process& process : processes) {
-    each_interval(process,
-                  [&](const observed::Interval& at) { first = std::min(first, at.begin); });
+    each_interval(process, [&](const observed::Interval& interval) {
+      first = std::min(first, interval.begin);
+    });
     for (const observed::LoneCommand& command : process.commands) {
       if (command.enqueued > 0) first = std::min(first, command.enqueued);
     }
   }
   for (observed::Process& process : processes) {
-    each_interval(process, [&](observed::Interval& at) {
-      at.begin = (at.begin - first) * k_nanosecond;
-      at.end = (at.end - first) * k_nanosecond;
+    each_interval(process, [&](observed::Interval& interval) {
+      interval.begin = (interval.begin - first) * k_nanosecond;
+      interval.end = (interval.end - first) * k_nanosecond;
     });
     for (observed::LoneCommand& command : process.commands) {
       command.enqueued = (command.enqueued - first) * k_nanosecond;
@@ -524,6 +580,7 @@ void rebase(std::vector<observed::Process>& processes) {
 
 }  // namespace
 
+// Builds one timeline; several probes of a process become one process in it.
 observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
   observed::Timeline timeline;
   std::map<std::uint32_t, observed::Process> processes;
@@ -535,22 +592,23 @@ observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
     timeline.recording += static_cast<double>(record.events.recording) * k_nanosecond;
     const std::size_t before = process.submissions.size();
     Builder(record, &process, &warnings).build();
-    // Only what is in command buffers can be kept apart by a probe.
+    // A probe can serialize only work in command buffers.
     timeline.serialized =
         timeline.serialized || ((record.events.flags & WEIR_EVENTS_SERIALIZED) != 0 &&
                                 process.submissions.size() > before);
   }
   for (auto& [pid, process] : processes) timeline.processes.push_back(std::move(process));
-  rebase(timeline.processes);
+  to_relative_seconds(timeline.processes);
   timeline.warnings.assign(warnings.begin(), warnings.end());
   return timeline;
 }
 
+// Reads each event file in `folder` with its probe file. Unreadable ones become warnings.
 Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder) {
   constexpr std::string_view k_suffix = WEIR_EVENTS_SUFFIX;
-  WEIR_TRY(const std::vector<std::string> paths, files_named(files, folder, "", k_suffix));
+  WEIR_TRY(const std::vector<std::string> paths, list_files(files, folder, "", k_suffix));
   ProbeRecords out;
-  out.kept.reserve(paths.size());
+  out.event_bytes.reserve(paths.size());  // records point into them: they must not move
   for (const std::string& path : paths) {
     const std::string stem = path.substr(0, path.size() - k_suffix.size());
     const auto counts_bytes = files.read(stem + WEIR_PROBE_SUFFIX, k_most_counts_bytes);
@@ -559,9 +617,9 @@ Result<ProbeRecords> read_records(const sys::Files& files, const std::string& fo
       out.warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
       continue;
     }
-    out.kept.push_back(std::move(*events_bytes));
+    out.event_bytes.push_back(std::move(*events_bytes));
     auto counts = read_probe_file(*counts_bytes);
-    auto events = read_event_file(out.kept.back());
+    auto events = read_event_file(out.event_bytes.back());
     if (!counts || !events) {
       out.warnings.push_back(fmt::format("{}: {}", sys::file_name_of(path),
                                          (counts ? events.error() : counts.error()).message));

@@ -1,4 +1,4 @@
-// Event files -> what happened when. Pure, but for collect_timeline.
+// Builds a timeline from event files. Pure but for read_records() and collect_timeline().
 #pragma once
 
 #include <string>
@@ -12,29 +12,29 @@
 
 namespace weir::probes {
 
-// What one probe wrote in one process.
+// Both files that one probe wrote in one process.
 struct ProbeRecord {
   ProbeFile counts;  // names of kernels, queues, ops
   EventFile events;
 };
 
-// Probes of one process (by its number) become one process of the timeline. Device times are tied
-// to the CPU's clock by the pairs that the probe read (a line between two of them), else by the
-// earliest that a submission can have begun, else not at all, with a warning. Records that point at
-// what is not there are left out and told.
+// Probes of one process (by its number) become one process of the timeline. Device times are
+// placed on the CPU's clock by the pairs of times that the probe read, interpolated between two of
+// them. Without pairs they are placed as early as submissions allow; else not at all, with a
+// warning. Records that refer to missing entries are left out, with a warning.
 [[nodiscard]] observed::Timeline make_timeline(std::vector<ProbeRecord> records);
 
-// All probes' files in a folder, of processes that did work.
+// Files of all probes in a folder, without processes that did no work.
 struct ProbeRecords {
   std::vector<ProbeRecord> records;
-  std::vector<std::string> kept;      // the bytes that the records point into
-  std::vector<std::string> warnings;  // what could not be read
+  std::vector<std::string> event_bytes;  // the records point into them
+  std::vector<std::string> warnings;     // one for each unreadable file
 };
 // Fails with Code::io where the folder cannot be listed.
 [[nodiscard]] Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder);
 
-// All probes' files in `folder`. What cannot be read becomes a warning; processes that did no work
-// are left out. Fails with Code::io where the folder cannot be listed.
+// The timeline of all probes' files in `folder`. Unreadable files become warnings. Fails with
+// Code::io where the folder cannot be listed.
 [[nodiscard]] Result<observed::Timeline> collect_timeline(const sys::Files& files,
                                                           const std::string& folder);
 

@@ -1,10 +1,11 @@
+// Describes a twin in words for people, and writes its description as a document.
 #include "gate/probes/read/twin_facts.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/twin_values.hpp"
 
@@ -20,33 +21,36 @@ constexpr const char* k_features_12 = "VkPhysicalDeviceVulkan12Features";
 
 std::uint64_t number(const Json& value) { return whole_number(value).value_or(0); }
 
-std::string word(const Json& value) {
+std::string name_text(const Json& value) {
   return value.is_string() ? text::printable(value.get_ref<const std::string&>()) : std::string();
 }
 
-// A field as Twin::value() has it; null where it is not described.
-const Json& value_in(const Twin& twin, const char* of_struct, const std::string& field) {
+// The value of a field; null where it is not described.
+const Json& read_value(const Twin& twin, const char* struct_name, const std::string& field) {
   static const Json k_nothing;
-  const Json* found = twin.value(of_struct, field);
-  return found == nullptr ? k_nothing : *found;
+  const Json* value = twin.value(struct_name, field);
+  return value == nullptr ? k_nothing : *value;
 }
 
-std::string version_words(const Twin& twin) {
-  const std::uint64_t version = number(value_in(twin, k_device, "apiVersion"));
+// "1.3.230"
+std::string version_text(const Twin& twin) {
+  const std::uint64_t version = number(read_value(twin, k_device, "apiVersion"));
   return fmt::format("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff);
 }
 
-// "mesa-radv" of "VK_DRIVER_ID_MESA_RADV".
+// Removes the prefix and the extension's suffix: "mesa-radv" of "VK_DRIVER_ID_MESA_RADV".
 std::string short_name(std::string name, std::string_view prefix) {
   if (name.starts_with(prefix)) name = name.substr(prefix.size());
-  for (const std::string_view end : {"_BIT", "_KHR", "_NV", "_EXT"}) {
-    if (name.size() > end.size() && name.ends_with(end)) name.erase(name.size() - end.size());
+  for (const std::string_view suffix : {"_BIT", "_KHR", "_NV", "_EXT"}) {
+    if (name.size() > suffix.size() && name.ends_with(suffix)) {
+      name.erase(name.size() - suffix.size());
+    }
   }
   std::ranges::replace(name, '_', '-');
   return text::lower(name);
 }
 
-std::string size_words(const Json& size) {
+std::string size_text(const Json& size) {
   const auto bytes = whole_number(size);
   if (!bytes) return "not described";
   constexpr std::uint64_t k_kib = 1024, k_mib = k_kib << 10, k_one_gib = k_mib << 10;
@@ -56,181 +60,193 @@ std::string size_words(const Json& size) {
   return fmt::format("{:.4g} GiB", static_cast<double>(*bytes) / k_one_gib);
 }
 
-std::string flag_words(const Json& flags, std::string_view prefix) {
-  std::vector<std::string> out;
+// Short names of the flags; "nothing" where there are none.
+std::string flags_text(const Json& flags, std::string_view prefix) {
+  std::vector<std::string> names;
   if (flags.is_array()) {
     for (const Json& flag : flags) {
-      if (flag.is_string()) out.push_back(short_name(word(flag), prefix));
+      if (flag.is_string()) names.push_back(short_name(name_text(flag), prefix));
     }
   }
-  return out.empty() ? "nothing" : text::join(out, " ");
+  return names.empty() ? "nothing" : text::join(names, " ");
 }
 
+// Collects what people want to know of a Vulkan device: pairs of a subject and a text.
 class Facts {
  public:
   explicit Facts(const Twin& twin) : twin_(twin) {}
 
+  // Returns all facts, in the order in which people read them.
   std::vector<std::pair<std::string, std::string>> collect() {
-    identity();
-    groups();
-    sizes();
-    types();
-    matrices();
-    cores();
-    memory();
-    queues();
+    add_identity();
+    add_groups();
+    add_sizes();
+    add_types();
+    add_matrices();
+    add_cores();
+    add_memory();
+    add_queues();
     add("extensions", fmt::format("{}", twin_.extensions.size()));
     return std::move(out_);
   }
 
  private:
-  void add(const char* subject, std::string what) { out_.emplace_back(subject, std::move(what)); }
-  [[nodiscard]] const Json& value(const char* of_struct, const std::string& field) const {
-    return value_in(twin_, of_struct, field);
+  void add(const char* subject, std::string text) { out_.emplace_back(subject, std::move(text)); }
+  [[nodiscard]] const Json& value(const char* struct_name, const std::string& field) const {
+    return read_value(twin_, struct_name, field);
   }
   [[nodiscard]] const Json& limit(const char* name) const {
     return value(k_device, std::string("limits.") + name);
   }
-  [[nodiscard]] bool yes(const char* of_struct, const char* field) const {
-    return value(of_struct, field) == Json(true);
+  [[nodiscard]] bool is_true(const char* struct_name, const char* field) const {
+    return value(struct_name, field) == Json(true);
   }
-  [[nodiscard]] bool has(const char* extension) const {
+  [[nodiscard]] bool has_extension(const char* extension) const {
     return twin_.extensions.contains(extension);
   }
 
-  void identity() {
-    add("device",
-        fmt::format("{} ({})", word(value(k_device, "deviceName")),
-                    short_name(word(value(k_device, "deviceType")), "VK_PHYSICAL_DEVICE_TYPE_")));
+  // Adds names and ids of the device and its driver.
+  void add_identity() {
+    add("device", fmt::format("{} ({})", name_text(value(k_device, "deviceName")),
+                              short_name(name_text(value(k_device, "deviceType")),
+                                         "VK_PHYSICAL_DEVICE_TYPE_")));
     add("ids", fmt::format("vendor {:#06x}, device {:#06x}", number(value(k_device, "vendorID")),
                            number(value(k_device, "deviceID"))));
-    add("driver", fmt::format("{} ({}), {}", word(value(k_properties_12, "driverName")),
-                              short_name(word(value(k_properties_12, "driverID")), "VK_DRIVER_ID_"),
-                              word(value(k_properties_12, "driverInfo"))));
-    add("Vulkan", version_words(twin_));
+    add("driver",
+        fmt::format("{} ({}), {}", name_text(value(k_properties_12, "driverName")),
+                    short_name(name_text(value(k_properties_12, "driverID")), "VK_DRIVER_ID_"),
+                    name_text(value(k_properties_12, "driverInfo"))));
+    add("Vulkan", version_text(twin_));
   }
 
-  void groups() {
+  // Adds sizes of subgroups and workgroups.
+  void add_groups() {
     const auto size = whole_number(value(k_properties_11, "subgroupSize"));
     const auto least = whole_number(value(k_properties_13, "minSubgroupSize"));
     const auto most = whole_number(value(k_properties_13, "maxSubgroupSize"));
-    std::string words = size ? fmt::format("{}", *size) : "not described";
+    std::string text = size ? fmt::format("{}", *size) : "not described";
     if (least && most && *least != *most)
-      words += fmt::format(", from {} to {} on request", *least, *most);
-    add("subgroup size", words);
+      text += fmt::format(", from {} to {} on request", *least, *most);
+    add("subgroup size", text);
     add("subgroup ops",
-        flag_words(value(k_properties_11, "subgroupSupportedOperations"), "VK_SUBGROUP_FEATURE_"));
+        flags_text(value(k_properties_11, "subgroupSupportedOperations"), "VK_SUBGROUP_FEATURE_"));
     add("workgroup",
         fmt::format("{} invocations at most", number(limit("maxComputeWorkGroupInvocations"))));
   }
 
-  void sizes() {
-    add("shared memory", size_words(limit("maxComputeSharedMemorySize")));
-    add("push constants", size_words(limit("maxPushConstantsSize")));
-    add("storage buffer", size_words(limit("maxStorageBufferRange")) + " at most");
-    add("allocation", size_words(value(k_properties_11, "maxMemoryAllocationSize")) + " at most");
+  void add_sizes() {
+    add("shared memory", size_text(limit("maxComputeSharedMemorySize")));
+    add("push constants", size_text(limit("maxPushConstantsSize")));
+    add("storage buffer", size_text(limit("maxStorageBufferRange")) + " at most");
+    add("allocation", size_text(value(k_properties_11, "maxMemoryAllocationSize")) + " at most");
   }
 
-  void types() {
-    std::vector<std::string> can;
-    if (yes(k_features_12, "shaderFloat16")) can.emplace_back("float16");
-    if (yes("VkPhysicalDeviceShaderBfloat16FeaturesKHR", "shaderBFloat16Type"))
-      can.emplace_back("bfloat16");
-    if (yes("VkPhysicalDeviceShaderFloat8FeaturesEXT", "shaderFloat8")) can.emplace_back("float8");
-    if (yes("VkPhysicalDeviceFeatures", "shaderFloat64")) can.emplace_back("float64");
-    if (yes(k_features_12, "shaderInt8")) can.emplace_back("int8");
-    if (yes("VkPhysicalDeviceFeatures", "shaderInt16")) can.emplace_back("int16");
-    if (yes("VkPhysicalDeviceFeatures", "shaderInt64")) can.emplace_back("int64");
-    add("computes with", "float32 int32 " + text::join(can, " "));
+  // Adds the types of numbers that shaders compute with, and the widths that buffers hold.
+  void add_types() {
+    std::vector<std::string> computes;
+    if (is_true(k_features_12, "shaderFloat16")) computes.emplace_back("float16");
+    if (is_true("VkPhysicalDeviceShaderBfloat16FeaturesKHR", "shaderBFloat16Type"))
+      computes.emplace_back("bfloat16");
+    if (is_true("VkPhysicalDeviceShaderFloat8FeaturesEXT", "shaderFloat8"))
+      computes.emplace_back("float8");
+    if (is_true("VkPhysicalDeviceFeatures", "shaderFloat64")) computes.emplace_back("float64");
+    if (is_true(k_features_12, "shaderInt8")) computes.emplace_back("int8");
+    if (is_true("VkPhysicalDeviceFeatures", "shaderInt16")) computes.emplace_back("int16");
+    if (is_true("VkPhysicalDeviceFeatures", "shaderInt64")) computes.emplace_back("int64");
+    add("computes with", "float32 int32 " + text::join(computes, " "));
     std::vector<std::string> stores;
-    if (yes(k_features_12, "storageBuffer8BitAccess")) stores.emplace_back("8-bit");
-    if (yes(k_features_11, "storageBuffer16BitAccess")) stores.emplace_back("16-bit");
+    if (is_true(k_features_12, "storageBuffer8BitAccess")) stores.emplace_back("8-bit");
+    if (is_true(k_features_11, "storageBuffer16BitAccess")) stores.emplace_back("16-bit");
     add("stores", stores.empty() ? "32-bit alone" : text::join(stores, " "));
-    const bool dot = has("VK_KHR_shader_integer_dot_product") &&
-                     yes(k_properties_13, "integerDotProduct4x8BitPackedSignedAccelerated");
-    add("integer dot", dot ? "accelerated (4x8 bit packed)" : "not accelerated");
+    const bool is_accelerated =
+        has_extension("VK_KHR_shader_integer_dot_product") &&
+        is_true(k_properties_13, "integerDotProduct4x8BitPackedSignedAccelerated");
+    add("integer dot", is_accelerated ? "accelerated (4x8 bit packed)" : "not accelerated");
   }
 
-  void matrices() {
-    std::map<std::string, std::size_t> shapes;
-    std::vector<std::string> order;
-    for (const Json& one : twin_.cooperative_matrices) {
+  // Adds the shapes and types of the matrices that matrix cores multiply, each once.
+  void add_matrices() {
+    std::vector<std::string> shapes;
+    for (const Json& matrix : twin_.cooperative_matrices) {
       const auto type = [&](const char* field) {
-        return short_name(word(below(one, field)), "VK_COMPONENT_TYPE_");
+        return short_name(name_text(below(matrix, field)), "VK_COMPONENT_TYPE_");
       };
-      const std::string words = fmt::format(
-          "{}x{}x{} {}\u2192{}", number(below(one, "MSize")), number(below(one, "NSize")),
-          number(below(one, "KSize")), type("AType"), type("ResultType"));
-      if (shapes[words]++ == 0) order.push_back(words);
+      const std::string shape = fmt::format(
+          "{}x{}x{} {}\u2192{}", number(below(matrix, "MSize")), number(below(matrix, "NSize")),
+          number(below(matrix, "KSize")), type("AType"), type("ResultType"));
+      if (!holds(shapes, shape)) shapes.push_back(shape);
     }
-    add("matrix cores", order.empty() ? "none" : text::join(order));
+    add("matrix cores", shapes.empty() ? "none" : text::join(shapes));
     if (!twin_.flexible_matrices.empty()) {
       add("flexible matrices",
           fmt::format("{} (VK_NV_cooperative_matrix2{})", twin_.flexible_matrices.size(),
-                      has("VK_NV_cooperative_matrix2") ? "" : " is not offered"));
+                      has_extension("VK_NV_cooperative_matrix2") ? "" : " is not offered"));
     }
   }
 
-  void cores() {
-    const auto of_struct = [&](const char* name, const char* field) {
-      return number(value(name, field));
+  // Adds the number of cores, which each vendor describes in a struct of its own.
+  void add_cores() {
+    const auto count = [&](const char* struct_name, const char* field) {
+      return number(value(struct_name, field));
     };
     constexpr const char* k_nv = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV";
     constexpr const char* k_amd = "VkPhysicalDeviceShaderCoreProperties2AMD";
     constexpr const char* k_arm = "VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM";
-    if (const std::uint64_t sms = of_struct(k_nv, "shaderSMCount"); sms > 0) {
+    if (const std::uint64_t sms = count(k_nv, "shaderSMCount"); sms > 0) {
       add("cores",
-          fmt::format("{} multiprocessors of {} warps", sms, of_struct(k_nv, "shaderWarpsPerSM")));
-    } else if (const std::uint64_t units = of_struct(k_amd, "activeComputeUnitCount"); units > 0) {
+          fmt::format("{} multiprocessors of {} warps", sms, count(k_nv, "shaderWarpsPerSM")));
+    } else if (const std::uint64_t units = count(k_amd, "activeComputeUnitCount"); units > 0) {
       add("cores",
           fmt::format("{} compute units, {} wavefronts a SIMD", units,
-                      of_struct("VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd")));
-    } else if (const std::uint64_t cores = of_struct(k_arm, "shaderCoreCount"); cores > 0) {
-      add("cores", fmt::format("{} shader cores of {} warps", cores,
-                               of_struct(k_arm, "shaderWarpsPerCore")));
+                      count("VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd")));
+    } else if (const std::uint64_t cores = count(k_arm, "shaderCoreCount"); cores > 0) {
+      add("cores",
+          fmt::format("{} shader cores of {} warps", cores, count(k_arm, "shaderWarpsPerCore")));
     }
   }
 
-  void memory() {
+  // Adds a line for each heap: its size, and the properties of its types.
+  void add_memory() {
     const Json& heaps = list_in(twin_.memory, "memoryHeaps");
     for (std::size_t i = 0; i < heaps.size(); ++i) {
       std::vector<std::string> kinds;
       for (const Json& type : list_in(twin_.memory, "memoryTypes")) {
         if (number(below(type, "heapIndex")) == i)
-          kinds.push_back(flag_words(below(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
+          kinds.push_back(flags_text(below(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
       }
       add(i == 0 ? "memory" : "",
-          fmt::format("{}: {}", size_words(below(heaps[i], "size")), text::join(kinds, "; ")));
+          fmt::format("{}: {}", size_text(below(heaps[i], "size")), text::join(kinds, "; ")));
     }
   }
 
-  void queues() {
-    std::vector<std::string> out;
+  void add_queues() {
+    std::vector<std::string> families;
     for (const Json& family : twin_.queue_families) {
-      out.push_back(fmt::format("{}x {}", number(below(family, "queueCount")),
-                                flag_words(below(family, "queueFlags"), "VK_QUEUE_")));
+      families.push_back(fmt::format("{}x {}", number(below(family, "queueCount")),
+                                     flags_text(below(family, "queueFlags"), "VK_QUEUE_")));
     }
-    add("queues", text::join(out, "; "));
+    add("queues", text::join(families, "; "));
   }
 
   const Twin& twin_;
   std::vector<std::pair<std::string, std::string>> out_;
 };
 
-// What Khronos' form has a place for.
-void put_vulkan(const Twin& twin, Json& out, Json& weir) {
+// Writes the twin's Vulkan device as a Khronos profile to `out`, and values that such a profile
+// cannot hold to `weir`.
+void write_vulkan(const Twin& twin, Json& out, Json& weir) {
   Json features = Json::object(), properties = Json::object();
   for (const auto& [name, values] : twin.structs) {
     if (name == "VkPhysicalDeviceMemoryProperties") continue;
-    const weir_struct* known = find_struct(name);
-    const bool feature = name == "VkPhysicalDeviceFeatures" ||
-                         (known != nullptr && known->chain == WEIR_CHAIN_FEATURES);
-    Json kept = values;
+    const weir_struct* entry = find_struct(name);
+    const bool is_features = name == "VkPhysicalDeviceFeatures" ||
+                             (entry != nullptr && entry->chain == WEIR_CHAIN_FEATURES);
+    Json shared_values = values;
     for (const auto& [key, value] : values.items()) {
-      if (is_identity_field(key)) kept.erase(key);
+      if (is_identity_field(key)) shared_values.erase(key);
     }
-    Json& place = feature ? features : properties;
-    place[name] = std::move(kept);
+    Json& target = is_features ? features : properties;
+    target[name] = std::move(shared_values);
   }
   Json families = Json::array();
   for (const Json& family : twin.queue_families)
@@ -251,7 +267,7 @@ void put_vulkan(const Twin& twin, Json& out, Json& weir) {
                                    {"formats", std::move(formats)},
                                    {"queueFamiliesProperties", std::move(families)}};
   out["profiles"]["VP_WEIR_device"] = {{"version", 1},
-                                       {"api-version", version_words(twin)},
+                                       {"api-version", version_text(twin)},
                                        {"label", twin.title},
                                        {"description", twin.source},
                                        {"capabilities", {"device"}}};
@@ -274,6 +290,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
   return facts;
 }
 
+// Writes a description that read_twin() reads as the same twin.
 Json document_of(const Twin& twin) {
   Json out;
   Json weir = {{"schema", "weir.device/1"},
@@ -281,7 +298,7 @@ Json document_of(const Twin& twin) {
                {"title", twin.title},
                {"source", twin.source}};
   if (!twin.assumed.empty()) weir["assumed"] = twin.assumed;
-  if (twin.has_vulkan()) put_vulkan(twin, out, weir);
+  if (twin.has_vulkan()) write_vulkan(twin, out, weir);
   if (twin.cuda.is_object()) weir["cuda"] = twin.cuda;
   out["weir"] = std::move(weir);
   return out;

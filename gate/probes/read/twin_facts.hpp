@@ -1,4 +1,4 @@
-// What engines decide by, of a description, in words. Pure.
+// Describes a GPU in words, and writes descriptions. Pure.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace weir::probes {
 
-// Subject and what is so: {"subgroup size", "64, from 32 to 64 on request"}.
+// The facts that engines base decisions on, as pairs of a subject and a text:
+// {"subgroup size", "64, from 32 to 64 on request"}.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin);
 
-// The description as a document of its own: a Khronos profile with everything that was read, what
-// agrees filled in, and "weir". UUIDs and LUIDs are left out. read_twin() gives the same again.
+// Returns the twin's description: a Khronos profile, completed by agree(), with a section "weir".
+// UUIDs and LUIDs are left out. read_twin() reads the same twin from it.
 [[nodiscard]] Json document_of(const Twin& twin);
 
 }  // namespace weir::probes

@@ -1,5 +1,5 @@
-// Where descriptions of GPUs lie, and which there are. A description's name is that of its file:
-// NAME.json, so that one from vulkaninfo or a database can be put there as it is.
+// Finds descriptions of GPUs in folders. A description is named by its file, NAME.json, so that one
+// from vulkaninfo or a database can be used unchanged.
 #pragma once
 
 #include <string>
@@ -11,34 +11,34 @@
 
 namespace weir::probes {
 
-// The folders to look in, the nearer first: configs/devices in `home` (that of weir.yaml), then
-// share/weir/devices beside the program and below the folder above it (`program`: its absolute
-// path). Folders that are not there are left out.
+// The folders to search, in order: configs/devices in `home` (the folder of weir.yaml), then
+// share/weir/devices in the program's folder and in the one above it (`program`: its absolute
+// path). Missing folders are left out.
 [[nodiscard]] std::vector<std::string> twin_folders(const sys::Files& files,
                                                     const std::string& home,
                                                     const std::string& program);
 [[nodiscard]] std::vector<std::string> twin_folders(const sys::Files& files,
                                                     const std::string& home);
 
-struct FoundTwin {
-  std::string name;  // what `twin:` takes
+struct TwinEntry {
+  std::string name;  // for `twin:`
   std::string path;
-  bool vulkan = false, cuda = false;  // what it is described for
-  std::string title, source;          // "" where it could not be read
-  std::string error;                  // why it could not
+  bool vulkan = false, cuda = false;  // APIs that the description covers
+  std::string title, source;          // "" if the file could not be read
+  std::string error;                  // the reason why not; else ""
 };
 
-// What `twin:` may take, sorted; no description is read.
+// The names that `twin:` accepts, sorted. Reads no description.
 [[nodiscard]] Result<std::vector<std::string>> twin_names(const sys::Files& files,
                                                           const std::vector<std::string>& folders);
 
-// Every description, by name; the nearer of two that have the same one. Files whose name can be no
-// twin's are left out.
-[[nodiscard]] Result<std::vector<FoundTwin>> list_twins(const sys::Files& files,
+// Every description, sorted by name. Of two with the same name, the one in the earlier folder
+// counts. Files whose names are no twin names are left out.
+[[nodiscard]] Result<std::vector<TwinEntry>> list_twins(const sys::Files& files,
                                                         const std::vector<std::string>& folders);
 
-// By name, or by the path of a file (it has a '/' or ends in ".json"). Code::config for an unknown
-// name, with what may have been meant; Code::data with the path for a file that is none.
+// Loads a description by name, or by the path of a file (with a '/' or ".json"). Fails with
+// Code::config for an unknown name, with suggestions, and with Code::data for an invalid file.
 [[nodiscard]] Result<Twin> load_twin(const sys::Files& files,
                                      const std::vector<std::string>& folders,
                                      const std::string& name);

@@ -1,3 +1,4 @@
+// Looks up, completes and encodes the values of a GPU's description.
 #include "gate/probes/read/twin_values.hpp"
 
 #include <charconv>
@@ -15,43 +16,52 @@ namespace {
 
 constexpr std::size_t k_most_warnings = 100;
 
-// Those that are part of a version under another name than by themselves (Vulkan specification,
-// VkPhysicalDeviceVulkan11Properties).
-constexpr std::string_view k_renamed_part = "VkPhysicalDeviceSubgroupProperties";
+// Fields whose names in a version's struct differ from those in the single struct (Vulkan
+// specification, VkPhysicalDeviceVulkan11Properties).
+constexpr std::string_view k_renamed_struct = "VkPhysicalDeviceSubgroupProperties";
 constexpr std::pair<std::string_view, std::string_view> k_renamed[] = {
     {"subgroupSupportedStages", "supportedStages"},
     {"subgroupSupportedOperations", "supportedOperations"},
     {"subgroupQuadOperationsInAllStages", "quadOperationsInAllStages"},
 };
 
-bool is_whole(const weir_struct& one) {
-  return std::string_view(one.name).starts_with("VkPhysicalDeviceVulkan1");
+// True for a struct that holds all values of a version: VkPhysicalDeviceVulkan12Features, ….
+bool is_version_struct(const weir_struct& entry) {
+  return std::string_view(entry.name).starts_with("VkPhysicalDeviceVulkan1");
 }
 
-// Two fields that say the same thing.
+// A field of a version's struct, and the field of a single struct that holds the same value.
 struct Peers {
-  const weir_struct* whole;
-  const weir_field* whole_field;
-  const weir_struct* part;
-  const weir_field* part_field;
+  const weir_struct* version;
+  const weir_field* version_field;
+  const weir_struct* single;
+  const weir_field* single_field;
 };
 
-const weir_field* part_field_for(const weir_field& field, const weir_struct& part) {
-  for (const auto& [in_whole, in_part] : k_renamed) {
-    if (in_whole == field.name && k_renamed_part == part.name) return find_field(part, in_part);
+// The field of `single` that holds the same value as `field` of a version's struct; nullptr where
+// it has none.
+const weir_field* find_single_field(const weir_field& field, const weir_struct& single) {
+  for (const auto& [version_name, single_name] : k_renamed) {
+    if (version_name == field.name && k_renamed_struct == single.name) {
+      return find_field(single, single_name);
+    }
   }
-  return find_field(part, field.name);
+  return find_field(single, field.name);
 }
 
+// Finds all pairs of fields that hold the same value.
 std::vector<Peers> find_peers() {
   std::vector<Peers> out;
-  for (const weir_struct& whole : all_structs()) {
-    if (whole.chain == WEIR_CHAIN_NONE || !is_whole(whole)) continue;
-    for (const weir_field& field : fields_of(whole)) {
-      for (const weir_struct& part : all_structs()) {
-        if (part.core == 0 || part.chain != whole.chain || is_whole(part)) continue;
-        if (const weir_field* of_part = part_field_for(field, part))
-          out.push_back({&whole, &field, &part, of_part});
+  for (const weir_struct& version : all_structs()) {
+    if (version.chain == WEIR_CHAIN_NONE || !is_version_struct(version)) continue;
+    for (const weir_field& field : struct_fields(version)) {
+      for (const weir_struct& single : all_structs()) {
+        const bool can_hold =
+            single.core != 0 && single.chain == version.chain && !is_version_struct(single);
+        if (!can_hold) continue;
+        if (const weir_field* single_field = find_single_field(field, single)) {
+          out.push_back({&version, &field, &single, single_field});
+        }
       }
     }
   }
@@ -63,20 +73,20 @@ std::vector<Peers> find_peers() {
 std::optional<std::uint64_t> whole_number(const Json& value) {
   if (!value.is_number_integer()) return std::nullopt;
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  const std::int64_t given = value.get<std::int64_t>();
-  return given < 0 ? std::nullopt : std::optional<std::uint64_t>(given);
+  const std::int64_t number = value.get<std::int64_t>();
+  return number < 0 ? std::nullopt : std::optional<std::uint64_t>(number);
 }
 
 std::span<const weir_struct> all_structs() { return {weir_structs, weir_struct_count}; }
 
-std::span<const weir_field> fields_of(const weir_struct& one) {
-  return {one.fields, one.field_count};
+std::span<const weir_field> struct_fields(const weir_struct& entry) {
+  return {entry.fields, entry.field_count};
 }
 
 const weir_struct* find_struct(std::string_view name) {
   static const auto k_index = [] {
     std::unordered_map<std::string_view, const weir_struct*> index;
-    for (const weir_struct& one : all_structs()) index.emplace(one.name, &one);
+    for (const weir_struct& entry : all_structs()) index.emplace(entry.name, &entry);
     for (const weir_alias& alias : std::span(weir_aliases, weir_alias_count))
       index.emplace(alias.name, &weir_structs[alias.of]);
     return index;
@@ -84,70 +94,73 @@ const weir_struct* find_struct(std::string_view name) {
   return look_up(k_index, name, nullptr);
 }
 
-const weir_field* find_field(const weir_struct& of, std::string_view name) {
-  const auto fields = fields_of(of);
+const weir_field* find_field(const weir_struct& owner, std::string_view name) {
+  const auto fields = struct_fields(owner);
   return find_named(fields, name);
 }
 
 int find_enum(std::string_view name) {
   const std::span all(weir_enums, weir_enum_count);
-  const auto* found = find_named(all, name);
-  return found == nullptr ? -1 : static_cast<int>(found - weir_enums);
+  const auto* entry = find_named(all, name);
+  return entry == nullptr ? -1 : static_cast<int>(entry - weir_enums);
 }
 
-std::span<const weir_value> values_of(int of_enum) {
-  if (of_enum < 0 || static_cast<std::uint32_t>(of_enum) >= weir_enum_count) return {};
-  return {weir_enums[of_enum].values, weir_enums[of_enum].count};
+std::span<const weir_value> enum_values(int enum_index) {
+  if (enum_index < 0 || static_cast<std::uint32_t>(enum_index) >= weir_enum_count) return {};
+  return {weir_enums[enum_index].values, weir_enums[enum_index].count};
 }
 
-std::optional<std::int64_t> value_named(int of_enum, std::string_view name) {
-  const auto values = values_of(of_enum);
-  const auto* found = find_named(values, name);
-  return found == nullptr ? std::nullopt : std::optional(found->value);
+std::optional<std::int64_t> find_enum_value(int enum_index, std::string_view name) {
+  const auto values = enum_values(enum_index);
+  const auto* entry = find_named(values, name);
+  return entry == nullptr ? std::nullopt : std::optional(entry->value);
 }
 
 bool is_identity_field(std::string_view name) {
   return name.ends_with("UUID") || name.ends_with("LUID") || name.ends_with("LUIDValid");
 }
 
-void Warnings::add(std::string what) {
+void Warnings::add(std::string text) {
   if (out_.size() < k_most_warnings) {
-    out_.push_back(std::move(what));
+    out_.push_back(std::move(text));
   } else if (out_.size() == k_most_warnings) {
     out_.emplace_back("and more of the kind");
   }
 }
 
+// Copies values that only one of two peers has to the other. A difference becomes a warning.
 void agree(std::map<std::string, Json>& structs, Warnings& warnings) {
   static const std::vector<Peers> k_peers = find_peers();
-  const auto value_of = [&](const weir_struct& of, const weir_field& field) -> const Json* {
-    const Json* found = look_up(structs, of.name);
-    if (found == nullptr || !found->is_object()) return nullptr;
-    const auto value = found->find(field.name);  // null is a value, too
-    return value == found->end() ? nullptr : &*value;
+  const auto find_value = [&](const weir_struct& owner, const weir_field& field) -> const Json* {
+    const Json* values = look_up(structs, owner.name);
+    if (values == nullptr || !values->is_object()) return nullptr;
+    const auto value = values->find(field.name);  // null is a value, too
+    return value == values->end() ? nullptr : &*value;
   };
-  const auto set = [&](const weir_struct& of, const weir_field& field, const Json& from) {
-    Json copy = from;
-    Json& into = structs[of.name];
-    if (!into.is_object()) into = Json::object();
-    into[field.name] = std::move(copy);
+  const auto set = [&](const weir_struct& owner, const weir_field& field, const Json& from) {
+    Json copy = from;  // a new struct may move `from`
+    Json& values = structs[owner.name];
+    if (!values.is_object()) values = Json::object();
+    values[field.name] = std::move(copy);
   };
   for (const Peers& peers : k_peers) {
-    const Json* whole = value_of(*peers.whole, *peers.whole_field);
-    const Json* part = value_of(*peers.part, *peers.part_field);
-    if (whole != nullptr && part == nullptr) {
-      set(*peers.part, *peers.part_field, *whole);
-    } else if (whole == nullptr && part != nullptr) {
-      set(*peers.whole, *peers.whole_field, *part);
-    } else if (whole != nullptr && *whole != *part) {
-      warnings.add(fmt::format("{}.{} and {}.{} differ", peers.whole->name, peers.whole_field->name,
-                               peers.part->name, peers.part_field->name));
+    const Json* version = find_value(*peers.version, *peers.version_field);
+    const Json* single = find_value(*peers.single, *peers.single_field);
+    if (version != nullptr && single == nullptr) {
+      set(*peers.single, *peers.single_field, *version);
+    } else if (version == nullptr && single != nullptr) {
+      set(*peers.version, *peers.version_field, *single);
+    } else if (version != nullptr && *version != *single) {
+      warnings.add(fmt::format("{}.{} and {}.{} differ", peers.version->name,
+                               peers.version_field->name, peers.single->name,
+                               peers.single_field->name));
     }
   }
 }
 
 namespace {
 
+// Reads a decimal number, or a hexadecimal one after "0x".
 std::optional<std::uint64_t> number_from_text(std::string_view text) {
   const bool hex = text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   const std::string_view digits = hex ? text.substr(2) : text;
@@ -158,6 +171,7 @@ std::optional<std::uint64_t> number_from_text(std::string_view text) {
   return value;
 }
 
+// Reads an unsigned integer of at most `most`: a number without a fraction, or a text.
 std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t most) {
   std::optional<std::uint64_t> out;
   if (value.is_number_integer()) {
@@ -195,67 +209,71 @@ std::optional<float> to_float(const Json& value) {
 
 std::optional<std::int32_t> to_enum(const weir_field& field, const Json& value) {
   if (!value.is_string()) return to_signed(value);
-  const auto known = value_named(field.of, value.get_ref<const std::string&>());
-  return known ? std::optional(static_cast<std::int32_t>(*known)) : std::nullopt;
+  const auto number = find_enum_value(field.of, value.get_ref<const std::string&>());
+  return number ? std::optional(static_cast<std::int32_t>(*number)) : std::nullopt;
 }
 
-std::string shown(const Json& value) {
+// The value as JSON text, cut to 60 bytes.
+std::string value_text(const Json& value) {
   std::string text = text::printable(dump_json(value));
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
 
+// Writes described values into the memory of a struct; those that do not fit become warnings.
 class Filler {
  public:
   explicit Filler(Warnings& warnings) : warnings_(warnings) {}
 
-  void fill(const weir_struct& as, const Json& values, std::span<std::byte> out,
+  // Writes all fields of a described struct to `out`, but UUIDs and LUIDs.
+  void fill(const weir_struct& type, const Json& values, std::span<std::byte> out,
             const std::string& path) {
     if (!values.is_object()) {
-      warnings_.add(fmt::format("{}: no object: {}", path, shown(values)));
+      warnings_.add(fmt::format("{}: no object: {}", path, value_text(values)));
       return;
     }
     for (const auto& [key, value] : values.items()) {
       if (key == "sType" || key == "pNext") continue;
-      const weir_field* field = find_field(as, key);
-      const std::string place = path + "." + text::printable(key);
+      const weir_field* field = find_field(type, key);
+      const std::string field_path = path + "." + text::printable(key);
       if (field == nullptr) {
-        warnings_.add(place + ": unknown");
+        warnings_.add(field_path + ": unknown");
       } else if (!is_identity_field(key)) {
-        fill_field(*field, value, out, place);
+        fill_field(*field, value, out, field_path);
       }
     }
   }
 
  private:
+  // Writes one field of the struct at `out`: a text, a value or an array of values.
   void fill_field(const weir_field& field, const Json& value, std::span<std::byte> out,
                   const std::string& path) {
-    if (field.kind == WEIR_FIELD_TEXT) return put_text(field, value, out, path);
-    if (!field.array) return put(field, value, out.subspan(field.offset), path);
-    if (!value.is_array()) return doubt(path, value);
+    if (field.kind == WEIR_FIELD_TEXT) return write_text(field, value, out, path);
+    if (!field.array) return write_value(field, value, out.subspan(field.offset), path);
+    if (!value.is_array()) return warn_unreadable(path, value);
     if (value.size() > field.count)
       warnings_.add(fmt::format("{}: {} values where {} fit", path, value.size(), field.count));
     for (std::size_t i = 0; i < value.size() && i < field.count; ++i) {
-      put(field, value[i], out.subspan(field.offset + i * field.element_size),
-          fmt::format("{}[{}]", path, i));
+      write_value(field, value[i], out.subspan(field.offset + i * field.element_size),
+                  fmt::format("{}[{}]", path, i));
     }
   }
 
-  void put_text(const weir_field& field, const Json& value, std::span<std::byte> out,
-                const std::string& path) {
-    if (!value.is_string()) return doubt(path, value);
+  void write_text(const weir_field& field, const Json& value, std::span<std::byte> out,
+                  const std::string& path) {
+    if (!value.is_string()) return warn_unreadable(path, value);
     const std::string& text = value.get_ref<const std::string&>();
     if (text.size() >= field.count || text.find('\0') != std::string::npos)
-      return doubt(path, value);
+      return warn_unreadable(path, value);
     std::memcpy(out.data() + field.offset, text.data(), text.size());
   }
 
-  // One value, at the start of `out`.
-  void put(const weir_field& field, const Json& value, std::span<std::byte> out,
-           const std::string& path) {
-    const auto store = [&](const auto& given) {
-      if (!given) return doubt(path, value);
-      std::memcpy(out.data(), &*given, field.element_size);  // the lower bytes come first
+  // Writes one value to the start of `out`, as the field's kind of value.
+  void write_value(const weir_field& field, const Json& value, std::span<std::byte> out,
+                   const std::string& path) {
+    const auto store = [&](const auto& number) {
+      if (!number) return warn_unreadable(path, value);
+      std::memcpy(out.data(), &*number, field.element_size);  // little-endian: the lower bytes
     };
     switch (field.kind) {
       case WEIR_FIELD_STRUCT:
@@ -269,38 +287,39 @@ class Filler {
       case WEIR_FIELD_ENUM:
         return store(to_enum(field, value));
       case WEIR_FIELD_FLAGS:
-        return store(std::optional(flags_in(field, value, path)));
+        return store(std::optional(read_flags(field, value, path)));
       default:
-        return store(to_unsigned(value, most_of(field)));
+        return store(to_unsigned(value, largest_value(field)));
     }
   }
 
-  std::uint64_t flags_in(const weir_field& field, const Json& value, const std::string& path) {
-    const std::uint64_t most = most_of(field);
+  // Combines a flag, or a list of them; each is a name or a number.
+  std::uint64_t read_flags(const weir_field& field, const Json& value, const std::string& path) {
+    const std::uint64_t most = largest_value(field);
     std::uint64_t bits = 0;
-    const auto add = [&](const Json& one) {
-      auto number = to_unsigned(one, most);
-      if (one.is_string()) {
-        const auto known = value_named(field.of, one.get_ref<const std::string&>());
-        if (known) number = static_cast<std::uint64_t>(*known) & most;
+    const auto add = [&](const Json& flag) {
+      auto number = to_unsigned(flag, most);
+      if (flag.is_string()) {
+        const auto named = find_enum_value(field.of, flag.get_ref<const std::string&>());
+        if (named) number = static_cast<std::uint64_t>(*named) & most;
       }
-      if (!number) doubt(path, one);
+      if (!number) warn_unreadable(path, flag);
       bits |= number.value_or(0);
     };
     if (value.is_array()) {
-      for (const Json& one : value) add(one);
+      for (const Json& flag : value) add(flag);
     } else {
       add(value);
     }
     return bits;
   }
 
-  void doubt(const std::string& path, const Json& value) {
-    warnings_.add(fmt::format("{}: left out, since weir cannot read {}", path, shown(value)));
+  void warn_unreadable(const std::string& path, const Json& value) {
+    warnings_.add(fmt::format("{}: left out, since weir cannot read {}", path, value_text(value)));
   }
 
-  // The largest number of its size: 1, 4 or 8 bytes.
-  static std::uint64_t most_of(const weir_field& field) {
+  // The largest value of a field of 1, 4 or 8 bytes.
+  static std::uint64_t largest_value(const weir_field& field) {
     return ~std::uint64_t{0} >> (64 - 8 * field.element_size);
   }
 
@@ -309,9 +328,9 @@ class Filler {
 
 }  // namespace
 
-void fill_struct(const weir_struct& as, const Json& values, std::span<std::byte> out,
+void fill_struct(const weir_struct& type, const Json& values, std::span<std::byte> out,
                  const std::string& path, Warnings& warnings) {
-  Filler(warnings).fill(as, values, out, path);
+  Filler(warnings).fill(type, values, out, path);
 }
 
 }  // namespace weir::probes

@@ -1,4 +1,5 @@
-// Values of descriptions, by the table of structs: finding, agreeing, writing into memory. Pure.
+// Values of GPU descriptions, by the table of Vulkan's structs: looks them up, makes them agree and
+// writes them into memory. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,41 +16,41 @@
 
 namespace weir::probes {
 
-// A whole number that is not negative.
+// The value as an unsigned integer; nothing where it is none.
 [[nodiscard]] std::optional<std::uint64_t> whole_number(const Json& value);
 
 [[nodiscard]] std::span<const weir_struct> all_structs();
-[[nodiscard]] std::span<const weir_field> fields_of(const weir_struct& one);
-// By name or alias; nullptr for an unknown one.
+[[nodiscard]] std::span<const weir_field> struct_fields(const weir_struct& entry);
+// A struct by name or alias; nullptr for an unknown one.
 [[nodiscard]] const weir_struct* find_struct(std::string_view name);
-[[nodiscard]] const weir_field* find_field(const weir_struct& of, std::string_view name);
+[[nodiscard]] const weir_field* find_field(const weir_struct& owner, std::string_view name);
 // The index into weir_enums by the enum's name ("VkFormat"); -1 for an unknown one.
 [[nodiscard]] int find_enum(std::string_view name);
-[[nodiscard]] std::span<const weir_value> values_of(int of_enum);  // none of -1
-// A value by its name; nothing for an unknown one.
-[[nodiscard]] std::optional<std::int64_t> value_named(int of_enum, std::string_view name);
+[[nodiscard]] std::span<const weir_value> enum_values(int enum_index);  // empty for -1
+// An enum's value by its name; nothing for an unknown one.
+[[nodiscard]] std::optional<std::int64_t> find_enum_value(int enum_index, std::string_view name);
 
-// UUIDs and LUIDs: they are no property of a class of devices.
+// True for UUIDs and LUIDs, which differ between devices of one class.
 [[nodiscard]] bool is_identity_field(std::string_view name);
 
-// Doubts, at most 100 of them.
+// Adds warnings to a list, up to 100 and a last line if there were more.
 class Warnings {
  public:
   explicit Warnings(std::vector<std::string>& out) : out_(out) {}
-  void add(std::string what);
+  void add(std::string text);
 
  private:
   std::vector<std::string>& out_;
 };
 
-// Fills structs that say the same from each other: those of a version of Vulkan and the single
-// ones they took up, by the names of their fields. Where both say something, both keep it; a
+// Copies missing values between structs that hold the same ones: structs of a version of Vulkan,
+// and the single structs that they absorbed, by field names. If both have a value, both keep it; a
 // difference is a warning.
 void agree(std::map<std::string, Json>& structs, Warnings& warnings);
 
 // Writes the fields that `values` (an object) has; `out` has the struct's size. UUIDs and LUIDs
-// stay 0: they are no property of a class of devices. `path` stands in warnings.
-void fill_struct(const weir_struct& as, const Json& values, std::span<std::byte> out,
+// stay 0. `path` names the struct in warnings.
+void fill_struct(const weir_struct& type, const Json& values, std::span<std::byte> out,
                  const std::string& path, Warnings& warnings);
 
 }  // namespace weir::probes

@@ -1,3 +1,4 @@
+// Reads descriptions of GPUs: documents of Khronos profiles, and the older form of vulkaninfo.
 #include "gate/probes/read/twins.hpp"
 
 #include <algorithm>
@@ -12,30 +13,34 @@ namespace {
 constexpr std::size_t k_most_heaps = 16, k_most_types = 32;
 constexpr std::uint64_t k_gibibyte = std::uint64_t{1} << 30;
 
-// One object of Vulkan's for each in a list: its keys from weir's shorter ones. What is no object
-// becomes an empty one.
-Json list_of(const Json& list, std::initializer_list<std::pair<const char*, const char*>> keys) {
+// Copies a list of objects, with their keys renamed; other keys are dropped. An entry that is no
+// object becomes an empty one.
+Json rename_keys(const Json& list,
+                 std::initializer_list<std::pair<const char*, const char*>> keys) {
   Json out = Json::array();
   for (const Json& entry : list) {
-    Json one = Json::object();
+    Json renamed = Json::object();
     for (const auto& [from, to] : keys) {
-      if (const Json& value = below(entry, from); !value.is_null()) one[to] = value;
+      if (const Json& value = below(entry, from); !value.is_null()) renamed[to] = value;
     }
-    out.push_back(std::move(one));
+    out.push_back(std::move(renamed));
   }
   return out;
 }
 
-bool fits(const Json& heaps, const Json& types) {
+// True if there are heaps and types, and each type lies in one of the heaps.
+bool is_consistent(const Json& heaps, const Json& types) {
   return !heaps.empty() && !types.empty() && std::ranges::all_of(types, [&](const Json& type) {
     const Json& heap = below(type, "heapIndex");
     return heap.is_number_unsigned() && heap.get<std::uint64_t>() < heaps.size();
   });
 }
 
-void stand_in(Json& heaps, Json& types) {
-  const Json seen = {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT", "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT"};
-  Json cached = seen;
+// Sets 8 GiB of device memory and 16 GiB of host memory, plain and cached.
+void set_default_memory(Json& heaps, Json& types) {
+  const Json visible = {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT",
+                        "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT"};
+  Json cached = visible;
   cached.push_back("VK_MEMORY_PROPERTY_HOST_CACHED_BIT");
   const Json local = Json::array({"VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT"});
   heaps = Json::array();
@@ -44,12 +49,12 @@ void stand_in(Json& heaps, Json& types) {
   heaps.push_back({{"size", 16 * k_gibibyte}, {"flags", Json::array()}});
   types = Json::array();
   types.push_back({{"heapIndex", 0U}, {"propertyFlags", local}});
-  types.push_back({{"heapIndex", 1U}, {"propertyFlags", seen}});
+  types.push_back({{"heapIndex", 1U}, {"propertyFlags", visible}});
   types.push_back({{"heapIndex", 1U}, {"propertyFlags", cached}});
 }
 
-// The least that Vulkan requires (specification, "Required Limits"), of what programs that compute
-// look at: fields of VkPhysicalDeviceLimits.
+// The least limits that Vulkan requires (specification, "Required Limits"): those fields of
+// VkPhysicalDeviceLimits that compute programs read.
 Json least_limits() {
   const Json samples = {"VK_SAMPLE_COUNT_1_BIT", "VK_SAMPLE_COUNT_4_BIT"};
   return {
@@ -89,8 +94,8 @@ Json least_limits() {
       {"optimalBufferCopyOffsetAlignment", 1},
       {"optimalBufferCopyRowPitchAlignment", 1},
       {"nonCoherentAtomSize", 256},
-      // Of graphics, which WebGPU asks for although it only computes: not the least that Vulkan
-      // requires, but what each card of the last ten years has.
+      // Limits of graphics, which WebGPU wants even if it only computes. These are not the least
+      // that Vulkan requires, but every GPU of the last ten years has them.
       {"maxViewportDimensions", {16384, 16384}},
       {"viewportBoundsRange", {-32768, 32767}},
       {"maxFramebufferWidth", 16384},
@@ -116,25 +121,25 @@ Json least_limits() {
   };
 }
 
-// A VkPhysicalDeviceMemoryProperties that holds together: from {"heaps": [{"size", "flags"}],
-// "types": [{"heap", "flags"}]}, else from Vulkan's own struct (either may be null), else 8 GiB of
-// the device's and 16 GiB of the host's.
-Json memory_of(const Json& weir_memory, const Json& vulkan_memory, Warnings& warnings) {
-  const bool own = !weir_memory.is_null();
-  const Json& from = own ? weir_memory : vulkan_memory;
-  Json heaps =
-      list_of(list_in(from, own ? "heaps" : "memoryHeaps"), {{"size", "size"}, {"flags", "flags"}});
-  Json types = list_of(list_in(from, own ? "types" : "memoryTypes"),
-                       {{own ? "heap" : "heapIndex", "heapIndex"},
-                        {own ? "flags" : "propertyFlags", "propertyFlags"}});
+// Returns a consistent VkPhysicalDeviceMemoryProperties. It comes from weir's {"heaps": [{"size",
+// "flags"}], "types": [{"heap", "flags"}]}, else from Vulkan's struct; either may be null. The
+// default is 8 GiB of device memory and 16 GiB of host memory.
+Json read_memory(const Json& weir_memory, const Json& vulkan_memory, Warnings& warnings) {
+  const bool is_weirs = !weir_memory.is_null();
+  const Json& from = is_weirs ? weir_memory : vulkan_memory;
+  Json heaps = rename_keys(list_in(from, is_weirs ? "heaps" : "memoryHeaps"),
+                           {{"size", "size"}, {"flags", "flags"}});
+  Json types = rename_keys(list_in(from, is_weirs ? "types" : "memoryTypes"),
+                           {{is_weirs ? "heap" : "heapIndex", "heapIndex"},
+                            {is_weirs ? "flags" : "propertyFlags", "propertyFlags"}});
   if (heaps.size() > k_most_heaps || types.size() > k_most_types) {
     warnings.add("memory: more than 16 heaps or 32 types");
     while (heaps.size() > k_most_heaps) heaps.erase(heaps.size() - 1);
     while (types.size() > k_most_types) types.erase(types.size() - 1);
   }
-  if (!fits(heaps, types)) {
+  if (!is_consistent(heaps, types)) {
     warnings.add("memory: not described; 8 GiB of the device's and 16 GiB of the host's stand in");
-    stand_in(heaps, types);
+    set_default_memory(heaps, types);
   }
   Json out = {{"memoryHeapCount", heaps.size()}, {"memoryTypeCount", types.size()}};
   out["memoryHeaps"] = std::move(heaps);
@@ -145,16 +150,17 @@ Json memory_of(const Json& weir_memory, const Json& vulkan_memory, Warnings& war
 constexpr JsonLimits k_limits{std::size_t{8} << 20, 32};
 constexpr std::size_t k_most_families = 32;
 
-std::string text_at(const Json& json, const char* key) {
-  const Json& found = below(json, key);
-  if (!found.is_string()) return "";
-  std::string text = text::printable(found.get_ref<const std::string&>());
+// A printable text of one line and at most 1000 bytes; "" where `key` holds no text.
+std::string read_text(const Json& json, const char* key) {
+  const Json& value = below(json, key);
+  if (!value.is_string()) return "";
+  std::string text = text::printable(value.get_ref<const std::string&>());
   std::ranges::replace(text, '\n', ' ');
   return text.substr(0, 1000);
 }
 
 // "AMD Radeon RX 7900 XTX (RADV NAVI31)" -> "amd-radeon-rx-7900-xtx-radv-navi31"
-std::string name_from(std::string_view title) {
+std::string make_twin_name(std::string_view title) {
   std::string out;
   for (const char c : text::lower(title)) {
     if (text::is_alphanumeric(c)) {
@@ -168,14 +174,16 @@ std::string name_from(std::string_view title) {
   return out.empty() ? "device" : out;
 }
 
+// Fills a twin from a description.
 class Reader {
  public:
   explicit Reader(Twin& twin) : twin_(twin), warnings_(twin.warnings) {}
 
+  // Fails with Code::data where the document describes neither a Vulkan device nor a CUDA one.
   Result<void> read(const Json& document) {
     if (!document.is_object()) return fail(Code::data, "no description: not an object");
     const Json& weir = below(document, "weir");
-    const std::string schema = text_at(weir, "schema");
+    const std::string schema = read_text(weir, "schema");
     if (!weir.is_null() && schema != "weir.device/1") {
       return fail(Code::data, "\"weir\": schema \"{}\", known here: weir.device/1", schema);
     }
@@ -187,7 +195,7 @@ class Reader {
     if (const Json& cuda = below(weir, "cuda"); cuda.is_object()) {
       twin_.cuda = cuda;
       if (!twin_.has_vulkan()) {
-        read_own(weir);
+        read_weir(weir);
         return {};
       }
     }
@@ -196,50 +204,51 @@ class Reader {
                   "no description: VkPhysicalDeviceProperties is nowhere in it (vulkaninfo --json "
                   "and the export of public databases as a profile have it)");
     }
-    read_own(weir);
+    read_weir(weir);
     twin_.memory =
-        memory_of(below(weir, "memory"),
-                  look_up(twin_.structs, "VkPhysicalDeviceMemoryProperties", Json()), warnings_);
-    complete();
+        read_memory(below(weir, "memory"),
+                    look_up(twin_.structs, "VkPhysicalDeviceMemoryProperties", Json()), warnings_);
+    set_defaults();
     agree(twin_.structs, warnings_);
     return {};
   }
 
  private:
-  // "capabilities": {NAME: {"extensions", "features", "properties", "formats",
-  // "queueFamiliesProperties"}}; the first profile says which of them count. A list of them holds
-  // alternatives: the first is taken.
+  // Reads a profiles document: "capabilities": {NAME: {"extensions", "features", "properties",
+  // "formats", "queueFamiliesProperties"}}. The first profile names the blocks that count; in a
+  // list of alternatives the first counts. If it names none, all blocks do.
   void read_profile(const Json& document) {
     const Json& capabilities = below(document, "capabilities");
     if (!capabilities.is_object()) return warnings_.add("capabilities: no object");
-    bool chosen = false;
+    bool has_block = false;
     if (const Json& profiles = below(document, "profiles");
         profiles.is_object() && !profiles.empty()) {
       const Json& profile = profiles.begin().value();
-      api_version_ = text_at(profile, "api-version");
+      api_version_ = read_text(profile, "api-version");
       for (const Json& entry : list_in(profile, "capabilities")) {
-        const Json& one = entry.is_array() && !entry.empty() ? entry[0] : entry;
-        if (!one.is_string()) continue;
-        const Json& block = below(capabilities, one.get_ref<const std::string&>().c_str());
+        const Json& name = entry.is_array() && !entry.empty() ? entry[0] : entry;
+        if (!name.is_string()) continue;
+        const Json& block = below(capabilities, name.get_ref<const std::string&>().c_str());
         if (block.is_null()) {
-          warnings_.add("capabilities." + text::printable(one.get<std::string>()) +
+          warnings_.add("capabilities." + text::printable(name.get<std::string>()) +
                         ": named by the profile, and not there");
         } else {
           read_block(block);
-          chosen = true;
+          has_block = true;
         }
       }
     }
-    if (chosen) return;
+    if (has_block) return;
     for (const auto& [name, block] : capabilities.items()) read_block(block);
   }
 
+  // Reads one block of capabilities into the twin.
   void read_block(const Json& block) {
     for (const char* kind : {"features", "properties"}) {
-      const Json& of_kind = below(block, kind);
-      if (of_kind.is_object()) {
-        for (const auto& [name, values] : of_kind.items()) add_struct(name, values);
-      } else if (!of_kind.is_null()) {
+      const Json& structs = below(block, kind);
+      if (structs.is_object()) {
+        for (const auto& [name, values] : structs.items()) add_struct(name, values);
+      } else if (!structs.is_null()) {
         warnings_.add(std::string(kind) + ": no object");
       }
     }
@@ -250,15 +259,17 @@ class Reader {
       for (const auto& [name, format] : formats.items()) add_format(name, format);
     }
     for (const Json& family : list_in(block, "queueFamiliesProperties")) {
-      const Json* own = &below(family, "VkQueueFamilyProperties");
+      const Json* properties = &below(family, "VkQueueFamilyProperties");
       for (const char* newer : {"VkQueueFamilyProperties2", "VkQueueFamilyProperties2KHR"}) {
-        if (own->is_null()) own = &below(below(family, newer), "queueFamilyProperties");
+        if (properties->is_null()) {
+          properties = &below(below(family, newer), "queueFamilyProperties");
+        }
       }
-      add_family(own->is_null() ? family : *own);
+      add_family(properties->is_null() ? family : *properties);
     }
   }
 
-  // The older form of vulkaninfo --json: structs at the top.
+  // Reads the older form of vulkaninfo --json: structs at the top of the document.
   void read_flat(const Json& document) {
     for (const auto& [key, value] : document.items()) {
       if (key.rfind("VkPhysicalDevice", 0) == 0) add_struct(key, value);
@@ -266,47 +277,51 @@ class Reader {
       if (key == "ArrayOfVkQueueFamilyProperties") {
         for (const Json& family : value) add_family(family);
       } else if (key == "ArrayOfVkExtensionProperties") {
-        for (const Json& one : value) {
-          const Json& revision = below(one, "specVersion");
-          add_extension(text_at(one, "extensionName"), revision.is_null() ? Json(1) : revision);
+        for (const Json& extension : value) {
+          const Json& revision = below(extension, "specVersion");
+          add_extension(read_text(extension, "extensionName"),
+                        revision.is_null() ? Json(1) : revision);
         }
       }
     }
   }
 
+  // Adds the values of one struct; later values replace earlier ones.
   void add_struct(const std::string& name, const Json& values) {
-    // VkPhysicalDeviceFeatures2 {features}, VkPhysicalDeviceProperties2 {properties}, …
-    for (const auto& [whole, inner] :
+    // VkPhysicalDeviceFeatures2 wraps a VkPhysicalDeviceFeatures in its field "features", …
+    for (const auto& [wrapper, field] :
          {std::pair{"VkPhysicalDeviceFeatures2", "features"},
           std::pair{"VkPhysicalDeviceProperties2", "properties"},
           std::pair{"VkPhysicalDeviceMemoryProperties2", "memoryProperties"}}) {
-      if (name != whole && name != std::string(whole) + "KHR") continue;
-      const std::string plain = std::string(whole, std::string_view(whole).size() - 1);
-      if (const Json& own = below(values, inner); !own.is_null()) add_struct(plain, own);
+      if (name != wrapper && name != std::string(wrapper) + "KHR") continue;
+      const std::string wrapped = std::string(wrapper, std::string_view(wrapper).size() - 1);
+      if (const Json& inner = below(values, field); !inner.is_null()) add_struct(wrapped, inner);
       return;
     }
-    const weir_struct* known = find_struct(name);
-    if (known == nullptr) return warnings_.add(text::printable(name) + ": unknown");
+    const weir_struct* known_struct = find_struct(name);
+    if (known_struct == nullptr) return warnings_.add(text::printable(name) + ": unknown");
     if (!values.is_object()) return warnings_.add(text::printable(name) + ": no object");
-    Json& into = twin_.structs[known->name];
-    if (!into.is_object()) into = Json::object();
-    into.update(values);
+    Json& target = twin_.structs[known_struct->name];
+    if (!target.is_object()) target = Json::object();
+    target.update(values);
   }
 
+  // Adds an extension of the device; instance extensions, which vulkaninfo lists too, are skipped.
   void add_extension(const std::string& name, const Json& revision) {
-    // Those of the instance are no part of a device; a vulkaninfo lists both.
     if (holds(std::span(weir_instance_extensions, weir_instance_extension_count), name)) return;
     const std::string shown = "extensions." + text::printable(name);
     if (name.rfind("VK_", 0) != 0 || name.size() > 255 || text::printable(name) != name) {
       return warnings_.add(shown + ": no name of an extension");
     }
     if (twin_.extensions.size() >= k_most_twin_entries) return warnings_.add(shown + ": too many");
-    const bool number =
+    const bool is_number =
         revision.is_number_unsigned() && revision.get<std::uint64_t>() <= 0xffffffff;
-    if (!number) warnings_.add(shown + ": its revision is no number");
-    twin_.extensions[name] = number ? revision.get<std::uint32_t>() : 1;
+    if (!is_number) warnings_.add(shown + ": its revision is no number");
+    twin_.extensions[name] = is_number ? revision.get<std::uint32_t>() : 1;
   }
 
+  // Adds a format's features: from VkFormatProperties, else those of the 64-bit
+  // VkFormatProperties3 that have a 32-bit flag.
   void add_format(const std::string& name, const Json& format) {
     if (twin_.formats.size() >= k_most_twin_entries)
       return warnings_.add("formats." + text::printable(name) + ": too many");
@@ -314,7 +329,6 @@ class Reader {
       twin_.formats[name] = plain;
       return;
     }
-    // The same in 64 bits, by other names of the same bits: those that fit are taken.
     const Json* wide = &below(format, "VkFormatProperties3");
     if (wide->is_null()) wide = &below(format, "VkFormatProperties3KHR");
     if (!wide->is_object()) return;
@@ -323,10 +337,10 @@ class Reader {
       Json names = Json::array();
       for (const Json& feature : features) {
         if (!feature.is_string()) continue;
-        std::string word = feature.get<std::string>();
+        std::string flag = feature.get<std::string>();
         constexpr std::string_view k_wide = "VK_FORMAT_FEATURE_2_";
-        if (word.rfind(k_wide, 0) == 0) word = "VK_FORMAT_FEATURE_" + word.substr(k_wide.size());
-        if (value_named(find_enum("VkFormatFeatureFlagBits"), word)) names.push_back(word);
+        if (flag.rfind(k_wide, 0) == 0) flag = "VK_FORMAT_FEATURE_" + flag.substr(k_wide.size());
+        if (find_enum_value(find_enum("VkFormatFeatureFlagBits"), flag)) names.push_back(flag);
       }
       narrow[key] = std::move(names);
     }
@@ -339,23 +353,24 @@ class Reader {
     twin_.queue_families.push_back(family);
   }
 
-  void read_own(const Json& weir) {
+  // Reads the section "weir": name, title, source and assumptions, and lists that profiles lack.
+  void read_weir(const Json& weir) {
     const std::string device_name =
-        twin_.has_vulkan() ? text_at(properties(), "deviceName") : text_at(twin_.cuda, "name");
-    twin_.title = text_at(weir, "title");
+        twin_.has_vulkan() ? read_text(properties(), "deviceName") : read_text(twin_.cuda, "name");
+    twin_.title = read_text(weir, "title");
     if (twin_.title.empty()) twin_.title = device_name;
-    twin_.name = text_at(weir, "name");
+    twin_.name = read_text(weir, "name");
     if (!is_twin_name(twin_.name)) {
       if (!twin_.name.empty())
         warnings_.add("weir.name: only small letters, digits and \"-._\", at most 63");
-      twin_.name = name_from(twin_.name.empty() ? twin_.title : twin_.name);
+      twin_.name = make_twin_name(twin_.name.empty() ? twin_.title : twin_.name);
     }
     if (twin_.title.empty()) twin_.title = twin_.name;
-    twin_.source = text_at(weir, "source");
-    twin_.compile = text_at(weir, "compile");
-    for (const Json& one : list_in(weir, "assumed")) {
-      if (one.is_string() && twin_.assumed.size() < 100)
-        twin_.assumed.push_back(text::printable(one.get<std::string>()).substr(0, 1000));
+    twin_.source = read_text(weir, "source");
+    twin_.compile = read_text(weir, "compile");
+    for (const Json& assumption : list_in(weir, "assumed")) {
+      if (assumption.is_string() && twin_.assumed.size() < 100)
+        twin_.assumed.push_back(text::printable(assumption.get<std::string>()).substr(0, 1000));
     }
     read_list(weir, "cooperative_matrices", twin_.cooperative_matrices);
     read_list(weir, "flexible_matrices", twin_.flexible_matrices);
@@ -374,21 +389,22 @@ class Reader {
     }
   }
 
+  // Appends the list under `key` to `out`.
   void read_list(const Json& weir, const char* key, std::vector<Json>& out) {
     const Json& list = below(weir, key);
     if (list.is_null()) return;
     if (!list.is_array()) return warnings_.add(fmt::format("weir.{}: no list", key));
-    for (const Json& one : list) {
+    for (const Json& entry : list) {
       if (out.size() >= k_most_twin_entries)
         return warnings_.add(fmt::format("weir.{}: too many", key));
-      out.push_back(one);
+      out.push_back(entry);
     }
   }
 
   Json& properties() { return twin_.structs["VkPhysicalDeviceProperties"]; }
 
-  // Defaults for what every program needs.
-  void complete() {
+  // Sets defaults for missing values that every program needs.
+  void set_defaults() {
     Json& device = properties();
     if (below(device, "deviceName").is_null()) device["deviceName"] = twin_.title.substr(0, 255);
     if (below(device, "deviceType").is_null())
@@ -401,8 +417,8 @@ class Reader {
       warnings_.add("limits: not described; the least that Vulkan requires stands in");
     }
     device["limits"] = std::move(limits);
-    // One of those with a depth and a stencil there has to be (specification, "Required Format
-    // Support"); WebGPU ends where there is none.
+    // A device has to support a format with depth and stencil (specification, "Required Format
+    // Support"). WebGPU fails without one.
     twin_.formats.try_emplace(
         "VK_FORMAT_D32_SFLOAT_S8_UINT",
         Json{{"optimalTilingFeatures",
@@ -420,7 +436,7 @@ class Reader {
     }
   }
 
-  // "1.3.230" as Vulkan packs it; 1.3.0 where the document does not say.
+  // Packs "1.3.230" as Vulkan does; 1.3.0 where the document has no version.
   std::uint32_t version_number() const {
     std::uint32_t parts[3] = {1, 3, 0};
     const std::vector<std::string> words = text::split(api_version_, '.');
@@ -445,13 +461,13 @@ bool is_twin_name(std::string_view name) {
                              [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
 }
 
-const Json* Twin::value(const std::string& of_struct, const std::string& field) const {
-  const Json* of = look_up(structs, of_struct);
-  if (of == nullptr) return nullptr;
+const Json* Twin::value(const std::string& struct_name, const std::string& field) const {
+  const Json* values = look_up(structs, struct_name);
+  if (values == nullptr) return nullptr;
   const std::size_t dot = field.find('.');
-  if (dot != std::string::npos) of = &below(*of, field.substr(0, dot).c_str());
-  const Json& found = below(*of, field.substr(dot + 1).c_str());  // npos + 1 is 0
-  return found.is_null() ? nullptr : &found;
+  if (dot != std::string::npos) values = &below(*values, field.substr(0, dot).c_str());
+  const Json& value = below(*values, field.substr(dot + 1).c_str());  // npos + 1 is 0
+  return value.is_null() ? nullptr : &value;
 }
 
 Result<Twin> read_twin(std::string_view text) {

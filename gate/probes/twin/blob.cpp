@@ -1,4 +1,4 @@
-// Reads descriptions. weir wrote them, a moment ago; yet nothing in one may lead outside of it.
+// Reads a twin's description from a file. weir wrote it just before, but every offset is checked.
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -6,19 +6,20 @@ namespace weir_twin {
 static_assert(sizeof(weir_twin_section) == 24 && sizeof(weir_twin_struct) == 24);
 static_assert(sizeof(weir_twin_format) == 16 && sizeof(weir_twin_header) == 472);
 
-void say(const char* what, const char* about, const char* end) {
-  weir_probe::print_line(STDERR_FILENO, "weir twin: %s%s%s\n", what, about, end);
+void log_line(const char* begin, const char* subject, const char* end) {
+  weir_probe::print_line(STDERR_FILENO, "weir twin: %s%s%s\n", begin, subject, end);
 }
 
 namespace {
 
+// A section that becomes a member of Twin.
 struct Part {
   uint32_t kind, size;
-  bool exactly;  // programs bring room for entries of this size
-  Section Twin::*where;
+  bool is_exact_size;  // programs have room for entries of exactly this size
+  Section Twin::*target;
 };
-// VkCooperativeMatrixPropertiesKHR and VkCooperativeMatrixFlexibleDimensionsPropertiesNV, newer
-// than Debian's headers: a head and nine or ten numbers.
+// Size of VkCooperativeMatrixPropertiesKHR and VkCooperativeMatrixFlexibleDimensionsPropertiesNV,
+// which Debian's headers lack: a head and nine or ten numbers.
 constexpr uint32_t k_matrix_size = 56;
 const Part k_parts[] = {
     {WEIR_TWIN_STRUCTS, sizeof(weir_twin_struct), false, &Twin::structs},
@@ -29,14 +30,16 @@ const Part k_parts[] = {
     {WEIR_TWIN_FLEXIBLE_MATRICES, k_matrix_size, true, &Twin::flexible_matrices},
 };
 
-// False when it is not of its size.
+// Reads a section with one entry; false if its size is wrong.
 template <class T>
-bool read_one(const Section& section, T* out) {
+bool read_single(const Section& section, T* out) {
   if (section.count != 1 || section.entry_size != sizeof *out) return false;
   *out = section.entry<T>(0);
   return true;
 }
 
+// Returns the first fault of the description, or null. Ends the device's name and replaces an
+// invalid period of timestamps.
 const char* check_contents(Twin* twin) {
   VkPhysicalDeviceMemoryProperties& memory = twin->memory;
   if (memory.memoryTypeCount > VK_MAX_MEMORY_TYPES ||
@@ -48,9 +51,10 @@ const char* check_contents(Twin* twin) {
   }
   if (twin->queue_families.count == 0) return "no queues";
   for (uint32_t i = 0; i < twin->structs.count; ++i) {
-    const auto one = twin->structs.entry<weir_twin_struct>(i);
-    if (one.size < sizeof(VkBaseInStructure)) return "a struct without a head";
-    if (one.offset != 0 && (one.offset > twin->size || one.size > twin->size - one.offset)) {
+    const auto entry = twin->structs.entry<weir_twin_struct>(i);
+    if (entry.size < sizeof(VkBaseInStructure)) return "a struct without a head";
+    if (entry.offset != 0 &&
+        (entry.offset > twin->size || entry.size > twin->size - entry.offset)) {
       return "a struct outside of it";
     }
   }
@@ -60,6 +64,7 @@ const char* check_contents(Twin* twin) {
   return nullptr;
 }
 
+// Reads the mapped bytes into the twin's other members; returns the first fault, or null.
 const char* read_twin(Twin* twin) {
   weir_twin_header header;
   if (twin->size < sizeof header) return "too short";
@@ -70,27 +75,27 @@ const char* read_twin(Twin* twin) {
   if (header.size != twin->size) return "cut off";
   if (header.section_count > WEIR_TWIN_SECTIONS) return "too many parts";
   memcpy(twin->name, header.name, sizeof twin->name - 1);
-  Section parts[WEIR_TWIN_FLEXIBLE_MATRICES + 1] = {};  // by kind
+  Section sections[WEIR_TWIN_FLEXIBLE_MATRICES + 1] = {};  // by kind
   for (uint32_t i = 0; i < header.section_count; ++i) {
     const weir_twin_section& section = header.sections[i];
-    const uint64_t all = uint64_t{section.entry_size} * section.count;
-    if (section.offset > twin->size || all > twin->size - section.offset) {
+    const uint64_t size = uint64_t{section.entry_size} * section.count;
+    if (section.offset > twin->size || size > twin->size - section.offset) {
       return "a part outside of it";
     }
-    if (section.kind > WEIR_TWIN_FLEXIBLE_MATRICES) continue;  // of a later weir
-    parts[section.kind] = {bytes + section.offset, section.entry_size, section.count};
+    if (section.kind > WEIR_TWIN_FLEXIBLE_MATRICES) continue;  // from a later weir
+    sections[section.kind] = {bytes + section.offset, section.entry_size, section.count};
   }
   for (const Part& part : k_parts) {
-    const Section& found = parts[part.kind];
-    if (found.count != 0 &&
-        (found.entry_size < part.size || (part.exactly && found.entry_size != part.size))) {
+    const Section& section = sections[part.kind];
+    if (section.count != 0 && (section.entry_size < part.size ||
+                               (part.is_exact_size && section.entry_size != part.size))) {
       return "entries that are not of their size";
     }
-    twin->*part.where = found;
+    twin->*part.target = section;
   }
-  if (!read_one(parts[WEIR_TWIN_PROPERTIES], &twin->properties) ||
-      !read_one(parts[WEIR_TWIN_FEATURES], &twin->features) ||
-      !read_one(parts[WEIR_TWIN_MEMORY], &twin->memory)) {
+  if (!read_single(sections[WEIR_TWIN_PROPERTIES], &twin->properties) ||
+      !read_single(sections[WEIR_TWIN_FEATURES], &twin->features) ||
+      !read_single(sections[WEIR_TWIN_MEMORY], &twin->memory)) {
     return "a part that is not of its size";
   }
   return check_contents(twin);
@@ -98,10 +103,12 @@ const char* read_twin(Twin* twin) {
 
 }  // namespace
 
+// Maps and reads a description. On failure it prints a line and returns false. `path` need not end
+// with 0.
 bool open_twin(const char* path, size_t length, Twin* out) {
   char name[4096];
   if (length >= sizeof name) {
-    say("the name of a description is too long", "", "");
+    log_line("the name of a description is too long", "", "");
     return false;
   }
   memcpy(name, path, length);
@@ -109,14 +116,14 @@ bool open_twin(const char* path, size_t length, Twin* out) {
   memset(out, 0, sizeof *out);
   out->bytes = weir_probe::map_file(name, &out->size);
   if (out->bytes == nullptr) {
-    say("cannot read ", name, ": no such device");
+    log_line("cannot read ", name, ": no such device");
     return false;
   }
-  const char* wrong = read_twin(out);
-  if (wrong == nullptr) return true;
-  char why[128];
-  snprintf(why, sizeof why, " is not a device: %s", wrong);
-  say("", name, why);
+  const char* fault = read_twin(out);
+  if (fault == nullptr) return true;
+  char reason[128];
+  snprintf(reason, sizeof reason, " is not a device: %s", fault);
+  log_line("", name, reason);
   close_twin(out);
   return false;
 }
@@ -128,25 +135,29 @@ void close_twin(Twin* twin) {
 
 int find_extension(const Twin& twin, const char* name) {
   for (uint32_t i = 0; i < twin.extensions.count; ++i) {
-    const auto one = twin.extensions.entry<VkExtensionProperties>(i);
-    if (strncmp(one.extensionName, name, sizeof one.extensionName) == 0) return static_cast<int>(i);
+    const auto entry = twin.extensions.entry<VkExtensionProperties>(i);
+    if (strncmp(entry.extensionName, name, sizeof entry.extensionName) == 0) {
+      return static_cast<int>(i);
+    }
   }
   return -1;
 }
 
-bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out) {
+bool read_queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out) {
   if (index >= twin.queue_families.count) return false;
   *out = twin.queue_families.entry<VkQueueFamilyProperties>(index);
   return true;
 }
 
-bool find_struct(const Twin& twin, VkStructureType type, Described* out) {
+// Finds the values for a struct of a pNext chain; false for an unknown type.
+bool find_struct(const Twin& twin, VkStructureType type, StructValues* out) {
   for (uint32_t i = 0; i < twin.structs.count; ++i) {
-    const auto one = twin.structs.entry<weir_twin_struct>(i);
-    if (one.type != static_cast<uint32_t>(type)) continue;
-    out->bytes = one.offset == 0 ? nullptr : static_cast<const uint8_t*>(twin.bytes) + one.offset;
-    out->size = one.size;
-    out->used = one.used < one.size ? one.used : one.size;
+    const auto entry = twin.structs.entry<weir_twin_struct>(i);
+    if (entry.type != static_cast<uint32_t>(type)) continue;
+    const auto* bytes = static_cast<const uint8_t*>(twin.bytes);
+    out->bytes = entry.offset == 0 ? nullptr : bytes + entry.offset;
+    out->size = entry.size;
+    out->used = entry.used < entry.size ? entry.used : entry.size;
     return true;
   }
   return false;

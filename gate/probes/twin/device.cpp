@@ -1,71 +1,75 @@
-// Devices and queues. What the description offers can be asked for, nothing else.
+// Devices and queues. A program can enable the features and extensions that the description has.
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
 
-// Feature structs are VK_TRUEs and VK_FALSEs up to `size`. The padding behind an odd number of them
-// holds what was on the program's stack, and is no wish.
-bool offered(const void* wished, const uint8_t* have, size_t from, size_t size) {
-  const auto* bytes = static_cast<const uint8_t*>(wished);
+// Returns true if each feature in `requested` is in `available`: structs of VkBool32, from byte
+// `from` to `size`. `size` excludes the padding of the program's struct, which may hold anything.
+bool are_available(const void* requested, const uint8_t* available, size_t from, size_t size) {
+  const auto* bytes = static_cast<const uint8_t*>(requested);
   for (size_t at = from; at + sizeof(VkBool32) <= size; at += sizeof(VkBool32)) {
-    VkBool32 wish = 0, offer = 0;
-    memcpy(&wish, bytes + at, sizeof wish);
-    if (have != nullptr) memcpy(&offer, have + at, sizeof offer);
-    if (wish == VK_TRUE && offer == VK_FALSE) return false;
+    VkBool32 is_requested = 0, is_available = 0;
+    memcpy(&is_requested, bytes + at, sizeof is_requested);
+    if (available != nullptr) memcpy(&is_available, available + at, sizeof is_available);
+    if (is_requested == VK_TRUE && is_available == VK_FALSE) return false;
   }
   return true;
 }
 
-bool features_offered(const Twin& twin, const VkDeviceCreateInfo* info) {
-  const auto* have = reinterpret_cast<const uint8_t*>(&twin.features);
+// Returns true if the twin has all features that a program wants to enable.
+bool are_features_available(const Twin& twin, const VkDeviceCreateInfo* info) {
+  const auto* features = reinterpret_cast<const uint8_t*>(&twin.features);
   if (info->pEnabledFeatures != nullptr &&
-      !offered(info->pEnabledFeatures, have, 0, sizeof twin.features)) {
+      !are_available(info->pEnabledFeatures, features, 0, sizeof twin.features)) {
     return false;
   }
   for (auto* at = static_cast<const VkBaseInStructure*>(info->pNext); at != nullptr;
        at = at->pNext) {
-    Described described{};
+    StructValues described{};
     if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
-      if (!offered(at + 1, have, 0, sizeof twin.features)) return false;
+      if (!are_available(at + 1, features, 0, sizeof twin.features)) return false;
     } else if (find_struct(twin, at->sType, &described) &&
-               !offered(at, described.bytes, sizeof *at, described.used)) {
+               !are_available(at, described.bytes, sizeof *at, described.used)) {
       return false;
     }
   }
   return true;
 }
 
+// Marks the extensions that the program enables; fails for one that the twin does not have.
 VkResult enable_extensions(Device* device, const VkDeviceCreateInfo* info) {
-  const Section& have = device->physical->twin.extensions;
-  device->enabled = static_cast<bool*>(calloc(have.count + 1, sizeof(bool)));
+  const Section& extensions = device->physical->twin.extensions;
+  device->enabled = static_cast<bool*>(calloc(extensions.count + 1, sizeof(bool)));
   if (device->enabled == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
-    const int found = find_extension(device->physical->twin, info->ppEnabledExtensionNames[i]);
-    if (found < 0) return VK_ERROR_EXTENSION_NOT_PRESENT;
-    device->enabled[found] = true;
+    const int index = find_extension(device->physical->twin, info->ppEnabledExtensionNames[i]);
+    if (index < 0) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    device->enabled[index] = true;
   }
   return VK_SUCCESS;
 }
 
+// Makes the queues that the program requests; fails if a family has fewer.
 VkResult make_queues(Device* device, const VkDeviceCreateInfo* info) {
-  uint32_t all = 0;
+  uint32_t count = 0;
   for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
-    const VkDeviceQueueCreateInfo& wish = info->pQueueCreateInfos[i];
+    const VkDeviceQueueCreateInfo& request = info->pQueueCreateInfos[i];
     VkQueueFamilyProperties family;
-    if (!queue_family(device->physical->twin, wish.queueFamilyIndex, &family) ||
-        wish.queueCount > family.queueCount) {
+    if (!read_queue_family(device->physical->twin, request.queueFamilyIndex, &family) ||
+        request.queueCount > family.queueCount) {
       return VK_ERROR_INITIALIZATION_FAILED;
     }
-    all += wish.queueCount;
+    count += request.queueCount;
   }
-  device->queues = static_cast<Queue*>(calloc(all + 1, sizeof(Queue)));
+  device->queues = static_cast<Queue*>(calloc(count + 1, sizeof(Queue)));
   if (device->queues == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
-    const VkDeviceQueueCreateInfo& wish = info->pQueueCreateInfos[i];
-    for (uint32_t k = 0; k < wish.queueCount; ++k) {
-      Queue* queue = &device->queues[device->queue_count++];
-      *queue = {{}, device, wish.flags, wish.queueFamilyIndex, k, nullptr, nullptr};
+    const VkDeviceQueueCreateInfo& request = info->pQueueCreateInfos[i];
+    for (uint32_t k = 0; k < request.queueCount; ++k) {
+      Queue* queue = &device->queues[device->queue_count];
+      ++device->queue_count;
+      *queue = {{}, device, request.flags, request.queueFamilyIndex, k, nullptr, nullptr};
       set_loader_magic_value(queue);
     }
   }
@@ -90,13 +94,13 @@ Queue* find_queue(Device* device, VkDeviceQueueCreateFlags flags, uint32_t famil
 
 }  // namespace
 
-uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds) {
+uint64_t to_ticks(const Twin& twin, uint64_t nanoseconds) {
   return static_cast<uint64_t>(static_cast<double>(nanoseconds) /
                                static_cast<double>(twin.properties.limits.timestampPeriod));
 }
 
 uint64_t next_ticks(Device* device) {
-  const uint64_t now = ticks_of(device->physical->twin, now_nanoseconds());
+  const uint64_t now = to_ticks(device->physical->twin, now_nanoseconds());
   if (now > device->last_ticks) device->last_ticks = now;
   return device->last_ticks;
 }
@@ -105,10 +109,11 @@ uint64_t next_ticks(Device* device) {
 
 using namespace weir_twin;
 
+// Makes a device with the requested features, extensions and queues, if the twin has them.
 VkResult vkCreateDevice(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
                         const VkAllocationCallbacks*, VkDevice* out) {
   auto* physical = object<Physical>(handle);
-  if (!features_offered(physical->twin, info)) return VK_ERROR_FEATURE_NOT_PRESENT;
+  if (!are_features_available(physical->twin, info)) return VK_ERROR_FEATURE_NOT_PRESENT;
   auto* device = static_cast<Device*>(calloc(1, sizeof(Device)));
   if (device == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   set_loader_magic_value(device);
@@ -124,7 +129,7 @@ VkResult vkCreateDevice(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
     free_device(device);
     return result;
   }
-  *out = handle_of<VkDevice>(device);
+  *out = to_handle<VkDevice>(device);
   return VK_SUCCESS;
 }
 
@@ -135,14 +140,15 @@ void vkDestroyDevice(VkDevice handle, const VkAllocationCallbacks*) {
 }
 
 void vkGetDeviceQueue(VkDevice device, uint32_t family, uint32_t index, VkQueue* out) {
-  *out = handle_of<VkQueue>(find_queue(object<Device>(device), 0, family, index));
+  *out = to_handle<VkQueue>(find_queue(object<Device>(device), 0, family, index));
 }
 
 void vkGetDeviceQueue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* out) {
-  *out = handle_of<VkQueue>(
+  *out = to_handle<VkQueue>(
       find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
 }
 
+// Reads the host's clock once, in nanoseconds and in the device's ticks.
 VkResult vkGetCalibratedTimestampsEXT(VkDevice handle, uint32_t count,
                                       const VkCalibratedTimestampInfoEXT* infos, uint64_t* out,
                                       uint64_t* deviation) {
@@ -150,8 +156,8 @@ VkResult vkGetCalibratedTimestampsEXT(VkDevice handle, uint32_t count,
   const Twin& twin = device->physical->twin;
   const uint64_t now = now_nanoseconds();
   for (uint32_t i = 0; i < count; ++i) {
-    const bool ticks = infos[i].timeDomain == VK_TIME_DOMAIN_DEVICE_EXT;
-    out[i] = ticks ? ticks_of(twin, now) : now;
+    const bool is_device_time = infos[i].timeDomain == VK_TIME_DOMAIN_DEVICE_EXT;
+    out[i] = is_device_time ? to_ticks(twin, now) : now;
   }
   *deviation =
       static_cast<uint64_t>(static_cast<double>(twin.properties.limits.timestampPeriod)) + 1;

@@ -1,4 +1,4 @@
-// How the loader enters, and the instance: its devices are the twins that WEIR_TWIN names.
+// The loader's entry points, and the instance: its devices are the twins that WEIR_TWIN names.
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -22,6 +22,7 @@ constexpr uint32_t k_instance_extension_count =
 
 constexpr uint32_t k_most_twins = 64;
 
+// Opens the twins in a list of paths separated by ':'. Those that cannot be opened are skipped.
 void open_twins(Instance* instance, const char* paths) {
   while (instance->count < k_most_twins) {
     const char* end = strchrnul(paths, ':');
@@ -29,7 +30,8 @@ void open_twins(Instance* instance, const char* paths) {
     if (end != paths && open_twin(paths, static_cast<size_t>(end - paths), &physical->twin)) {
       set_loader_magic_value(physical);
       physical->instance = instance;
-      physical->index = instance->count++;
+      physical->index = instance->count;
+      ++instance->count;
     }
     if (*end == '\0') return;
     paths = end + 1;
@@ -45,16 +47,16 @@ const Command* find_command(const char* name) {
 
 }  // namespace
 
-uint64_t made_up() {
-  static uint64_t last = uint64_t{0x7717} << 48;  // where no pointer of a program points
+uint64_t make_handle() {
+  static uint64_t last = uint64_t{0x7717} << 48;  // no address of a program
   return __atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
 }
 
-void refuse(bool* said, const char* function, const char* name) {
-  if (__atomic_exchange_n(said, true, __ATOMIC_RELAXED)) return;
-  char what[128];
-  snprintf(what, sizeof what, "%s is for compute alone: ", name);
-  say(what, function, " is refused");
+void refuse(bool* reported, const char* function, const char* name) {
+  if (__atomic_exchange_n(reported, true, __ATOMIC_RELAXED)) return;
+  char begin[128];
+  snprintf(begin, sizeof begin, "%s is for compute alone: ", name);
+  log_line(begin, function, " is refused");
 }
 
 }  // namespace weir_twin
@@ -63,8 +65,9 @@ using namespace weir_twin;
 
 VkResult vkEnumerateInstanceExtensionProperties(const char*, uint32_t* count,
                                                 VkExtensionProperties* out) {
-  return answer(k_instance_extension_count, count, out,
-                [](uint32_t i, VkExtensionProperties* one) { *one = k_instance_extensions[i]; });
+  return write_list(
+      k_instance_extension_count, count, out,
+      [](uint32_t i, VkExtensionProperties* entry) { *entry = k_instance_extensions[i]; });
 }
 
 VkResult vkEnumerateInstanceVersion(uint32_t* version) {
@@ -72,21 +75,24 @@ VkResult vkEnumerateInstanceVersion(uint32_t* version) {
   return VK_SUCCESS;
 }
 
+// Opens the twins that WEIR_TWIN names. Fails for an extension that no instance has.
 VkResult vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
                           VkInstance* out) {
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
-    bool known = false;
-    for (const VkExtensionProperties& have : k_instance_extensions) {
-      known = known || strcmp(have.extensionName, info->ppEnabledExtensionNames[i]) == 0;
+    bool is_available = false;
+    for (const VkExtensionProperties& extension : k_instance_extensions) {
+      if (strcmp(extension.extensionName, info->ppEnabledExtensionNames[i]) == 0) {
+        is_available = true;
+      }
     }
-    if (!known) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    if (!is_available) return VK_ERROR_EXTENSION_NOT_PRESENT;
   }
   auto* instance = make_object<Instance>(out, k_most_twins * sizeof(Physical));
   if (instance == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   set_loader_magic_value(instance);
   const char* paths = weir_probe::environment(WEIR_TWIN_VARIABLE);
   if (paths == nullptr || *paths == '\0') {
-    say("no description is named in ", WEIR_TWIN_VARIABLE, ", so there is no device");
+    log_line("no description is named in ", WEIR_TWIN_VARIABLE, ", so there is no device");
   } else {
     open_twins(instance, paths);
   }
@@ -102,19 +108,20 @@ void vkDestroyInstance(VkInstance handle, const VkAllocationCallbacks*) {
 
 VkResult vkEnumeratePhysicalDevices(VkInstance handle, uint32_t* count, VkPhysicalDevice* out) {
   auto* instance = object<Instance>(handle);
-  return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDevice* one) {
-    *one = handle_of<VkPhysicalDevice>(&instance->physical[i]);
+  return write_list(instance->count, count, out, [&](uint32_t i, VkPhysicalDevice* entry) {
+    *entry = to_handle<VkPhysicalDevice>(&instance->physical[i]);
   });
 }
 
 VkResult vkEnumeratePhysicalDeviceGroups(VkInstance handle, uint32_t* count,
                                          VkPhysicalDeviceGroupProperties* out) {
   auto* instance = object<Instance>(handle);
-  return answer(instance->count, count, out, [&](uint32_t i, VkPhysicalDeviceGroupProperties* one) {
-    one->physicalDeviceCount = 1;
-    one->physicalDevices[0] = handle_of<VkPhysicalDevice>(&instance->physical[i]);
-    one->subsetAllocation = VK_FALSE;
-  });
+  return write_list(
+      instance->count, count, out, [&](uint32_t i, VkPhysicalDeviceGroupProperties* entry) {
+        entry->physicalDeviceCount = 1;
+        entry->physicalDevices[0] = to_handle<VkPhysicalDevice>(&instance->physical[i]);
+        entry->subsetAllocation = VK_FALSE;
+      });
 }
 
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance, const char* name) {
@@ -122,7 +129,7 @@ PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance, const char* name) {
   return entry == nullptr ? nullptr : entry->function;
 }
 
-// Null for what the device does not have.
+// Returns null for a function of a later version, or of an extension that is not enabled.
 PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice handle, const char* name) {
   const auto* device = object<Device>(handle);
   const Command* entry = find_command(name);
@@ -149,8 +156,8 @@ WEIR_EXPORTED PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, 
   return vkGetInstanceProcAddr(instance, name);
 }
 
-// Functions of physical devices alone: the loader, which may be older than one of them, learns here
-// what a function's first argument is.
+// Returns functions of physical devices only. The loader learns from it that the first argument of
+// a function is a physical device.
 WEIR_EXPORTED PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance, const char* name) {
   const Command* entry = find_command(name);
   return entry != nullptr && entry->level == k_physical ? entry->function : nullptr;

@@ -1,4 +1,4 @@
-// Objects that nothing is known of but their handle: nothing is compiled, nothing is bound.
+// Objects that are little more than a handle: nothing is compiled, nothing is bound.
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -15,11 +15,12 @@ using Slot = weir_probe::Table;
 
 using namespace weir_twin;
 
+// Returns new handles, and valid feedback with a time of 0 if the program wants feedback.
 VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t count,
                                   const VkComputePipelineCreateInfo* infos,
                                   const VkAllocationCallbacks*, VkPipeline* out) {
   for (uint32_t i = 0; i < count; ++i) {
-    out[i] = reinterpret_cast<VkPipeline>(made_up());
+    out[i] = reinterpret_cast<VkPipeline>(make_handle());
     const auto* feedback = in_chain<VkPipelineCreationFeedbackCreateInfo>(
         infos[i].pNext, VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO);
     if (feedback == nullptr) continue;
@@ -31,11 +32,11 @@ VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t count,
   return VK_SUCCESS;
 }
 
-// The head that the specification asks for, and nothing behind it.
+// Returns the header that the specification requires, without data.
 VkResult vkGetPipelineCacheData(VkDevice handle, VkPipelineCache, size_t* size, void* out) {
   Physical* physical = object<Device>(handle)->physical;
   VkPhysicalDeviceProperties properties;
-  vkGetPhysicalDeviceProperties(handle_of<VkPhysicalDevice>(physical), &properties);
+  vkGetPhysicalDeviceProperties(to_handle<VkPhysicalDevice>(physical), &properties);
   VkPipelineCacheHeaderVersionOne head{};
   head.headerSize = sizeof head;
   head.headerVersion = VK_PIPELINE_CACHE_HEADER_VERSION_ONE;
@@ -53,16 +54,16 @@ VkResult vkGetPipelineCacheData(VkDevice handle, VkPipelineCache, size_t* size, 
 
 VkResult vkGetPipelineExecutablePropertiesKHR(VkDevice, const VkPipelineInfoKHR*, uint32_t* count,
                                               VkPipelineExecutablePropertiesKHR* out) {
-  return answer(1, count, out, [](uint32_t, VkPipelineExecutablePropertiesKHR* one) {
-    one->stages = VK_SHADER_STAGE_COMPUTE_BIT;
-    memset(one->name, 0, sizeof one->name);
-    memset(one->description, 0, sizeof one->description);
-    memcpy(one->name, "twin", sizeof "twin");
-    one->subgroupSize = 0;
+  return write_list(1, count, out, [](uint32_t, VkPipelineExecutablePropertiesKHR* entry) {
+    entry->stages = VK_SHADER_STAGE_COMPUTE_BIT;
+    memset(entry->name, 0, sizeof entry->name);
+    memset(entry->description, 0, sizeof entry->description);
+    memcpy(entry->name, "twin", sizeof "twin");
+    entry->subgroupSize = 0;
   });
 }
 
-// As those that are refused for good, with an answer in what the program gave.
+// Refuses the call, and sets all handles to null as the specification requires.
 VkResult vkCreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
                                    const VkGraphicsPipelineCreateInfo* infos,
                                    const VkAllocationCallbacks* allocation, VkPipeline* out) {
@@ -84,12 +85,12 @@ VkResult vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPool
 VkResult vkAllocateDescriptorSets(VkDevice, const VkDescriptorSetAllocateInfo* info,
                                   VkDescriptorSet* out) {
   auto* pool = object<DescriptorPool>(info->descriptorPool);
-  const bool room = info->descriptorSetCount <= pool->most - pool->used;
-  if (room) pool->used += info->descriptorSetCount;
+  const bool has_room = info->descriptorSetCount <= pool->most - pool->used;
+  if (has_room) pool->used += info->descriptorSetCount;
   for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
-    out[i] = room ? reinterpret_cast<VkDescriptorSet>(made_up()) : VK_NULL_HANDLE;
+    out[i] = has_room ? reinterpret_cast<VkDescriptorSet>(make_handle()) : VK_NULL_HANDLE;
   }
-  return room ? VK_SUCCESS : VK_ERROR_OUT_OF_POOL_MEMORY;
+  return has_room ? VK_SUCCESS : VK_ERROR_OUT_OF_POOL_MEMORY;
 }
 
 VkResult vkFreeDescriptorSets(VkDevice, VkDescriptorPool from, uint32_t count,
@@ -104,9 +105,9 @@ VkResult vkFreeDescriptorSets(VkDevice, VkDescriptorPool from, uint32_t count,
 void vkGetDescriptorSetLayoutSupport(VkDevice, const VkDescriptorSetLayoutCreateInfo*,
                                      VkDescriptorSetLayoutSupport* out) {
   out->supported = VK_TRUE;
-  if (auto* most = wanted_behind<VkDescriptorSetVariableDescriptorCountLayoutSupport>(
+  if (auto* support = find_output<VkDescriptorSetVariableDescriptorCountLayoutSupport>(
           out->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT)) {
-    most->maxVariableDescriptorCount = 1U << 20;
+    support->maxVariableDescriptorCount = 1U << 20;
   }
 }
 
@@ -115,8 +116,8 @@ VkResult vkCreatePrivateDataSlot(VkDevice, const VkPrivateDataSlotCreateInfo*,
   return create<Slot>(out, [](Slot*) {});  // an empty table is all zeros
 }
 
-void vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot which, const VkAllocationCallbacks*) {
-  auto* slot = object<Slot>(which);
+void vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot handle, const VkAllocationCallbacks*) {
+  auto* slot = object<Slot>(handle);
   if (slot != nullptr) slot->free_all();
   free(slot);
 }
@@ -134,7 +135,8 @@ void vkGetPrivateData(VkDevice, VkObjectType, uint64_t handle, VkPrivateDataSlot
 }
 
 VkResult vkGetDeviceFaultInfoEXT(VkDevice, VkDeviceFaultCountsEXT* counts, VkDeviceFaultInfoEXT*) {
-  counts->addressInfoCount = counts->vendorInfoCount = 0;
+  counts->addressInfoCount = 0;
+  counts->vendorInfoCount = 0;
   counts->vendorBinarySize = 0;
   return VK_SUCCESS;
 }

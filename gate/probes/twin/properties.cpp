@@ -1,12 +1,13 @@
-// What a twin says of itself: the description, and the little that is computed.
+// Properties of a twin: those of its description, and a few that are computed.
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
 
-const Twin& twin_of(VkPhysicalDevice handle) { return object<Physical>(handle)->twin; }
+const Twin& get_twin(VkPhysicalDevice handle) { return object<Physical>(handle)->twin; }
 
-// Descriptions hold no UUIDs, and programs tell devices apart by them.
+// Makes a UUID from the twin's name, its index and `kind`. Descriptions have no UUIDs, but programs
+// distinguish devices by them.
 void make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
   uint64_t hash = 0xcbf29ce484222325ULL;
   const char* texts[] = {physical.twin.name, kind};
@@ -18,23 +19,26 @@ void make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
   memcpy(out + 8, &hash, sizeof hash);
 }
 
-void keep_or_make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
+// Makes a UUID if `out` has none.
+void make_missing_uuid(const Physical& physical, const char* kind, uint8_t* out) {
   constexpr uint8_t k_none[VK_UUID_SIZE] = {};
   if (memcmp(out, k_none, sizeof k_none) == 0) make_uuid(physical, kind, out);
 }
 
 void fill_budget(const Physical& physical, VkPhysicalDeviceMemoryBudgetPropertiesEXT* budget) {
   for (uint32_t i = 0; i < VK_MAX_MEMORY_HEAPS; ++i) {
-    const bool there = i < physical.twin.memory.memoryHeapCount;
-    budget->heapBudget[i] = there ? physical.twin.memory.memoryHeaps[i].size : 0;
-    budget->heapUsage[i] = there ? __atomic_load_n(&physical.heap_used[i], __ATOMIC_RELAXED) : 0;
+    const bool has_heap = i < physical.twin.memory.memoryHeapCount;
+    budget->heapBudget[i] = has_heap ? physical.twin.memory.memoryHeaps[i].size : 0;
+    budget->heapUsage[i] = has_heap ? __atomic_load_n(&physical.heap_used[i], __ATOMIC_RELAXED) : 0;
   }
 }
 
-void complete(const Physical& physical, VkBaseOutStructure* at) {
+// Sets the values of a struct that no description has: UUIDs, places on the PCI bus, and budgets of
+// memory.
+void fill_computed(const Physical& physical, VkBaseOutStructure* at) {
   const auto fill_ids = [&](auto* ids) {
     make_uuid(physical, "device", ids->deviceUUID);
-    keep_or_make_uuid(physical, "driver", ids->driverUUID);
+    make_missing_uuid(physical, "driver", ids->driverUUID);
   };
   switch (at->sType) {
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES:
@@ -56,9 +60,10 @@ void complete(const Physical& physical, VkBaseOutStructure* at) {
   }
 }
 
+// Fills each struct of a chain that is known with the description's values, else with zeros.
 void fill_chain(const Physical& physical, void* chain) {
   for (auto* at = static_cast<VkBaseOutStructure*>(chain); at != nullptr; at = at->pNext) {
-    Described described{};
+    StructValues described{};
     if (find_struct(physical.twin, at->sType, &described)) {
       auto* body = reinterpret_cast<uint8_t*>(at) + sizeof *at;
       const size_t size = described.size - sizeof *at;
@@ -68,28 +73,28 @@ void fill_chain(const Physical& physical, void* chain) {
         memset(body, 0, size);
       }
     }
-    complete(physical, at);
+    fill_computed(physical, at);
   }
 }
 
-// The program's sType and pNext stay.
-VkResult copy_matrices(const Section& have, uint32_t* count, void* out) {
+// Copies matrices to the program's structs, whose sType and pNext stay.
+VkResult copy_matrices(const Section& matrices, uint32_t* count, void* out) {
   auto* bytes = static_cast<uint8_t*>(out);
-  return answer(have.count, count, bytes, [&](uint32_t i, uint8_t*) {
-    const size_t at = size_t{i} * have.entry_size;
-    memcpy(bytes + at + sizeof(VkBaseInStructure), have.at + at + sizeof(VkBaseInStructure),
-           have.entry_size - sizeof(VkBaseInStructure));
+  return write_list(matrices.count, count, bytes, [&](uint32_t i, uint8_t*) {
+    const size_t at = size_t{i} * matrices.entry_size;
+    memcpy(bytes + at + sizeof(VkBaseInStructure), matrices.at + at + sizeof(VkBaseInStructure),
+           matrices.entry_size - sizeof(VkBaseInStructure));
   });
 }
 
 }  // namespace
 
 VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
-  return copy_matrices(twin_of(handle).matrices, count, out);
+  return copy_matrices(get_twin(handle).matrices, count, out);
 }
 
 VkResult get_flexible_matrices(VkPhysicalDevice handle, uint32_t* count, void* out) {
-  return copy_matrices(twin_of(handle).flexible_matrices, count, out);
+  return copy_matrices(get_twin(handle).flexible_matrices, count, out);
 }
 
 }  // namespace weir_twin
@@ -97,20 +102,20 @@ VkResult get_flexible_matrices(VkPhysicalDevice handle, uint32_t* count, void* o
 using namespace weir_twin;
 
 void vkGetPhysicalDeviceProperties(VkPhysicalDevice handle, VkPhysicalDeviceProperties* out) {
-  *out = twin_of(handle).properties;
-  keep_or_make_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
+  *out = get_twin(handle).properties;
+  make_missing_uuid(*object<Physical>(handle), "cache", out->pipelineCacheUUID);
 }
 
 void vkGetPhysicalDeviceFeatures(VkPhysicalDevice handle, VkPhysicalDeviceFeatures* out) {
-  *out = twin_of(handle).features;
+  *out = get_twin(handle).features;
 }
 
 void vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice handle,
                                          VkPhysicalDeviceMemoryProperties* out) {
-  *out = twin_of(handle).memory;
+  *out = get_twin(handle).memory;
 }
 
-// The same in structs with a chain behind them.
+// The newer functions take structs with a pNext chain.
 void vkGetPhysicalDeviceProperties2(VkPhysicalDevice handle, VkPhysicalDeviceProperties2* out) {
   vkGetPhysicalDeviceProperties(handle, &out->properties);
   fill_chain(*object<Physical>(handle), out->pNext);
@@ -129,35 +134,39 @@ void vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice handle,
 
 void vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice handle, uint32_t* count,
                                               VkQueueFamilyProperties* out) {
-  const Twin& twin = twin_of(handle);
-  answer(twin.queue_families.count, count, out,
-         [&](uint32_t i, VkQueueFamilyProperties* one) { queue_family(twin, i, one); });
+  const Twin& twin = get_twin(handle);
+  write_list(
+      twin.queue_families.count, count, out,
+      [&](uint32_t i, VkQueueFamilyProperties* entry) { read_queue_family(twin, i, entry); });
 }
 
 void vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice handle, uint32_t* count,
                                                VkQueueFamilyProperties2* out) {
-  const Twin& twin = twin_of(handle);
-  answer(twin.queue_families.count, count, out, [&](uint32_t i, VkQueueFamilyProperties2* one) {
-    queue_family(twin, i, &one->queueFamilyProperties);
-  });
+  const Twin& twin = get_twin(handle);
+  write_list(twin.queue_families.count, count, out,
+             [&](uint32_t i, VkQueueFamilyProperties2* entry) {
+               read_queue_family(twin, i, &entry->queueFamilyProperties);
+             });
 }
 
 VkResult vkEnumerateDeviceExtensionProperties(VkPhysicalDevice handle, const char*, uint32_t* count,
                                               VkExtensionProperties* out) {
-  const Section& extensions = twin_of(handle).extensions;
-  return answer(extensions.count, count, out, [&](uint32_t i, VkExtensionProperties* one) {
-    *one = extensions.entry<VkExtensionProperties>(i);
-    one->extensionName[sizeof one->extensionName - 1] = '\0';
+  const Section& extensions = get_twin(handle).extensions;
+  return write_list(extensions.count, count, out, [&](uint32_t i, VkExtensionProperties* entry) {
+    *entry = extensions.entry<VkExtensionProperties>(i);
+    entry->extensionName[sizeof entry->extensionName - 1] = '\0';
   });
 }
 
 void vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice handle, VkFormat format,
                                          VkFormatProperties* out) {
-  const Section& formats = twin_of(handle).formats;
+  const Section& formats = get_twin(handle).formats;
   *out = {};
   for (uint32_t i = 0; i < formats.count; ++i) {
-    const auto one = formats.entry<weir_twin_format>(i);
-    if (one.format == static_cast<uint32_t>(format)) *out = {one.linear, one.optimal, one.buffer};
+    const auto entry = formats.entry<weir_twin_format>(i);
+    if (entry.format == static_cast<uint32_t>(format)) {
+      *out = {entry.linear, entry.optimal, entry.buffer};
+    }
   }
 }
 
@@ -165,7 +174,7 @@ void vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice handle, VkFormat form
                                           VkFormatProperties2* out) {
   vkGetPhysicalDeviceFormatProperties(handle, format, &out->formatProperties);
   if (auto* wide =
-          wanted_behind<VkFormatProperties3>(out->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3)) {
+          find_output<VkFormatProperties3>(out->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3)) {
     wide->linearTilingFeatures = out->formatProperties.linearTilingFeatures;
     wide->optimalTilingFeatures = out->formatProperties.optimalTilingFeatures;
     wide->bufferFeatures = out->formatProperties.bufferFeatures;
@@ -191,7 +200,7 @@ void vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
                                                  const VkPhysicalDeviceExternalBufferInfo* info,
                                                  VkExternalBufferProperties* out) {
   out->externalMemoryProperties = {};
-  // Memory of the program's own is what a twin can take over (memory.cpp).
+  // A twin can import memory of the program (memory.cpp).
   if (info->handleType == VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT) {
     out->externalMemoryProperties = {VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT, info->handleType,
                                      info->handleType};
@@ -201,19 +210,22 @@ void vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
 void vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
                                                 const VkPhysicalDeviceExternalFenceInfo*,
                                                 VkExternalFenceProperties* out) {
-  out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
+  out->exportFromImportedHandleTypes = 0;
+  out->compatibleHandleTypes = 0;
   out->externalFenceFeatures = 0;
 }
 
 void vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
                                                     const VkPhysicalDeviceExternalSemaphoreInfo*,
                                                     VkExternalSemaphoreProperties* out) {
-  out->exportFromImportedHandleTypes = out->compatibleHandleTypes = 0;
+  out->exportFromImportedHandleTypes = 0;
+  out->compatibleHandleTypes = 0;
   out->externalSemaphoreFeatures = 0;
 }
 
 VkResult vkGetPhysicalDeviceCalibrateableTimeDomainsEXT(VkPhysicalDevice, uint32_t* count,
                                                         VkTimeDomainEXT* out) {
-  const VkTimeDomainEXT have[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT};
-  return answer(2, count, out, [&](uint32_t i, VkTimeDomainEXT* one) { *one = have[i]; });
+  const VkTimeDomainEXT domains[] = {VK_TIME_DOMAIN_DEVICE_EXT, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT};
+  return write_list(2, count, out,
+                    [&](uint32_t i, VkTimeDomainEXT* entry) { *entry = domains[i]; });
 }

@@ -1,23 +1,24 @@
-// Recording. Binds, push constants, dispatches and barriers leave nothing behind; a secondary
-// buffer's commands become the primary's own.
+// Records command buffers. Binds, push constants, dispatches and barriers are not recorded; the
+// commands of a secondary buffer are copied to the primary.
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
 namespace {
 
-void forget(CommandBuffer* buffer) {
+// Removes all ops.
+void clear(CommandBuffer* buffer) {
   for (uint32_t i = 0; i < buffer->count; ++i) free(buffer->ops[i].data);
   buffer->count = 0;
   buffer->out_of_memory = false;
 }
 
-void release(CommandBuffer* buffer) {
-  forget(buffer);
+void free_buffer(CommandBuffer* buffer) {
+  clear(buffer);
   free(buffer->ops);
   free(buffer);
 }
 
-// False when memory is out.
+// Appends an op; false without memory.
 bool add_op(VkCommandBuffer into, const Op& op) {
   auto* buffer = object<CommandBuffer>(into);
   if (!weir_probe::make_room(&buffer->ops, &buffer->capacity, uint64_t{buffer->count} + 1, 16,
@@ -47,7 +48,7 @@ void add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t fir
   add_op(into, {kind, object<QueryPool>(pool), nullptr, first, count});
 }
 
-// An op with data of its own, as long as its z.
+// Appends an op with a copy of `data`, op.z bytes.
 void add_update(VkCommandBuffer into, Op op, const void* data) {
   op.data = malloc(op.z);
   if (op.data != nullptr) memcpy(op.data, data, op.z);
@@ -68,35 +69,36 @@ VkResult vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo*,
                              [&](CommandPool* pool) { pool->device = object<Device>(device); });
 }
 
-void vkDestroyCommandPool(VkDevice, VkCommandPool which, const VkAllocationCallbacks*) {
-  auto* pool = object<CommandPool>(which);
+void vkDestroyCommandPool(VkDevice, VkCommandPool handle, const VkAllocationCallbacks*) {
+  auto* pool = object<CommandPool>(handle);
   if (pool == nullptr) return;
   while (pool->first != nullptr) {
     CommandBuffer* next = pool->first->next;
-    release(pool->first);
+    free_buffer(pool->first);
     pool->first = next;
   }
   free(pool);
 }
 
-VkResult vkResetCommandPool(VkDevice, VkCommandPool which, VkCommandPoolResetFlags) {
-  for (CommandBuffer* at = object<CommandPool>(which)->first; at != nullptr; at = at->next) {
-    forget(at);
+VkResult vkResetCommandPool(VkDevice, VkCommandPool handle, VkCommandPoolResetFlags) {
+  for (CommandBuffer* at = object<CommandPool>(handle)->first; at != nullptr; at = at->next) {
+    clear(at);
   }
   return VK_SUCCESS;
 }
 
-void vkFreeCommandBuffers(VkDevice, VkCommandPool which, uint32_t count,
+void vkFreeCommandBuffers(VkDevice, VkCommandPool handle, uint32_t count,
                           const VkCommandBuffer* handles) {
-  auto* pool = object<CommandPool>(which);
+  auto* pool = object<CommandPool>(handle);
   for (uint32_t i = 0; i < count; ++i) {
     auto* buffer = object<CommandBuffer>(handles[i]);
     if (buffer == nullptr) continue;
-    weir_probe::unlink_one(&pool->first, buffer);
-    release(buffer);
+    weir_probe::unlink_record(&pool->first, buffer);
+    free_buffer(buffer);
   }
 }
 
+// Makes command buffers in the pool, all of them or none.
 VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
                                   VkCommandBuffer* out) {
   auto* pool = object<CommandPool>(info->commandPool);
@@ -108,13 +110,13 @@ VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocate
     }
     set_loader_magic_value(buffer);
     buffer->pool = pool;
-    weir_probe::link_first(&pool->first, buffer);
+    weir_probe::link_record(&pool->first, buffer);
   }
   return VK_SUCCESS;
 }
 
 VkResult vkBeginCommandBuffer(VkCommandBuffer buffer, const VkCommandBufferBeginInfo*) {
-  forget(object<CommandBuffer>(buffer));
+  clear(object<CommandBuffer>(buffer));
   return VK_SUCCESS;
 }
 
@@ -123,10 +125,11 @@ VkResult vkEndCommandBuffer(VkCommandBuffer buffer) {
 }
 
 VkResult vkResetCommandBuffer(VkCommandBuffer buffer, VkCommandBufferResetFlags) {
-  forget(object<CommandBuffer>(buffer));
+  clear(object<CommandBuffer>(buffer));
   return VK_SUCCESS;
 }
 
+// Copies the ops of secondary buffers to the primary.
 void vkCmdExecuteCommands(VkCommandBuffer buffer, uint32_t count, const VkCommandBuffer* handles) {
   for (uint32_t i = 0; i < count; ++i) {
     const auto* inner = object<CommandBuffer>(handles[i]);
@@ -153,8 +156,10 @@ void vkCmdCopyBuffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
 void vkCmdFillBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
                      uint32_t word) {
   auto* buffer = object<Buffer>(to);
-  const uint64_t rest = offset < buffer->size ? (buffer->size - offset) / 4 * 4 : 0;
-  add_op(into, {k_fill, nullptr, buffer, 0, offset, size == VK_WHOLE_SIZE ? rest : size, word});
+  if (size == VK_WHOLE_SIZE) {
+    size = offset < buffer->size ? (buffer->size - offset) / 4 * 4 : 0;
+  }
+  add_op(into, {k_fill, nullptr, buffer, 0, offset, size, word});
 }
 
 void vkCmdUpdateBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
@@ -162,7 +167,7 @@ void vkCmdUpdateBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, V
   add_update(into, {k_update, nullptr, object<Buffer>(to), 0, offset, size}, data);
 }
 
-// Stages do not matter: what is handed over is done in order.
+// Stages do not matter, since commands run in order.
 #define WEIR_CHANGES_EVENT(name, How, kind) \
   void name(VkCommandBuffer into, VkEvent event, How) { add_event(into, kind, event); }
 WEIR_CHANGES_EVENT(vkCmdSetEvent, VkPipelineStageFlags, k_set_event)
@@ -186,18 +191,18 @@ void vkCmdResetQueryPool(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
   add_query(into, k_reset_queries, pool, first, count);
 }
 
-void vkCmdEndQuery(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
-  add_query(into, k_end_query, pool, which);
+void vkCmdEndQuery(VkCommandBuffer into, VkQueryPool pool, uint32_t index) {
+  add_query(into, k_end_query, pool, index);
 }
 
 void vkCmdWriteTimestamp(VkCommandBuffer into, VkPipelineStageFlagBits, VkQueryPool pool,
-                         uint32_t which) {
-  add_query(into, k_write_time, pool, which);
+                         uint32_t index) {
+  add_query(into, k_write_time, pool, index);
 }
 
 void vkCmdWriteTimestamp2(VkCommandBuffer into, VkPipelineStageFlags2, VkQueryPool pool,
-                          uint32_t which) {
-  add_query(into, k_write_time, pool, which);
+                          uint32_t index) {
+  add_query(into, k_write_time, pool, index);
 }
 
 void vkCmdCopyQueryPoolResults(VkCommandBuffer into, VkQueryPool pool, uint32_t first,

@@ -95,10 +95,10 @@ function addCommands(required, since, extension, typed) {
     const { first, group } = commands.get(name);
     const at = level(first);
     let otherwise = 'nullptr';
-    if (acceptedGroups.has(group)) otherwise = `None<PFN_${name}>::call`;
-    else if (numberedGroups.has(group)) otherwise = `MadeUp<PFN_${name}>::call`;
+    if (acceptedGroups.has(group)) otherwise = `NoOperation<PFN_${name}>::call`;
+    else if (numberedGroups.has(group)) otherwise = `HandleMaker<PFN_${name}>::call`;
     else if (at === 'device' && typed) {
-      otherwise = freed.includes(name) ? `Freed<PFN_${name}>::call` : name.startsWith('vkDestroy') ? `None<PFN_${name}>::call`
+      otherwise = freed.includes(name) ? `Deleter<PFN_${name}>::call` : name.startsWith('vkDestroy') ? `NoOperation<PFN_${name}>::call`
         : `Refusal<PFN_${name}, Text("${name}")>::call`;
     }
     if (!rows.has(name)) rows.set(name, { otherwise, group, typed, rest: [`k_${at}`, since, extension] });
@@ -290,7 +290,7 @@ for (const [name, { group, typed }] of rows) {
 const declarations = [...rows].filter(([, row]) => row.typed)
   .map(([name]) => `extern "C" __attribute__((weak, visibility("hidden"))) decltype(${name}) ${name};`);
 const table = [...rows].map(([name, { otherwise, group, rest }]) =>
-  `    {"${name}", own(${[...(namesOf.get(group) ?? []), otherwise].filter((one) => one !== 'nullptr').join(', ')}), ${rest.join(', ')}},`);
+  `    {"${name}", first_function(${[...(namesOf.get(group) ?? []), otherwise].filter((one) => one !== 'nullptr').join(', ')}), ${rest.join(', ')}},`);
 writeFileSync(commandsOut, ['// Made by gate/probes/twin/registry.mjs: do not edit.', '#include "gate/probes/twin/state.h"', '',
   ...declarations, '', 'namespace weir_twin {', '', 'const Command g_commands[] = {', ...table, '};',
   `const uint32_t k_command_count = ${rows.size};`, '', '}  // namespace weir_twin', ''].join('\n'));

@@ -1,5 +1,5 @@
-// What a twin keeps of the program's objects. Dispatchable handles begin with the loader's word;
-// handles of objects that nothing is known of are numbers that were made up.
+// The objects of a twin's driver. A dispatchable handle points to an object that starts with the
+// loader's data. Objects without a state have invented numbers as handles.
 #pragma once
 
 #include <stddef.h>
@@ -37,18 +37,18 @@ struct Twin {
 // False after a line on standard error. `path` need not end with 0.
 bool open_twin(const char* path, size_t length, Twin* out);
 void close_twin(Twin* twin);
-// Its index in the description, or -1.
+// The extension's index in the description, or -1.
 int find_extension(const Twin& twin, const char* name);
-// False when the description has no such family.
-bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out);
-// What a struct of a pNext chain is filled with. `bytes` is null for one that is known, yet not
-// described. False for one that is not known.
-struct Described {
+// False if the description has no such family.
+bool read_queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out);
+// Values for a struct of a pNext chain; `bytes` is null for a struct that is not described.
+struct StructValues {
   const uint8_t* bytes;
   uint32_t size;
   uint32_t used;  // without padding at its end
 };
-bool find_struct(const Twin& twin, VkStructureType type, Described* out);
+// False for an unknown struct.
+bool find_struct(const Twin& twin, VkStructureType type, StructValues* out);
 
 struct Instance;
 struct Physical {
@@ -71,29 +71,29 @@ struct Queue {
   Device* device;
   VkDeviceQueueCreateFlags flags;
   uint32_t family, index;
-  Batch *first, *last;  // handed over and not done, in order
+  Batch *first, *last;  // submitted and not finished, in order
 };
 
-// `lock` guards queues and what they change: fences, semaphores, events, queries.
+// `lock` guards queues and the objects that they change: fences, semaphores, events, queries.
 struct Device {
   VK_LOADER_DATA loader;
   Physical* physical;
   pthread_mutex_t lock;
-  uint32_t changes;  // counts what advance() did; waited for by futex
+  uint32_t changes;  // calls of advance(); threads wait on it by futex
   Queue* queues;
   uint32_t queue_count;
-  bool* enabled;  // by index of the extension in the description
+  bool* enabled;  // by the extension's index in the description
   uint64_t last_ticks;
   uint8_t fill;
-  int fill_file;  // a window of memory full of `fill`, or -1 while it is not needed
+  int fill_file;  // a file of memory full of `fill`; -1: not created yet
 };
 
 struct Memory {
-  uint8_t* pages;  // null: the host cannot see it, and there is none
+  uint8_t* pages;  // null: the host cannot see this memory, so that it needs no pages
   uint64_t size, mapped, address;
   uint32_t heap;
   bool imported;
-  // Pages that are given back hold `fresh` again.
+  // True if pages can be discarded; they hold `fresh` again when they are used next.
   bool returnable;
   uint8_t fresh;
 };
@@ -108,7 +108,7 @@ struct Fence {
 };
 struct Semaphore {
   bool timeline;
-  uint64_t value;  // of a binary one 0 or 1
+  uint64_t value;  // 0 or 1 for a binary semaphore
 };
 struct Event {
   bool set;
@@ -122,7 +122,7 @@ struct QueryPool {
   Query queries[];
 };
 
-// What a command buffer keeps: the few commands that have an effect which the host can see.
+// Commands that a command buffer stores: the few with an effect that the host can see.
 enum OpKind : uint32_t {
   k_copy,           // first: source, second: target; x, y: offsets, z: bytes
   k_fill,           // second: target; y: offset, z: bytes, number: the word
@@ -131,8 +131,8 @@ enum OpKind : uint32_t {
   k_reset_event,    // first: event
   k_wait_event,     // first: event
   k_reset_queries,  // first: pool; x, y: first and how many
-  k_end_query,      // first: pool; x: which
-  k_write_time,     // first: pool; x: which
+  k_end_query,      // first: pool; x: index
+  k_write_time,     // first: pool; x: index
   k_copy_queries,   // first: pool, second: target; x, number: first and how many; y: offset,
                     // z: stride, flags
 };
@@ -143,7 +143,7 @@ struct Op {
   void* second = nullptr;
   uint64_t x = 0, y = 0, z = 0;
   uint32_t number = 0, flags = 0;
-  void* data = nullptr;  // of malloc, the op's own
+  void* data = nullptr;  // allocated by malloc; owned by the op
 };
 
 struct CommandPool;
@@ -165,98 +165,103 @@ T* object(Handle handle) {
   return reinterpret_cast<T*>(handle);
 }
 template <class Handle, class T>
-Handle handle_of(T* object) {
+Handle to_handle(T* object) {
   return reinterpret_cast<Handle>(object);
 }
-// Makes an object, zeroed and with `more` bytes behind it, and its handle. Null when memory is out.
+// Makes an object, zeroed and with `more` bytes behind it, and its handle. Null without memory.
 template <class T, class Handle>
 T* make_object(Handle* out, size_t more = 0) {
-  auto* made = static_cast<T*>(calloc(1, sizeof(T) + more));
-  if (made != nullptr) *out = handle_of<Handle>(made);
-  return made;
+  auto* created = static_cast<T*>(calloc(1, sizeof(T) + more));
+  if (created != nullptr) *out = to_handle<Handle>(created);
+  return created;
 }
-// For a program: made, then filled by fill(object).
+// Makes an object for a vkCreate function, filled by fill(object).
 template <class T, class Handle, class Fill>
 VkResult create(Handle* out, Fill fill, size_t more = 0) {
-  T* made = make_object<T>(out, more);
-  if (made == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  fill(made);
+  T* created = make_object<T>(out, more);
+  if (created == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  fill(created);
   return VK_SUCCESS;
 }
-// A handle for an object without a state.
-uint64_t made_up();
+// A new handle for an object without a state.
+uint64_t make_handle();
 
 using weir_probe::in_chain;
-// The struct of that type behind `out`, for the program to be told in; null where it did not ask.
+// Finds the struct of that type that the program wants filled; null if the chain has none.
 template <class T>
-T* wanted_behind(void* chain, VkStructureType type) {
+T* find_output(void* chain, VkStructureType type) {
   return const_cast<T*>(in_chain<T>(chain, type));
 }
-// Answers in Vulkan's way: how many there are, or as many as there is room for. write(index, out).
+// Returns a list as Vulkan does: its size where `out` is null, else as many of its `size` entries
+// as there is room for. write(index, entry) writes one.
 template <class T, class Write>
-VkResult answer(uint32_t have, uint32_t* count, T* out, Write write) {
+VkResult write_list(uint32_t size, uint32_t* count, T* out, Write write) {
   if (out == nullptr) {
-    *count = have;
+    *count = size;
     return VK_SUCCESS;
   }
   const uint32_t room = *count;
-  *count = have < room ? have : room;
+  *count = size < room ? size : room;
   for (uint32_t i = 0; i < *count; ++i) write(i, out + i);
-  return have > room ? VK_INCOMPLETE : VK_SUCCESS;
+  return size > room ? VK_INCOMPLETE : VK_SUCCESS;
 }
 
-// One line on standard error, "weir twin: WHAT".
-void say(const char* what, const char* about, const char* end);
-// That `function` is not for the twin `name`, once in a process.
-void refuse(bool* said, const char* function, const char* name);
-// The twin that an object belongs to.
-inline const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
-inline const char* name_of(VkQueue queue) {
+// Prints "weir twin: " and the three texts as a line on standard error.
+void log_line(const char* begin, const char* subject, const char* end);
+// Prints once that the twin `name` refuses `function`. `reported` is set then.
+void refuse(bool* reported, const char* function, const char* name);
+// The name of the twin that an object belongs to.
+inline const char* twin_name(VkDevice device) {
+  return object<Device>(device)->physical->twin.name;
+}
+inline const char* twin_name(VkQueue queue) {
   return object<Queue>(queue)->device->physical->twin.name;
 }
-inline const char* name_of(VkCommandBuffer buffer) {
+inline const char* twin_name(VkCommandBuffer buffer) {
   return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
 }
 
-// Nanoseconds since boot as ticks of the device, which never fall.
+// Converts nanoseconds since boot to ticks of the device.
 using weir_probe::now_nanoseconds;
-uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds);
-uint64_t next_ticks(Device* device);  // under the lock
+uint64_t to_ticks(const Twin& twin, uint64_t nanoseconds);
+// The present time in ticks, never less than before. Needs the device's lock.
+uint64_t next_ticks(Device* device);
 
-// What a query's result looks like in memory: its values, then whether it is there.
+// Writes a query's result: its values, then its availability if `flags` ask for it.
 void write_query(const QueryPool& pool, const Query& query, VkQueryResultFlags flags, uint8_t* out);
-uint64_t size_of_query(const QueryPool& pool, VkQueryResultFlags flags);
+uint64_t query_size(const QueryPool& pool, VkQueryResultFlags flags);
 
-// With the device's lock held: does what can be done on all queues and wakes who waits.
+// Runs the batches of all queues as far as possible, and wakes waiting threads. Needs the device's
+// lock.
 void advance(Device* device);
-// Forgets what waits for something that never came.
+// Frees batches that still wait.
 void drop_pending(Device* device);
-// Waits without the processor until ready() or the time is over. True when it was ready.
-bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what);
+// Sleeps until ready(data), or for `timeout` nanoseconds. Returns true if it became ready.
+bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* data);
 template <class Ready>
 bool wait_until(Device* device, uint64_t timeout, Ready ready) {
-  const auto call = [](void* of) { return (*static_cast<Ready*>(of))(); };
+  const auto call = [](void* data) { return (*static_cast<Ready*>(data))(); };
   return wait_until(device, timeout, call, &ready);
 }
 
-// --- The driver's functions have Vulkan's own names; their aliases, and where each of them is
-// from, are the registry's. (On Linux they have C's calling convention.)
+// --- The driver's functions have Vulkan's names. The table of them, with aliases, is made from the
+// registry. (On Linux they have C's calling convention.)
 
 enum Level : uint8_t { k_instance, k_physical, k_device };
 
 struct Command {
   const char* name;
-  // Null: there is none. Of a device's that no file brings and that does not do without: one that
-  // refuses, since the real device does have it, and a program that asks for it finds it.
+  // Null if there is none. A device's function that no file implements refuses: the real device has
+  // it, so programs must find it.
   PFN_vkVoidFunction function;
   Level level;
-  uint8_t core;           // there since Vulkan 1.(core - 1); 0: only with the extension
-  const char* extension;  // a device's, which must be enabled; null: an instance's or none
+  uint8_t core;           // part of Vulkan since 1.(core - 1); 0: only with the extension
+  const char* extension;  // a device extension to be enabled first, or null
 };
 extern const Command g_commands[];  // made by registry.mjs
 extern const uint32_t k_command_count;
 
-// Those that Debian's headers do not have, by the names that newer.json gives them.
+// Functions that Debian's headers lack, with the names that newer.json gives them.
 VkResult map_memory2(VkDevice device, const void* info, void** out);
 VkResult unmap_memory2(VkDevice device, const void* info);
 VkResult get_matrices(VkPhysicalDevice handle, uint32_t* count, void* out);
@@ -266,48 +271,51 @@ template <class F>
 PFN_vkVoidFunction untyped(F function) {
   return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
-// The first that is there, of a command's names and what stands in for it.
+// Returns the first function that is not null: one of a command's names, or its substitute.
 template <class... F>
-PFN_vkVoidFunction own(F... names) {
-  PFN_vkVoidFunction found = nullptr;
-  ((found = found == nullptr ? untyped(names) : found), ...);
-  return found;
+PFN_vkVoidFunction first_function(F... functions) {
+  const PFN_vkVoidFunction candidates[] = {untyped(functions)..., nullptr};
+  for (const PFN_vkVoidFunction candidate : candidates) {
+    if (candidate != nullptr) return candidate;
+  }
+  return nullptr;
 }
 
-// --- What the registry's table has for commands that no file does.
+// --- Functions that the registry's table has for commands that no file implements.
 
-// Makes an object of which nothing is kept but its handle.
+// Creates an object without a state.
 template <class F>
-struct MadeUp;
+struct HandleMaker;
 template <class Of, class Info, class Handle>
-struct MadeUp<VkResult (*)(Of, const Info*, const VkAllocationCallbacks*, Handle*)> {
+struct HandleMaker<VkResult (*)(Of, const Info*, const VkAllocationCallbacks*, Handle*)> {
   static VkResult call(Of, const Info*, const VkAllocationCallbacks*, Handle* out) {
-    *out = reinterpret_cast<Handle>(made_up());
+    *out = reinterpret_cast<Handle>(make_handle());
     return VK_SUCCESS;
   }
 };
-// Takes an object back that create() made.
+// Frees an object that create() made.
 template <class F>
-struct Freed;
+struct Deleter;
 template <class Of, class Handle>
-struct Freed<void (*)(Of, Handle, const VkAllocationCallbacks*)> {
+struct Deleter<void (*)(Of, Handle, const VkAllocationCallbacks*)> {
   static void call(Of, Handle handle, const VkAllocationCallbacks*) { free(object<void>(handle)); }
 };
-// Accepted, and does nothing; a list that it asks for has nothing in it.
-inline void empty(uint32_t* count) { *count = 0; }
+// Accepts the call and does nothing; a list that it returns is empty.
+inline void clear_count(uint32_t* count) { *count = 0; }
 template <class T>
-void empty(T) {}
+void clear_count(T) {}
 template <class F>
-struct None;
+struct NoOperation;
 template <class R, class... A>
-struct None<R (*)(A...)> {
+struct NoOperation<R (*)(A...)> {
   static R call(A... arguments) {
-    (empty(arguments), ...);
+    (clear_count(arguments), ...);
     return R();  // VK_SUCCESS
   }
 };
 
-// A function that a twin does not have: said once, and an error where one can be returned.
+// Refuses a call that a twin does not support: one line on standard error, and an error if the
+// function returns one.
 template <size_t n>
 struct Text {
   char letters[n];
@@ -320,8 +328,8 @@ struct Refusal;
 template <class R, class Of, class... A, Text name>
 struct Refusal<R (*)(Of, A...), name> {
   static R call(Of object, A...) {
-    static bool said = false;
-    refuse(&said, name.letters, name_of(object));
+    static bool reported = false;
+    refuse(&reported, name.letters, twin_name(object));
     if constexpr (__is_same(R, VkResult)) {
       return VK_ERROR_FEATURE_NOT_PRESENT;
     } else {

@@ -1,7 +1,7 @@
-/* What is known of Vulkan's structs that tell of a device: their places in memory, and the names of
- * values. The tables are made when weir is built (registry.mjs) from Vulkan's registry and from
- * newer.json. Plain C data, for the compiler of descriptions (gate/probes/read/twins.hpp) as well
- * as for weir-devices, which writes them. */
+/* Tables of Vulkan's structs that describe a device: their layout in memory, and names of values.
+ * registry.mjs makes the tables when weir is built, from Vulkan's registry and newer.json. Plain C
+ * data, for the compiler of descriptions (gate/probes/read/twins.hpp) and for weir-devices, which
+ * writes descriptions. */
 #ifndef WEIR_PROBES_TWIN_STRUCTS_H
 #define WEIR_PROBES_TWIN_STRUCTS_H
 
@@ -21,7 +21,7 @@ enum weir_field_kind {
 struct weir_field {
   const char* name;
   uint32_t offset;
-  uint32_t count; /* of an array; 1 for what is none */
+  uint32_t count; /* elements of an array; else 1 */
   uint16_t element_size;
   uint8_t kind;
   uint8_t array; /* is declared as one */
@@ -71,7 +71,7 @@ extern const struct weir_alias weir_aliases[];
 extern const uint32_t weir_alias_count;
 extern const struct weir_enum weir_enums[];
 extern const uint32_t weir_enum_count;
-/* Names of extensions of the instance, which are none of a device's. */
+/* Names of instance extensions, which devices do not have. */
 extern const char* const weir_instance_extensions[];
 extern const uint32_t weir_instance_extension_count;
 

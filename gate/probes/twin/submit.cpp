@@ -1,5 +1,5 @@
-// Queues: what is handed over is done at once, in order; what waits for a semaphore or an event
-// that is not there yet is kept, and done by the call that brings it.
+// Runs submissions at once and in order. One that waits for a semaphore or event is kept, and runs
+// in the call that signals it.
 #include <limits.h>
 #include <linux/futex.h>
 
@@ -7,17 +7,17 @@
 
 namespace weir_twin {
 
-struct Mark {
+struct SemaphoreValue {
   Semaphore* semaphore;
   uint64_t value;
 };
-// One of a submission's parts. The arrays lie behind it, in one piece.
+// One VkSubmitInfo of a submission. Its arrays lie behind it in the same allocation.
 struct Batch {
   Batch* next;
   uint32_t wait_count, buffer_count, signal_count;
-  uint32_t at_buffer, at_op;  // where it stopped
+  uint32_t next_buffer, next_op;  // to be run next
   bool started;
-  Mark *waits, *signals;
+  SemaphoreValue *waits, *signals;
   CommandBuffer** buffers;
   Fence* fence;
 };
@@ -25,10 +25,10 @@ namespace {
 
 constexpr uint64_t k_page = 4096;
 
-// Where `size` bytes of a buffer lie, cut to what is there. Null for memory that the host cannot
-// see.
-uint8_t* bytes_of(const void* of, uint64_t offset, uint64_t* size) {
-  const auto* buffer = static_cast<const Buffer*>(of);
+// Finds `size` bytes of a Buffer, cut to the end of its memory. Null for memory that the host
+// cannot see.
+uint8_t* find_bytes(const void* operand, uint64_t offset, uint64_t* size) {
+  const auto* buffer = static_cast<const Buffer*>(operand);
   const Memory* memory = buffer->memory;
   const uint64_t at = buffer->offset + offset;
   if (memory == nullptr || memory->pages == nullptr || at >= memory->size) return nullptr;
@@ -36,7 +36,7 @@ uint8_t* bytes_of(const void* of, uint64_t offset, uint64_t* size) {
   return memory->pages + at;
 }
 
-// Whole pages that only have to look fresh are given back to the system instead.
+// Sets bytes. Whole pages that get their initial value are discarded instead.
 void fill_bytes(const Memory& memory, uint8_t* to, uint64_t size, uint8_t byte) {
   if (memory.returnable && byte == memory.fresh && size >= 4 * k_page) {
     const uint64_t before = (k_page - (to - memory.pages) % k_page) % k_page;
@@ -50,10 +50,11 @@ void fill_bytes(const Memory& memory, uint8_t* to, uint64_t size, uint8_t byte) 
   memset(to, byte, size);
 }
 
-void do_copy(const Device& device, const Op& op) {
+// Copies bytes of a buffer. Bytes from memory without pages read as the device's fill byte.
+void run_copy(const Device& device, const Op& op) {
   uint64_t size = op.z;
-  const uint8_t* from = bytes_of(op.first, op.x, &size);
-  uint8_t* to = bytes_of(op.second, op.y, &size);
+  const uint8_t* from = find_bytes(op.first, op.x, &size);
+  uint8_t* to = find_bytes(op.second, op.y, &size);
   if (to == nullptr) return;
   if (from == nullptr) {
     fill_bytes(*static_cast<const Buffer*>(op.second)->memory, to, size, device.fill);
@@ -62,9 +63,10 @@ void do_copy(const Device& device, const Op& op) {
   }
 }
 
-void do_fill(const Op& op) {
+// Fills bytes of a buffer with a word.
+void run_fill(const Op& op) {
   uint64_t size = op.z;
-  uint8_t* to = bytes_of(op.second, op.y, &size);
+  uint8_t* to = find_bytes(op.second, op.y, &size);
   if (to == nullptr) return;
   const auto byte = static_cast<uint8_t>(op.number);
   if (op.number == byte * 0x01010101U) {
@@ -76,43 +78,45 @@ void do_fill(const Op& op) {
   }
 }
 
-Query* query_of(const Op& op, uint64_t which) {
+Query* find_query(const Op& op, uint64_t index) {
   auto* pool = static_cast<QueryPool*>(op.first);
-  return which < pool->count ? &pool->queries[which] : nullptr;
+  return index < pool->count ? &pool->queries[index] : nullptr;
 }
 
-void do_copy_queries(const Op& op) {
+// Writes results of queries to a buffer, where all of a result fits.
+void run_copy_queries(const Op& op) {
   const auto* pool = static_cast<const QueryPool*>(op.first);
-  const uint64_t bytes = size_of_query(*pool, op.flags);
+  const uint64_t bytes = query_size(*pool, op.flags);
   for (uint32_t i = 0; i < op.number; ++i) {
-    const Query* query = query_of(op, op.x + i);
+    const Query* query = find_query(op, op.x + i);
     uint64_t size = bytes;
-    uint8_t* to = bytes_of(op.second, op.y + i * op.z, &size);
+    uint8_t* to = find_bytes(op.second, op.y + i * op.z, &size);
     if (query != nullptr && to != nullptr && size == bytes) {
       write_query(*pool, *query, op.flags, to);
     }
   }
 }
 
+// Cuts ticks to the bits that timestamps of the queue have.
 uint64_t valid_ticks(const Queue& queue, uint64_t ticks) {
   VkQueueFamilyProperties family{};
-  queue_family(queue.device->physical->twin, queue.family, &family);
+  read_queue_family(queue.device->physical->twin, queue.family, &family);
   const uint32_t bits = family.timestampValidBits;
   return bits == 0 || bits >= 64 ? ticks : ticks & ((uint64_t{1} << bits) - 1);
 }
 
-// False when it has to wait.
-bool do_op(Queue* queue, const Op& op) {
+// Runs one command; false if it has to wait for an event.
+bool run_op(Queue* queue, const Op& op) {
   switch (op.kind) {
     case k_copy:
-      do_copy(*queue->device, op);
+      run_copy(*queue->device, op);
       break;
     case k_fill:
-      do_fill(op);
+      run_fill(op);
       break;
     case k_update: {
       uint64_t size = op.z;
-      uint8_t* to = bytes_of(op.second, op.y, &size);
+      uint8_t* to = find_bytes(op.second, op.y, &size);
       if (to != nullptr && op.data != nullptr) memcpy(to, op.data, size);
       break;
     }
@@ -124,62 +128,65 @@ bool do_op(Queue* queue, const Op& op) {
       return static_cast<const Event*>(op.first)->set;
     case k_reset_queries:
       for (uint64_t i = 0; i < op.y; ++i) {
-        if (Query* query = query_of(op, op.x + i)) *query = {};
+        if (Query* query = find_query(op, op.x + i)) *query = {};
       }
       break;
     case k_end_query:
-      if (Query* query = query_of(op, op.x)) *query = {true, 0};
+      if (Query* query = find_query(op, op.x)) *query = {true, 0};
       break;
     case k_write_time:
-      if (Query* query = query_of(op, op.x)) {
+      if (Query* query = find_query(op, op.x)) {
         *query = {true, valid_ticks(*queue, next_ticks(queue->device))};
       }
       break;
     case k_copy_queries:
-      do_copy_queries(op);
+      run_copy_queries(op);
       break;
   }
   return true;
 }
 
-bool may_start(const Batch& batch) {
+bool can_start(const Batch& batch) {
   for (uint32_t i = 0; i < batch.wait_count; ++i) {
-    const Mark& wait = batch.waits[i];
+    const SemaphoreValue& wait = batch.waits[i];
     if (wait.semaphore->value < (wait.semaphore->timeline ? wait.value : 1)) return false;
   }
   return true;
 }
 
-// False when it has to wait.
-bool do_batch(Queue* queue, Batch* batch) {
+// Runs a batch from where it stopped; false if it has to wait for a semaphore or an event.
+bool run_batch(Queue* queue, Batch* batch) {
   if (!batch->started) {
-    if (!may_start(*batch)) return false;
+    if (!can_start(*batch)) return false;
     for (uint32_t i = 0; i < batch->wait_count; ++i) {
       if (!batch->waits[i].semaphore->timeline) batch->waits[i].semaphore->value = 0;
     }
     batch->started = true;
   }
-  for (; batch->at_buffer < batch->buffer_count; ++batch->at_buffer, batch->at_op = 0) {
-    const CommandBuffer& buffer = *batch->buffers[batch->at_buffer];
-    for (; batch->at_op < buffer.count; ++batch->at_op) {
-      if (!do_op(queue, buffer.ops[batch->at_op])) return false;
+  while (batch->next_buffer < batch->buffer_count) {
+    const CommandBuffer& buffer = *batch->buffers[batch->next_buffer];
+    for (; batch->next_op < buffer.count; ++batch->next_op) {
+      if (!run_op(queue, buffer.ops[batch->next_op])) return false;
     }
+    ++batch->next_buffer;
+    batch->next_op = 0;
   }
   for (uint32_t i = 0; i < batch->signal_count; ++i) {
-    const Mark& signal = batch->signals[i];
+    const SemaphoreValue& signal = batch->signals[i];
     signal.semaphore->value = signal.semaphore->timeline ? signal.value : 1;
   }
   if (batch->fence != nullptr) batch->fence->signaled = true;
   return true;
 }
 
-Batch* make_batch(uint32_t waits, uint32_t buffers, uint32_t signals) {
-  const size_t marks = size_t{waits} + signals;
-  auto* bytes = static_cast<uint8_t*>(
-      calloc(1, sizeof(Batch) + marks * sizeof(Mark) + buffers * sizeof(CommandBuffer*)));
+// Allocates a batch with room for its arrays; null without memory.
+Batch* allocate_batch(uint32_t waits, uint32_t buffers, uint32_t signals) {
+  const size_t values = size_t{waits} + signals;
+  auto* bytes = static_cast<uint8_t*>(calloc(
+      1, sizeof(Batch) + values * sizeof(SemaphoreValue) + buffers * sizeof(CommandBuffer*)));
   if (bytes == nullptr) return nullptr;
   auto* batch = reinterpret_cast<Batch*>(bytes);
-  batch->waits = reinterpret_cast<Mark*>(bytes + sizeof(Batch));
+  batch->waits = reinterpret_cast<SemaphoreValue*>(bytes + sizeof(Batch));
   batch->signals = batch->waits + waits;
   batch->buffers = reinterpret_cast<CommandBuffer**>(batch->signals + signals);
   batch->wait_count = waits;
@@ -188,63 +195,66 @@ Batch* make_batch(uint32_t waits, uint32_t buffers, uint32_t signals) {
   return batch;
 }
 
-Batch* batch_of(const VkSubmitInfo& info) {
+// Makes a batch of a submission; values of timeline semaphores may be chained to it.
+Batch* make_batch(const VkSubmitInfo& info) {
   Batch* batch =
-      make_batch(info.waitSemaphoreCount, info.commandBufferCount, info.signalSemaphoreCount);
+      allocate_batch(info.waitSemaphoreCount, info.commandBufferCount, info.signalSemaphoreCount);
   if (batch == nullptr) return nullptr;
   VkTimelineSemaphoreSubmitInfo none{};
   const auto* values = in_chain<VkTimelineSemaphoreSubmitInfo>(
       info.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   if (values == nullptr) values = &none;
-  const auto mark = [](Mark* marks, uint32_t count, const VkSemaphore* semaphores,
-                       uint32_t value_count, const uint64_t* of) {
+  const auto set = [](SemaphoreValue* out, uint32_t count, const VkSemaphore* semaphores,
+                      uint32_t number_count, const uint64_t* numbers) {
     for (uint32_t i = 0; i < count; ++i) {
-      marks[i] = {object<Semaphore>(semaphores[i]), i < value_count ? of[i] : 0};
+      out[i] = {object<Semaphore>(semaphores[i]), i < number_count ? numbers[i] : 0};
     }
   };
-  mark(batch->waits, info.waitSemaphoreCount, info.pWaitSemaphores, values->waitSemaphoreValueCount,
-       values->pWaitSemaphoreValues);
-  mark(batch->signals, info.signalSemaphoreCount, info.pSignalSemaphores,
-       values->signalSemaphoreValueCount, values->pSignalSemaphoreValues);
+  set(batch->waits, info.waitSemaphoreCount, info.pWaitSemaphores, values->waitSemaphoreValueCount,
+      values->pWaitSemaphoreValues);
+  set(batch->signals, info.signalSemaphoreCount, info.pSignalSemaphores,
+      values->signalSemaphoreValueCount, values->pSignalSemaphoreValues);
   for (uint32_t i = 0; i < info.commandBufferCount; ++i) {
     batch->buffers[i] = object<CommandBuffer>(info.pCommandBuffers[i]);
   }
   return batch;
 }
 
-Batch* batch_of(const VkSubmitInfo2& info) {
-  Batch* batch = make_batch(info.waitSemaphoreInfoCount, info.commandBufferInfoCount,
-                            info.signalSemaphoreInfoCount);
+// Makes a batch of a submission of the newer form.
+Batch* make_batch(const VkSubmitInfo2& info) {
+  Batch* batch = allocate_batch(info.waitSemaphoreInfoCount, info.commandBufferInfoCount,
+                                info.signalSemaphoreInfoCount);
   if (batch == nullptr) return nullptr;
-  const auto mark = [](Mark* marks, uint32_t count, const VkSemaphoreSubmitInfo* infos) {
+  const auto set = [](SemaphoreValue* out, uint32_t count, const VkSemaphoreSubmitInfo* infos) {
     for (uint32_t i = 0; i < count; ++i) {
-      marks[i] = {object<Semaphore>(infos[i].semaphore), infos[i].value};
+      out[i] = {object<Semaphore>(infos[i].semaphore), infos[i].value};
     }
   };
-  mark(batch->waits, info.waitSemaphoreInfoCount, info.pWaitSemaphoreInfos);
-  mark(batch->signals, info.signalSemaphoreInfoCount, info.pSignalSemaphoreInfos);
+  set(batch->waits, info.waitSemaphoreInfoCount, info.pWaitSemaphoreInfos);
+  set(batch->signals, info.signalSemaphoreInfoCount, info.pSignalSemaphoreInfos);
   for (uint32_t i = 0; i < info.commandBufferInfoCount; ++i) {
     batch->buffers[i] = object<CommandBuffer>(info.pCommandBufferInfos[i].commandBuffer);
   }
   return batch;
 }
 
-// What is bound by it stays as it is: a twin has no memory that could be sparse.
-Batch* batch_of(const VkBindSparseInfo& info) {
-  VkSubmitInfo alike{};
-  alike.pNext = info.pNext;
-  alike.waitSemaphoreCount = info.waitSemaphoreCount;
-  alike.pWaitSemaphores = info.pWaitSemaphores;
-  alike.signalSemaphoreCount = info.signalSemaphoreCount;
-  alike.pSignalSemaphores = info.pSignalSemaphores;
-  return batch_of(alike);
+// Makes a batch of the semaphores alone: a twin has no sparse memory, so bindings do nothing.
+Batch* make_batch(const VkBindSparseInfo& info) {
+  VkSubmitInfo submission{};
+  submission.pNext = info.pNext;
+  submission.waitSemaphoreCount = info.waitSemaphoreCount;
+  submission.pWaitSemaphores = info.pWaitSemaphores;
+  submission.signalSemaphoreCount = info.signalSemaphoreCount;
+  submission.pSignalSemaphores = info.pSignalSemaphores;
+  return make_batch(submission);
 }
 
-template <class Info>
-VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence fence) {
-  auto* queue = object<Queue>(handle);
+// A list of batches.
+struct BatchList {
   Batch *first = nullptr, *last = nullptr;
-  const auto append = [&](Batch* batch) {
+
+  // False for no batch.
+  bool append(Batch* batch) {
     if (batch == nullptr) return false;
     if (first == nullptr) {
       first = batch;
@@ -253,26 +263,41 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
     }
     last = batch;
     return true;
-  };
-  bool all = true;
-  for (uint32_t i = 0; i < count && all; ++i) all = append(batch_of(infos[i]));
-  if (all && count == 0 && fence != VK_NULL_HANDLE) all = append(make_batch(0, 0, 0));
-  while (!all && first != nullptr) {
-    Batch* next = first->next;
-    free(first);
-    first = next;
   }
-  if (!all) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  if (first == nullptr) return VK_SUCCESS;
-  last->fence = object<Fence>(fence);
+  void free_all() {
+    while (first != nullptr) {
+      Batch* next = first->next;
+      free(first);
+      first = next;
+    }
+  }
+};
+
+// Appends submissions to the queue and runs it as far as possible. The fence is signaled after the
+// last one; without any it gets a batch of its own. Without memory nothing is submitted.
+template <class Info>
+VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence fence) {
+  auto* queue = object<Queue>(handle);
+  BatchList batches;
+  bool has_memory = true;
+  for (uint32_t i = 0; i < count && has_memory; ++i) {
+    has_memory = batches.append(make_batch(infos[i]));
+  }
+  if (count == 0 && fence != VK_NULL_HANDLE) has_memory = batches.append(allocate_batch(0, 0, 0));
+  if (!has_memory) {
+    batches.free_all();
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+  }
+  if (batches.first == nullptr) return VK_SUCCESS;
+  batches.last->fence = object<Fence>(fence);
   Device* device = queue->device;
   const weir_probe::Locked locked(&device->lock);
   if (queue->first == nullptr) {
-    queue->first = first;
+    queue->first = batches.first;
   } else {
-    queue->last->next = first;
+    queue->last->next = batches.first;
   }
-  queue->last = last;
+  queue->last = batches.last;
   advance(device);
   return VK_SUCCESS;
 }
@@ -288,17 +313,19 @@ void drop_pending(Device* device) {
   }
 }
 
+// Runs the batches of all queues as far as possible, and wakes waiting threads.
 void advance(Device* device) {
-  bool moved = true;
-  while (moved) {
-    moved = false;
+  // A finished batch may signal what another queue waits for: repeat until nothing finishes.
+  bool has_finished = true;
+  while (has_finished) {
+    has_finished = false;
     for (uint32_t i = 0; i < device->queue_count; ++i) {
       Queue* queue = &device->queues[i];
-      while (queue->first != nullptr && do_batch(queue, queue->first)) {
-        Batch* done = queue->first;
-        queue->first = done->next;
-        free(done);
-        moved = true;
+      while (queue->first != nullptr && run_batch(queue, queue->first)) {
+        Batch* finished = queue->first;
+        queue->first = finished->next;
+        free(finished);
+        has_finished = true;
       }
     }
   }

@@ -1,50 +1,52 @@
-// Fences, semaphores, events and queries: timestamps are the clock's, all other queries find 0.
+// Fences, semaphores, events and queries. Timestamps are times of the clock; other queries are 0.
 #include <linux/futex.h>
 
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
-uint64_t size_of_query(const QueryPool& pool, VkQueryResultFlags flags) {
-  const uint64_t each = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
-  return each * (pool.values + ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0 ? 1 : 0));
+uint64_t query_size(const QueryPool& pool, VkQueryResultFlags flags) {
+  const uint64_t value_size = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
+  const uint64_t more = (flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0 ? 1 : 0;
+  return value_size * (pool.values + more);
 }
 
+// Writes a query's values, and its availability if `flags` ask for it.
 void write_query(const QueryPool& pool, const Query& query, VkQueryResultFlags flags,
                  uint8_t* out) {
-  const size_t each = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
-  const auto put = [&](uint64_t value) {
-    memcpy(out, &value, each);  // the lower half comes first on all that this is built for
-    out += each;
+  const size_t value_size = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
+  const auto write = [&](uint64_t value) {
+    memcpy(out, &value, value_size);  // little-endian: the lower half comes first
+    out += value_size;
   };
   if (query.available || (flags & VK_QUERY_RESULT_PARTIAL_BIT) != 0) {
-    for (uint32_t i = 0; i < pool.values; ++i) put(query.value);
+    for (uint32_t i = 0; i < pool.values; ++i) write(query.value);
   } else {
-    out += each * pool.values;
+    out += value_size * pool.values;
   }
-  if ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0) put(query.available ? 1 : 0);
+  if ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0) write(query.available ? 1 : 0);
 }
 
-// A futex, because a condition on the monotonic clock needs a newer glibc.
-bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what) {
+// Waits on a futex: a condition variable on the monotonic clock needs a newer glibc.
+bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* data) {
   constexpr uint64_t k_second = 1000000000;
   constexpr uint64_t k_for_ever = uint64_t{1} << 62;  // 146 years
   const uint64_t start = timeout == 0 ? 0 : now_nanoseconds();
   pthread_mutex_lock(&device->lock);
-  bool done = ready(what);
+  bool is_ready = ready(data);
   uint64_t waited = 0;
-  while (!done && waited < timeout) {
-    const uint32_t seen = device->changes;
+  while (!is_ready && waited < timeout) {
+    const uint32_t changes = device->changes;
     pthread_mutex_unlock(&device->lock);
     const uint64_t rest = timeout - waited;
-    const timespec left{static_cast<time_t>(rest / k_second), static_cast<long>(rest % k_second)};
-    syscall(SYS_futex, &device->changes, FUTEX_WAIT_PRIVATE, seen,
-            timeout < k_for_ever ? &left : nullptr, nullptr, 0);
+    const timespec limit{static_cast<time_t>(rest / k_second), static_cast<long>(rest % k_second)};
+    syscall(SYS_futex, &device->changes, FUTEX_WAIT_PRIVATE, changes,
+            timeout < k_for_ever ? &limit : nullptr, nullptr, 0);
     waited = now_nanoseconds() - start;
     pthread_mutex_lock(&device->lock);
-    done = ready(what);
+    is_ready = ready(data);
   }
   pthread_mutex_unlock(&device->lock);
-  return done;
+  return is_ready;
 }
 
 }  // namespace weir_twin
@@ -139,6 +141,7 @@ VkResult vkResetEvent(VkDevice device, VkEvent event) {
   return VK_SUCCESS;
 }
 
+// Makes a pool; the type of query decides how many values each has.
 VkResult vkCreateQueryPool(VkDevice, const VkQueryPoolCreateInfo* info,
                            const VkAllocationCallbacks*, VkQueryPool* out) {
   return create<QueryPool>(
@@ -155,12 +158,13 @@ VkResult vkCreateQueryPool(VkDevice, const VkQueryPoolCreateInfo* info,
       size_t{info->queryCount} * sizeof(Query));
 }
 
-void vkResetQueryPool(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count) {
-  auto* pool = object<QueryPool>(which);
-  const weir_probe::Locked locked(&object<Device>(handle)->lock);
+void vkResetQueryPool(VkDevice device, VkQueryPool handle, uint32_t first, uint32_t count) {
+  auto* pool = object<QueryPool>(handle);
+  const weir_probe::Locked locked(&object<Device>(device)->lock);
   for (uint32_t i = 0; i < count && first + i < pool->count; ++i) pool->queries[first + i] = {};
 }
 
+// Writes the results that fit into `size` bytes, after waiting for all if `flags` ask for it.
 VkResult vkGetQueryPoolResults(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count,
                                size_t size, void* out, VkDeviceSize stride,
                                VkQueryResultFlags flags) {
@@ -176,8 +180,8 @@ VkResult vkGetQueryPoolResults(VkDevice handle, VkQueryPool which, uint32_t firs
   };
   if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) wait_until(device, UINT64_MAX, ready);
   const weir_probe::Locked locked(&object<Device>(handle)->lock);
-  const uint64_t each = size_of_query(*pool, flags);
-  for (uint32_t i = 0; i < count && i * stride + each <= size; ++i) {
+  const uint64_t result_size = query_size(*pool, flags);
+  for (uint32_t i = 0; i < count && i * stride + result_size <= size; ++i) {
     write_query(*pool, pool->queries[first + i], flags, static_cast<uint8_t*>(out) + i * stride);
   }
   return ready() ? VK_SUCCESS : VK_NOT_READY;

@@ -1,4 +1,4 @@
-// What few engines do, and marks have to live through all the same: the scenes of corners.c.
+// Tests rare uses of marks, which must not break them: the scenes of corners.c.
 #include <regex>
 
 #include "gate/base/text.hpp"
@@ -77,7 +77,7 @@ TEST(MarksInCorners, OfOpsHaveNoTimeOfWaits) {
   EXPECT_LE(number("INNER +1 +([0-9.]+) "), whole - 300 + 1);
 }
 
-// Of one scope alone the mean is the longest.
+// With a single scope the mean equals the longest.
 void expect_one_of_each(const Ran& ran) {
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("\n1 evaluation\n"));

@@ -15,7 +15,7 @@ bool has(const std::string& program) { return run({program, "--version"}, {}).st
 const std::string k_include = std::string("-I") + WEIR_INSTRUMENT_INCLUDE;
 const std::string k_folder = std::filesystem::path(WEIR_INSTRUMENT_LIBRARY).parent_path().string();
 
-// What the program that `compiler` makes of `source` prints when it is asked to.
+// Compiles `source` with `compiler` and returns the output of the program.
 std::string printed_by(const std::string& name, const std::string& source,
                        std::vector<std::string> compiler) {
   const Folder folder;

@@ -55,10 +55,11 @@ TEST(InstrumentFace, MarksByScopesThatEndThemselves) {
 TEST(InstrumentFace, IsSeenInProgramsThatHaveItAndInNoOthers) {
   const sys::RealFiles files;
   const auto none = [](std::string_view) { return std::nullopt; };
-  const auto engine = look_at_program(WEIR_INSTRUMENT_ENGINE, files, none);
+  const auto engine = read_program_facts(WEIR_INSTRUMENT_ENGINE, files, none);
   ASSERT_TRUE(engine) << engine.error().message;
   EXPECT_TRUE(engine->holds_marks);
-  // What looks for the word must not hold it: weir would be taken for an engine with marks.
+  // A program that searches for the word must not contain it: weir would be taken for an engine
+  // with marks.
   EXPECT_THAT(slurp(WEIR_PROBES_LIBRARY), testing::Not(HasSubstr("weir-instrument-"
                                                                  "abi-")));
 }

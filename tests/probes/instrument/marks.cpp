@@ -1,4 +1,4 @@
-// What an engine marks comes out as counts: the sample engine's are known by hand (engine.c).
+// Tests that an engine's marks come out as counts; those of the sample engine (engine.c) are known.
 #include <regex>
 
 #include <sys/stat.h>
@@ -69,7 +69,7 @@ TEST_P(Marks, AreCountedByDeviceKernelAndToken) {
   ASSERT_THAT(counts.devices, SizeIs(2));
   EXPECT_EQ(counts.devices[0].api, "cpu");
   EXPECT_EQ(counts.devices[1],
-            (profile::DeviceSeen{"metal", "Sample GPU", "discrete", "sample-1002-0-0-1-0"}));
+            (profile::ProbedDevice{"metal", "Sample GPU", "discrete", "sample-1002-0-0-1-0"}));
 }
 
 TEST_P(Marks, TellFromOneRunWhatATokenCosts) {
@@ -150,7 +150,7 @@ TEST_P(Marks, BeyondTheRoomAreCountedAndSaidSo) {
   ASSERT_EQ(ran.status, 0) << ran.err;
   const auto counts = counts_in(folder.path());
   EXPECT_EQ(counts.counts.at("dispatches"), 5000);
-  EXPECT_EQ(counts.counts.at("ops"), 5000 + 32);  // of 40 scopes in one another 32 are kept
+  EXPECT_EQ(counts.counts.at("ops"), 5000 + 32);  // 32 of 40 nested scopes are kept
   std::int64_t by_kernel = 0;
   for (const auto& [name, count] : counts.kernels) by_kernel += count;
   EXPECT_EQ(by_kernel, 5000);

@@ -1,5 +1,5 @@
-// What marks cost that are off: instructions, by callgrind. Counts are exact, so this may be a
-// test.
+// Measures the cost of marks that are off, in instructions by callgrind. Counts are exact, so this
+// can be a test.
 #include "gate/base/text.hpp"
 
 #include "tests/probes/instrument/support.hpp"
@@ -7,7 +7,7 @@
 namespace weir::probes {
 namespace {
 
-constexpr long k_marks = 100;  // of each kind (off.c)
+constexpr long k_marks = 100;  // marks of each kind (off.c)
 
 // Function -> instructions in it and in what it calls.
 std::map<std::string, long> instructions(const char* program) {
@@ -41,7 +41,7 @@ void expect_costs(const char* program, const std::vector<Cost>& costs) {
     ASSERT_TRUE(found.contains(cost.mark)) << cost.mark;
     const long taken = found.at(cost.mark) - found.at("nothing");
     EXPECT_GE(taken, k_marks) << cost.mark << " was not measured";
-    // What the hundred share (the function's frame) is less than one for each.
+    // The part that the hundred share (the function's frame) is less than one instruction for each.
     EXPECT_LE(taken / k_marks, cost.most) << cost.mark;
   }
 }

@@ -1,4 +1,4 @@
-// Captures and the graphs that come of them.
+// Records the work of captured streams and of the graphs made of them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,133 +8,147 @@ namespace weir_probe {
 namespace cuda {
 namespace {
 
-struct Recorded {
+struct CapturedGraph {
   Node* nodes;
   size_t count, room;
-  bool lost;  // it is not whole: memory was out, or it holds what was not seen
+  bool is_incomplete;  // memory was out, or it has work that was not seen
 };
 
-bool g_capturing;  // atomic: some stream has been captured
-Table g_captures;  // the driver's number of one -> Recorded
-Table g_begun;     // stream -> the number of the capture that began on it
-Table g_graphs;    // graph -> Recorded
-Table g_execs;     // executable graph -> Recorded
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // of what they hold
+bool g_capturing;        // atomic: some stream has been captured
+Table g_captures;        // the driver's number of a capture -> CapturedGraph
+Table g_begun_captures;  // stream -> the number of the capture that began on it
+Table g_graphs;          // graph -> CapturedGraph
+Table g_execs;           // executable graph -> CapturedGraph
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the graphs in the tables
 
-// Under g_lock, as is what keep() makes.
-void append(Recorded* to, const Node& node) {
-  to->lost = to->lost || !make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX);
-  if (!to->lost) to->nodes[to->count++] = node;
+// Appends a node; the graph is incomplete when memory is out. Under g_lock.
+void append(CapturedGraph* to, const Node& node) {
+  to->is_incomplete =
+      to->is_incomplete || !make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX);
+  if (!to->is_incomplete) to->nodes[to->count++] = node;
 }
-void append_all(Recorded* to, const Recorded& from) {
+void append_all(CapturedGraph* to, const CapturedGraph& from) {
   for (size_t i = 0; i < from.count; ++i) append(to, from.nodes[i]);
-  to->lost = to->lost || from.lost;
+  to->is_incomplete = to->is_incomplete || from.is_incomplete;
 }
 
-void end(void* recorded) {
-  auto* one = static_cast<Recorded*>(recorded);
-  if (one == nullptr) return;
-  free(one->nodes);
-  free(one);
+void free_graph(void* record) {
+  auto* graph = static_cast<CapturedGraph*>(record);
+  if (graph == nullptr) return;
+  free(graph->nodes);
+  free(graph);
 }
 
-// `add(Recorded*)` to what the capture holds. Several threads may take part in one.
+// Calls `add(CapturedGraph*)` on the work of the capture so far. Locks, as several threads may take
+// part in one.
 template <class Add>
-void keep(uint64_t capture, Add add) {
+void add_to_capture(uint64_t capture, Add add) {
   const Locked locked(&g_lock);
-  if (auto* recorded = known_or_fresh<Recorded>(&g_captures, capture)) add(recorded);
+  if (auto* captured = get_or_create<CapturedGraph>(&g_captures, capture)) add(captured);
 }
 
 }  // namespace
 
-void capture_began(void* stream, void* graph) {
+void note_capture(void* stream, void* graph) {
   __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE);
-  const uint64_t capture = capture_of(stream);
-  g_begun.insert(key_of(stream), reinterpret_cast<void*>(capture));
+  const uint64_t capture = find_capture(stream);
+  g_begun_captures.insert(key_of(stream), reinterpret_cast<void*>(capture));
   if (graph == nullptr || g_graphs.find(key_of(graph)) != nullptr) return;
-  // What it holds already was put there unseen.
-  if (auto* recorded = fresh_record<Recorded>(&g_graphs, key_of(graph))) recorded->lost = true;
+  // Nodes that the graph has already were added unseen.
+  if (auto* graph_record = replace_record<CapturedGraph>(&g_graphs, key_of(graph)))
+    graph_record->is_incomplete = true;
 }
 
-uint64_t capture_begun_on(void* stream) { return key_of(g_begun.remove(key_of(stream))); }
+uint64_t take_begun_capture(void* stream) {
+  return key_of(g_begun_captures.remove(key_of(stream)));
+}
 
-uint64_t capture_of(void* stream) {
+// Returns the driver's number of the capture that a stream takes part in; 0: none.
+uint64_t find_capture(void* stream) {
   if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) ||
       key_of(stream) <= streams::k_legacy_stream) {
     return 0;
   }
   int status = k_not_captured;
   uint64_t capture = 0;
-  const bool told = streams::succeeds(
-      asked().cuStreamGetCaptureInfo_v2, stream, &status, &capture, static_cast<void**>(nullptr),
-      static_cast<const void**>(nullptr), static_cast<size_t*>(nullptr));
-  return told && status == k_captured ? capture : 0;
+  const bool succeeded =
+      streams::succeeds(cuda_functions().cuStreamGetCaptureInfo_v2, stream, &status, &capture,
+                        static_cast<void**>(nullptr), static_cast<const void**>(nullptr),
+                        static_cast<size_t*>(nullptr));
+  return succeeded && status == k_captured ? capture : 0;
 }
 
-void capture_ended(uint64_t capture, void* graph) {
-  void* recorded = g_captures.remove(capture);
-  if (graph == nullptr) return end(recorded);
-  // Nothing was captured: an empty graph, which is known.
-  if (recorded == nullptr) recorded = calloc(1, sizeof(Recorded));
-  if (recorded == nullptr) return;
-  if (auto* before = g_graphs.get<Recorded>(key_of(graph))) {
+// Moves the work of a capture to `graph`, in addition to what the graph has; frees it if the
+// capture failed (`graph` null).
+void end_capture(uint64_t capture, void* graph) {
+  void* captured_graph = g_captures.remove(capture);
+  if (graph == nullptr) return free_graph(captured_graph);
+  // Nothing was captured: the graph is complete and empty.
+  if (captured_graph == nullptr) captured_graph = calloc(1, sizeof(CapturedGraph));
+  if (captured_graph == nullptr) return;
+  if (auto* existing = g_graphs.get<CapturedGraph>(key_of(graph))) {
     const Locked locked(&g_lock);
-    append_all(before, *static_cast<Recorded*>(recorded));
-    return end(recorded);
+    append_all(existing, *static_cast<CapturedGraph*>(captured_graph));
+    return free_graph(captured_graph);
   }
-  if (!g_graphs.insert(key_of(graph), recorded)) end(recorded);
+  if (!g_graphs.insert(key_of(graph), captured_graph)) free_graph(captured_graph);
 }
 
-void graph_was_made(void* exec, void* graph) {
-  executable_ended(exec);
-  const auto* from = g_graphs.get<Recorded>(key_of(graph));
-  auto* made = fresh_record<Recorded>(&g_execs, key_of(exec));
-  if (made == nullptr) return;
+// Records the work of an executable graph: that of the graph that it was instantiated from.
+void add_executable(void* exec, void* graph) {
+  forget_executable(exec);
+  const auto* graph_record = g_graphs.get<CapturedGraph>(key_of(graph));
+  auto* executable = replace_record<CapturedGraph>(&g_execs, key_of(exec));
+  if (executable == nullptr) return;
   {
     const Locked locked(&g_lock);
-    made->lost = from == nullptr;
-    if (from != nullptr) append_all(made, *from);
+    executable->is_incomplete = graph_record == nullptr;
+    if (graph_record != nullptr) append_all(executable, *graph_record);
   }
-  // Of a graph that was not captured nothing is known, which its launch says.
-  if (!made->lost) streams::graph_was_made(exec, made);
+  // A graph that was not captured is unknown; its launch sets a flag in the file.
+  if (!executable->is_incomplete) streams::add_graph(exec, executable);
 }
 
-void graph_was_launched(void* stream, void* exec) {
-  const auto* made = g_execs.get<Recorded>(key_of(exec));
-  // Within a capture its nodes become nodes of the graph around it.
-  if (const uint64_t capture = capture_of(stream)) {
-    return keep(capture, [made](Recorded* around) {
-      around->lost = around->lost || made == nullptr;
-      if (made != nullptr) append_all(around, *made);
+// Counts the launch of an executable graph and its work; within a capture, adds the work to that.
+void count_executable_launch(void* stream, void* exec) {
+  const auto* executable = g_execs.get<CapturedGraph>(key_of(exec));
+  // Within a capture its nodes become nodes of the outer graph.
+  if (const uint64_t capture = find_capture(stream)) {
+    return add_to_capture(capture, [executable](CapturedGraph* outer) {
+      outer->is_incomplete = outer->is_incomplete || executable == nullptr;
+      if (executable != nullptr) append_all(outer, *executable);
     });
   }
-  streams::launched_graph(stream, exec);
+  streams::count_graph_launch(stream, exec);
   count(k_graph_launches);
-  uint64_t programmatic = 0, of_cublas = 0;
-  for (size_t i = 0; made != nullptr && i < made->count; ++i) {
-    programmatic += made->nodes[i].programmatic;
-    of_cublas += made->nodes[i].of_cublas;
+  uint64_t programmatic_launches = 0;
+  uint64_t cublas_calls = 0;
+  for (size_t i = 0; executable != nullptr && i < executable->count; ++i) {
+    programmatic_launches += executable->nodes[i].is_programmatic;
+    cublas_calls += executable->nodes[i].is_cublas;
   }
-  count(k_programmatic, programmatic);
-  count(k_cublas_calls, of_cublas);
+  count(k_programmatic, programmatic_launches);
+  count(k_cublas_calls, cublas_calls);
 }
 
-void graph_ended(void* graph) { end(g_graphs.remove(key_of(graph))); }
-void executable_ended(void* exec) {
-  streams::graph_ended(exec);
-  end(g_execs.remove(key_of(exec)));
+void forget_graph(void* graph) { free_graph(g_graphs.remove(key_of(graph))); }
+void forget_executable(void* exec) {
+  streams::forget_graph(exec);
+  free_graph(g_execs.remove(key_of(exec)));
 }
 
-bool happens_now(void* stream, const Node& node) {
-  have_counters();
-  if (const uint64_t capture = capture_of(stream)) {
-    keep(capture, [&node](Recorded* recorded) { append(recorded, node); });
+// Counts a call and returns true; while its stream is captured, adds it to the capture and returns
+// false.
+bool count_or_capture(void* stream, const Node& node) {
+  add_counters();
+  if (const uint64_t capture = find_capture(stream)) {
+    add_to_capture(capture, [&node](CapturedGraph* graph) { append(graph, node); });
     return false;
   }
   if (node.kind != streams::k_kernel_node) return true;
-  streams::launched(stream, node.launch);
-  if (node.programmatic) count(k_programmatic);
-  if (node.of_cublas) count(k_cublas_calls);
+  streams::count_launch(stream, node.launch);
+  if (node.is_programmatic) count(k_programmatic);
+  if (node.is_cublas) count(k_cublas_calls);
   return true;
 }
 
@@ -144,21 +158,22 @@ namespace streams {
 
 using namespace cuda;
 
-// What is captured never comes here: happens_now() keeps it.
+// Captured work never comes here: count_or_capture() records it.
 bool is_captured(void*) { return false; }
 
-bool nodes_of(void* graph, void** nodes, size_t* count) {
-  auto* of = static_cast<Recorded*>(graph);
-  for (size_t i = 0; nodes != nullptr && i < of->count && i < *count; ++i) nodes[i] = &of->nodes[i];
-  *count = of->count;
+bool list_nodes(void* graph, void** nodes, size_t* count) {
+  auto* captured = static_cast<CapturedGraph*>(graph);
+  for (size_t i = 0; nodes != nullptr && i < captured->count && i < *count; ++i)
+    nodes[i] = &captured->nodes[i];
+  *count = captured->count;
   return true;
 }
-int type_of(void* node) { return static_cast<Node*>(node)->kind; }
-bool launch_of(void* node, Launch* out) {
+int node_type(void* node) { return static_cast<Node*>(node)->kind; }
+bool read_launch(void* node, Launch* out) {
   *out = static_cast<Node*>(node)->launch;
   return true;
 }
-void* child_of(void*) { return nullptr; }
+void* child_graph(void*) { return nullptr; }
 
 }  // namespace streams
 }  // namespace weir_probe

@@ -1,4 +1,4 @@
-// The counters of CUDA's own.
+// Adds the counters that only the CUDA probe has.
 #include "gate/probes/inject/cuda/cuda.h"
 
 namespace weir_probe::cuda {
@@ -9,18 +9,18 @@ Once g_counters_once;
 
 }  // namespace
 
-void have_counters() {
+void add_counters() {
   g_counters_once.run([] {
     constexpr const char* k_names[k_counters] = {"cublas_calls",         "graph_launches",
                                                  "graph_instantiations", "programmatic_launches",
                                                  "device_memory_bytes",  "out_of_memory"};
-    streams::have_memory();
+    streams::add_memory_counters();
     const Locked locked(&streams::g.lock);
     for (int i = 0; i < k_counters; ++i) g_counters[i] = add_counter(&streams::g.file, k_names[i]);
   });
 }
 void count(Counter what, uint64_t amount) {
-  have_counters();
+  add_counters();
   add(g_counters[what], amount);
 }
 

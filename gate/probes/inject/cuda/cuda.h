@@ -1,8 +1,8 @@
-// What the probe in front of CUDA knows of devices, captures and memory.
+// Devices, captures and counters of the probe in front of CUDA.
 //
 // A call on a stream that is being captured builds a graph: it counts each time that the graph is
-// launched. What a graph holds is what the program asked for while it was captured, not what the
-// driver made of that: a call of cuBLAS is one dispatch, in a graph and outside.
+// launched. A graph holds the program's calls while it was captured, not the nodes that the driver
+// made of them: a call of cuBLAS is one dispatch, in a graph and outside.
 #pragma once
 
 #include "gate/probes/inject/cuda/interface.h"
@@ -10,8 +10,8 @@
 
 namespace weir_probe::cuda {
 
-// What driver and runtime are asked, in addition to what is stood in front of.
-#define WEIR_CUDA_ASKED(X)                                                           \
+// Functions of driver and runtime that the probe calls, besides those that it intercepts.
+#define WEIR_CUDA_FUNCTIONS(X)                                                       \
   X(cudaFuncGetAttributes, (void*, const void*))                                     \
   X(cudaGetLastError, ())                                                            \
   X(cudaOccupancyMaxActiveBlocksPerMultiprocessor, (int*, const void*, int, size_t)) \
@@ -22,53 +22,55 @@ namespace weir_probe::cuda {
   X(cuPointerGetAttribute, (void*, int, uint64_t))                                   \
   X(cuStreamGetCaptureInfo_v2, (void*, int*, uint64_t*, void**, const void**, size_t*))
 
-struct Asked {
+struct CudaFunctions {
 #define WEIR_FIELD(name, parameters) int(*name) parameters;
-  WEIR_CUDA_ASKED(WEIR_FIELD)
+  WEIR_CUDA_FUNCTIONS(WEIR_FIELD)
 #undef WEIR_FIELD
 };
-const Asked& asked();
+const CudaFunctions& cuda_functions();
 
 // --- captures.cpp
 struct Node {
   int kind;  // a streams::NodeType
   streams::Launch launch;
-  bool programmatic = false;  // may start before the kernel ahead of it ends
-  bool of_cublas = false;
+  bool is_programmatic = false;  // may start before the kernel ahead of it has ended
+  bool is_cublas = false;
 };
-// `stream` is captured, into `graph` where that is not null: from now on each stream is asked
-// whether it takes part.
-void capture_began(void* stream, void* graph);
-// The capture that `stream` takes part in; 0: none.
-uint64_t capture_of(void* stream);
-// The one that began on `stream`, also where it is broken. It is to end now.
-uint64_t capture_begun_on(void* stream);
-// It gave `graph`; null: it failed.
-void capture_ended(uint64_t capture, void* graph);
-void graph_was_made(void* exec, void* graph);
-void graph_was_launched(void* stream, void* exec);
-void graph_ended(void* graph);
-void executable_ended(void* exec);
-// Counts it, or keeps it while `stream` is captured; the answer is then false.
-bool happens_now(void* stream, const Node& node);
+// Notes that `stream` is captured, into `graph` if that is not null. From then on each stream is
+// asked if it takes part in a capture.
+void note_capture(void* stream, void* graph);
+// Returns the capture that `stream` takes part in; 0: none.
+uint64_t find_capture(void* stream);
+// Returns and forgets the capture that began on `stream`, even if it failed; 0: none. Call it when
+// the capture ends.
+uint64_t take_begun_capture(void* stream);
+// Makes the work of a capture that of `graph`; null: the capture failed.
+void end_capture(uint64_t capture, void* graph);
+void add_executable(void* exec, void* graph);
+void count_executable_launch(void* stream, void* exec);
+void forget_graph(void* graph);
+void forget_executable(void* exec);
+// Counts the node and returns true; while `stream` is captured, adds it to the capture and returns
+// false.
+bool count_or_capture(void* stream, const Node& node);
 
 // --- functions.cpp
-void function_is(const void* function, const char* name);
-// The same as another one, which is known.
-void function_is_also(const void* function, const void* known);
+void name_function(const void* function, const char* name);
+// Gives `function` the name and facts of another one.
+void copy_function_name(const void* function, const void* original);
 
-// --- counters of their own beside those of streams
+// --- counters of CUDA's own, besides those of streams
 enum Counter {
   k_cublas_calls,
   k_graph_launches,
   k_graph_instantiations,
   k_programmatic,
-  k_device_memory_bytes,  // as device_memory_peak_bytes, for its growth over lengths
-  k_memory_refused,       // for want of it
+  k_device_memory_bytes,  // equals device_memory_peak_bytes, for its growth over lengths
+  k_memory_refused,       // allocations that failed for lack of memory
   k_counters
 };
 void count(Counter what, uint64_t amount = 1);
-// Those that stay 0 are told, too.
-void have_counters();
+// Adds the counters to the file, so that those that stay 0 are reported as well.
+void add_counters();
 
 }  // namespace weir_probe::cuda

@@ -1,5 +1,4 @@
-// Which GPU it is, as its driver says: for the probe in front of CUDA, and for the one that CUPTI
-// tells.
+// Describes the GPU by its driver, for the probe in front of CUDA and for CUPTI's.
 #include <stdio.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
@@ -12,7 +11,7 @@ constexpr uint32_t k_vendor = 0x10de;
 
 }  // namespace
 
-WEIR_ASKED(Asked, asked, WEIR_CUDA_ASKED)
+WEIR_FUNCTION_TABLE(CudaFunctions, cuda_functions, WEIR_CUDA_FUNCTIONS)
 
 }  // namespace cuda
 
@@ -25,16 +24,17 @@ const char k_api_name[] = "cuda";
 // Without ".so": Python's wheels have "libcudart-3b2f9a1c.so.13".
 const char* const k_libraries[] = {"/libcudart", "/libcuda.so", "/libcublas", "/libnccl", nullptr};
 
-weir_probe_device describe(int device) {
-  const Asked& ask = asked();
+// Returns the entry of a device, with a class made from its name, driver and features.
+weir_probe_device describe_device(int device) {
+  const CudaFunctions& functions = cuda_functions();
   weir_probe_device entry{};
   name_device(&entry,
-              succeeds(ask.cuDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
+              succeeds(functions.cuDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
   int version = 0;
-  succeeds(ask.cuDriverGetVersion, &version);
+  succeeds(functions.cuDriverGetVersion, &version);
   const auto attribute = [&](int which) {
     int value = 0;
-    succeeds(ask.cuDeviceGetAttribute, &value, which, device);
+    succeeds(functions.cuDeviceGetAttribute, &value, which, device);
     return value;
   };
   constexpr int k_features[] = {
@@ -58,7 +58,7 @@ weir_probe_device describe(int device) {
 
 int current_device() {
   int device = 0;
-  return succeeds(asked().cuCtxGetDevice, &device) ? device : 0;
+  return succeeds(cuda_functions().cuCtxGetDevice, &device) ? device : 0;
 }
 
 }  // namespace streams

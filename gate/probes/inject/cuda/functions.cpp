@@ -1,4 +1,4 @@
-// Functions of the program: their names, their code and what it costs.
+// Looks up the program's kernel functions: their names, their code and its costs.
 #include <stdlib.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
@@ -12,18 +12,18 @@ Table g_facts;  // function -> weir_cuda_kernel
 
 }  // namespace
 
-void function_is(const void* function, const char* name) {
-  streams::function_is(function, name);
+void name_function(const void* function, const char* name) {
+  streams::name_function(function, name);
   g_facts.remove(key_of(function));
   if (const weir_cuda_kernel* facts = kernel_facts(name)) {
     g_facts.insert(key_of(function), const_cast<weir_cuda_kernel*>(facts));
   }
 }
-void function_is_also(const void* function, const void* known) {
+void copy_function_name(const void* function, const void* original) {
   streams::forget_function(function);
-  void* name = streams::g.names.find(key_of(known));
+  void* name = streams::g.names.find(key_of(original));
   if (name != nullptr) streams::g.names.insert(key_of(function), name);
-  void* facts = g_facts.find(key_of(known));
+  void* facts = g_facts.find(key_of(original));
   if (facts != nullptr) g_facts.insert(key_of(function), facts);
 }
 
@@ -35,20 +35,21 @@ using namespace cuda;
 
 const char k_probe_name[] = "cuda";
 
-const char* name_of(const Launch& launch, void*) {
-  const void* known = g.names.find(key_of(launch.function));
-  return known != nullptr ? static_cast<const char*>(known) : launch.name;
+const char* kernel_name(const Launch& launch, void*) {
+  const void* name = g.names.find(key_of(launch.function));
+  return name != nullptr ? static_cast<const char*>(name) : launch.name;
 }
 
 // A plain launch has the hash of the machine code alone.
-uint64_t code_of(const Launch& launch) {
+uint64_t code_hash(const Launch& launch) {
   const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
   if (facts == nullptr || launch.attributes == 0) return facts == nullptr ? 0 : facts->code;
   return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
 }
 
-// A twin's runtime answers from the machine code (gate/probes/twin/cuda), a GPU's from its own.
-void measure(const Launch& launch, weir_probe_code* out) {
+// Asks the runtime for a kernel's resources and its occupancy at this launch. A twin's runtime
+// answers from the machine code (gate/probes/twin/cuda); without that, costs are only guessed.
+void measure_costs(const Launch& launch, weir_probe_code* out) {
   const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
   out->flags = WEIR_CODE_ASKED;
   const bool compiled = facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
@@ -58,23 +59,24 @@ void measure(const Launch& launch, weir_probe_code* out) {
   }
   const uint64_t* local = launch.sizes.local;
   const uint64_t threads = local[0] * local[1] * local[2];
-  FunctionAttributes found{};
+  FunctionAttributes attributes{};
   int blocks = 0;
-  const bool told =
-      succeeds(asked().cudaFuncGetAttributes, static_cast<void*>(&found), launch.function) &&
-      succeeds(asked().cudaOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, launch.function,
-               static_cast<int>(threads), static_cast<size_t>(launch.sizes.shared));
-  // The program shall find no error but its own.
-  if (!told) succeeds(asked().cudaGetLastError);
+  const bool succeeded = succeeds(cuda_functions().cudaFuncGetAttributes,
+                                  static_cast<void*>(&attributes), launch.function) &&
+                         succeeds(cuda_functions().cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+                                  &blocks, launch.function, static_cast<int>(threads),
+                                  static_cast<size_t>(launch.sizes.shared));
+  // Clears the error, so that the program finds only its own.
+  if (!succeeded) succeeds(cuda_functions().cudaGetLastError);
   constexpr uint64_t k_warp = 32;
   out->costs = {
-      static_cast<uint32_t>(found.registers),
-      static_cast<uint32_t>(found.local_bytes),
-      static_cast<uint32_t>(found.shared_bytes),
+      static_cast<uint32_t>(attributes.registers),
+      static_cast<uint32_t>(attributes.local_bytes),
+      static_cast<uint32_t>(attributes.shared_bytes),
       compiled ? facts->code_bytes : 0,
       static_cast<uint32_t>(static_cast<uint64_t>(blocks) * ((threads + k_warp - 1) / k_warp)),
       static_cast<uint32_t>(threads),
-      static_cast<uint32_t>(found.binary_version),
+      static_cast<uint32_t>(attributes.binary_version),
       0};
 }
 

@@ -58,7 +58,7 @@ enum Attribute : int {
 
 using streams::Size3;
 
-// Is it a stream that was made, and not one of those that each device has?
+// Returns true for a stream that the program created, false for a default stream.
 inline bool is_handle(const void* stream) { return key_of(stream) > streams::k_thread_stream; }
 
 enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
@@ -82,32 +82,33 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 struct LaunchAttributes {
-  uint64_t programmatic;  // 1: its kernel may start before the one ahead of it ends
-  Size3 cluster;          // in groups; all 0 where they run one by one
+  uint64_t is_programmatic;  // 1: its kernel may start before the one ahead of it has ended
+  Size3 cluster;             // in groups; all 0 where they run one by one
   uint32_t reserved;
 
-  // 0: none of them is set.
+  // A hash of the attributes; 0: none is set.
   [[nodiscard]] uint64_t hash() const {
-    const bool any = programmatic != 0 || cluster.x != 0;
+    const bool any = is_programmatic != 0 || cluster.x != 0;
     return any ? hash_bytes(k_hash_seed, this, sizeof *this) : 0;
   }
 };
-inline LaunchAttributes attributes_of(const LaunchConfig& config) {
-  LaunchAttributes out{};
+// Reads from a launch's configuration the attributes that change how a kernel runs.
+inline LaunchAttributes read_attributes(const LaunchConfig& config) {
+  LaunchAttributes attributes{};
   for (unsigned i = 0; i < config.attribute_count; ++i) {
     const auto& [id, pad, value] = config.attributes[i];
-    if (id == k_programmatic_serialization) out.programmatic = value.number != 0 ? 1 : 0;
-    const bool clusters = uint64_t{value.size.x} * value.size.y * value.size.z > 1;
-    if (id == k_cluster_dimension && clusters) out.cluster = value.size;
+    if (id == k_programmatic_serialization) attributes.is_programmatic = value.number != 0 ? 1 : 0;
+    const bool has_clusters = uint64_t{value.size.x} * value.size.y * value.size.z > 1;
+    if (id == k_cluster_dimension && has_clusters) attributes.cluster = value.size;
   }
-  return out;
+  return attributes;
 }
 
 struct FunctionAttributes {  // cudaFuncAttributes
   size_t shared_bytes, const_bytes, local_bytes;
   int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared,
       preferred_carveout;
-  int of_clusters[7], reserved[16];
+  int clusters[7], reserved[16];
 };
 
 constexpr int k_on_device = 1;  // CUmemLocationType
@@ -118,7 +119,7 @@ struct AllocationProperties {   // the beginning of CUmemAllocationProp
 
 }  // namespace weir_probe::cuda
 
-// What cuBLAS computes, as far as a twin answers it and the probe counts it.
+// Matrix multiplications of cuBLAS that a twin answers and the probe counts.
 #define WEIR_CUBLAS_PRODUCTS(X) \
   X(cublasGemmEx)               \
   X(cublasGemmBatchedEx)        \

@@ -1,3 +1,4 @@
+// Looks up facts of kernels in the table that weir wrote for the program.
 #include "gate/probes/inject/cuda/table.h"
 
 #include "gate/probes/inject/writer/file.h"
@@ -10,26 +11,29 @@ namespace {
 const weir_cuda_kernels* g_kernels;
 Once g_kernels_once;
 
+// Maps the table named by WEIR_CUDA_KERNELS_VARIABLE; complains if it is set and not valid.
 void load_kernels() {
   const char* path = getenv(WEIR_CUDA_KERNELS_VARIABLE);
   size_t bytes = 0;
-  const auto* found =
+  const auto* table =
       path == nullptr ? nullptr : static_cast<const weir_cuda_kernels*>(map_file(path, &bytes));
-  if (found == nullptr || bytes < sizeof *found || found->magic != WEIR_CUDA_KERNELS_MAGIC ||
-      found->bytes != sizeof(weir_cuda_kernel) ||
-      found->count > (bytes - sizeof *found) / sizeof(weir_cuda_kernel)) {
+  if (table == nullptr || bytes < sizeof *table || table->magic != WEIR_CUDA_KERNELS_MAGIC ||
+      table->bytes != sizeof(weir_cuda_kernel) ||
+      table->count > (bytes - sizeof *table) / sizeof(weir_cuda_kernel)) {
     if (path != nullptr) {
       complain("cuda", "no facts of kernels in " WEIR_CUDA_KERNELS_VARIABLE ":", path, 0);
     }
     return;
   }
-  g_kernels = found;
+  g_kernels = table;
 }
 
-int by_name(const void* wanted, const void* entry) {
-  const uint64_t left = *static_cast<const uint64_t*>(wanted);
+// Order of a name's hash and an entry, for bsearch.
+int compare_names(const void* key, const void* entry) {
+  const uint64_t left = *static_cast<const uint64_t*>(key);
   const uint64_t right = static_cast<const weir_cuda_kernel*>(entry)->name;
-  return left < right ? -1 : left > right ? 1 : 0;
+  if (left == right) return 0;
+  return left < right ? -1 : 1;
 }
 
 }  // namespace
@@ -37,9 +41,9 @@ int by_name(const void* wanted, const void* entry) {
 const weir_cuda_kernel* kernel_facts(const char* symbol) {
   g_kernels_once.run(load_kernels);
   if (g_kernels == nullptr) return nullptr;
-  const uint64_t wanted = hash_text(symbol);
+  const uint64_t name = hash_text(symbol);
   return static_cast<const weir_cuda_kernel*>(
-      bsearch(&wanted, g_kernels + 1, g_kernels->count, sizeof(weir_cuda_kernel), by_name));
+      bsearch(&name, g_kernels + 1, g_kernels->count, sizeof(weir_cuda_kernel), compare_names));
 }
 
 }  // namespace weir_probe::cuda

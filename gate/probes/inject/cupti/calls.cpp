@@ -1,6 +1,6 @@
-// Which calls of the runtime and the driver are counted, and how.
+// Counts calls of CUDA's runtime and driver by CUPTI's callbacks.
 //
-// A runtime's call may make the driver's: both are watched, and the outermost counts.
+// A call of the runtime may make calls of the driver: both are watched, and the outermost counts.
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -14,27 +14,28 @@ namespace {
 
 using namespace streams;
 
-Size3 size(const dim3& from) { return {from.x, from.y, from.z}; }
+Size3 to_size3(const dim3& from) { return {from.x, from.y, from.z}; }
 
-// What is known of a call that has ended.
+// A call that has returned.
 struct Call {
   const CUpti_CallbackData* data;
   int result;
-  bool per_thread;  // a variant for which no stream means the thread's own
+  bool per_thread;  // a variant for which a null stream means the thread's own
 
   template <class Params>
   [[nodiscard]] const Params& params() const {
     return *static_cast<const Params*>(data->functionParams);
   }
-  [[nodiscard]] void* stream(void* given) const {
-    return given == nullptr && per_thread ? reinterpret_cast<void*>(k_thread_stream) : given;
+  [[nodiscard]] void* stream(void* handle) const {
+    return handle == nullptr && per_thread ? reinterpret_cast<void*>(k_thread_stream) : handle;
   }
 };
 
-// The runtime's and the driver's calls, and their variants, name alike what they are about. Null
-// where a call has no stream: it waits.
+// The functions below read a parameter by its name in the call's struct, as the calls of runtime
+// and driver name them differently. stream_param returns null if a call has no stream: such a copy
+// waits.
 template <class P>
-void* stream_in(const P& p) {
+void* stream_param(const P& p) {
   if constexpr (requires { p.stream; }) {
     return p.stream;
   } else if constexpr (requires { p.hStream; }) {
@@ -43,7 +44,7 @@ void* stream_in(const P& p) {
     return nullptr;
   }
 }
-// The member `a`, or `b` where there is none.
+// Defines a function that returns the member `a`, or `b` if there is none.
 #define WEIR_EITHER(name, a, b)        \
   template <class P>                   \
   auto name(const P& p) {              \
@@ -53,12 +54,12 @@ void* stream_in(const P& p) {
       return p.b;                      \
     }                                  \
   }
-WEIR_EITHER(function_in, func, f)
-WEIR_EITHER(graph_in, graph, hGraph)
-WEIR_EITHER(event_in, event, hEvent)
-WEIR_EITHER(launched_in, graphExec, hGraph)
-WEIR_EITHER(ended_in, graphExec, hGraphExec)
-WEIR_EITHER(made_in, pGraphExec, phGraphExec)
+WEIR_EITHER(function_param, func, f)
+WEIR_EITHER(graph_param, graph, hGraph)
+WEIR_EITHER(event_param, event, hEvent)
+WEIR_EITHER(launched_graph_param, graphExec, hGraph)
+WEIR_EITHER(ended_graph_param, graphExec, hGraphExec)
+WEIR_EITHER(new_graph_param, pGraphExec, phGraphExec)
 
 template <class P>
 constexpr bool k_has_stream = requires(P p) {
@@ -66,17 +67,17 @@ constexpr bool k_has_stream = requires(P p) {
 }
 || requires(P p) { p.hStream; };
 template <class P>
-Stream* awaited(const Call& call, const P& p) {
+Stream* find_awaited_stream(const Call& call, const P& p) {
   if constexpr (requires { p.event; }) {
-    return stream_of_event(p.event);
+    return find_event_stream(p.event);
   } else if constexpr (requires { p.hEvent; }) {
-    return stream_of_event(p.hEvent);
+    return find_event_stream(p.hEvent);
   } else {
-    return stream_of(call.stream(stream_in(p)));
+    return find_stream(call.stream(stream_param(p)));
   }
 }
 template <class P>
-uint64_t bytes_in(const P& p) {
+uint64_t copy_bytes(const P& p) {
   if constexpr (requires { p.count; }) {
     return p.count;
   } else if constexpr (requires { p.ByteCount; }) {
@@ -86,23 +87,24 @@ uint64_t bytes_in(const P& p) {
   }
 }
 template <class P>
-weir_probe_launch sizes_in(const P& p) {
+weir_probe_launch launch_sizes_param(const P& p) {
   if constexpr (requires { p.sharedMem; }) {
-    return sizes_of(size(p.gridDim), size(p.blockDim), p.sharedMem);
+    return launch_sizes(to_size3(p.gridDim), to_size3(p.blockDim), p.sharedMem);
   } else if constexpr (requires { p.dynamicSmemBytes; }) {
-    return sizes_of(size(p.gridDim), size(p.blockDim), p.dynamicSmemBytes);
+    return launch_sizes(to_size3(p.gridDim), to_size3(p.blockDim), p.dynamicSmemBytes);
   } else {
-    return sizes_of({p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ},
-                    p.sharedMemBytes);
+    return launch_sizes({p.gridDimX, p.gridDimY, p.gridDimZ},
+                        {p.blockDimX, p.blockDimY, p.blockDimZ}, p.sharedMemBytes);
   }
 }
 
+// Counts a launch. Its grid and stream are parameters of the call, or members of `config`.
 template <class P>
 void launch(const Call& call) {
   const auto& p = call.params<P>();
   const auto launch_by = [&](const auto& config) {
-    launched(call.stream(stream_in(config)),
-             {function_in(p), call.data->symbolName, sizes_in(config)});
+    count_launch(call.stream(stream_param(config)),
+                 {function_param(p), call.data->symbolName, launch_sizes_param(config)});
   };
   if constexpr (requires { p.config; }) {
     launch_by(*p.config);
@@ -110,60 +112,61 @@ void launch(const Call& call) {
     launch_by(p);
   }
 }
-// What counts a call, by its parameters `p`.
+// Defines a function that counts a call with parameters `p`.
 #define WEIR_COUNTS(name, ...)        \
   template <class P>                  \
   void name(const Call& call) {       \
     const auto& p = call.params<P>(); \
     __VA_ARGS__;                      \
   }
-WEIR_COUNTS(graph_launch, launched_graph(call.stream(stream_in(p)), launched_in(p)))
-WEIR_COUNTS(instantiate, graph_was_made(*made_in(p), graph_in(p)))
-WEIR_COUNTS(graph_update, graph_was_made(p.hGraphExec, p.hGraph))
-WEIR_COUNTS(graph_end, graph_ended(ended_in(p)))
-WEIR_COUNTS(stream_end, stream_ended(stream_in(p)))
-WEIR_COUNTS(stream_waits, waits_for_event(call.stream(stream_in(p))))
-WEIR_COUNTS(record, recorded(event_in(p), call.stream(stream_in(p))))
-WEIR_COUNTS(wait, waited(awaited(call, p)))
-WEIR_COUNTS(poll, polled(awaited(call, p), call.result))
-WEIR_COUNTS(fill, filled(call.stream(stream_in(p)), p.count))
+WEIR_COUNTS(graph_launch, count_graph_launch(call.stream(stream_param(p)), launched_graph_param(p)))
+WEIR_COUNTS(instantiate, add_graph(*new_graph_param(p), graph_param(p)))
+WEIR_COUNTS(graph_update, add_graph(p.hGraphExec, p.hGraph))
+WEIR_COUNTS(graph_end, forget_graph(ended_graph_param(p)))
+WEIR_COUNTS(stream_end, forget_stream(stream_param(p)))
+WEIR_COUNTS(stream_waits, count_barrier(call.stream(stream_param(p))))
+WEIR_COUNTS(record, note_event_record(event_param(p), call.stream(stream_param(p))))
+WEIR_COUNTS(wait, count_wait(find_awaited_stream(call, p)))
+WEIR_COUNTS(poll, count_poll(find_awaited_stream(call, p), call.result))
+WEIR_COUNTS(fill, count_fill(call.stream(stream_param(p)), p.count))
 template <class>
 void capture(const Call&) {
-  capture_began();
+  note_capture();
 }
 
-// `direction`: of calls that do not name it.
+// Counts a copy. `direction`: for calls that do not have it as a parameter.
 template <class P, int direction = -1>
 void copy(const Call& call) {
   const auto& p = call.params<P>();
-  int way = direction;
-  if constexpr (requires { p.kind; }) way = p.kind;
-  copied(call.stream(stream_in(p)), way, bytes_in(p), !k_has_stream<P>);
+  int actual_direction = direction;
+  if constexpr (requires { p.kind; }) actual_direction = p.kind;
+  count_copy(call.stream(stream_param(p)), actual_direction, copy_bytes(p), !k_has_stream<P>);
 }
 template <class P, int width>
 void driver_fill(const Call& call) {
   const auto& p = call.params<P>();
-  filled(call.stream(p.hStream), p.N * width);
+  count_fill(call.stream(p.hStream), p.N * width);
 }
 
-void device_wait(const Call&) { waited_for_device(); }
+void device_wait(const Call&) { count_device_wait(); }
 
-struct Known {
+// A call to watch, and the function that counts it.
+struct CountedCall {
   uint32_t id;
   void (*count)(const Call& call);
   bool per_thread;
-  bool polls;  // and so answers with other results than success
+  bool polls;  // counts with other results than success as well
 };
 template <class P>
-constexpr Known known_call(uint32_t id, void (*count)(const Call& call), bool per_thread) {
+constexpr CountedCall counted_call(uint32_t id, void (*count)(const Call& call), bool per_thread) {
   return {id, count, per_thread, count == poll<P>};
 }
 
-// A call by its name, and for per-thread default streams by its variant's too; what counts it, and
-// more of that one's template arguments.
-#define WEIR_CALL(number, name, per_thread, count, ...)                                      \
-  known_call<name##_params>(CUPTI_##number, count<name##_params __VA_OPT__(, ) __VA_ARGS__>, \
-                            per_thread)
+// Entries for a call by its name, and in WEIR_R2 and WEIR_D2 for its variant with per-thread
+// default streams: the function that counts it, and further template arguments of that function.
+#define WEIR_CALL(number, name, per_thread, count, ...)                                        \
+  counted_call<name##_params>(CUPTI_##number, count<name##_params __VA_OPT__(, ) __VA_ARGS__>, \
+                              per_thread)
 #define WEIR_R(name, ...) WEIR_CALL(RUNTIME_TRACE_CBID_##name, name, false, __VA_ARGS__)
 #define WEIR_R2(name, variant, ...) \
   WEIR_R(name, __VA_ARGS__), WEIR_CALL(RUNTIME_TRACE_CBID_##variant, name, true, __VA_ARGS__)
@@ -171,7 +174,7 @@ constexpr Known known_call(uint32_t id, void (*count)(const Call& call), bool pe
 #define WEIR_D2(name, ...) \
   WEIR_D(name, __VA_ARGS__), WEIR_CALL(DRIVER_TRACE_CBID_##name##_ptsz, name, true, __VA_ARGS__)
 
-constexpr Known k_runtime[] = {
+constexpr CountedCall k_runtime[] = {
     WEIR_R2(cudaLaunchKernel_v7000, cudaLaunchKernel_ptsz_v7000, launch),
     WEIR_R2(cudaLaunchCooperativeKernel_v9000, cudaLaunchCooperativeKernel_ptsz_v9000, launch),
     WEIR_R2(cudaLaunchKernelExC_v11060, cudaLaunchKernelExC_ptsz_v11060, launch),
@@ -199,7 +202,7 @@ constexpr Known k_runtime[] = {
     WEIR_R(cudaStreamDestroy_v5050, stream_end),
 };
 
-constexpr Known k_driver[] = {
+constexpr CountedCall k_driver[] = {
     WEIR_D2(cuLaunchKernel, launch),
     WEIR_D2(cuLaunchCooperativeKernel, launch),
     WEIR_D2(cuLaunchKernelEx, launch),
@@ -227,19 +230,21 @@ constexpr Known k_driver[] = {
     WEIR_D2(cuStreamWaitEvent, stream_waits),
 };
 
-constexpr uint32_t k_most_ids = 2048;  // more than either API has
-const Known* g_runtime[k_most_ids];
-const Known* g_driver_calls[k_most_ids];
+constexpr uint32_t k_max_ids = 2048;  // more than either API has
+const CountedCall* g_runtime[k_max_ids];
+const CountedCall* g_driver_calls[k_max_ids];
 
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 __thread int t_depth __attribute__((tls_model("initial-exec")));
 
-void CUPTIAPI called_back(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+// CUPTI's callback at the begin and end of each watched call. Counts outermost calls that
+// succeeded.
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                           const void* untyped) {
   const auto* data = static_cast<const CUpti_CallbackData*>(untyped);
-  const Known** by_id = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? g_runtime : g_driver_calls;
-  const Known* known = id < k_most_ids ? by_id[id] : nullptr;
-  if (known == nullptr) return;
+  const CountedCall** by_id = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? g_runtime : g_driver_calls;
+  const CountedCall* call = id < k_max_ids ? by_id[id] : nullptr;
+  if (call == nullptr) return;
   if (data->callbackSite == CUPTI_API_ENTER) {
     ++t_depth;
     return;
@@ -248,15 +253,14 @@ void CUPTIAPI called_back(void*, CUpti_CallbackDomain domain, CUpti_CallbackId i
   const int result = data->functionReturnValue == nullptr
                          ? 0
                          : *static_cast<const int*>(data->functionReturnValue);
-  if (result != k_done && !known->polls) return;
-  ++t_depth;  // what is asked of the driver meanwhile is not the program's doing
-  known->count({data, result, known->per_thread});
+  if (result != k_done && !call->polls) return;
+  ++t_depth;  // calls that the probe makes of the driver do not count
+  call->count({data, result, call->per_thread});
   --t_depth;
 }
 
-// --- how calls come here: the driver loads what CUDA_INJECTION64_PATH names and calls
-// InitializeInjection before the program's first call. CUPTI then calls back round each call that
-// is counted.
+// --- start: the driver loads the library in CUDA_INJECTION64_PATH and calls InitializeInjection
+// before the program's first call. CUPTI then calls on_callback around each watched call.
 
 #define WEIR_TEXT_OF(x) #x
 #define WEIR_TEXT(x) WEIR_TEXT_OF(x)
@@ -265,7 +269,8 @@ decltype(&cuptiSubscribe) g_subscribe;
 decltype(&cuptiEnableCallback) g_enable;
 CUpti_SubscriberHandle g_subscriber;
 
-// The CUPTI of the toolkit that this was built with; a later one keeps what is used of it.
+// Loads CUPTI, preferably of the toolkit version that this was built with; later ones are
+// compatible.
 void* find_cupti() {
   constexpr const char* k_names[] = {
       "libcupti.so." WEIR_TEXT(WEIR_CUDA_MAJOR),
@@ -274,30 +279,32 @@ void* find_cupti() {
       "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
   };
   for (const char* name : k_names) {
-    if (void* found = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return found;
+    if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return handle;
   }
   return nullptr;
 }
 
+// Enables the callbacks of the calls in `list`. True if at least one could be.
 template <size_t count>
-bool enable_all(const Known (&list)[count], const Known** by_id, CUpti_CallbackDomain domain) {
-  bool any = false;
-  for (const Known& known : list) {
-    if (known.id >= k_most_ids) continue;
-    by_id[known.id] = &known;
-    any = g_enable(1, g_subscriber, domain, known.id) == CUPTI_SUCCESS || any;
+bool enable_all(const CountedCall (&list)[count], const CountedCall** by_id,
+                CUpti_CallbackDomain domain) {
+  bool any_enabled = false;
+  for (const CountedCall& call : list) {
+    if (call.id >= k_max_ids) continue;
+    by_id[call.id] = &call;
+    any_enabled = g_enable(1, g_subscriber, domain, call.id) == CUPTI_SUCCESS || any_enabled;
   }
-  return any;
+  return any_enabled;
 }
 
-// In words, what went wrong; null when calls are watched.
+// Starts watching calls. Returns null, or an error text.
 const char* begin() {
   void* cupti = find_cupti();
   if (cupti == nullptr) return "cannot load libcupti.so";
   g_subscribe = reinterpret_cast<decltype(g_subscribe)>(dlsym(cupti, "cuptiSubscribe"));
   g_enable = reinterpret_cast<decltype(g_enable)>(dlsym(cupti, "cuptiEnableCallback"));
   if (g_subscribe == nullptr || g_enable == nullptr) return "libcupti.so lacks functions";
-  switch (g_subscribe(&g_subscriber, called_back, nullptr)) {
+  switch (g_subscribe(&g_subscriber, on_callback, nullptr)) {
     case CUPTI_SUCCESS:
       break;
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
@@ -314,14 +321,14 @@ const char* begin() {
 }  // namespace
 }  // namespace weir_probe::cupti
 
-// Always answers that all is well: the program shall go on.
+// Called by the driver. Always reports success, so that the program goes on.
 WEIR_EXPORTED int InitializeInjection() {
   static bool begun;
   if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) return 1;
   const char* problem = weir_probe::cupti::begin();
   if (problem == nullptr) return 1;
   weir_probe::complain(weir_probe::streams::k_probe_name, problem, "", 0);
-  // Said in the file too: nothing counted is not a count of nothing.
+  // The flag in the file keeps the empty counts from being taken for counts of 0.
   weir_probe::streams::ensure_file();
   weir_probe::set_flag(&weir_probe::streams::g.file, WEIR_PROBE_BLOCKED);
   return 1;

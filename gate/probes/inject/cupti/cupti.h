@@ -1,12 +1,12 @@
-// What the driver is asked of graphs, beside what CUPTI tells: a second count of what the probe in
-// front of CUDA counts, to hold that against.
+// Functions of the driver that CUPTI's probe calls. It counts the same as the probe in front of
+// CUDA, so that the two can be compared.
 #pragma once
 
 #include <cuda.h>
 
 namespace weir_probe::cupti {
 
-#define WEIR_CUPTI_ASKED(X)        \
+#define WEIR_DRIVER_FUNCTIONS(X)   \
   X(cuStreamIsCapturing)           \
   X(cuGraphGetNodes)               \
   X(cuGraphNodeGetType)            \
@@ -15,10 +15,11 @@ namespace weir_probe::cupti {
   X(cuFuncGetName)                 \
   X(cuKernelGetName)
 
-// Found in the driver that the program has loaded, by their plain binary names. All may be null.
+// Looked up in the driver that the program has loaded, by their plain binary names. Any may be
+// null.
 struct Driver {
 #define WEIR_DECLARE(name) decltype(&::name) name;
-  WEIR_CUPTI_ASKED(WEIR_DECLARE)
+  WEIR_DRIVER_FUNCTIONS(WEIR_DECLARE)
 #undef WEIR_DECLARE
 };
 const Driver& driver();

@@ -1,7 +1,7 @@
-// Memory by what it is for: weights, caches, intermediate results.
+// Counts memory by use: weights, caches, intermediate results.
 //
-// A buffer's use is known once ggml says so. Of those of which it never does, caches are told by
-// the name of their first tensor: llama.cpp's are cache_k_l0, cache_v_l0, cache_r_l0, …
+// ggml tells the use of a buffer, except for caches. They are recognised by the name of their first
+// tensor: llama.cpp's are cache_k_l0, cache_v_l0, cache_r_l0, …
 #include <stdio.h>
 #include <string.h>
 
@@ -13,28 +13,29 @@ namespace {
 
 enum Use : int { k_any, k_weights, k_compute, k_kv_cache, k_uses };  // the first three are ggml's
 constexpr const char* k_use_names[k_uses] = {"any", "weights", "compute", "kv_cache"};
-constexpr Counter k_totals[k_uses] = {k_counters, k_weights_bytes, k_compute_bytes,
-                                      k_kv_cache_bytes};
+constexpr Counter k_use_counters[k_uses] = {k_counters, k_weights_bytes, k_compute_bytes,
+                                            k_kv_cache_bytes};
 
-// Of one use in one kind of memory.
-struct Share {
-  Share* next;
+// Bytes of one use in one kind of memory.
+struct UseTotal {
+  UseTotal* next;
   BufferType* memory;
   Use use;
   Level level;
   uint64_t* counter;  // null: the file has no room for its name
 };
-struct Held {
+struct BufferUse {
   uint64_t bytes;
-  Share* share;  // null: of no known use
+  UseTotal* total;  // null: use unknown
 };
 
-Table g_held;  // Buffer -> Held
-Share* g_shares;
+Table g_buffers;  // Buffer -> Held
+UseTotal* g_totals;
 Level g_levels[k_uses];
 
-// "weights_in_vulkan0_bytes". Under g.lock, as are the next two.
-uint64_t* counter_of(const char* memory, Use use) {
+// Adds the counter of a use in a kind of memory, such as "weights_in_vulkan0_bytes"; null without
+// room. Under g.lock.
+uint64_t* add_use_counter(const char* memory, Use use) {
   const weir_probe_section* section = section_of(&g.file, WEIR_SECTION_COUNTERS);
   if (section->used >= section->capacity) return nullptr;
   char name[sizeof(weir_probe_named_counter::name)];
@@ -46,61 +47,67 @@ uint64_t* counter_of(const char* memory, Use use) {
   return add_counter(&g.file, name);
 }
 
-Share* share_of(const Functions& ggml, BufferType* memory, Use use) {
-  Share* share = g_shares;
-  while (share != nullptr && (share->memory != memory || share->use != use)) share = share->next;
-  if (share != nullptr) return share;
-  share = static_cast<Share*>(calloc(1, sizeof(Share)));
-  if (share == nullptr) return nullptr;
-  const char* name = name_of(ggml, memory);
-  *share = {g_shares, memory, use, {}, counter_of(name == nullptr ? "unknown" : name, use)};
-  return g_shares = share;
+// Returns the total of a use in a kind of memory, adding it if it is new; null when memory is out.
+// Under g.lock.
+UseTotal* find_or_add_total(const Functions& ggml, BufferType* memory, Use use) {
+  UseTotal* total = g_totals;
+  while (total != nullptr && (total->memory != memory || total->use != use)) total = total->next;
+  if (total != nullptr) return total;
+  total = static_cast<UseTotal*>(calloc(1, sizeof(UseTotal)));
+  if (total == nullptr) return nullptr;
+  const char* name = memory_name(ggml, memory);
+  *total = {g_totals, memory, use, {}, add_use_counter(name == nullptr ? "unknown" : name, use)};
+  g_totals = total;
+  return total;
 }
 
-void let_go(Held* held) {
-  if (held->share == nullptr) return;
-  held->share->level.fall(held->bytes);
-  g_levels[held->share->use].fall(held->bytes);
-  held->share = nullptr;
+// Subtracts a buffer's bytes from the totals of its use. Under g.lock.
+void release(BufferUse* buffer_use) {
+  if (buffer_use->total == nullptr) return;
+  buffer_use->total->level.fall(buffer_use->bytes);
+  g_levels[buffer_use->total->use].fall(buffer_use->bytes);
+  buffer_use->total = nullptr;
 }
 
 }  // namespace
 
-void buffer_is_for(Library* library, Buffer* buffer, int use) {
+// Counts a buffer's bytes for `use`, and no longer for an earlier use. A buffer that consists of
+// others is ignored, as those are reported one by one.
+void note_buffer_use(Library* library, Buffer* buffer, int use) {
   if (buffer == nullptr || use <= k_any || use >= k_uses) return;
   const Functions& ggml = library->ggml;
-  // Those that it is made of are told one by one.
-  if (ask(ggml.backend_buffer_is_multi_buffer, buffer) ||
-      ask(ggml.backend_buffer_is_meta, buffer)) {
+  // The buffers that it consists of are reported one by one.
+  if (call_if_present(ggml.backend_buffer_is_multi_buffer, buffer) ||
+      call_if_present(ggml.backend_buffer_is_meta, buffer)) {
     return;
   }
-  const uint64_t bytes = ask(ggml.backend_buffer_get_size, buffer);
-  BufferType* memory = ask(ggml.backend_buffer_get_type, buffer);
+  const uint64_t bytes = call_if_present(ggml.backend_buffer_get_size, buffer);
+  BufferType* memory = call_if_present(ggml.backend_buffer_get_type, buffer);
   const Locked locked(&g.lock);
-  auto* held = known_or_fresh<Held>(&g_held, reinterpret_cast<uint64_t>(buffer));
-  if (held == nullptr) return set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  let_go(held);
-  *held = {bytes, share_of(ggml, memory, static_cast<Use>(use))};
-  if (held->share == nullptr) return;
-  count(k_totals[use], g_levels[use].rise(bytes));
-  const uint64_t more = held->share->level.rise(bytes);
-  if (held->share->counter != nullptr) add(held->share->counter, more);
+  auto* buffer_use = get_or_create<BufferUse>(&g_buffers, reinterpret_cast<uint64_t>(buffer));
+  if (buffer_use == nullptr) return set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
+  release(buffer_use);
+  *buffer_use = {bytes, find_or_add_total(ggml, memory, static_cast<Use>(use))};
+  if (buffer_use->total == nullptr) return;
+  count(k_use_counters[use], g_levels[use].rise(bytes));
+  const uint64_t increase = buffer_use->total->level.rise(bytes);
+  if (buffer_use->total->counter != nullptr) add(buffer_use->total->counter, increase);
 }
 
-void tensor_lies_in(Library* library, Buffer* buffer, const Tensor* tensor) {
-  const char* name = ask(library->ggml.get_name, tensor);
+void note_tensor(Library* library, Buffer* buffer, const Tensor* tensor) {
+  const char* name = call_if_present(library->ggml.get_name, tensor);
   if (name == nullptr || strncmp(name, "cache_", 6) != 0) return;
-  if (g_held.find(reinterpret_cast<uint64_t>(buffer)) == nullptr) {
-    buffer_is_for(library, buffer, k_kv_cache);
+  if (g_buffers.find(reinterpret_cast<uint64_t>(buffer)) == nullptr) {
+    note_buffer_use(library, buffer, k_kv_cache);
   }
 }
 
-void buffer_ends(Buffer* buffer) {
+void forget_buffer(Buffer* buffer) {
   const Locked locked(&g.lock);
-  auto* held = static_cast<Held*>(g_held.remove(reinterpret_cast<uint64_t>(buffer)));
-  if (held == nullptr) return;
-  let_go(held);
-  free(held);
+  auto* buffer_use = static_cast<BufferUse*>(g_buffers.remove(reinterpret_cast<uint64_t>(buffer)));
+  if (buffer_use == nullptr) return;
+  release(buffer_use);
+  free(buffer_use);
 }
 
 }  // namespace weir_probe

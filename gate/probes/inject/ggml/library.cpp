@@ -1,4 +1,4 @@
-// Which ggml a call was meant for, and whether its tensors look as they are known to.
+// Finds the ggml that a call goes on to, and checks if its tensors have the expected layout.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -18,37 +18,41 @@ constexpr size_t k_header_of_object = 32;  // ggml_tensor_overhead() counts it i
 constexpr size_t k_tensor_size = 336;
 constexpr size_t k_data_at = 248;
 constexpr size_t k_name_at = 256;
-constexpr int k_most_types = 256;
+constexpr int k_max_types = 256;
 constexpr const char* k_sentinel = "ggml_backend_synchronize";
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-Library* g_global;    // atomic: the one that everybody sees
-bool g_has_private;   // atomic: some call sites belong to others
+Library* g_global;    // atomic: the ggml in the global scope
+bool g_has_private;   // atomic: some call sites belong to other ggmls
 Table g_sites;        // return address -> Library
 Table g_by_sentinel;  // address of its ggml_backend_synchronize -> Library
 bool g_complained;
-// Stands for call sites within the probe: ggml left a function of its own by a jump.
-Library g_ours;
+// Stands for call sites within the probe, from which ggml calls after leaving a function by a jump.
+Library g_probe_site;
 
-bool is_ours(const void* address) {
-  Dl_info ours, theirs;
-  if (dladdr(reinterpret_cast<const void*>(&g_lock), &ours) == 0) return false;
-  return dladdr(address, &theirs) != 0 && theirs.dli_fbase == ours.dli_fbase;
+// Returns true if `address` lies in this library.
+bool is_in_probe(const void* address) {
+  Dl_info probe, other;
+  if (dladdr(reinterpret_cast<const void*>(&g_lock), &probe) == 0) return false;
+  return dladdr(address, &other) != 0 && other.dli_fbase == probe.dli_fbase;
 }
 
-// dlsym that does not find ourselves.
-void* find(void* scope, const char* name) {
-  void* found = dlsym(scope, name);
-  return found == nullptr || is_ours(found) ? nullptr : found;
+// Looks up a symbol like dlsym; null if it would find this library's own.
+void* find_symbol(void* scope, const char* name) {
+  void* symbol = dlsym(scope, name);
+  return symbol == nullptr || is_in_probe(symbol) ? nullptr : symbol;
 }
 
-Library* made_from(void* scope, void* sentinel) {
+// Returns the functions of the ggml in `scope`, which `sentinel` (one of them) identifies. Null
+// when memory is out.
+Library* find_or_add_library(void* scope, void* sentinel) {
   const uint64_t key = reinterpret_cast<uint64_t>(sentinel);
-  if (auto* known = g_by_sentinel.get<Library>(key)) return known;
+  if (auto* stored = g_by_sentinel.get<Library>(key)) return stored;
   auto* library = static_cast<Library*>(calloc(1, sizeof(Library)));
   if (library == nullptr) return nullptr;
 #define WEIR_FETCH(name, ...) \
-  library->ggml.name = reinterpret_cast<decltype(library->ggml.name)>(find(scope, "ggml_" #name));
+  library->ggml.name =        \
+      reinterpret_cast<decltype(library->ggml.name)>(find_symbol(scope, "ggml_" #name));
 #define WEIR_FETCH_MOVE(how, name, ...) WEIR_FETCH(name)
   WEIR_GGML_MOVES(WEIR_FETCH_MOVE)
   WEIR_GGML_INTERPOSED(WEIR_FETCH)
@@ -62,16 +66,17 @@ Library* made_from(void* scope, void* sentinel) {
   return library;
 }
 
-Library* in_scope(void* scope) {
-  void* sentinel = find(scope, k_sentinel);
-  return sentinel == nullptr ? nullptr : made_from(scope, sentinel);
+Library* find_in_scope(void* scope) {
+  void* sentinel = find_symbol(scope, k_sentinel);
+  return sentinel == nullptr ? nullptr : find_or_add_library(scope, sentinel);
 }
 
-Library* in_object(const char* path) {
+// Returns the ggml that a loaded library sees, or null. The library is never closed, as its
+// functions must stay loaded.
+Library* find_in_file(const char* path) {
   if (path == nullptr || path[0] == '\0') return nullptr;
-  // Never closed again: what we call must stay.
   void* handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  return handle == nullptr ? nullptr : in_scope(handle);
+  return handle == nullptr ? nullptr : find_in_scope(handle);
 }
 
 struct Paths {
@@ -79,7 +84,7 @@ struct Paths {
   size_t count;
 };
 
-int note_path(dl_phdr_info* info, size_t, void* data) {
+int add_path(dl_phdr_info* info, size_t, void* data) {
   auto* paths = static_cast<Paths*>(data);
   if (info->dlpi_name == nullptr || info->dlpi_name[0] == '\0') return 0;
   if (paths->count == sizeof paths->at / sizeof paths->at[0]) return 1;
@@ -88,35 +93,37 @@ int note_path(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// For a call whose return address lies in a library without a ggml of its own: the function that
-// called us left by a jump.
-Library* anywhere() {
+// Searches all loaded libraries for a ggml. For a call whose return address lies in a library
+// without one: the function that called us left by a jump.
+Library* find_anywhere() {
   auto* paths = static_cast<Paths*>(calloc(1, sizeof(Paths)));
   if (paths == nullptr) return nullptr;
-  dl_iterate_phdr(note_path, paths);
-  Library* found = nullptr;
+  dl_iterate_phdr(add_path, paths);
+  Library* library = nullptr;
   for (size_t i = 0; i < paths->count; ++i) {
-    if (found == nullptr) found = in_object(paths->at[i]);
+    if (library == nullptr) library = find_in_file(paths->at[i]);
     free(paths->at[i]);
   }
   free(paths);
-  return found;
+  return library;
 }
 
-Library* search(const void* caller) {
-  if (Library* global = in_scope(RTLD_NEXT)) {
+// Finds the ggml for a call site and remembers it: the global one, else that of the calling
+// library, else any. Null when there is none. Under g_lock.
+Library* find_library(const void* caller) {
+  if (Library* global = find_in_scope(RTLD_NEXT)) {
     __atomic_store_n(&g_global, global, __ATOMIC_RELEASE);
     return global;
   }
-  if (is_ours(caller)) {
-    g_sites.insert(reinterpret_cast<uint64_t>(caller), &g_ours);
-    return t_meant;
+  if (is_in_probe(caller)) {
+    g_sites.insert(reinterpret_cast<uint64_t>(caller), &g_probe_site);
+    return t_library;
   }
   Dl_info info;
   Library* library = nullptr;
-  if (dladdr(caller, &info) != 0) library = in_object(info.dli_fname);
-  if (library == nullptr && t_meant != nullptr) return t_meant;
-  if (library == nullptr) library = anywhere();
+  if (dladdr(caller, &info) != 0) library = find_in_file(info.dli_fname);
+  if (library == nullptr && t_library != nullptr) return t_library;
+  if (library == nullptr) library = find_anywhere();
   if (library == nullptr) {
     if (!g_complained) complain("ggml", "cannot find the functions of", "ggml", 0);
     g_complained = true;
@@ -133,8 +140,8 @@ bool can_check(const Functions& ggml) {
          ggml.element_size != nullptr;
 }
 
-// Does `tensor` look as tensors have since November 2024? What lies at fixed places is compared
-// with what ggml itself says of the tensor. Reads no more than ggml says a tensor has.
+// Returns true if `tensor` has the layout that tensors have had since November 2024. Compares
+// fields at fixed offsets with ggml's own answers. Reads no further than a tensor's size.
 bool layout_fits(const Functions& ggml, const Tensor* tensor) {
   if (!can_check(ggml) || ggml.tensor_overhead() != k_header_of_object + k_tensor_size)
     return false;
@@ -148,32 +155,34 @@ bool layout_fits(const Functions& ggml, const Tensor* tensor) {
   }
   if (elements != ggml.nelements(tensor)) return false;
   const int type = view.type();
-  return type >= 0 && type < k_most_types && ggml.type_size(type) == ggml.element_size(tensor);
+  return type >= 0 && type < k_max_types && ggml.type_size(type) == ggml.element_size(tensor);
 }
 
 }  // namespace
 
-__thread Library* t_meant __attribute__((tls_model("initial-exec")));
+__thread Library* t_library __attribute__((tls_model("initial-exec")));
 
 Library* library_for(const void* caller) {
   Library* global = __atomic_load_n(&g_global, __ATOMIC_ACQUIRE);
   if (global != nullptr && !__atomic_load_n(&g_has_private, __ATOMIC_RELAXED)) return global;
-  void* known = g_sites.find(reinterpret_cast<uint64_t>(caller));
-  if (known == &g_ours) return t_meant;
-  if (known != nullptr) return static_cast<Library*>(known);
+  void* library = g_sites.find(reinterpret_cast<uint64_t>(caller));
+  if (library == &g_probe_site) return t_library;
+  if (library != nullptr) return static_cast<Library*>(library);
   if (global != nullptr) return global;
   const Locked locked(&g_lock);
-  return search(caller);
+  return find_library(caller);
 }
 
-const char* file_of(const void* address) {
+const char* file_containing(const void* address) {
   Dl_info info;
   return dladdr(address, &info) == 0 ? nullptr : info.dli_fname;
 }
 
 void reset_library_lock_after_fork() { pthread_mutex_init(&g_lock, nullptr); }
 
-bool readable(Library* library, const Tensor* tensor) {
+// Returns true if fields of the tensor can be read directly. Checks the first k_tensor_checks
+// tensors; after one that does not fit, always returns false.
+bool is_readable(Library* library, const Tensor* tensor) {
   const int layout = __atomic_load_n(&library->layout, __ATOMIC_RELAXED);
   if (layout == k_unknown || tensor == nullptr) return false;
   if (layout == k_fits) return true;
@@ -186,8 +195,8 @@ bool readable(Library* library, const Tensor* tensor) {
     }
     return false;
   }
-  const int seen = __atomic_add_fetch(&library->tensors_seen, 1, __ATOMIC_RELAXED);
-  if (seen >= static_cast<int>(k_tensor_checks)) {
+  const int checked = __atomic_add_fetch(&library->tensors_checked, 1, __ATOMIC_RELAXED);
+  if (checked >= static_cast<int>(k_tensor_checks)) {
     int unproven = k_unproven;
     __atomic_compare_exchange_n(&library->layout, &unproven, k_fits, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-// Masks of attention, read before a graph is computed: which of their places are looked at, and by
-// how many rows alone.
+// Reads attention masks before a graph is computed: the places that rows attend to, and the rows
+// that attend to a place alone.
 #include <string.h>
 
 #include "gate/probes/inject/ggml/mask.h"
@@ -8,13 +8,13 @@
 namespace weir_probe {
 namespace {
 
-constexpr int32_t k_flag_input = 1;         // GGML_TENSOR_FLAG_INPUT
-constexpr int64_t k_most_places = 1 << 22;  // of a mask
+constexpr int32_t k_flag_input = 1;        // GGML_TENSOR_FLAG_INPUT
+constexpr int64_t k_max_places = 1 << 22;  // in a mask
 
-// The name of what a tensor is the scheduler's copy of, on another backend: "Vulkan0#inp_pos#0" is
-// one of "inp_pos". False where it is none.
-bool copied_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
-  const char* name = ask(ggml.get_name, tensor);
+// Gives the name of the original if the tensor is a scheduler's copy for another backend:
+// "Vulkan0#inp_pos#0" is a copy of "inp_pos". False if it is not a copy.
+bool original_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
+  const char* name = call_if_present(ggml.get_name, tensor);
   const char* first = name == nullptr ? nullptr : strchr(name, '#');
   const char* last = first == nullptr ? nullptr : strrchr(name, '#');
   if (first == last || last - first > static_cast<ptrdiff_t>(sizeof out)) return false;
@@ -24,8 +24,9 @@ bool copied_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
   return size > 0;
 }
 
-// What the program writes and the graph makes a mask of; null where that cannot be followed.
-const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor) {
+// Returns the input tensor, written by the program, that the graph makes a mask of. Follows up to 8
+// ops and copies; null if that does not reach an input.
+const Tensor* find_input(const Functions& ggml, Graph* graph, const Tensor* tensor) {
   for (int i = 0; tensor != nullptr && i < 8; ++i) {
     const TensorView view(tensor);
     if (view.op() != 0) {
@@ -34,38 +35,42 @@ const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor
     }
     if ((view.flags() & k_flag_input) != 0) return tensor;
     char name[64];
-    if (!copied_name(ggml, tensor, name)) return nullptr;
-    tensor = ask(ggml.graph_get_tensor, graph, name);
+    if (!original_name(ggml, tensor, name)) return nullptr;
+    tensor = call_if_present(ggml.graph_get_tensor, graph, name);
   }
   return nullptr;
 }
 
-// A mask is used by many nodes in a row.
-struct LastMask {
+// The counts of one mask. Cached, as many nodes in a row use the same mask.
+struct MaskSummary {
   const Tensor* tensor;
-  uint64_t open, all, apart;
+  uint64_t attended, places, independent_rows;
 };
 
+// Counts places and rows in the values of a mask; places only if `counts_places`.
 template <class Value>
-LastMask values_of(const Tensor* mask, const void* data, Value closed, bool counts_places) {
+MaskSummary read_values(const Tensor* mask, const void* data, Value closed, bool counts_places) {
   const int64_t* ne = TensorView(mask).ne();
   const MaskValues<Value> values{static_cast<const Value*>(data), closed, ne[0], ne[1],
                                  ne[2] * ne[3]};
-  const auto all = static_cast<uint64_t>(ne[0] * ne[1] * ne[2] * ne[3]);
-  return {mask, counts_places ? values.open() : 0, counts_places ? all : 0, values.rows_apart()};
+  const auto places = static_cast<uint64_t>(ne[0] * ne[1] * ne[2] * ne[3]);
+  return {mask, counts_places ? values.attended_places() : 0, counts_places ? places : 0,
+          values.independent_rows()};
 }
 
-LastMask read_mask(const Functions& ggml, const Tensor* mask, bool counts_places) {
-  const LastMask unknown{mask, 0, 0, 0};
+// Returns the counts of a mask of 32-bit or 16-bit floats in the host's memory; zeros for any
+// other.
+MaskSummary read_mask(const Functions& ggml, const Tensor* mask, bool counts_places) {
+  const MaskSummary unknown{mask, 0, 0, 0};
   const int64_t count = ggml.nelements(mask);
-  const uint64_t bytes = ask(ggml.nbytes, mask);
+  const uint64_t bytes = call_if_present(ggml.nbytes, mask);
   const void* data = ggml.get_data(mask);
-  if (data == nullptr || count <= 0 || count > k_most_places) return unknown;
-  BufferType* memory = memory_of(ggml, mask);
-  if (memory == nullptr || !ask(ggml.backend_buft_is_host, memory)) return unknown;
+  if (data == nullptr || count <= 0 || count > k_max_places) return unknown;
+  BufferType* memory = memory_type(ggml, mask);
+  if (memory == nullptr || !call_if_present(ggml.backend_buft_is_host, memory)) return unknown;
   const auto size = static_cast<uint64_t>(count);
-  if (bytes == size * 4) return values_of<uint32_t>(mask, data, 0xFF800000U, counts_places);
-  if (bytes == size * 2) return values_of<uint16_t>(mask, data, 0xFC00U, counts_places);
+  if (bytes == size * 4) return read_values<uint32_t>(mask, data, 0xFF800000U, counts_places);
+  if (bytes == size * 2) return read_values<uint16_t>(mask, data, 0xFC00U, counts_places);
   return unknown;
 }
 
@@ -75,31 +80,36 @@ __thread Masks t_masks __attribute__((tls_model("initial-exec")));
 
 bool is_input(const Functions& ggml, const Tensor* tensor) {
   char name[64];
-  return (TensorView(tensor).flags() & k_flag_input) != 0 || copied_name(ggml, tensor, name);
+  return (TensorView(tensor).flags() & k_flag_input) != 0 || original_name(ggml, tensor, name);
 }
 
-void look_at_masks(Library* library, Graph* graph) {
+// Sums up the masks of the graph's attention nodes into t_masks.
+void read_masks(Library* library, Graph* graph) {
   if (!events_on()) return;
-  const Recorded recorded;
+  const RecordingCost recording_cost;
   t_masks = {};
   const Functions& ggml = library->ggml;
   if (!lists_nodes(ggml)) return;
   const int nodes = ggml.graph_n_nodes(graph);
-  const bool counts_places = replay_wanted();
-  LastMask last{};
+  const bool counts_places = records_replay();
+  MaskSummary mask_summary{};
   for (int i = 0; i < nodes; ++i) {
     const Tensor* node = ggml.graph_node(graph, i);
     const char* op = node == nullptr ? nullptr : ggml.op_desc(node);
     if (op == nullptr) continue;
-    const bool attention = strcmp(op, "FLASH_ATTN_EXT") == 0;
-    if ((!attention && strcmp(op, "SOFT_MAX") != 0) || !readable(library, node)) continue;
-    const Tensor* mask = input_of(ggml, graph, TensorView(node).source(attention ? 3 : 1));
-    if (mask == nullptr || !readable(library, mask)) continue;
-    const bool first = last.tensor == nullptr;
-    if (mask != last.tensor) last = read_mask(ggml, mask, counts_places);
-    t_masks.open += last.open;
-    t_masks.all += last.all;
-    t_masks.apart = first || t_masks.apart == last.apart ? last.apart : 0;
+    const bool is_flash_attention = strcmp(op, "FLASH_ATTN_EXT") == 0;
+    if ((!is_flash_attention && strcmp(op, "SOFT_MAX") != 0) || !is_readable(library, node))
+      continue;
+    const Tensor* mask =
+        find_input(ggml, graph, TensorView(node).source(is_flash_attention ? 3 : 1));
+    if (mask == nullptr || !is_readable(library, mask)) continue;
+    const bool is_first = mask_summary.tensor == nullptr;
+    if (mask != mask_summary.tensor) mask_summary = read_mask(ggml, mask, counts_places);
+    t_masks.attended += mask_summary.attended;
+    t_masks.places += mask_summary.places;
+    t_masks.independent_rows = is_first || t_masks.independent_rows == mask_summary.independent_rows
+                                   ? mask_summary.independent_rows
+                                   : 0;
   }
 }
 

@@ -1,5 +1,6 @@
-// What weir replay needs to compute a graph's nodes again without the model: each of them as it
-// lies in memory, once for every list of the same ops and shapes, and the time of every graph.
+// Records for weir replay: each node of a graph as it lies in memory, once for every list of the
+// same ops and shapes, and the time of every graph. That suffices to compute the nodes without the
+// model.
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
@@ -9,65 +10,74 @@ namespace weir_probe {
 namespace {
 
 constexpr uint32_t k_lists = 128;
-constexpr size_t k_sources = 10;  // GGML_MAX_SRC
-constexpr size_t k_tellers = 4;   // backends with threads of their own
+constexpr size_t k_sources = 10;     // GGML_MAX_SRC
+constexpr size_t k_max_setters = 4;  // backends with threads of their own
 
 using SetThreads = void (*)(Backend*, int);
 
-bool g_wanted;
-uint32_t g_threads;    // atomic: as the engine last asked for
-Table g_known;         // hash of a list -> its place in g_told
-bool g_told[k_lists];  // in the event file of this process
-uint32_t g_used;       // of g_told
-bool g_engine_told;    // version and commit
-SetThreads g_real[k_tellers];
+bool g_enabled;
+uint32_t g_threads;            // atomic: the number that the engine set last
+Table g_lists;                 // hash of a list -> its index in g_list_written
+bool g_list_written[k_lists];  // in the event file of this process
+uint32_t g_list_count;         // lists in g_list_written
+bool g_engine_written;         // version and commit
+SetThreads g_original[k_max_setters];
 
+// Notes the number of threads and calls the original function. A function of its own for each
+// original, as ggml passes nothing to tell them apart.
 template <size_t Which>
-void noting(Backend* backend, int threads) {
+void set_and_note_threads(Backend* backend, int threads) {
   if (threads > 0) __atomic_store_n(&g_threads, static_cast<uint32_t>(threads), __ATOMIC_RELAXED);
-  g_real[Which](backend, threads);
+  g_original[Which](backend, threads);
 }
-constexpr SetThreads k_noting[k_tellers] = {noting<0>, noting<1>, noting<2>, noting<3>};
+constexpr SetThreads k_set_threads[k_max_setters] = {
+    set_and_note_threads<0>, set_and_note_threads<1>, set_and_note_threads<2>,
+    set_and_note_threads<3>};
 
-void tell_text(uint32_t which, const char* text) {
+// Writes a text about this ggml, by its number (WEIR_EVENT_ENGINE); nothing if it is null or too
+// long.
+void write_engine_text(uint32_t which, const char* text) {
   if (text == nullptr) return;
   const size_t size = strlen(text);
   if (size < 4096) write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
 }
 
+// Describes a tensor: type, shape, strides, memory, and the root tensor that it may be a view of.
+// `slot`: 0 for the result, i + 1 for source i.
 void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
                  weir_event_step_tensor* out) {
   const TensorView view(tensor);
-  const Tensor* whole = view.view_of() == nullptr ? tensor : view.view_of();
-  const TensorView root(whole);
+  const Tensor* root = view.view_of() == nullptr ? tensor : view.view_of();
+  const TensorView root_view(root);
   memset(out, 0, sizeof *out);
   out->type = view.type();
   out->slot = slot;
   memcpy(out->ne, view.ne(), sizeof out->ne);
   memcpy(out->nb, view.nb(), sizeof out->nb);
   out->offset = view.view_of() == nullptr ? 0 : view.offset_in_view();
-  out->root = reinterpret_cast<uint64_t>(whole);
-  out->root_bytes = ask(ggml.nbytes, whole);
-  if (root.op() == 0) {
-    out->root_flags = is_input(ggml, whole) ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
+  out->root = reinterpret_cast<uint64_t>(root);
+  out->root_bytes = call_if_present(ggml.nbytes, root);
+  if (root_view.op() == 0) {
+    out->root_flags = is_input(ggml, root) ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
   }
   copy_text(out->type_name, sizeof out->type_name, ggml.type_name(view.type()));
-  copy_text(out->memory, sizeof out->memory, name_of(ggml, memory_of(ggml, tensor)));
+  copy_text(out->memory, sizeof out->memory, memory_name(ggml, memory_type(ggml, tensor)));
 }
 
-void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
+// Writes one node of a list with its parameters, result and sources.
+void write_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
   weir_event_step_node node{};
   node.position = position;
   node.device = step.device;
   copy_text(node.op_desc, sizeof node.op_desc, step.op);
-  copy_text(node.name, sizeof node.name, ask(ggml.get_name, step.tensor));
+  copy_text(node.name, sizeof node.name, call_if_present(ggml.get_name, step.tensor));
   weir_event_step_tensor tensors[1 + k_sources];
   if (step.shaped) {
     const TensorView view(step.tensor);
     node.op = static_cast<uint32_t>(view.op());
     node.flags = view.flags();
     memcpy(node.params, view.params(), sizeof node.params);
-    copy_text(node.op_name, sizeof node.op_name, ask(ggml.op_name, view.op()));
+    copy_text(node.op_name, sizeof node.op_name, call_if_present(ggml.op_name, view.op()));
     fill_tensor(ggml, step.tensor, 0, &tensors[node.tensors++]);
     for (uint32_t i = 0; i < k_sources; ++i) {
       const Tensor* source = view.source(i);
@@ -81,82 +91,87 @@ void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const St
 }  // namespace
 
 void make_replay_ready() {
-  const char* wanted = environment(WEIR_PROBE_REPLAY_VARIABLE);
-  g_wanted = events_on() && wanted != nullptr && strcmp(wanted, "1") == 0;
+  const char* setting = environment(WEIR_PROBE_REPLAY_VARIABLE);
+  g_enabled = events_on() && setting != nullptr && strcmp(setting, "1") == 0;
 }
 
 void reset_replay_after_fork() {
-  memset(g_told, 0, sizeof g_told);  // its event file begins empty
-  g_engine_told = false;
+  memset(g_list_written, 0, sizeof g_list_written);  // its event file begins empty
+  g_engine_written = false;
 }
 
-bool replay_wanted() { return g_wanted; }
+bool records_replay() { return g_enabled; }
 
-void* note_threads(const char* name, void* found) {
-  if (!g_wanted || found == nullptr || name == nullptr ||
+// Returns `function`, or in place of a backend's ggml_backend_set_n_threads one that notes the
+// number. Each original gets one of k_max_setters functions.
+void* intercept_set_threads(const char* name, void* function) {
+  if (!g_enabled || function == nullptr || name == nullptr ||
       strcmp(name, "ggml_backend_set_n_threads") != 0) {
-    return found;
+    return function;
   }
   const Locked locked(&g.lock);
-  for (size_t i = 0; i < k_tellers; ++i) {
-    if (g_real[i] == nullptr) g_real[i] = reinterpret_cast<SetThreads>(found);
-    if (reinterpret_cast<void*>(g_real[i]) == found) {
-      found = reinterpret_cast<void*>(k_noting[i]);
+  for (size_t i = 0; i < k_max_setters; ++i) {
+    if (g_original[i] == nullptr) g_original[i] = reinterpret_cast<SetThreads>(function);
+    if (reinterpret_cast<void*>(g_original[i]) == function) {
+      function = reinterpret_cast<void*>(k_set_threads[i]);
       break;
     }
   }
-  return found;
+  return function;
 }
 
-// The program's own wait behind it finds nothing left to wait for.
+// Waits for a backend or scheduler without counting it. The program's own wait then finds nothing
+// left to wait for.
 template <class On>
-static void wait_for(void (*wait)(On*), On* on) {
-  if (!g_wanted && !ops_timed()) return;
+static void wait_uncounted(void (*wait)(On*), On* on) {
+  if (!g_enabled && !times_ops()) return;
   t_own_waits = OwnWaits::all;
-  ask(wait, on);
+  call_if_present(wait, on);
   t_own_waits = OwnWaits::none;
 }
 
 void wait_for_steps(Library* library, Sched* sched) {
-  wait_for(library->ggml.backend_sched_synchronize, sched);
+  wait_uncounted(library->ggml.backend_sched_synchronize, sched);
 }
 
 void wait_for_steps(Library* library, Backend* backend) {
-  wait_for(library->ggml.backend_synchronize, backend);
+  wait_uncounted(library->ggml.backend_synchronize, backend);
 }
 
-void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
-                When when) {
-  if (!g_wanted) return;
-  const int all = library->ggml.graph_n_nodes(graph);
-  if (!g_engine_told) {
-    g_engine_told = true;
+// A list is written once per file; later graphs with the same list refer to it by number.
+void write_replay_events(Library* library, uint32_t kind, const Step* steps, int count,
+                         Graph* graph, Interval interval) {
+  if (!g_enabled) return;
+  const int node_count = library->ggml.graph_n_nodes(graph);
+  if (!g_engine_written) {
+    g_engine_written = true;
     const Functions& ggml = library->ggml;
-    tell_text(0, ask(ggml.version));
-    tell_text(1, ask(ggml.commit));
-    tell_text(2, file_of(reinterpret_cast<const void*>(ggml.graph_node)));
+    write_engine_text(0, call_if_present(ggml.version));
+    write_engine_text(1, call_if_present(ggml.commit));
+    write_engine_text(2, file_containing(reinterpret_cast<const void*>(ggml.graph_node)));
   }
   uint64_t hash = hash_bytes(k_hash_seed, &kind, sizeof kind);
   for (int i = 0; i < count; ++i) hash = hash_bytes(hash, &steps[i].hash, sizeof steps[i].hash);
-  auto* told = g_known.get<bool>(hash);
-  if (told == nullptr && g_used < k_lists) {
-    told = &g_told[g_used++];
-    g_known.insert(hash, told);
+  auto* written = g_lists.get<bool>(hash);
+  if (written == nullptr && g_list_count < k_lists) {
+    written = &g_list_written[g_list_count++];
+    g_lists.insert(hash, written);
   }
-  const uint32_t list = told == nullptr ? UINT32_MAX : static_cast<uint32_t>(told - g_told);
-  const weir_event_step body = {when.begin,
-                                when.end,
+  const uint32_t list =
+      written == nullptr ? UINT32_MAX : static_cast<uint32_t>(written - g_list_written);
+  const weir_event_step body = {interval.begin,
+                                interval.end,
                                 kind,
                                 static_cast<uint32_t>(count),
-                                static_cast<uint32_t>(all < count ? count : all),
+                                static_cast<uint32_t>(node_count < count ? count : node_count),
                                 __atomic_load_n(&g_threads, __ATOMIC_RELAXED),
-                                t_masks.open,
-                                t_masks.all};
+                                t_masks.attended,
+                                t_masks.places};
   write_event(WEIR_EVENT_STEP, list, &body, sizeof body);
-  if (told == nullptr || *told) return;
-  *told = true;
+  if (written == nullptr || *written) return;
+  *written = true;
   for (int i = 0; i < count; ++i) {
-    tell_node(library->ggml, list, static_cast<uint32_t>(i), steps[i]);
+    write_node(library->ggml, list, static_cast<uint32_t>(i), steps[i]);
   }
 }
 

@@ -1,4 +1,4 @@
-// What the parts of the ggml probe share.
+// Types and functions that the files of the ggml probe share.
 #pragma once
 
 #include <pthread.h>
@@ -10,9 +10,9 @@
 
 namespace weir_probe {
 
-// --- What the probe knows of ggml: which exported functions it stands in front of and which it
-// asks, by name and signature. Everything of ggml's is an opaque pointer: no header of ggml is
-// needed, and programs built with ggml a year apart are served by one library.
+// --- ggml's interface: the exported functions that the probe intercepts and those that it calls,
+// by name and signature. Everything of ggml's is an opaque pointer: no header of ggml is needed,
+// and one library serves programs built with ggml a year apart.
 
 struct Tensor;   // ggml_tensor
 struct Graph;    // ggml_cgraph
@@ -24,9 +24,9 @@ struct BackendDevice;
 struct Event;
 struct Registry;  // ggml_backend_reg
 
-// ggml_backend_sched_eval_callback: asked before a node whether it is to be waited for; told after
-// it, where false ends the graph.
-using EvalCallback = bool (*)(Tensor* node, bool asks, void* data);
+// ggml_backend_sched_eval_callback. Called before a node with `is_query` true: should the scheduler
+// wait for it? After the wait with false: should the graph go on?
+using EvalCallback = bool (*)(Tensor* node, bool is_query, void* data);
 
 // A ggml_cgraph as ggml gives it by value. It is larger than any of ggml's (some 100 bytes): the
 // caller makes the room for a result of this size, whatever part of it is filled.
@@ -34,8 +34,8 @@ struct GraphView {
   char bytes[1024];
 };
 
-// Those that move bytes: X(how it is stood in front of, name without "ggml_", parameters,
-// arguments, and of sets and gets how many bytes).
+// Functions that move bytes: X(how it is intercepted, name without "ggml_", parameters, arguments,
+// and for sets and gets the number of bytes).
 #define WEIR_GGML_MOVES(X)                                                                         \
   X(COPIES, backend_tensor_copy, (Tensor * from, Tensor * to), (from, to))                         \
   X(COPIES, backend_tensor_copy_async,                                                             \
@@ -70,8 +70,8 @@ struct GraphView {
   X(FILLS, backend_tensor_memset, (Tensor * to, uint8_t value, size_t offset, size_t size),        \
     (to, value, offset, size), size)
 
-// The others: X(name without "ggml_", result, parameters). All have the same signatures since they
-// exist.
+// Other intercepted functions: X(name without "ggml_", result, parameters). All have kept their
+// signatures since they exist.
 #define WEIR_GGML_INTERPOSED(X)                                           \
   X(backend_sched_graph_compute, int, (Sched*, Graph*))                   \
   X(backend_sched_graph_compute_async, int, (Sched*, Graph*))             \
@@ -130,13 +130,13 @@ struct Functions {
 #undef WEIR_DECLARE
 };
 
-// What ggml answers; nothing (null, 0) where it has no such function.
+// Calls `function`; returns null or 0 if this ggml does not have it.
 template <class R, class... P, class... A>
-R ask(R (*function)(P...), A... arguments) {
+R call_if_present(R (*function)(P...), A... arguments) {
   return function == nullptr ? R() : function(arguments...);
 }
 
-// What is read from a tensor itself, for layouts that fit.
+// Reads fields of a tensor directly. Only for tensors that are `is_readable`.
 struct TensorView {
   const char* at;
 
@@ -152,11 +152,11 @@ struct TensorView {
   [[nodiscard]] int32_t flags() const { return *reinterpret_cast<const int32_t*>(at + 148); }
   [[nodiscard]] const Tensor* source(size_t i) const { return pointers(152)[i]; }
   [[nodiscard]] const Tensor* view_of() const { return pointers(232)[0]; }
-  // Where its bytes lie; null before they are given a place.
+  // The buffer with its bytes; null before they are allocated.
   [[nodiscard]] Buffer* buffer() const {
-    const Tensor* whole = view_of();
+    const Tensor* viewed = view_of();
     return *reinterpret_cast<Buffer* const*>(
-        (whole == nullptr ? at : reinterpret_cast<const char*>(whole)) + 8);
+        (viewed == nullptr ? at : reinterpret_cast<const char*>(viewed)) + 8);
   }
 
  private:
@@ -165,50 +165,50 @@ struct TensorView {
   }
 };
 
-// The kind of memory that a tensor's bytes lie in; null where that is not known.
-inline BufferType* memory_of(const Functions& ggml, const Tensor* tensor) {
+// Returns the kind of memory that holds a tensor's bytes; null where it is unknown.
+inline BufferType* memory_type(const Functions& ggml, const Tensor* tensor) {
   Buffer* buffer = TensorView(tensor).buffer();
-  return buffer == nullptr ? nullptr : ask(ggml.backend_buffer_get_type, buffer);
+  return buffer == nullptr ? nullptr : call_if_present(ggml.backend_buffer_get_type, buffer);
 }
-inline const char* name_of(const Functions& ggml, BufferType* memory) {
-  return memory == nullptr ? nullptr : ask(ggml.backend_buft_name, memory);
+inline const char* memory_name(const Functions& ggml, BufferType* memory) {
+  return memory == nullptr ? nullptr : call_if_present(ggml.backend_buft_name, memory);
 }
 
-// --- Which ggml a call was meant for (library.cpp).
+// --- The ggml that a call goes on to (library.cpp).
 //
-// A preloaded function is found before ggml's own by everything in the process, also by libraries
-// that were opened privately (Python, Node: RTLD_LOCAL), of which there may be several with a ggml
-// each. The call goes on to where it would have gone without the probe: to the ggml of the global
-// scope, else to that of the library which called.
+// A preloaded function is found before ggml's own by everything in the process. That includes
+// libraries opened privately (Python, Node: RTLD_LOCAL), each of which may have a ggml. A call goes
+// on to where it would have gone without the probe: to the ggml of the global scope, else to that
+// of the calling library.
 
 // An int and no class: atomic operations take nothing else everywhere.
 enum Layout : int { k_unproven, k_fits, k_unknown };
 
 struct Library {
   Functions ggml;
-  int layout;        // atomic; a Layout
-  int tensors_seen;  // atomic; how many were held against the layout
+  int layout;           // atomic; a Layout
+  int tensors_checked;  // atomic; number of tensors compared with the layout
 };
 
-// Whom the innermost of the calls meant that this thread has passed on, or null. What ggml calls
-// from within as its last act comes back with a return address of the probe's own: it means the
-// same.
-extern __thread Library* t_meant __attribute__((tls_model("initial-exec")));
+// The ggml that the innermost call of this thread went on to, or null. ggml may leave a function by
+// a jump to another; that call comes with a return address in the probe, and goes to the same ggml.
+extern __thread Library* t_library __attribute__((tls_model("initial-exec")));
 
-// Null when no ggml can be found, after one line on stderr. `caller` is the return address of the
-// interposed function. Without a lock once a call site is known.
+// Returns the ggml for a call; null when none can be found, after one line on stderr. `caller` is
+// the return address of the intercepted function. Takes no lock for a call site that was seen
+// before.
 Library* library_for(const void* caller);
 
-// The file of the library that `address` lies in, or null.
-const char* file_of(const void* address);
+// Returns the path of the library that contains `address`, or null.
+const char* file_containing(const void* address);
 
 void reset_library_lock_after_fork();
 
-// Can the tensor itself be read? Proven with the first tensors; where one does not fit, never
-// again.
-bool readable(Library* library, const Tensor* tensor);
+// Returns true if fields of the tensor can be read directly. The first tensors are checked; after
+// one that does not fit, always false.
+bool is_readable(Library* library, const Tensor* tensor);
 
-// --- What is counted.
+// --- Counters.
 
 enum Counter {
   k_graphs,
@@ -230,7 +230,7 @@ enum Counter {
 
 struct Globals : OwnFile {
   uint64_t* counters[k_counters];
-  bool on_twin;
+  bool is_on_twin;
 };
 extern Globals g;
 
@@ -242,7 +242,7 @@ inline void ensure_ready() {
 
 inline void count(Counter which, uint64_t amount = 1) { add(g.counters[which], amount); }
 
-// When a call began, for the event file; 0 without events.
+// The time now, for the event file; 0 without events.
 inline uint64_t event_time() { return events_on() ? now_nanoseconds() : 0; }
 
 // One node that does work.
@@ -252,125 +252,132 @@ struct Step {
   uint64_t op_hash;
   uint64_t hash;    // op, types, shapes
   uint32_t device;  // index in the file
-  bool shaped;
+  bool shaped;      // its types and shapes could be read
 };
 
-// When a graph was computed; both 0 without events.
-struct When {
+// The time in which a graph was computed; both 0 without events.
+struct Interval {
   uint64_t begin, end;
 };
 
-// Whether a node computes something: an op that only says how to look at bytes does not, and
-// backends skip those without elements.
+// Returns true if a node computes something. Views do not, and backends skip nodes without
+// elements.
 bool does_work(const Functions& ggml, const Tensor* node);
-// Whether the nodes of a graph can be looked at.
+// Returns true if this ggml has the functions to list the nodes of a graph.
 inline bool lists_nodes(const Functions& ggml) {
   return ggml.graph_n_nodes != nullptr && ggml.graph_node != nullptr && ggml.op_desc != nullptr;
 }
 
 // --- Times of single ops (ops.cpp).
 
-// A graph that is computed node by node.
-struct Stepping {
+// A graph that is computed node by node, with the time of each.
+struct NodeTiming {
   struct Node {
     const Tensor* tensor;
     uint64_t begin, end;
   };
-  bool taken;  // atomic
+  bool in_use;  // atomic
   Library* library;
-  Node* nodes;  // those timed, in the order in which they were computed
+  Node* nodes;  // the timed ones, in the order in which they were computed
   uint32_t room, count;
-  uint64_t begin;  // of the node at hand
+  uint64_t begin;  // start of the current node
   Sched* sched;
-  EvalCallback call;  // the program's own, or null
-  void* call_data;
-  bool ours, theirs;  // who wants to wait for the node at hand
+  EvalCallback callback;  // the program's own, or null
+  void* callback_data;
+  bool is_timed;       // the probe waits for the current node
+  bool program_waits;  // the program's callback wants to wait for it
 };
 using ComputeSched = int (*)(Sched*, Graph*);
 using ComputeBackend = int (*)(Backend*, Graph*);
 
-// Which of this thread's waits for a backend are the probe's doing: neither counted nor told.
+// The waits of this thread for a backend that are caused by the probe: neither counted nor
+// recorded.
 enum class OwnWaits : int { none, next, all };
 extern __thread OwnWaits t_own_waits __attribute__((tls_model("initial-exec")));
 
 void make_ops_ready();
 void reset_ops_after_fork();
-bool ops_timed();
-// Null where the graph is to be computed as it is.
-Stepping* begin_steps(Library* library, Graph* graph);
-void end_steps(Stepping* stepping);  // or null
-// Computes all of it, by `whole` where it cannot be cut. `waits`: `whole` does.
-int compute_in_steps(Stepping* stepping, Sched* sched, Graph* graph, ComputeSched whole,
-                     bool waits);
-int compute_in_steps(Stepping* stepping, Backend* backend, Graph* graph, ComputeBackend whole,
-                     bool waits);
+bool times_ops();
+// Returns null if the graph is to be computed normally.
+NodeTiming* begin_node_timing(Library* library, Graph* graph);
+void end_node_timing(NodeTiming* timing);  // or null
+// Compute the graph node by node; by `compute`, all at once, where it cannot be split. `waits`:
+// `compute` returns when the graph is done.
+int compute_node_by_node(NodeTiming* timing, Sched* sched, Graph* graph, ComputeSched compute,
+                         bool waits);
+int compute_node_by_node(NodeTiming* timing, Backend* backend, Graph* graph, ComputeBackend compute,
+                         bool waits);
 void note_callback(Sched* sched, EvalCallback call, void* data);
 void forget_callback(Sched* sched);
 
-// After `graph` was computed: its ops, and what happened since the one before. `begin` is the
-// event_time() of before; `stepping` is null where the graph was left whole.
+// Record a graph after it was computed: its ops, and the transfers and waits since the graph
+// before. `begin`: event_time() before it was computed. `timing`: null if it was not computed node
+// by node.
 void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin,
-                        const Stepping* stepping);
+                        const NodeTiming* timing);
 void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin,
-                          const Stepping* stepping);
+                          const NodeTiming* timing);
 
-// For weir replay, where WEIR_PROBE_REPLAY asks for it: a graph's nodes with all that rebuilding
-// them takes. Under g.lock.
-void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
-                When when);
-// After it was handed to its backends, where that or times of ops are asked for: waits for them, so
-// that the time of a graph is its own.
+// Writes a graph's nodes with everything that weir replay needs to rebuild them, where
+// WEIR_PROBE_REPLAY asks for it. Under g.lock.
+void write_replay_events(Library* library, uint32_t kind, const Step* steps, int count,
+                         Graph* graph, Interval when);
+// Wait for a graph's backends if replay or times of ops are recorded, so that a graph's time does
+// not include that of another.
 void wait_for_steps(Library* library, Sched* sched);
 void wait_for_steps(Library* library, Backend* backend);
 void make_replay_ready();
 void reset_replay_after_fork();
-bool replay_wanted();
-// What the program is to be given for a backend's function of this name: `found`, or one of the
-// probe's that notes how many threads are asked for and goes on to it.
-void* note_threads(const char* name, void* found);
+bool records_replay();
+// Returns the function to give to the program in place of a backend's function of that name. Mostly
+// that is `function`; in place of one that sets the number of threads, one of the probe that notes
+// it.
+void* intercept_set_threads(const char* name, void* function);
 
 // --- Masks of attention (masks.cpp).
 
-// Does the program write it before the graph is computed, and not once for all graphs?
+// Returns true if the program writes the tensor before each graph, and not once for all graphs.
 bool is_input(const Functions& ggml, const Tensor* tensor);
 
-// Of the graph that this thread is about to compute, or has computed last.
+// The masks of the graph that this thread is about to compute, or has computed last.
 struct Masks {
-  uint64_t open, all;  // places, of each node that uses a mask; counted for replay alone
+  // Places of the masks, summed over the nodes that use them; counted for replay alone.
+  uint64_t attended, places;
   // Rows that attend to a place that no other row attends to (MaskValues); 0 if not all do so in
   // every mask, or if a mask cannot be read.
-  uint64_t apart;
+  uint64_t independent_rows;
 };
 extern __thread Masks t_masks __attribute__((tls_model("initial-exec")));
 
-// With events alone. Before it is computed, as the memory of a mask may then be given to others.
-void look_at_masks(Library* library, Graph* graph);
+// Reads the masks of a graph; with events alone. Call it before the graph is computed, as that may
+// reuse the memory of a mask.
+void read_masks(Library* library, Graph* graph);
 
 // --- Indices that the host reads from a device twin (indices.cpp).
 
-// Does the process see a device twin in place of a GPU?
-bool on_twin();
-// After bytes of a tensor were read, by the meant ggml. `backend` is null where the read is over.
-void make_indices_valid(Backend* backend, const Tensor* from, void* data, size_t offset,
-                        size_t size, size_t copies = 1, size_t stride_tensor = 0,
-                        size_t stride_data = 0);
-inline void make_indices_valid(const Tensor* from, void* data, size_t offset, size_t size,
-                               size_t copies = 1, size_t stride_tensor = 0,
-                               size_t stride_data = 0) {
-  make_indices_valid(nullptr, from, data, offset, size, copies, stride_tensor, stride_data);
+// Returns true if the process sees a device twin in place of a GPU.
+bool is_on_twin();
+// Makes indices valid that were read from a tensor by t_library. `backend`: null if the read is
+// complete.
+void fix_indices(Backend* backend, const Tensor* from, void* data, size_t offset, size_t size,
+                 size_t copies = 1, size_t stride_tensor = 0, size_t stride_data = 0);
+inline void fix_indices(const Tensor* from, void* data, size_t offset, size_t size,
+                        size_t copies = 1, size_t stride_tensor = 0, size_t stride_data = 0) {
+  fix_indices(nullptr, from, data, offset, size, copies, stride_tensor, stride_data);
 }
-// After the program waited for `backend`; null: for an event of some backend. Nothing is written
-// after a wait that could be the read's own, as the program may then free the bytes.
-void make_late_indices_valid(Backend* backend);
-// Where backends end: nobody waits for what was read from them.
+// Does the same for asynchronous reads after the program waited for `backend` (null: for an event
+// of some backend). A read is then forgotten, as the program may free its bytes.
+void fix_late_indices(Backend* backend);
+// Forgets asynchronous reads; called when backends end.
 void forget_late_indices();
 
-// --- Memory by what it is for (buffers.cpp).
+// --- Memory by use (buffers.cpp).
 
-// By ggml's own numbers: 1 weights, 2 intermediate results; and 3 caches, of which it has none.
-void buffer_is_for(Library* library, Buffer* buffer, int use);
-void tensor_lies_in(Library* library, Buffer* buffer, const Tensor* tensor);
-void buffer_ends(Buffer* buffer);
+// `use`: ggml's own numbers, 1 weights and 2 intermediate results; and 3 caches, for which ggml has
+// no number.
+void note_buffer_use(Library* library, Buffer* buffer, int use);
+void note_tensor(Library* library, Buffer* buffer, const Tensor* tensor);
+void forget_buffer(Buffer* buffer);
 
 void reset_graphs_after_fork();
 

@@ -1,5 +1,4 @@
-// What the probe knows of HIP: shapes that its binary interface fixes. ROCm's headers are not
-// needed.
+// The part of HIP's binary interface that the probe uses. ROCm's headers are not needed.
 #pragma once
 
 #include <stddef.h>
@@ -27,8 +26,8 @@ struct LaunchConfig {  // the beginning of hipLaunchConfig_t
   void* stream;
 };
 
-// What the runtime is asked, in addition to what is stood in front of.
-#define WEIR_HIP_ASKED(X)                                         \
+// Functions of the runtime that the probe calls, besides those that it intercepts.
+#define WEIR_HIP_FUNCTIONS(X)                                     \
   X(hipGetDevice, int, (int*))                                    \
   X(hipDeviceGetName, int, (char*, int, int))                     \
   X(hipDeviceComputeCapability, int, (int*, int*, int))           \
@@ -40,12 +39,12 @@ struct LaunchConfig {  // the beginning of hipLaunchConfig_t
   X(hipGraphKernelNodeGetParams, int, (void*, KernelNodeParams*)) \
   X(hipGraphChildGraphNodeGetGraph, int, (void*, void**))
 
-struct Asked {
+struct HipFunctions {
 #define WEIR_FIELD(name, result, parameters) result(*name) parameters;
-  WEIR_HIP_ASKED(WEIR_FIELD)
+  WEIR_HIP_FUNCTIONS(WEIR_FIELD)
 #undef WEIR_FIELD
 };
 
-const Asked& asked();
+const HipFunctions& hip_functions();
 
 }  // namespace weir_probe::hip

@@ -1,4 +1,4 @@
-// What command buffers are asked for: encoders, the commit, and which waits and polls were syncs.
+// Hooks command buffers and events: counts encoders, commits, waits, polls and syncs.
 #include <stdlib.h>
 
 #include "gate/probes/inject/metal/state.h"
@@ -10,54 +10,58 @@ namespace {
 
 // --- encoders ---
 
-// `commands`: they are looked into; those of graphics and the like are not.
-template <bool commands, class... A>
-id encoder(const Call<id, A...>& call, A... arguments) {
-  id made = call(arguments...);
-  if (made == nullptr) return made;
-  Buffer* record = buffer_of(call.self);
-  if (record != nullptr) ++record->named[k_encoders];
-  if (!commands) return made;
-  meet(k_encoder, made);
-  new_encoder(made, record);
-  return made;
+// Creates an encoder. `has_counted_commands`: true for compute and blit encoders, whose commands
+// are counted.
+template <bool has_counted_commands, class... A>
+id new_encoder(const Call<id, A...>& call, A... arguments) {
+  id encoder = call(arguments...);
+  if (encoder == nullptr) return encoder;
+  Buffer* buffer = find_or_add_buffer(call.self);
+  if (buffer != nullptr) ++buffer->named[k_encoders];
+  if (!has_counted_commands) return encoder;
+  hook_class(k_encoder, encoder);
+  add_encoder(encoder, buffer);
+  return encoder;
 }
 
 // --- events between queues, or with the program ---
 
+// Notes the value that the buffer will signal. Beyond k_max_signals the last one is overwritten, so
+// that the latest is kept.
 void encode_signal(const Call<void, id, uint64_t>& call, id event, uint64_t value) {
   call(event, value);
-  Buffer* buffer = buffer_of(call.self);
+  Buffer* buffer = find_or_add_buffer(call.self);
   if (buffer == nullptr) return;
   ++buffer->named[k_event_signals];
-  auto* shared = g.events.get<Event>(key_of(event));
-  if (shared == nullptr) return;  // one that the program cannot wait for
-  const uint32_t last = Buffer::k_most_signals - 1;
-  const uint32_t at = buffer->signal_count < last ? buffer->signal_count++ : last;
-  buffer->signals[at] = {shared, value};
-  if (at == last) buffer->signal_count = Buffer::k_most_signals;
+  auto* record = g.events.get<Event>(key_of(event));
+  if (record == nullptr) return;  // not a shared event: the program cannot wait for it
+  const uint32_t last = Buffer::k_max_signals - 1;
+  const uint32_t index = buffer->signal_count < last ? buffer->signal_count++ : last;
+  buffer->signals[index] = {record, value};
+  if (index == last) buffer->signal_count = Buffer::k_max_signals;
 }
 
+// Counts a call in the counter `which` of the buffer.
 template <Named which, class... A>
-void counted(const Call<void, A...>& call, A... arguments) {
+void count_call(const Call<void, A...>& call, A... arguments) {
   call(arguments...);
-  if (Buffer* buffer = buffer_of(call.self)) ++buffer->named[which];
+  if (Buffer* buffer = find_or_add_buffer(call.self)) ++buffer->named[which];
 }
 
 // --- the commit ---
 
-// GPU times in seconds, as the completed command buffer tells them. Where single times are to be
-// kept (an event file), this is the place: the buffer has its label and its queue.
+// Adds the GPU time of a completed command buffer, which it gives in seconds. An event file with
+// single times would be written here: the buffer has its label and its queue.
 void add_gpu_time(id buffer) {
-  const auto from = ask<double>(buffer, "GPUStartTime");
-  const auto to = ask<double>(buffer, "GPUEndTime");
-  constexpr double k_longest = 1e6;  // also keeps what is no number out
-  if (from > 0 && to > from && to - from < k_longest) {
-    add(g.named[k_gpu_nanoseconds], static_cast<uint64_t>((to - from) * 1e9));
+  const auto begin = call_if_implemented<double>(buffer, "GPUStartTime");
+  const auto end = call_if_implemented<double>(buffer, "GPUEndTime");
+  constexpr double k_max_seconds = 1e6;  // also excludes NaN
+  if (begin > 0 && end > begin && end - begin < k_max_seconds) {
+    add(g.named[k_gpu_nanoseconds], static_cast<uint64_t>((end - begin) * 1e9));
   }
 }
 
-// A block without captures, as the compiler would lay it out (clang's "Block ABI").
+// A block without captures, laid out as by the compiler (clang's "Block ABI").
 struct BlockDescriptor {
   unsigned long reserved, size;
 };
@@ -73,6 +77,7 @@ void completed(Block*, id buffer) { add_gpu_time(buffer); }
 constexpr BlockDescriptor k_completed_descriptor{0, sizeof(Block)};
 Block g_completed{_NSConcreteGlobalBlock, k_global_block, 0, completed, &k_completed_descriptor};
 
+// Notes on their events the signals of a buffer that is committed.
 void note_signals(Buffer* buffer) {
   if (buffer->signal_count == 0) return;
   const Locked locked(&g.lock);
@@ -80,11 +85,12 @@ void note_signals(Buffer* buffer) {
     const Signal& signal = buffer->signals[i];
     signal.event->queue = buffer->queue;
     signal.event->highest = signal.value;
-    if (signal.event->awaited == 0) signal.event->awaited = signal.value;
+    if (signal.event->lowest_pending == 0) signal.event->lowest_pending = signal.value;
   }
 }
 
-// Before it goes down: at once another thread may see it done.
+// Counts a buffer's work, the first time that it is committed. Runs before the commit, as another
+// thread may see it done at once.
 void count_commit(Buffer* buffer) {
   if (buffer->committed) return;
   buffer->committed = true;
@@ -99,22 +105,24 @@ void count_commit(Buffer* buffer) {
     if (buffer->named[i] != 0) add(g.named[i], buffer->named[i]);
   }
   for (size_t i = 0; i < buffer->dispatch_count; ++i) {
-    const Dispatch& one = buffer->dispatches[i];
-    add(&one.kernel->dispatches, one.times);
-    if (one.launch != nullptr) add(&one.launch->count, one.times);
+    const Dispatch& dispatch = buffer->dispatches[i];
+    add(&dispatch.kernel->dispatches, dispatch.times);
+    if (dispatch.launch != nullptr) add(&dispatch.launch->count, dispatch.times);
   }
   free(buffer->dispatches);
   buffer->dispatches = nullptr;
-  buffer->dispatch_count = buffer->dispatch_room = 0;
+  buffer->dispatch_count = 0;
+  buffer->dispatch_room = 0;
   note_signals(buffer);
   __atomic_store_n(&buffer->queue->pending, 1, __ATOMIC_RELEASE);
 }
 
 void commit(const Call<void>& call) {
-  if (Buffer* buffer = buffer_of(call.self)) {
-    const bool first = !buffer->committed;
+  if (Buffer* buffer = find_or_add_buffer(call.self)) {
+    const bool is_first = !buffer->committed;
     count_commit(buffer);
-    if (first && g.timing) ask<void>(call.self, "addCompletedHandler:", &g_completed);
+    if (is_first && g.timing)
+      call_if_implemented<void>(call.self, "addCompletedHandler:", &g_completed);
   }
   call();
 }
@@ -123,77 +131,78 @@ void commit(const Call<void>& call) {
 
 void wait_until_completed(const Call<void>& call) {
   call();
-  Buffer* buffer = buffer_of(call.self);
+  Buffer* buffer = find_or_add_buffer(call.self);
   if (buffer == nullptr) return;
   count_wait(buffer->queue);
-  __atomic_store_n(&buffer->seen_done, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&buffer->reported_done, 1, __ATOMIC_RELEASE);
   count_sync(buffer->queue);
 }
 
-// Until the GPU has it, not until it is done: a wait and no sync.
+// Waits until the GPU has the work, not until it is done: counts as a wait and not as a sync.
 void wait_until_scheduled(const Call<void>& call) {
   call();
-  if (Buffer* buffer = buffer_of(call.self)) count_wait(buffer->queue);
+  if (Buffer* buffer = find_or_add_buffer(call.self)) count_wait(buffer->queue);
 }
 
+// Reads a buffer's status, which is a poll. The first that reports the end is a sync.
 unsigned long status(const Call<unsigned long>& call) {
   constexpr unsigned long k_completed = 4, k_failed = 5;
-  const unsigned long said = call();
-  Buffer* buffer = buffer_of(call.self);
-  if (buffer == nullptr) return said;
+  const unsigned long value = call();
+  Buffer* buffer = find_or_add_buffer(call.self);
+  if (buffer == nullptr) return value;
   count_poll(buffer->queue);
-  if ((said == k_completed || said == k_failed) &&
-      __atomic_exchange_n(&buffer->seen_done, 1, __ATOMIC_ACQ_REL) == 0) {
+  if ((value == k_completed || value == k_failed) &&
+      __atomic_exchange_n(&buffer->reported_done, 1, __ATOMIC_ACQ_REL) == 0) {
     count_sync(buffer->queue);
   }
-  return said;
+  return value;
 }
 
-// The program has seen `event` at `value`, by a wait or a poll. `fresh`: that shows work done which
-// it had not seen before.
-void saw_event(id event, uint64_t value, bool waited) {
+// Counts a wait or poll by which the program saw `event` at `value`. A poll is a sync only if it
+// shows signals that were not seen before.
+void note_event_value(id event, uint64_t value, bool waited) {
   auto* record = g.events.get<Event>(key_of(event));
   if (record == nullptr) return;
   const Locked locked(&g.lock);
-  Queue* queue = record->queue;  // that was to signal it
-  const bool fresh = record->awaited != 0 && value >= record->awaited;
-  if (fresh) record->awaited = value < record->highest ? value + 1 : 0;
+  Queue* queue = record->queue;  // the queue that signals it
+  const bool is_new = record->lowest_pending != 0 && value >= record->lowest_pending;
+  if (is_new) record->lowest_pending = value < record->highest ? value + 1 : 0;
   if (queue == nullptr) return;
   if (waited) {
     count_wait(queue);
   } else {
     count_poll(queue);
   }
-  if (waited || fresh) count_sync(queue);
+  if (waited || is_new) count_sync(queue);
 }
 
 uint64_t signaled_value(const Call<uint64_t>& call) {
   const uint64_t value = call();
-  saw_event(call.self, value, false);
+  note_event_value(call.self, value, /*waited=*/false);
   return value;
 }
 
 Bool wait_until_signaled(const Call<Bool, uint64_t, uint64_t>& call, uint64_t value,
                          uint64_t milliseconds) {
   const Bool reached = call(value, milliseconds);
-  saw_event(call.self, reached != 0 ? value : 0, reached != 0 && milliseconds != 0);
+  note_event_value(call.self, reached != 0 ? value : 0, reached != 0 && milliseconds != 0);
   return reached;
 }
 
 constexpr Hook k_of_buffers[] = {
-    WEIR_HOOK("computeCommandEncoder", (encoder<true>)),
-    WEIR_HOOK("computeCommandEncoderWithDispatchType:", (encoder<true, unsigned long>)),
-    WEIR_HOOK("computeCommandEncoderWithDescriptor:", (encoder<true, id>)),
-    WEIR_HOOK("blitCommandEncoder", (encoder<true>)),
-    WEIR_HOOK("blitCommandEncoderWithDescriptor:", (encoder<true, id>)),
-    WEIR_HOOK("renderCommandEncoderWithDescriptor:", (encoder<false, id>)),
-    WEIR_HOOK("parallelRenderCommandEncoderWithDescriptor:", (encoder<false, id>)),
-    WEIR_HOOK("resourceStateCommandEncoder", (encoder<false>)),
-    WEIR_HOOK("accelerationStructureCommandEncoder", (encoder<false>)),
+    WEIR_HOOK("computeCommandEncoder", (new_encoder<true>)),
+    WEIR_HOOK("computeCommandEncoderWithDispatchType:", (new_encoder<true, unsigned long>)),
+    WEIR_HOOK("computeCommandEncoderWithDescriptor:", (new_encoder<true, id>)),
+    WEIR_HOOK("blitCommandEncoder", (new_encoder<true>)),
+    WEIR_HOOK("blitCommandEncoderWithDescriptor:", (new_encoder<true, id>)),
+    WEIR_HOOK("renderCommandEncoderWithDescriptor:", (new_encoder<false, id>)),
+    WEIR_HOOK("parallelRenderCommandEncoderWithDescriptor:", (new_encoder<false, id>)),
+    WEIR_HOOK("resourceStateCommandEncoder", (new_encoder<false>)),
+    WEIR_HOOK("accelerationStructureCommandEncoder", (new_encoder<false>)),
     WEIR_HOOK("encodeSignalEvent:value:", encode_signal),
-    WEIR_HOOK("encodeWaitForEvent:value:", (counted<k_event_waits, id, uint64_t>)),
+    WEIR_HOOK("encodeWaitForEvent:value:", (count_call<k_event_waits, id, uint64_t>)),
     WEIR_HOOK("commit", commit),
-    WEIR_HOOK("addCompletedHandler:", (counted<k_completed_handlers, id>)),
+    WEIR_HOOK("addCompletedHandler:", (count_call<k_completed_handlers, id>)),
     WEIR_HOOK("waitUntilCompleted", wait_until_completed),
     WEIR_HOOK("waitUntilScheduled", wait_until_scheduled),
     WEIR_HOOK("status", status),

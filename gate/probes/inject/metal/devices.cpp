@@ -1,5 +1,5 @@
-// The class of a device, and what devices and queues make: queues, command buffers, pipelines,
-// shared events.
+// Describes devices, and records the objects that devices and queues create: queues, command
+// buffers, pipelines, shared events.
 #include <stdio.h>
 
 #include "gate/probes/inject/metal/state.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t k_recipe = 1;
 
-// Drivers come with the system: its build is their version.
+// Writes the system's version and build, which is also that of its drivers.
 void read_system(char* out, size_t size) {
 #ifdef __APPLE__
   char version[64] = "", build[64] = "";
@@ -29,8 +29,9 @@ void read_system(char* out, size_t size) {
 #endif
 }
 
-// PCI's numbers; Metal tells names alone.
-uint32_t vendor_of(const char* name) {
+// Returns the PCI number of a device's vendor, by its name; 0 if it is unknown. Metal only gives
+// names.
+uint32_t find_vendor(const char* name) {
   constexpr struct {
     const char* word;
     uint32_t vendor;
@@ -39,12 +40,13 @@ uint32_t vendor_of(const char* name) {
                    {"Radeon", 0x1002},
                    {"Intel", 0x8086},
                    {"NVIDIA", 0x10de}};
-  for (const auto& one : k_vendors) {
-    if (strstr(name, one.word) != nullptr) return one.vendor;
+  for (const auto& [word, vendor] : k_vendors) {
+    if (strstr(name, word) != nullptr) return vendor;
   }
   return 0;
 }
 
+// Hashes the device's families, features and limits, and the name of its architecture.
 uint64_t hash_features(id device) {
   // MTLGPUFamily: Apple1 to Apple12, Mac1 and 2, Common1 to 3, Metal3 and 4.
   constexpr struct {
@@ -53,71 +55,79 @@ uint64_t hash_features(id device) {
   Hash hash(k_recipe);
   for (const auto& range : k_families) {
     for (long family = range.first; family <= range.last; ++family) {
-      hash.value(ask<Bool>(device, "supportsFamily:", family) != 0 ? 1 : 0);
+      hash.value(call_if_implemented<Bool>(device, "supportsFamily:", family) != 0 ? 1 : 0);
     }
   }
   constexpr const char* k_switches[] = {"hasUnifiedMemory", "supportsRaytracing",
                                         "supportsFunctionPointers",
                                         "areProgrammableSamplePositionsSupported"};
-  for (const char* one : k_switches) hash.value(ask<Bool>(device, one) != 0 ? 1 : 0);
+  for (const char* method : k_switches) {
+    hash.value(call_if_implemented<Bool>(device, method) != 0 ? 1 : 0);
+  }
   constexpr const char* k_numbers[] = {"maxThreadgroupMemoryLength", "readWriteTextureSupport",
                                        "argumentBuffersSupport"};
-  for (const char* one : k_numbers) hash.value(ask<unsigned long>(device, one));
-  const char* architecture = text_of(ask<id>(ask<id>(device, "architecture"), "name"));
+  for (const char* method : k_numbers) {
+    hash.value(call_if_implemented<unsigned long>(device, method));
+  }
+  const char* architecture =
+      string_text(call_if_implemented<id>(call_if_implemented<id>(device, "architecture"), "name"));
   hash.bytes(architecture, strlen(architecture));
   return hash.get();
 }
 
-const char* type_of(id device) {
-  const bool shared = ask<Bool>(device, "hasUnifiedMemory") != 0;
-  return shared || ask<Bool>(device, "isLowPower") != 0 ? "integrated" : "discrete";
+const char* device_type(id device) {
+  const bool has_shared_memory = call_if_implemented<Bool>(device, "hasUnifiedMemory") != 0;
+  return has_shared_memory || call_if_implemented<Bool>(device, "isLowPower") != 0 ? "integrated"
+                                                                                   : "discrete";
 }
 
-// --- what stands in front of methods
+// --- hooked methods
 
 template <class... A>
 id new_queue(const Call<id, A...>& call, A... arguments) {
   id queue = call(arguments...);
-  meet(k_queue, queue);
-  queue_of(queue);
+  hook_class(k_queue, queue);
+  find_or_add_queue(queue);
   return queue;
 }
 
-// Metal 4 has other queues, buffers and encoders.
+// Reports a queue of Metal 4: its buffers and encoders are other classes, which are not counted.
 template <class... A>
-id new_queue_of_metal4(const Call<id, A...>& call, A... arguments) {
-  id made = call(arguments...);
-  if (made != nullptr) tell_unseen(k_unseen_queues, "what goes through queues of", "Metal 4");
-  return made;
+id new_metal4_queue(const Call<id, A...>& call, A... arguments) {
+  id queue = call(arguments...);
+  if (queue != nullptr)
+    report_uncounted(k_uncounted_queues, "what goes through queues of", "Metal 4");
+  return queue;
 }
 
-id made_pipeline(id pipeline, id function) {
-  if (pipeline != nullptr) new_pipeline(pipeline, text_of(ask<id>(function, "name")));
+id record_pipeline(id pipeline, id function) {
+  if (pipeline != nullptr)
+    add_pipeline(pipeline, string_text(call_if_implemented<id>(function, "name")));
   return pipeline;
 }
 
 template <class... A>
-id new_pipeline_of(const Call<id, id, A...>& call, id function, A... arguments) {
-  return made_pipeline(call(function, arguments...), function);
+id new_pipeline(const Call<id, id, A...>& call, id function, A... arguments) {
+  return record_pipeline(call(function, arguments...), function);
 }
-id new_pipeline_described(const Call<id, id, unsigned long, id*, id*>& call, id descriptor,
-                          unsigned long options, id* reflection, id* error) {
-  return made_pipeline(call(descriptor, options, reflection, error),
-                       ask<id>(descriptor, "computeFunction"));
+id new_pipeline_from_descriptor(const Call<id, id, unsigned long, id*, id*>& call, id descriptor,
+                                unsigned long options, id* reflection, id* error) {
+  return record_pipeline(call(descriptor, options, reflection, error),
+                         call_if_implemented<id>(descriptor, "computeFunction"));
 }
 
 id new_shared_event(const Call<id>& call) {
-  id made = call();
-  meet(k_event, made);
-  new_event(made);
-  return made;
+  id event = call();
+  hook_class(k_event, event);
+  add_event(event);
+  return event;
 }
 
 template <class... A>
-id command_buffer(const Call<id, A...>& call, A... arguments) {
+id new_command_buffer(const Call<id, A...>& call, A... arguments) {
   id buffer = call(arguments...);
-  meet(k_buffer, buffer);
-  new_buffer(buffer, queue_of(call.self));
+  hook_class(k_buffer, buffer);
+  add_buffer(buffer, find_or_add_queue(call.self));
   return buffer;
 }
 
@@ -125,38 +135,39 @@ constexpr Hook k_of_devices[] = {
     WEIR_HOOK("newCommandQueue", (new_queue<>)),
     WEIR_HOOK("newCommandQueueWithMaxCommandBufferCount:", (new_queue<unsigned long>)),
     WEIR_HOOK("newCommandQueueWithDescriptor:", (new_queue<id>)),
-    WEIR_HOOK("newMTL4CommandQueue", (new_queue_of_metal4<>)),
-    WEIR_HOOK("newMTL4CommandQueueWithDescriptor:error:", (new_queue_of_metal4<id, id*>)),
-    WEIR_HOOK("newComputePipelineStateWithFunction:error:", (new_pipeline_of<id*>)),
+    WEIR_HOOK("newMTL4CommandQueue", (new_metal4_queue<>)),
+    WEIR_HOOK("newMTL4CommandQueueWithDescriptor:error:", (new_metal4_queue<id, id*>)),
+    WEIR_HOOK("newComputePipelineStateWithFunction:error:", (new_pipeline<id*>)),
     WEIR_HOOK("newComputePipelineStateWithFunction:options:reflection:error:",
-              (new_pipeline_of<unsigned long, id*, id*>)),
+              (new_pipeline<unsigned long, id*, id*>)),
     WEIR_HOOK("newComputePipelineStateWithDescriptor:options:reflection:error:",
-              new_pipeline_described),
+              new_pipeline_from_descriptor),
     WEIR_HOOK("newSharedEvent", new_shared_event),
 };
 
 constexpr Hook k_of_queues[] = {
-    WEIR_HOOK("commandBuffer", (command_buffer<>)),
-    WEIR_HOOK("commandBufferWithUnretainedReferences", (command_buffer<>)),
-    WEIR_HOOK("commandBufferWithDescriptor:", (command_buffer<id>)),
+    WEIR_HOOK("commandBuffer", (new_command_buffer<>)),
+    WEIR_HOOK("commandBufferWithUnretainedReferences", (new_command_buffer<>)),
+    WEIR_HOOK("commandBufferWithDescriptor:", (new_command_buffer<id>)),
 };
 
 }  // namespace
 
-weir_probe_device describe(id device) {
-  weir_probe_device out{};
-  copy_text(out.api, sizeof out.api, "metal");
-  copy_text(out.type, sizeof out.type, type_of(device));
-  copy_text(out.name, sizeof out.name, text_of(ask<id>(device, "name")));
-  read_system(out.driver, sizeof out.driver);
-  out.vendor = vendor_of(out.name);
-  out.device = folded(hash_text(out.name));
-  out.driver_version = folded(hash_text(out.driver));
-  out.feature_hash = hash_features(device);
-  snprintf(out.device_class, sizeof out.device_class, "metal-%04x-%08x-%x-%08x-%016llx", out.vendor,
-           out.device, out.driver_id, out.driver_version,
-           static_cast<unsigned long long>(out.feature_hash));
-  return out;
+// Returns the entry of a device: its names, and a class made from them and its features.
+weir_probe_device describe_device(id device) {
+  weir_probe_device entry{};
+  copy_text(entry.api, sizeof entry.api, "metal");
+  copy_text(entry.type, sizeof entry.type, device_type(device));
+  copy_text(entry.name, sizeof entry.name, string_text(call_if_implemented<id>(device, "name")));
+  read_system(entry.driver, sizeof entry.driver);
+  entry.vendor = find_vendor(entry.name);
+  entry.device = folded(hash_text(entry.name));
+  entry.driver_version = folded(hash_text(entry.driver));
+  entry.feature_hash = hash_features(device);
+  snprintf(entry.device_class, sizeof entry.device_class, "metal-%04x-%08x-%x-%08x-%016llx",
+           entry.vendor, entry.device, entry.driver_id, entry.driver_version,
+           static_cast<unsigned long long>(entry.feature_hash));
+  return entry;
 }
 
 extern const Hooks k_device_hooks = list_of(k_of_devices);

@@ -1,10 +1,12 @@
-// What compute and blit encoders are asked for. It counts when the command buffer is committed.
+// Hooks compute and blit encoders: counts their commands, to be added when the buffer is committed.
 
 #include "gate/probes/inject/metal/state.h"
 
 namespace weir_probe::metal {
 namespace {
 
+// Adds a dispatch to the buffer's list, or counts it with the last one if that is equal. False when
+// memory is out.
 bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch) {
   Dispatch* last =
       buffer->dispatch_count == 0 ? nullptr : &buffer->dispatches[buffer->dispatch_count - 1];
@@ -20,29 +22,30 @@ bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch
   return true;
 }
 
-// `threads`: in all; null where the GPU decides.
+// Counts a dispatch with `threads` threads in groups of `group`. `threads`: null if the GPU
+// decides.
 void count_dispatch(id self, const Size* threads, const Size& group) {
-  Encoder* encoder = encoder_of(self);
+  Encoder* encoder = find_encoder(self);
   if (encoder == nullptr) {
-    return tell_unseen(k_unseen_encoders, "what goes through encoders made out of sight of",
-                       "Metal");
+    return report_uncounted(k_uncounted_encoders, "what goes through encoders made out of sight of",
+                            "Metal");
   }
   Buffer* buffer = encoder->buffer;
   ++buffer->counters[WEIR_COUNT_DISPATCHES];
   if (threads == nullptr) ++buffer->counters[WEIR_COUNT_INDIRECT_DISPATCHES];
   weir_probe_launch sizes{};
   sizes.kernel = static_cast<uint32_t>(encoder->kernel - g.file.kernels);
-  const Size whole = threads == nullptr ? Size{} : *threads;
-  const unsigned long all[3] = {whole.width, whole.height, whole.depth};
-  const unsigned long one[3] = {group.width, group.height, group.depth};
+  const Size grid = threads == nullptr ? Size{} : *threads;
+  const unsigned long global[3] = {grid.width, grid.height, grid.depth};
+  const unsigned long local[3] = {group.width, group.height, group.depth};
   sizes.dimensions = 1;
   for (uint32_t i = 0; i < 3; ++i) {
-    sizes.global[i] = all[i];
-    sizes.local[i] = one[i];
-    if (all[i] > 1 || one[i] > 1) sizes.dimensions = i + 1;
+    sizes.global[i] = global[i];
+    sizes.local[i] = local[i];
+    if (global[i] > 1 || local[i] > 1) sizes.dimensions = i + 1;
   }
-  for (const uint64_t one_shared : encoder->shared) sizes.shared += one_shared;
-  if (!append(buffer, encoder->kernel, g.launches.entry_of(&g.file, &g.lock, sizes))) {
+  for (const uint64_t bytes : encoder->shared) sizes.shared += bytes;
+  if (!append(buffer, encoder->kernel, g.launches.find_or_add(&g.file, &g.lock, sizes))) {
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   }
 }
@@ -68,42 +71,43 @@ void dispatch_indirect(const Call<void, id, unsigned long, Size>& call, id buffe
 template <class... A>
 void execute_commands(const Call<void, id, A...>& call, id commands, A... which) {
   call(commands, which...);
-  tell_unseen(k_unseen_commands, "the dispatches of indirect command buffers, run by",
-              "executeCommandsInBuffer");
+  report_uncounted(k_uncounted_commands, "the dispatches of indirect command buffers, run by",
+                   "executeCommandsInBuffer");
 }
 
 void set_pipeline(const Call<void, id>& call, id pipeline) {
   call(pipeline);
-  Encoder* encoder = encoder_of(call.self);
-  if (encoder != nullptr) encoder->kernel = kernel_of(pipeline, encoder->buffer->queue->device);
+  Encoder* encoder = find_encoder(call.self);
+  if (encoder != nullptr)
+    encoder->kernel = find_or_add_kernel(pipeline, encoder->buffer->queue->device);
 }
 
 void set_shared(const Call<void, unsigned long, unsigned long>& call, unsigned long bytes,
                 unsigned long index) {
   call(bytes, index);
-  Encoder* encoder = encoder_of(call.self);
-  if (encoder != nullptr && index < Encoder::k_most_shared) encoder->shared[index] = bytes;
+  Encoder* encoder = find_encoder(call.self);
+  if (encoder != nullptr && index < Encoder::k_max_shared) encoder->shared[index] = bytes;
 }
 
 void end_encoding(const Call<void>& call) {
-  // Before: the object may be gone, and its address another encoder's, when the call is back.
-  if (Encoder* encoder = encoder_of(call.self)) encoder->buffer = nullptr;
+  // Before the call: afterwards the object may be freed and its address used for another encoder.
+  if (Encoder* encoder = find_encoder(call.self)) encoder->buffer = nullptr;
   call();
 }
 
-// Methods that add one to a buffer's counters.
+// Handles a method that only adds 1 to one of a buffer's counters.
 template <auto counters, uint32_t which, class... A>
-void counted(const Call<void, A...>& call, A... arguments) {
+void count_call(const Call<void, A...>& call, A... arguments) {
   call(arguments...);
-  if (Encoder* encoder = encoder_of(call.self)) ++(encoder->buffer->*counters)[which];
+  if (Encoder* encoder = find_encoder(call.self)) ++(encoder->buffer->*counters)[which];
 }
 
 using Number = unsigned long;
 using Origin = Size;  // three numbers as well
 template <class... A>
-constexpr auto k_copy = counted<&Buffer::counters, WEIR_COUNT_COPIES, A...>;
+constexpr auto k_copy = count_call<&Buffer::counters, WEIR_COUNT_COPIES, A...>;
 template <class... A>
-constexpr auto k_barrier = counted<&Buffer::counters, WEIR_COUNT_BARRIERS, A...>;
+constexpr auto k_barrier = count_call<&Buffer::counters, WEIR_COUNT_BARRIERS, A...>;
 
 constexpr Hook k_of_encoders[] = {
     WEIR_HOOK("dispatchThreads:threadsPerThreadgroup:", dispatch_threads),
@@ -118,8 +122,8 @@ constexpr Hook k_of_encoders[] = {
     WEIR_HOOK("endEncoding", end_encoding),
     WEIR_HOOK("memoryBarrierWithScope:", (k_barrier<Number>)),
     WEIR_HOOK("memoryBarrierWithResources:count:", (k_barrier<const id*, Number>)),
-    WEIR_HOOK("updateFence:", (counted<&Buffer::named, k_fence_updates, id>)),
-    WEIR_HOOK("waitForFence:", (counted<&Buffer::named, k_fence_waits, id>)),
+    WEIR_HOOK("updateFence:", (count_call<&Buffer::named, k_fence_updates, id>)),
+    WEIR_HOOK("waitForFence:", (count_call<&Buffer::named, k_fence_waits, id>)),
     WEIR_HOOK("fillBuffer:range:value:", (k_copy<id, Range, uint8_t>)),
     WEIR_HOOK("copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:",
               (k_copy<id, Number, id, Number, Number>)),

@@ -1,7 +1,7 @@
-// Standing in front of methods, by selector, on whatever classes objects turn out to have.
+// Hooks Objective-C methods by selector, on the classes that objects turn out to have.
 //
-// Each method that is hooked gets a function of its own, out of a fixed number: it knows its
-// original without asking the runtime, and a method that calls its superclass's finds that one's.
+// Each hooked method gets a function of its own, out of a fixed number. That function knows its
+// original without asking the runtime, also if a method calls that of its superclass.
 #pragma once
 
 #include <stdint.h>
@@ -41,21 +41,24 @@ void __objc_update_dispatch_table_for_class(Class of);
 
 #ifdef __APPLE__
 // Not the first word: that has other bits in it.
-inline Class class_of(id object) { return object_getClass(object); }
-inline IMP function_for(id, SEL) { return objc_msgSend; }
+inline Class object_class(id object) { return object_getClass(object); }
+inline IMP method_function(id, SEL) { return objc_msgSend; }
 inline void before_changes(id) {}
 inline void after_changes(id) {}
 #else
-inline Class class_of(id object) {
-  Class found;
-  memcpy(&found, static_cast<const void*>(object), sizeof found);
-  return found;
+inline Class object_class(id object) {
+  Class result;
+  memcpy(&result, static_cast<const void*>(object), sizeof result);
+  return result;
 }
-inline IMP function_for(id object, SEL selector) { return objc_msg_lookup(object, selector); }
-// GNU's runtime keeps one table for all classes that nobody used yet, which a changed method would
-// spoil, and forgets the tables of subclasses; Apple's needs neither of the two.
+inline IMP method_function(id object, SEL selector) { return objc_msg_lookup(object, selector); }
+// GNU's runtime shares one table among all classes not used yet, which a changed method would
+// spoil: using the class first gives it its own. Afterwards the tables of subclasses need an
+// update. Apple's runtime needs neither.
 inline void before_changes(id object) { objc_msg_lookup(object, sel_registerName("release")); }
-inline void after_changes(id object) { __objc_update_dispatch_table_for_class(class_of(object)); }
+inline void after_changes(id object) {
+  __objc_update_dispatch_table_for_class(object_class(object));
+}
 #endif
 
 // Method arguments with these layouts: MTLSize and MTLOrigin, NSRange.
@@ -65,27 +68,28 @@ struct Size {
 struct Range {
   unsigned long location, length;
 };
-using Bool = unsigned char;  // BOOL, whether a char or a bool
+using Bool = unsigned char;  // BOOL, which is a char or a bool
 
-// Sends `selector`. Results are numbers and pointers only: structs may return in other ways.
+// Sends `selector` to an object. Results are numbers and pointers only: structs may be returned
+// differently.
 template <class R, class... A>
 R send(id to, SEL selector, A... arguments) {
   using Function = R (*)(id, SEL, A...);
-  return reinterpret_cast<Function>(function_for(to, selector))(to, selector, arguments...);
+  return reinterpret_cast<Function>(method_function(to, selector))(to, selector, arguments...);
 }
 
-// The answer of `object`, or 0 where there is none: no object, or one without such a method.
+// Calls a method of `object`. Returns 0 if the object is null or has no such method.
 template <class R, class... A>
-R ask(id object, const char* name, A... arguments) {
+R call_if_implemented(id object, const char* name, A... arguments) {
   if (object == nullptr) return R();
   SEL selector = sel_registerName(name);
-  if (class_getInstanceMethod(class_of(object), selector) == nullptr) return R();
+  if (class_getInstanceMethod(object_class(object), selector) == nullptr) return R();
   return send<R>(object, selector, arguments...);
 }
 
-// The bytes of an NSString, owned by it; "" where there is none.
-inline const char* text_of(id string) {
-  const char* text = ask<const char*>(string, "UTF8String");
+// The bytes of an NSString, owned by it; "" for null.
+inline const char* string_text(id string) {
+  const char* text = call_if_implemented<const char*>(string, "UTF8String");
   return text == nullptr ? "" : text;
 }
 
@@ -94,7 +98,7 @@ inline const char* text_of(id string) {
 // Classes that implement one selector: drivers of several GPUs, and debug layers over them.
 constexpr uint32_t k_slots = 8;
 
-// A method on its way: calling it goes on to what the program asked for.
+// A call of a hooked method. Calling it runs the original method.
 template <class R, class... A>
 struct Call {
   using Real = R (*)(id, SEL, A...);
@@ -104,13 +108,12 @@ struct Call {
   R operator()(A... arguments) const { return real(self, selector, arguments...); }
 };
 
-// The outermost hooked call of this thread: what Metal's own methods call within it (their
-// superclass, the object that a debug layer stands in front of) is no call of the program's. Told
-// by stack frames: an exception passes through here without unwinding a mark.
+// The stack frame of the outermost hooked call of this thread. Calls within it (of a superclass, or
+// of the object behind a debug layer) are Metal's and not the program's. See OutermostCall.
 extern thread_local const char* t_outermost;
 
-// The functions that stand in front of one selector. `tag` keeps those apart that are counted
-// alike.
+// The functions that replace the methods of one selector. `around` handles a call. `tag` makes a
+// type of its own for each selector with the same handler.
 template <auto around, int tag>
 struct Around;
 template <class R, class... A, R (*around)(const Call<R, A...>&, A...), int tag>
@@ -121,35 +124,36 @@ struct Around<around, tag> {
   static inline uint32_t used;
 
   template <uint32_t slot>
-  static R stand_in(id self, SEL selector, A... arguments) {
+  static R replacement(id self, SEL selector, A... arguments) {
     Real real = nullptr;
-    // There before the first call, but perhaps not yet for this processor.
+    // Set before the first call, but perhaps not yet visible to this processor.
     while (real == nullptr) real = __atomic_load_n(&originals[slot], __ATOMIC_ACQUIRE);
     const Call<R, A...> call{self, selector, real};
-    const Within within(&t_outermost, __builtin_frame_address(0));
-    return within.outermost() ? around(call, arguments...) : call(arguments...);
+    const OutermostCall outermost_call(&t_outermost, __builtin_frame_address(0));
+    return outermost_call.is_outermost() ? around(call, arguments...) : call(arguments...);
   }
-  static constexpr Real stand_ins[k_slots] = {stand_in<0>, stand_in<1>, stand_in<2>, stand_in<3>,
-                                              stand_in<4>, stand_in<5>, stand_in<6>, stand_in<7>};
+  static constexpr Real replacements[k_slots] = {replacement<0>, replacement<1>, replacement<2>,
+                                                 replacement<3>, replacement<4>, replacement<5>,
+                                                 replacement<6>, replacement<7>};
 };
 
 struct Hook {
   const char* selector;
-  const void* stand_ins;  // functions, as are the originals; all arrays of k_slots
+  const void* replacements;  // functions, as are the originals; all arrays of k_slots
   void* originals;
   Method* methods;
   uint32_t* used;
 };
-#define WEIR_HOOK(selector, around)                                                     \
-  {                                                                                     \
-    selector, Around<around, __LINE__>::stand_ins, Around<around, __LINE__>::originals, \
-        Around<around, __LINE__>::methods, &Around<around, __LINE__>::used              \
+#define WEIR_HOOK(selector, around)                                                        \
+  {                                                                                        \
+    selector, Around<around, __LINE__>::replacements, Around<around, __LINE__>::originals, \
+        Around<around, __LINE__>::methods, &Around<around, __LINE__>::used                 \
   }
 
 using Hooks = List<Hook>;
 
-// Puts them on the class of `object`, each method once, inherited ones where they are. The caller
-// holds a lock. False where a selector has more classes than there is room for.
+// Puts the hooks on the class of `object`, each method once, and an inherited one on its
+// superclass. False if a selector has more classes than there is room for. The caller holds a lock.
 bool put_hooks(const Hooks& hooks, id object);
 
 }  // namespace weir_probe::metal

@@ -1,4 +1,5 @@
-// Records of objects: which device, queue and kernel of the file they are.
+// Finds and adds the records of objects, and the entries of devices, queues and kernels in the
+// file.
 #include <stdlib.h>
 
 #include "gate/probes/inject/metal/state.h"
@@ -17,7 +18,7 @@ constexpr const char* k_names[k_named] = {"encoders",       "fence_updates", "fe
 constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_buffer_hooks,
                                            &k_encoder_hooks, &k_event_hooks};
 
-uint32_t g_told;  // atomic; the reasons that standard error has heard
+uint32_t g_reported;  // atomic; the reasons already printed on standard error
 
 // Under g.lock.
 void make_ready() {
@@ -29,33 +30,35 @@ void make_ready() {
   });
 }
 
-// The record at `object`'s address in `table`, zeroed if it is new. Null when memory is out.
+// Returns the record for `object`'s address in `table`, zeroed if it is new. Null when memory is
+// out.
 template <class Record>
-Record* record_at(Table* table, id object) {
-  auto* record = known_or_fresh<Record>(table, key_of(object));
-  if (record == nullptr) tell_flag(&g, WEIR_PROBE_OUT_OF_MEMORY);
+Record* find_or_add_record(Table* table, id object) {
+  auto* record = get_or_create<Record>(table, key_of(object));
+  if (record == nullptr) raise_flag(&g, WEIR_PROBE_OUT_OF_MEMORY);
   return record;
 }
 
+// Returns a device's record and adds `entry` to the file if it is new; null when memory is out.
 // Under g.lock.
-Device* device_of(id object, const weir_probe_device& described) {
-  auto* device = record_at<Device>(&g.devices, object);
+Device* find_or_add_device(id object, const weir_probe_device& entry) {
+  auto* device = find_or_add_record<Device>(&g.devices, object);
   if (device == nullptr || device->entry != nullptr) return device;
-  device->index = add_device(&g.file, described);
+  device->index = add_device(&g.file, entry);
   device->entry = &g.file.devices[device->index];
   return device;
 }
 
 }  // namespace
 
-void meet(Kind kind, id object) {
+void hook_class(Kind kind, id object) {
   if (object == nullptr) return;
-  Class on = class_of(object);
-  if (g.classes[kind].find(key_of(on)) != nullptr) return;
+  Class object_type = object_class(object);
+  if (g.classes[kind].find(key_of(object_type)) != nullptr) return;
   const Locked locked(&g.lock);
-  const bool room = put_hooks(*k_hooks[kind], object);
-  g.classes[kind].insert(key_of(on), on);
-  if (!room) tell_unseen(k_unseen_classes, "not every class of objects, of", "Metal");
+  const bool has_room = put_hooks(*k_hooks[kind], object);
+  g.classes[kind].insert(key_of(object_type), object_type);
+  if (!has_room) report_uncounted(k_uncounted_classes, "not every class of objects, of", "Metal");
 }
 
 void ensure_file() {
@@ -64,25 +67,26 @@ void ensure_file() {
   make_ready();
 }
 
-void tell_unseen(uint32_t reason, const char* what, const char* where) {
-  tell_flag(&g, WEIR_PROBE_CALLS_UNSEEN);
-  if ((__atomic_fetch_or(&g_told, reason, __ATOMIC_RELAXED) & reason) == 0) {
+void report_uncounted(uint32_t reason, const char* what, const char* where) {
+  raise_flag(&g, WEIR_PROBE_CALLS_UNSEEN);
+  if ((__atomic_fetch_or(&g_reported, reason, __ATOMIC_RELAXED) & reason) == 0) {
     complain("metal", what, where, 0);
   }
 }
 
-Queue* queue_of(id object) {
+// Returns a queue's record, adding it and its device if they are new; null when memory is out.
+Queue* find_or_add_queue(id object) {
   if (object == nullptr) return nullptr;
-  if (auto* known = g.queues.get<Queue>(key_of(object))) {
-    // Null while another thread describes it: the one that made it shared it too early.
-    if (__atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != nullptr) return known;
+  if (auto* existing = g.queues.get<Queue>(key_of(object))) {
+    // Its device is null while another thread adds it: the creator shared the queue too early.
+    if (__atomic_load_n(&existing->device, __ATOMIC_ACQUIRE) != nullptr) return existing;
   }
-  id on = ask<id>(object, "device");
-  const weir_probe_device described = describe(on);  // asked without the lock
+  id device_object = call_if_implemented<id>(object, "device");
+  const weir_probe_device entry = describe_device(device_object);  // calls methods: no lock
   const Locked locked(&g.lock);
   make_ready();
-  Device* device = device_of(on, described);
-  Queue* queue = device == nullptr ? nullptr : record_at<Queue>(&g.queues, object);
+  Device* device = find_or_add_device(device_object, entry);
+  Queue* queue = device == nullptr ? nullptr : find_or_add_record<Queue>(&g.queues, object);
   if (queue != nullptr && queue->device == nullptr) {
     queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, 0, 0)];
     __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
@@ -90,9 +94,9 @@ Queue* queue_of(id object) {
   return queue;
 }
 
-Buffer* new_buffer(id object, Queue* queue) {
+Buffer* add_buffer(id object, Queue* queue) {
   if (object == nullptr || queue == nullptr) return nullptr;
-  auto* buffer = record_at<Buffer>(&g.buffers, object);
+  auto* buffer = find_or_add_record<Buffer>(&g.buffers, object);
   if (buffer == nullptr) return nullptr;
   free(buffer->dispatches);
   *buffer = {};
@@ -100,45 +104,48 @@ Buffer* new_buffer(id object, Queue* queue) {
   return buffer;
 }
 
-Buffer* buffer_of(id object) {
-  auto* known = g.buffers.get<Buffer>(key_of(object));
-  return known != nullptr ? known : new_buffer(object, queue_of(ask<id>(object, "commandQueue")));
+Buffer* find_or_add_buffer(id object) {
+  if (auto* buffer = g.buffers.get<Buffer>(key_of(object))) return buffer;
+  return add_buffer(object, find_or_add_queue(call_if_implemented<id>(object, "commandQueue")));
 }
 
-Encoder* new_encoder(id object, Buffer* buffer) {
+Encoder* add_encoder(id object, Buffer* buffer) {
   if (object == nullptr || buffer == nullptr) return nullptr;
-  auto* encoder = record_at<Encoder>(&g.encoders, object);
+  auto* encoder = find_or_add_record<Encoder>(&g.encoders, object);
   if (encoder != nullptr) *encoder = {buffer, &g.file.kernels[0], {}};
   return encoder;
 }
 
-void new_pipeline(id object, const char* name) {
+// Records a pipeline under its label, or under `name` if it has none.
+void add_pipeline(id object, const char* name) {
   if (object == nullptr) return;
-  auto* pipeline = record_at<Pipeline>(&g.pipelines, object);
+  auto* pipeline = find_or_add_record<Pipeline>(&g.pipelines, object);
   if (pipeline == nullptr) return;
-  const char* label = text_of(ask<id>(object, "label"));
+  const char* label = string_text(call_if_implemented<id>(object, "label"));
   copy_text(pipeline->name, sizeof pipeline->name, label[0] != 0 ? label : name);
   __atomic_store_n(&pipeline->kernel, nullptr, __ATOMIC_RELEASE);
 }
 
-weir_probe_kernel* kernel_of(id object, const Device* device) {
+// Returns the kernel's entry in the file for a pipeline, which it caches. A pipeline whose creation
+// was not seen is added by its label.
+weir_probe_kernel* find_or_add_kernel(id object, const Device* device) {
   auto* pipeline = g.pipelines.get<Pipeline>(key_of(object));
-  if (pipeline == nullptr) {  // made out of sight
-    new_pipeline(object, "");
+  if (pipeline == nullptr) {  // its creation was not seen
+    add_pipeline(object, "");
     pipeline = g.pipelines.get<Pipeline>(key_of(object));
   }
   if (pipeline == nullptr) return &g.file.kernels[0];
   weir_probe_kernel* kernel = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);
   if (kernel != nullptr) return kernel;
   const Locked locked(&g.lock);
-  kernel = &g.file.kernels[named_kernel(&g.file, device->index, pipeline->name)];
+  kernel = &g.file.kernels[find_or_add_named_kernel(&g.file, device->index, pipeline->name)];
   __atomic_store_n(&pipeline->kernel, kernel, __ATOMIC_RELEASE);
   return kernel;
 }
 
-Event* new_event(id object) {
+Event* add_event(id object) {
   if (object == nullptr) return nullptr;
-  auto* event = record_at<Event>(&g.events, object);
+  auto* event = find_or_add_record<Event>(&g.events, object);
   if (event != nullptr) *event = {};
   return event;
 }

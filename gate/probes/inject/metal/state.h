@@ -1,8 +1,8 @@
-// What the probe keeps in mind about the program's Metal objects.
+// The probe's records of the program's Metal objects, and the functions that its files share.
 //
-// Nothing is wrapped or retained. Records are found by an object's address and never freed: an
-// address that comes back with a new object gets the old record, emptied, so there are never more
-// of them than objects at one time.
+// Nothing is wrapped or retained. Records are found by an object's address and never freed. A new
+// object at an old address gets the old record, emptied, so there are no more of them than objects
+// at one time.
 #pragma once
 
 #include <pthread.h>
@@ -44,9 +44,9 @@ struct Pipeline {
 
 // A shared event. Under g.lock.
 struct Event {
-  Queue* queue;      // of the latest signal committed
-  uint64_t highest;  // value committed
-  uint64_t awaited;  // the lowest value that was committed and not yet seen; 0: none
+  Queue* queue;             // queue of the latest signal that was committed
+  uint64_t highest;         // highest value that was committed
+  uint64_t lowest_pending;  // lowest value committed that the program has not seen; 0: none
 };
 
 struct Signal {
@@ -60,26 +60,26 @@ struct Dispatch {
   uint64_t times;
 };
 
-// A command buffer: what it will do once it is committed. Used by one thread at a time, as Metal
-// asks of programs.
+// The work that a command buffer will do when it is committed. Used by one thread at a time, as
+// Metal requires of programs.
 struct Buffer {
   Queue* queue;
   Dispatch* dispatches;
   size_t dispatch_count, dispatch_room;
   uint64_t counters[WEIR_COUNTERS];
   uint64_t named[k_named];
-  static constexpr uint32_t k_most_signals = 8;
-  Signal signals[k_most_signals];
+  static constexpr uint32_t k_max_signals = 8;
+  Signal signals[k_max_signals];
   uint32_t signal_count;
   bool committed;
-  uint32_t seen_done;  // atomic; 1: the program knows that it is done
+  uint32_t reported_done;  // atomic; 1: the program knows that it is done
 };
 
 struct Encoder {
   Buffer* buffer;  // null once it has ended
   weir_probe_kernel* kernel;
-  static constexpr uint32_t k_most_shared = 31;  // Metal's limit
-  uint64_t shared[k_most_shared];                // bytes of threadgroup memory by index
+  static constexpr uint32_t k_max_shared = 31;  // Metal's limit
+  uint64_t shared[k_max_shared];                // bytes of threadgroup memory by index
 };
 
 enum Kind : uint32_t { k_device, k_queue, k_buffer, k_encoder, k_event, k_kinds };
@@ -88,42 +88,43 @@ enum Kind : uint32_t { k_device, k_queue, k_buffer, k_encoder, k_event, k_kinds 
 struct Globals : OwnFile {  // its lock is that of the records and the hooks, too
   bool timing;              // GPU times are asked for
   uint64_t* named[k_named];
-  Table classes[k_kinds];  // those that are hooked
+  Table classes[k_kinds];  // classes that are hooked already
   Table devices, queues, buffers, encoders, pipelines, events;
   Launches launches;
 };
 extern Globals g;
 
-// Hooks the class of an object that the program was given.
-void meet(Kind kind, id object);
+// Hooks the methods of the object's class, the first time; `object` may be null.
+void hook_class(Kind kind, id object);
 
 // Makes the file before the first count, also in a child.
 void ensure_file();
-// One line on standard error, once for each `reason`, and in the file: `what` is not counted.
-void tell_unseen(uint32_t reason, const char* what, const char* where);
-constexpr uint32_t k_unseen_commands = 1, k_unseen_queues = 2, k_unseen_encoders = 4,
-                   k_unseen_classes = 8;
+// Notes in the file, and in a line on standard error once for each `reason`, that `what` is not
+// counted.
+void report_uncounted(uint32_t reason, const char* what, const char* where);
+constexpr uint32_t k_uncounted_commands = 1, k_uncounted_queues = 2, k_uncounted_encoders = 4,
+                   k_uncounted_classes = 8;
 
-// Records. Null when memory is out (said in the file).
-Queue* queue_of(id queue);
-Buffer* new_buffer(id buffer, Queue* queue);
-Buffer* buffer_of(id buffer);  // asks the object where it was made out of sight
-Encoder* new_encoder(id encoder, Buffer* buffer);
-inline Encoder* encoder_of(id encoder) {
-  auto* known = g.encoders.get<Encoder>(key_of(encoder));
-  return known == nullptr || known->buffer == nullptr ? nullptr : known;
+// Find or add records. Null when memory is out, which sets a flag of the file.
+Queue* find_or_add_queue(id queue);
+Buffer* add_buffer(id buffer, Queue* queue);
+Buffer* find_or_add_buffer(id buffer);  // asks the object if its creation was not seen
+Encoder* add_encoder(id encoder, Buffer* buffer);
+inline Encoder* find_encoder(id encoder) {
+  auto* record = g.encoders.get<Encoder>(key_of(encoder));
+  return record == nullptr || record->buffer == nullptr ? nullptr : record;
 }
-void new_pipeline(id pipeline, const char* name);
-weir_probe_kernel* kernel_of(id pipeline, const Device* device);
-Event* new_event(id event);
+void add_pipeline(id pipeline, const char* name);
+weir_probe_kernel* find_or_add_kernel(id pipeline, const Device* device);
+Event* add_event(id event);
 
 void count_wait(Queue* queue);
 void count_poll(Queue* queue);
 
-// What stands in front of the methods of each kind.
+// The hooked methods of each kind of object.
 extern const Hooks k_device_hooks, k_queue_hooks, k_buffer_hooks, k_encoder_hooks, k_event_hooks;
 
-// The class of a device, its names and numbers (devices.cpp).
-weir_probe_device describe(id device);
+// Returns the entry of a device, with its class (devices.cpp).
+weir_probe_device describe_device(id device);
 
 }  // namespace weir_probe::metal

@@ -1,3 +1,4 @@
+// Describes an OpenCL device and hashes its features into a device class.
 #include "gate/probes/inject/opencl/class.h"
 
 #include <stdio.h>
@@ -11,47 +12,49 @@ namespace {
 
 constexpr uint64_t k_recipe = 1;
 
-class Asker {
+// Reads properties of a device.
+class DeviceInfo {
  public:
-  Asker(const ClassFunctions& functions, cl_device_id device)
+  DeviceInfo(const ClassFunctions& functions, cl_device_id device)
       : functions_(functions), device_(device) {}
 
-  // 0 where the device does not know the question.
+  // 0 where the device does not have the property.
   template <class T>
   [[nodiscard]] T value(cl_device_info what) const {
     T out{};
     if (functions_.device_info(device_, what, sizeof out, &out, nullptr) != CL_SUCCESS) return T{};
     return out;
   }
-  // Freed by the caller; null where there is no answer.
+  // A text for the caller to free; null where the device does not have the property.
   [[nodiscard]] char* text(cl_device_info what) const {
     size_t size = 0;
     if (functions_.device_info(device_, what, 0, nullptr, &size) != CL_SUCCESS) return nullptr;
-    if (size > k_most_text) return nullptr;
+    if (size > k_max_text) return nullptr;
     auto* out = static_cast<char*>(calloc(1, size + 1));
     if (out == nullptr) return nullptr;
     if (functions_.device_info(device_, what, size, out, nullptr) == CL_SUCCESS) return out;
     free(out);
     return nullptr;
   }
-  // What fits; "" where there is no answer.
+  // Copies as much of a text as fits. False, and "", where the device does not have the property.
   template <size_t size>
-  bool text_into(cl_device_info what, char (&to)[size]) const {
-    char* found = text(what);
-    copy_text(to, size, found);
-    const bool known = found != nullptr;
-    free(found);
-    return known;
+  bool copy_text_to(cl_device_info what, char (&to)[size]) const {
+    char* value = text(what);
+    copy_text(to, size, value);
+    const bool has_value = value != nullptr;
+    free(value);
+    return has_value;
   }
 
  private:
-  static constexpr size_t k_most_text = 1 << 16;
+  static constexpr size_t k_max_text = 1 << 16;
   const ClassFunctions& functions_;
   cl_device_id device_;
 };
 
-// A list separated by blanks; its order is the driver's, so entries are added up.
-uint64_t hash_of_words(const char* words) {
+// Hashes a list separated by blanks. Hashes of the entries are added up, as their order is the
+// driver's.
+uint64_t hash_words(const char* words) {
   uint64_t sum = 0;
   while (*words != 0) {
     const size_t length = strcspn(words, " ");
@@ -61,7 +64,8 @@ uint64_t hash_of_words(const char* words) {
   return sum;
 }
 
-uint64_t hash_features(const Asker& ask, cl_device_type type) {
+// Hashes the properties that an engine's choice of kernels may depend on.
+uint64_t hash_features(const DeviceInfo& info, cl_device_type type) {
   constexpr cl_device_info k_words[] = {CL_DEVICE_VERSION, CL_DEVICE_OPENCL_C_VERSION,
                                         CL_DEVICE_EXTENSIONS, CL_DEVICE_PROFILE};
   constexpr cl_device_info k_sizes[] = {CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_IMAGE2D_MAX_WIDTH};
@@ -83,56 +87,58 @@ uint64_t hash_features(const Asker& ask, cl_device_type type) {
   Hash hash(k_recipe);
   hash.value(type);
   for (const cl_device_info what : k_words) {
-    char* text = ask.text(what);
-    hash.value(text == nullptr ? 0 : hash_of_words(text));
+    char* text = info.text(what);
+    hash.value(text == nullptr ? 0 : hash_words(text));
     free(text);
   }
-  for (const cl_device_info what : k_sizes) hash.value(ask.value<size_t>(what));
-  for (const cl_device_info what : k_numbers) hash.value(ask.value<cl_uint>(what));
-  for (const cl_device_info what : k_wide) hash.value(ask.value<cl_ulong>(what));
+  for (const cl_device_info what : k_sizes) hash.value(info.value<size_t>(what));
+  for (const cl_device_info what : k_numbers) hash.value(info.value<cl_uint>(what));
+  for (const cl_device_info what : k_wide) hash.value(info.value<cl_ulong>(what));
   struct {
     size_t size[3];
-  } groups = ask.value<decltype(groups)>(CL_DEVICE_MAX_WORK_ITEM_SIZES);
+  } groups = info.value<decltype(groups)>(CL_DEVICE_MAX_WORK_ITEM_SIZES);
   for (const size_t size : groups.size) hash.value(size);
-  // Of a CPU these say how many cores and how much cache this machine gives it.
+  // For a CPU these are the cores and the cache of this machine.
   if ((type & CL_DEVICE_TYPE_CPU) == 0) {
-    hash.value(ask.value<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
-    hash.value(ask.value<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE));
+    hash.value(info.value<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
+    hash.value(info.value<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE));
   }
   return hash.get();
 }
 
-const char* type_name(const Asker& ask, cl_device_type type) {
+const char* type_name(const DeviceInfo& info, cl_device_type type) {
   if ((type & CL_DEVICE_TYPE_CPU) != 0) return "cpu";
   if ((type & CL_DEVICE_TYPE_GPU) == 0) return "other";
-  return ask.value<cl_bool>(CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE ? "integrated" : "discrete";
+  return info.value<cl_bool>(CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE ? "integrated" : "discrete";
 }
 
 }  // namespace
 
+// Fills in a device's names and numbers, and a class made from them and its features. False if the
+// device does not give its name.
 bool describe_device(const ClassFunctions& functions, cl_device_id device, weir_probe_device* out) {
   memset(out, 0, sizeof *out);
   copy_text(out->api, sizeof out->api, "opencl");
   copy_text(out->type, sizeof out->type, "other");
   if (functions.device_info == nullptr || functions.platform_info == nullptr) return false;
-  const Asker ask(functions, device);
-  if (!ask.text_into(CL_DEVICE_NAME, out->name)) return false;
-  const auto type = ask.value<cl_device_type>(CL_DEVICE_TYPE);
+  const DeviceInfo info(functions, device);
+  if (!info.copy_text_to(CL_DEVICE_NAME, out->name)) return false;
+  const auto type = info.value<cl_device_type>(CL_DEVICE_TYPE);
   char version[128];
   char platform_name[120] = "";
-  ask.text_into(CL_DRIVER_VERSION, version);
-  const auto platform = ask.value<cl_platform_id>(CL_DEVICE_PLATFORM);
+  info.copy_text_to(CL_DRIVER_VERSION, version);
+  const auto platform = info.value<cl_platform_id>(CL_DEVICE_PLATFORM);
   if (functions.platform_info(platform, CL_PLATFORM_NAME, sizeof platform_name - 1, platform_name,
                               nullptr) != CL_SUCCESS) {
     platform_name[0] = 0;
   }
   snprintf(out->driver, sizeof out->driver, "%s: %s", platform_name, version);
-  copy_text(out->type, sizeof out->type, type_name(ask, type));
-  out->vendor = ask.value<cl_uint>(CL_DEVICE_VENDOR_ID);
+  copy_text(out->type, sizeof out->type, type_name(info, type));
+  out->vendor = info.value<cl_uint>(CL_DEVICE_VENDOR_ID);
   out->device = folded(hash_text(out->name));
   out->driver_id = folded(hash_text(platform_name));
   out->driver_version = folded(hash_text(version));
-  out->feature_hash = hash_features(ask, type);
+  out->feature_hash = hash_features(info, type);
   snprintf(out->device_class, sizeof out->device_class, "opencl-%04x-%08x-%08x-%08x-%016llx",
            out->vendor, out->device, out->driver_id, out->driver_version,
            static_cast<unsigned long long>(out->feature_hash));

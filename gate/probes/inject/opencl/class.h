@@ -26,9 +26,10 @@ struct ClassFunctions {
   cl_api_clGetPlatformInfo platform_info;
 };
 
-// All but its counters: "opencl-10006-0123abcd-89abcdef-01234567-0123456789abcdef" for a class,
-// "Portable Computing Language: 3.1" for a driver; its numbers are folded hashes of the names of
-// device, platform and driver's version. False, and without a class, when it does not answer.
+// Fills all of `out` except its counters. A class reads
+// "opencl-10006-0123abcd-89abcdef-01234567-0123456789abcdef", a driver "Portable Computing
+// Language: 3.1". Its numbers are folded hashes of the names of device, platform and driver
+// version. False, and without a class, when the device does not answer.
 bool describe_device(const ClassFunctions& functions, cl_device_id device, weir_probe_device* out);
 
 }  // namespace weir_probe::opencl

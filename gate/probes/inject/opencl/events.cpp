@@ -1,4 +1,4 @@
-// Commands and waits in the event file: when the device ran a command is asked when the program
+// Writes commands and waits to the event file. The times of a command are read when the program
 // itself has learned that something is done.
 #include <stdlib.h>
 
@@ -7,19 +7,20 @@
 namespace weir_probe::opencl {
 namespace {
 
-// Of an out-of-order queue: how many unfinished commands are looked at before giving up.
-constexpr uint32_t k_most_misses = 256;
+// The number of unfinished commands that are checked in an out-of-order queue.
+constexpr uint32_t k_max_misses = 256;
 
-bool ask_time(cl_event event, cl_profiling_info what, cl_ulong* out) {
-  const auto ask = g.next.clGetEventProfilingInfo;
-  return ask != nullptr && ask(event, what, sizeof *out, out, nullptr) == CL_SUCCESS && *out != 0;
+bool read_time(cl_event event, cl_profiling_info what, cl_ulong* out) {
+  const auto get_info = g.next.clGetEventProfilingInfo;
+  return get_info != nullptr && get_info(event, what, sizeof *out, out, nullptr) == CL_SUCCESS &&
+         *out != 0;
 }
 
-// Whether it is done; if so, with its times, where there are any.
-bool is_done(const Flight& flight, weir_event_command* body) {
-  // First, and once: it may be done a moment later.
+// Returns true if the command is done; then `body` has its times, if the driver gives any.
+bool read_if_done(const PendingCommand& command, weir_event_command* body) {
+  // Read the status first, and once: the command may be done a moment later.
   cl_int status = CL_COMPLETE;
-  g.next.clGetEventInfo(flight.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+  g.next.clGetEventInfo(command.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
                         nullptr);
   if (status > CL_COMPLETE) return false;
   if (status < CL_COMPLETE) {
@@ -27,107 +28,117 @@ bool is_done(const Flight& flight, weir_event_command* body) {
     return true;
   }
   cl_ulong queued = 0, begin = 0, end = 0;
-  if (!ask_time(flight.event, CL_PROFILING_COMMAND_START, &begin) ||
-      !ask_time(flight.event, CL_PROFILING_COMMAND_END, &end) || begin > end) {
-    untimed(k_told, "the driver does not tell when a command ran");
+  if (!read_time(command.event, CL_PROFILING_COMMAND_START, &begin) ||
+      !read_time(command.event, CL_PROFILING_COMMAND_END, &end) || begin > end) {
+    report_untimed(k_activity, "the driver does not tell when a command ran");
     return true;
   }
-  ask_time(flight.event, CL_PROFILING_COMMAND_QUEUED, &queued);
+  read_time(command.event, CL_PROFILING_COMMAND_QUEUED, &queued);
   body->queued = queued;
   body->begin = begin;
   body->end = end;
   return true;
 }
 
-weir_event_command told(const Queue* queue, const Flight& flight) {
-  return {0, 0, 0, flight.bytes, index_of(queue), flight.copy, flight.cpu};
+weir_event_command command_event(const Queue* queue, const PendingCommand& command) {
+  return {0, 0, 0, command.bytes, queue_index(queue), command.copy, command.cpu};
 }
 
-void tell_untimed(const Queue* queue, const Flight& flight) {
-  const weir_event_command body = told(queue, flight);
-  write_event(WEIR_EVENT_COMMAND, flight.kernel, &body, sizeof body);
+void write_untimed(const Queue* queue, const PendingCommand& command) {
+  const weir_event_command body = command_event(queue, command);
+  write_event(WEIR_EVENT_COMMAND, command.kernel, &body, sizeof body);
 }
 
-// Tells what is done of the oldest `count`. How many places are free then: those that are left
-// have moved up to what is behind them.
-uint32_t land(Queue* queue, uint32_t count) {
-  const Flights& flights = queue->flights;
-  const uint32_t most = queue->in_order ? 1 : k_most_misses;
-  uint32_t missed[k_most_misses];
-  uint32_t misses = 0, seen = 0;
-  for (; seen < count && misses < most; ++seen) {
-    const Flight& flight = flights.at(seen);
-    weir_event_command body = told(queue, flight);
-    if (!is_done(flight, &body)) {
-      missed[misses++] = seen;
+// Writes those of the oldest `count` commands that are done, and returns how many places of the
+// ring are then free. The others move up to the commands behind them.
+uint32_t write_completed(Queue* queue, uint32_t count) {
+  const PendingCommands& pending_commands = queue->pending_commands;
+  const uint32_t max_misses = queue->in_order ? 1 : k_max_misses;
+  uint32_t missed[k_max_misses];
+  uint32_t misses = 0, checked = 0;
+  for (; checked < count && misses < max_misses; ++checked) {
+    const PendingCommand& command = pending_commands.at(checked);
+    weir_event_command body = command_event(queue, command);
+    if (!read_if_done(command, &body)) {
+      missed[misses++] = checked;
       continue;
     }
-    write_event(WEIR_EVENT_COMMAND, flight.kernel, &body, sizeof body);
-    g.next.clReleaseEvent(flight.event);
+    write_event(WEIR_EVENT_COMMAND, command.kernel, &body, sizeof body);
+    g.next.clReleaseEvent(command.event);
   }
-  for (uint32_t i = misses; i-- > 0;) flights.at(seen - misses + i) = flights.at(missed[i]);
-  return seen - misses;
+  for (uint32_t i = misses; i-- > 0;)
+    pending_commands.at(checked - misses + i) = pending_commands.at(missed[i]);
+  return checked - misses;
 }
 
-// Under the lock.
-void take_out(Flights& flights, uint32_t oldest) {
-  flights.first = (flights.first + oldest) % k_most_flights;
-  flights.count -= oldest;
+// Removes the `oldest` first places from the ring. Under the lock.
+void drop_oldest(PendingCommands& pending_commands, uint32_t oldest) {
+  pending_commands.first = (pending_commands.first + oldest) % k_max_pending;
+  pending_commands.count -= oldest;
 }
 
-// The oldest, unless another thread reads them.
-void let_go(Queue* queue, uint32_t most) {
-  Flights& flights = queue->flights;
-  pthread_mutex_lock(&flights.lock);
-  const uint32_t count = flights.reading ? 0 : flights.count < most ? flights.count : most;
-  flights.reading = flights.reading || count != 0;
-  pthread_mutex_unlock(&flights.lock);
+// Writes at most `max_count` of the oldest commands without times and removes them. Does nothing if
+// another thread reads them.
+void write_oldest_untimed(Queue* queue, uint32_t max_count) {
+  PendingCommands& pending_commands = queue->pending_commands;
+  pthread_mutex_lock(&pending_commands.lock);
+  uint32_t count = 0;
+  if (!pending_commands.is_reading) {
+    count = pending_commands.count < max_count ? pending_commands.count : max_count;
+  }
+  pending_commands.is_reading = pending_commands.is_reading || count != 0;
+  pthread_mutex_unlock(&pending_commands.lock);
   if (count == 0) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
   for (uint32_t i = 0; i < count; ++i) {
-    tell_untimed(queue, flights.at(i));
-    g.next.clReleaseEvent(flights.at(i).event);
+    write_untimed(queue, pending_commands.at(i));
+    g.next.clReleaseEvent(pending_commands.at(i).event);
   }
-  const Locked locked(&flights.lock);
-  take_out(flights, count);
-  flights.reading = false;
+  const Locked locked(&pending_commands.lock);
+  drop_oldest(pending_commands, count);
+  pending_commands.is_reading = false;
 }
 
-void make_room(Queue* queue) {
-  if (__atomic_load_n(&queue->flights.count, __ATOMIC_RELAXED) < k_most_flights) return;
-  harvest(queue);
-  if (__atomic_load_n(&queue->flights.count, __ATOMIC_RELAXED) < k_most_flights) return;
-  untimed(k_told, "too many commands are not known to be done");
-  let_go(queue, k_most_flights / 8);
+// Makes room for a pending command: reads the times that are available, else gives up those of the
+// oldest commands.
+void make_pending_room(Queue* queue) {
+  if (__atomic_load_n(&queue->pending_commands.count, __ATOMIC_RELAXED) < k_max_pending) return;
+  collect_times(queue);
+  if (__atomic_load_n(&queue->pending_commands.count, __ATOMIC_RELAXED) < k_max_pending) return;
+  report_untimed(k_activity, "too many commands are not known to be done");
+  write_oldest_untimed(queue, k_max_pending / 8);
 }
 
-bool append(Flights& flights, const Flight& flight) {
-  const Locked locked(&flights.lock);
-  if (flights.ring == nullptr) {
-    flights.ring = static_cast<Flight*>(calloc(k_most_flights, sizeof(Flight)));
+// Adds a pending command; false when there is no room or memory is out.
+bool append(PendingCommands& pending_commands, const PendingCommand& command) {
+  const Locked locked(&pending_commands.lock);
+  if (pending_commands.ring == nullptr) {
+    pending_commands.ring =
+        static_cast<PendingCommand*>(calloc(k_max_pending, sizeof(PendingCommand)));
   }
-  if (flights.ring == nullptr || flights.count >= k_most_flights) return false;
-  flights.at(flights.count++) = flight;
+  if (pending_commands.ring == nullptr || pending_commands.count >= k_max_pending) return false;
+  pending_commands.at(pending_commands.count++) = command;
   return true;
 }
 
-// Takes over the reference that `flight.event` is.
-void push_flight(Queue* queue, const Flight& flight) {
-  make_room(queue);
-  if (append(queue->flights, flight)) return;
+// Adds a pending command and takes over its reference to the event.
+void add_pending(Queue* queue, const PendingCommand& command) {
+  make_pending_room(queue);
+  if (append(queue->pending_commands, command)) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
-  tell_untimed(queue, flight);
-  g.next.clReleaseEvent(flight.event);
+  write_untimed(queue, command);
+  g.next.clReleaseEvent(command.event);
 }
 
-// --- the device's clock, where OpenCL 2.1 or later can tie it to the CPU's
+// --- the device's clock, if OpenCL 2.1 or later can relate it to the CPU's
 
-constexpr uint64_t k_tie_every = 250000000;  // nanoseconds
-// A host timer that is CLOCK_MONOTONIC reads, in between, what that reads before and after.
+constexpr uint64_t k_calibrate_every = 250000000;  // nanoseconds
+// Tolerance in nanoseconds: a host timer that is CLOCK_MONOTONIC lies between its values before and
+// after.
 constexpr uint64_t k_same_clock = 2000000;
 
-// The loader's function is there for every driver, what lies behind it is not: only those that
-// tell how fine their host timer is are asked.
+// Returns true if the driver has a host timer. The loader has the function for every driver, so
+// only a driver that reports the resolution of its timer is asked.
 bool has_host_timer(cl_device_id device) {
   cl_platform_id platform = nullptr;
   cl_ulong resolution = 0;
@@ -139,7 +150,8 @@ bool has_host_timer(cl_device_id device) {
          resolution != 0;
 }
 
-bool read_both(cl_device_id device, weir_event_clock* clock) {
+// Reads the device's and the host's clock together. False if the host's is not CLOCK_MONOTONIC.
+bool read_clocks(cl_device_id device, weir_event_clock* clock) {
   cl_ulong ticks = 0, host = 0;
   const uint64_t before = now_nanoseconds();
   if (g.next.clGetDeviceAndHostTimer(device, &ticks, &host) != CL_SUCCESS) return false;
@@ -154,92 +166,101 @@ bool read_both(cl_device_id device, weir_event_clock* clock) {
 
 }  // namespace
 
-void Enqueued::prepare(cl_command_queue handle, cl_event** event) {
-  // Also makes the files, if this queue is the first thing that is seen.
-  const Queue* queue = queue_of(handle);
+void CommandTimer::prepare(cl_command_queue handle, cl_event** event) {
+  // Also makes the files, if this queue is the first object that the layer sees.
+  const Queue* queue = find_or_add_queue(handle);
   if (queue == nullptr || !queue->timed || !events_on()) return;
-  if (*event == nullptr) *event = &mine_;
-  made_ = *event;
+  if (*event == nullptr) *event = &own_event_;
+  event_ = *event;
 }
 
-void Enqueued::put(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes) const {
-  cl_event event = made_ == nullptr ? nullptr : *made_;
-  // The program releases its own whenever it likes.
-  if (event != nullptr && made_ != &mine_ && g.next.clRetainEvent(event) != CL_SUCCESS) {
+void CommandTimer::write(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes) const {
+  cl_event event = event_ == nullptr ? nullptr : *event_;
+  // The program may release its own event at any time.
+  if (event != nullptr && event_ != &own_event_ && g.next.clRetainEvent(event) != CL_SUCCESS) {
     event = nullptr;
   }
-  const Flight flight = {event, begin_, bytes, kernel, copy};
-  if (event != nullptr) return push_flight(queue, flight);
-  tell_untimed(queue, flight);
+  const PendingCommand command = {event, begin_, bytes, kernel, copy};
+  if (event != nullptr) return add_pending(queue, command);
+  write_untimed(queue, command);
 }
 
-void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
+void write_wait_event(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   if (begin == 0 || !events_on()) return;
   const uint64_t polled = queue->polled.take();
-  const bool poll = kind == WEIR_WAIT_POLL;
-  // Asking once more after what is done is no wait.
-  if (!poll || sync) write_wait(index_of(queue), kind, poll && polled != 0 ? polled : begin, sync);
-  harvest(queue);
+  const bool is_poll = kind == WEIR_WAIT_POLL;
+  // A further poll after the work is done is no wait.
+  if (!is_poll || sync)
+    write_wait(queue_index(queue), kind, is_poll && polled != 0 ? polled : begin, sync);
+  collect_times(queue);
 }
 
-void harvest(Queue* queue) {
+// Only one thread reads at a time; another that comes meanwhile asks it to read once more. The lock
+// is not held while the driver is asked.
+void collect_times(Queue* queue) {
   if (!queue->timed) return;
-  Flights& flights = queue->flights;
-  tie_clock(queue->device);
-  pthread_mutex_lock(&flights.lock);
-  if (flights.reading) {
-    flights.again = true;
-    pthread_mutex_unlock(&flights.lock);
+  PendingCommands& pending_commands = queue->pending_commands;
+  calibrate_clock(queue->device);
+  pthread_mutex_lock(&pending_commands.lock);
+  if (pending_commands.is_reading) {
+    pending_commands.read_again = true;
+    pthread_mutex_unlock(&pending_commands.lock);
     return;
   }
-  flights.reading = true;
+  pending_commands.is_reading = true;
   do {
-    flights.again = false;
-    const uint32_t count = flights.count;
-    pthread_mutex_unlock(&flights.lock);
-    const uint32_t landed = land(queue, count);
-    pthread_mutex_lock(&flights.lock);
-    take_out(flights, landed);
-  } while (flights.again);
-  flights.reading = false;
-  pthread_mutex_unlock(&flights.lock);
-  // The program has let the queue go: it must not live on for the sake of its times.
-  if (__atomic_load_n(&queue->references, __ATOMIC_ACQUIRE) == 0) let_go(queue, UINT32_MAX);
+    pending_commands.read_again = false;
+    const uint32_t count = pending_commands.count;
+    pthread_mutex_unlock(&pending_commands.lock);
+    const uint32_t freed = write_completed(queue, count);
+    pthread_mutex_lock(&pending_commands.lock);
+    drop_oldest(pending_commands, freed);
+  } while (pending_commands.read_again);
+  pending_commands.is_reading = false;
+  pthread_mutex_unlock(&pending_commands.lock);
+  // The program has released the queue: events for times must not keep it alive.
+  if (__atomic_load_n(&queue->references, __ATOMIC_ACQUIRE) == 0)
+    write_oldest_untimed(queue, UINT32_MAX);
 }
 
-void forget_flights(Queue* queue) {
-  Flights& flights = queue->flights;
-  pthread_mutex_init(&flights.lock, nullptr);
-  flights.first = flights.count = 0;
-  flights.reading = flights.again = false;
+void reset_pending(Queue* queue) {
+  PendingCommands& pending_commands = queue->pending_commands;
+  pthread_mutex_init(&pending_commands.lock, nullptr);
+  pending_commands.first = 0;
+  pending_commands.count = 0;
+  pending_commands.is_reading = false;
+  pending_commands.read_again = false;
 }
 
-void abandon_flights(Queue* queue) {
-  Flights& flights = queue->flights;
+void write_pending_untimed(Queue* queue) {
+  PendingCommands& pending_commands = queue->pending_commands;
   if (!queue->timed) return;
-  const Locked locked(&flights.lock);
-  if (flights.reading || flights.count == 0) return;
+  const Locked locked(&pending_commands.lock);
+  if (pending_commands.is_reading || pending_commands.count == 0) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
-  for (uint32_t i = 0; i < flights.count; ++i) tell_untimed(queue, flights.at(i));
-  flights.count = 0;
+  for (uint32_t i = 0; i < pending_commands.count; ++i)
+    write_untimed(queue, pending_commands.at(i));
+  pending_commands.count = 0;
 }
 
-void tie_clock(Device* device) {
-  const uint64_t last = __atomic_load_n(&device->last_tie, __ATOMIC_RELAXED);
-  const bool first = last == 0;
-  if (!first && !device->host_timer) return;
+// At most once in k_calibrate_every; the first time it also checks if the device can do it.
+void calibrate_clock(Device* device) {
+  const uint64_t last = __atomic_load_n(&device->last_calibration, __ATOMIC_RELAXED);
+  const bool is_first = last == 0;
+  if (!is_first && !device->host_timer) return;
   const uint64_t now = now_nanoseconds();
-  if (!first && now - last < k_tie_every) return;
-  uint64_t seen = last;
-  if (!__atomic_compare_exchange_n(&device->last_tie, &seen, now, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_RELAXED)) {
+  if (!is_first && now - last < k_calibrate_every) return;
+  uint64_t expected = last;
+  if (!__atomic_compare_exchange_n(&device->last_calibration, &expected, now, false,
+                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     return;  // another thread does it
   }
   constexpr double k_tick = 1e-9;  // OpenCL counts in nanoseconds
   weir_event_clock clock = {0, 0, 0, k_tick, 64, WEIR_CLOCK_NONE};
-  const bool tied = (!first || has_host_timer(device->handle)) && read_both(device->handle, &clock);
-  if (first) device->host_timer = tied;
-  if (first || tied) write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
+  const bool calibrated =
+      (!is_first || has_host_timer(device->handle)) && read_clocks(device->handle, &clock);
+  if (is_first) device->host_timer = calibrated;
+  if (is_first || calibrated) write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
 }
 
 }  // namespace weir_probe::opencl

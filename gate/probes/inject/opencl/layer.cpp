@@ -1,5 +1,5 @@
 // The OpenCL layer: named in OPENCL_LAYERS, the loader puts it between the program and the drivers.
-// It passes every call on unchanged, and counts. Where it is entered: at the bottom of this file.
+// It passes every call on unchanged, and counts. The loader enters at the bottom of this file.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +9,17 @@ namespace weir_probe::opencl {
 
 Globals g = {};
 
-// --- The files, devices and kernels: which entry of the file they are.
+// --- The files, and the entries of devices and kernels in them.
 
 namespace {
 
 constexpr Capacity k_capacity{16, 128, 4096, 8, 0, 0, 0, 4096, 4096};
 
-void in_child() {
+// Runs in the child of a fork: events and clock readings belong to the parent.
+void reset_after_fork() {
   detach_events_after_fork();
-  g.queues.each([](void* queue) { forget_flights(static_cast<Queue*>(queue)); });
-  g.devices.each([](void* device) { static_cast<Device*>(device)->last_tie = 0; });
+  g.queues.each([](void* queue) { reset_pending(static_cast<Queue*>(queue)); });
+  g.devices.each([](void* device) { static_cast<Device*>(device)->last_calibration = 0; });
 }
 
 }  // namespace
@@ -28,22 +29,22 @@ void make_ready() {
     open_file(&g.file, "opencl", k_capacity);
     g.markers = add_counter(&g.file, "markers");
     g.copied_bytes = add_counter(&g.file, "device_copied_bytes");
-    have_memory();
+    add_memory_counters();
     open_events(g.file);
   };
-  weir_probe::make_ready(&g, open, in_child, make_forked_events);
+  weir_probe::make_ready(&g, open, reset_after_fork, make_forked_events);
 }
 
-// What follows asks the driver without the lock: one that starts a process meanwhile would wait for
-// itself in before_fork.
+// The functions below ask the driver without the lock: a driver that starts a process meanwhile
+// would wait for itself in before_fork.
 
-Device* device_of(cl_device_id handle) {
-  if (void* known = g.devices.find(number(handle))) return static_cast<Device*>(known);
+Device* find_or_add_device(cl_device_id handle) {
+  if (void* record = g.devices.find(handle_key(handle))) return static_cast<Device*>(record);
   weir_probe_device entry;
   (void)describe_device({g.next.clGetDeviceInfo, g.next.clGetPlatformInfo}, handle, &entry);
   const Locked locked(&g.lock);
   make_ready();
-  auto* device = record_of<Device>(&g.devices, number(handle));
+  auto* device = find_or_add_record<Device>(&g.devices, handle_key(handle));
   if (device != nullptr && device->entry == nullptr) {
     device->handle = handle;
     device->index = add_device(&g.file, entry);
@@ -54,23 +55,25 @@ Device* device_of(cl_device_id handle) {
 
 namespace {
 
-// `program`: null where it is not known. `like`: one that it is a copy of, or null.
-Kernel* describe_kernel(cl_kernel handle, cl_program program, const Kernel* like) {
+// Records a kernel with its name and code. `program`: null if it is unknown. `original`: the kernel
+// that it is a copy of, or null.
+Kernel* record_kernel(cl_kernel handle, cl_program program, const Kernel* original) {
   size_t size = 0;
   char* name = nullptr;
-  const auto ask = g.next.clGetKernelInfo;
-  if (ask != nullptr && ask(handle, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) == CL_SUCCESS &&
+  const auto get_info = g.next.clGetKernelInfo;
+  if (get_info != nullptr &&
+      get_info(handle, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) == CL_SUCCESS &&
       size < size_t{1} << 20) {
     name = static_cast<char*>(calloc(1, size + 1));
   }
-  if (name != nullptr) ask(handle, CL_KERNEL_FUNCTION_NAME, size, name, nullptr);
+  if (name != nullptr) get_info(handle, CL_KERNEL_FUNCTION_NAME, size, name, nullptr);
   pthread_mutex_lock(&g.lock);
   make_ready();
-  auto* kernel = record_of<Kernel>(&g.kernels, number(handle));
+  auto* kernel = find_or_add_record<Kernel>(&g.kernels, handle_key(handle));
   if (kernel != nullptr) {
     copy_text(kernel->name, sizeof kernel->name, name);
     kernel->hash = name == nullptr ? 0 : hash_text(name);
-    kernel->code = like != nullptr ? like->code : code_of(program, kernel->hash);
+    kernel->code = original != nullptr ? original->code : kernel_code_hash(program, kernel->hash);
     __atomic_store_n(&kernel->place, 0, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&g.lock);
@@ -79,71 +82,75 @@ Kernel* describe_kernel(cl_kernel handle, cl_program program, const Kernel* like
 }
 
 cl_kernel create_kernel(cl_program program, const char* name, cl_int* error) {
-  cl_kernel made = g.next.clCreateKernel(program, name, error);
-  if (made != nullptr) describe_kernel(made, program, nullptr);
-  return made;
+  cl_kernel kernel = g.next.clCreateKernel(program, name, error);
+  if (kernel != nullptr) record_kernel(kernel, program, nullptr);
+  return kernel;
 }
 
 cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
-  cl_uint made = 0;
-  const cl_int result = g.next.clCreateKernelsInProgram(program, room, kernels, &made);
-  if (count != nullptr) *count = made;
+  cl_uint available = 0;
+  const cl_int result = g.next.clCreateKernelsInProgram(program, room, kernels, &available);
+  if (count != nullptr) *count = available;
   if (result != CL_SUCCESS || kernels == nullptr) return result;
-  for (cl_uint i = 0; i < made && i < room; ++i) describe_kernel(kernels[i], program, nullptr);
+  for (cl_uint i = 0; i < available && i < room; ++i) record_kernel(kernels[i], program, nullptr);
   return result;
 }
 
-cl_kernel clone_kernel(cl_kernel kernel, cl_int* error) {
-  cl_kernel made = g.next.clCloneKernel(kernel, error);
-  if (made != nullptr) describe_kernel(made, nullptr, g.kernels.get<Kernel>(number(kernel)));
-  return made;
+cl_kernel clone_kernel(cl_kernel original, cl_int* error) {
+  cl_kernel kernel = g.next.clCloneKernel(original, error);
+  if (kernel != nullptr)
+    record_kernel(kernel, nullptr, g.kernels.get<Kernel>(handle_key(original)));
+  return kernel;
 }
 
 }  // namespace
 
-KernelEntry kernel_on(Device* device, cl_kernel handle) {
-  auto* kernel = g.kernels.get<Kernel>(number(handle));
-  const uint64_t wanted = static_cast<uint64_t>(device->index) + 1;
+// The result is cached in the kernel's record for the device that used it last.
+KernelEntry find_or_add_kernel(Device* device, cl_kernel handle) {
+  auto* kernel = g.kernels.get<Kernel>(handle_key(handle));
+  const uint64_t device_number = static_cast<uint64_t>(device->index) + 1;
   if (kernel != nullptr) {
     const uint64_t place = __atomic_load_n(&kernel->place, __ATOMIC_ACQUIRE);
-    if (place >> 32 == wanted) {
-      return {static_cast<uint32_t>(place), __atomic_load_n(&kernel->counted, __ATOMIC_RELAXED)};
+    if (place >> 32 == device_number) {
+      return {static_cast<uint32_t>(place), __atomic_load_n(&kernel->code_entry, __ATOMIC_RELAXED)};
     }
   }
-  if (kernel == nullptr) kernel = describe_kernel(handle, nullptr, nullptr);
+  if (kernel == nullptr) kernel = record_kernel(handle, nullptr, nullptr);
   if (kernel == nullptr || kernel->name[0] == 0) return {};
-  KernelEntry out{};
+  KernelEntry entry{};
   {
     const Locked locked(&g.lock);
-    out.index = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
+    entry.index =
+        kernel_index(&g.file, device->index, kernel->hash, /*named=*/true, kernel->name, "");
   }
-  if (kernel->code != 0) out.code = g.codes.entry_of(&g.file, &g.lock, out.index, kernel->code);
-  __atomic_store_n(&kernel->counted, out.code, __ATOMIC_RELAXED);
-  __atomic_store_n(&kernel->place, wanted << 32 | out.index, __ATOMIC_RELEASE);
-  return out;
+  if (kernel->code != 0)
+    entry.code = g.codes.find_or_add(&g.file, &g.lock, entry.index, kernel->code);
+  __atomic_store_n(&kernel->code_entry, entry.code, __ATOMIC_RELAXED);
+  __atomic_store_n(&kernel->place, device_number << 32 | entry.index, __ATOMIC_RELEASE);
+  return entry;
 }
 
-// --- Where the layer is entered.
+// --- The functions that the loader calls.
 
 namespace {
 
-cl_icd_dispatch g_table;  // what the layer above, or the program, calls
+cl_icd_dispatch g_table;  // the functions that the layer above, or the program, calls
 
-// Command buffers and the like are reached through functions that only the driver knows: their
-// calls pass the layer by. Asking is not using, so this is a warning, not an error.
-void* note_extension(const char* name, void* found) {
-  if (found == nullptr || name == nullptr || strncmp(name, "clEnqueue", 9) != 0) return found;
-  if (!tell_flag(&g, WEIR_PROBE_CALLS_UNSEEN)) return found;
+// Warns when the program looks up an extension function that enqueues commands. Its calls bypass
+// the layer; but it may never be called, so this is no error. Returns `function`.
+void* warn_of_extension(const char* name, void* function) {
+  if (function == nullptr || name == nullptr || strncmp(name, "clEnqueue", 9) != 0) return function;
+  if (!raise_flag(&g, WEIR_PROBE_CALLS_UNSEEN)) return function;
   complain("opencl", "what goes through an extension,", name, 0);
-  return found;
+  return function;
 }
 
 void* get_extension_function(const char* name) {
-  return note_extension(name, g.next.clGetExtensionFunctionAddress(name));
+  return warn_of_extension(name, g.next.clGetExtensionFunctionAddress(name));
 }
 
 void* get_extension_function_for_platform(cl_platform_id platform, const char* name) {
-  return note_extension(name, g.next.clGetExtensionFunctionAddressForPlatform(platform, name));
+  return warn_of_extension(name, g.next.clGetExtensionFunctionAddressForPlatform(platform, name));
 }
 
 }  // namespace
@@ -151,6 +158,7 @@ void* get_extension_function_for_platform(cl_platform_id platform, const char* n
 
 using namespace weir_probe::opencl;
 
+// Called by the loader: answers with the layer's name or the version of its interface.
 WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value,
                                     size_t* size_out) {
   const auto answer = [&](const void* from, size_t needed) {
@@ -166,24 +174,27 @@ WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value
   return CL_INVALID_VALUE;
 }
 
+// Called by the loader: gets the table of functions below and returns the layer's own table, with
+// the intercepted functions replaced.
 WEIR_EXPORTED cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
                                  cl_uint* entries_out, const cl_icd_dispatch** out) {
   constexpr cl_uint k_entries = sizeof(cl_icd_dispatch) / sizeof(void*);
   if (below == nullptr || entries_out == nullptr || out == nullptr) return CL_INVALID_VALUE;
-  // An older loader has fewer; the rest stays null, and nothing stands in front of it.
+  // An older loader has fewer functions; the rest stays null and is not intercepted.
   memcpy(static_cast<void*>(&g.next), below,
          (entries < k_entries ? entries : k_entries) * sizeof(void*));
   g_table = g.next;
-  g.events_asked = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE) != nullptr;
-  put_queues(&g_table);
-  put_programs(&g_table);
-  WEIR_PUT(&g_table, clCreateKernel, create_kernel);
-  WEIR_PUT(&g_table, clCreateKernelsInProgram, create_kernels);
-  WEIR_PUT(&g_table, clCloneKernel, clone_kernel);
-  put_commands(&g_table);
-  put_memory(&g_table);
-  WEIR_PUT(&g_table, clGetExtensionFunctionAddress, get_extension_function);
-  WEIR_PUT(&g_table, clGetExtensionFunctionAddressForPlatform, get_extension_function_for_platform);
+  g.events_requested = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE) != nullptr;
+  intercept_queues(&g_table);
+  intercept_programs(&g_table);
+  WEIR_INTERCEPT(&g_table, clCreateKernel, create_kernel);
+  WEIR_INTERCEPT(&g_table, clCreateKernelsInProgram, create_kernels);
+  WEIR_INTERCEPT(&g_table, clCloneKernel, clone_kernel);
+  intercept_commands(&g_table);
+  intercept_memory(&g_table);
+  WEIR_INTERCEPT(&g_table, clGetExtensionFunctionAddress, get_extension_function);
+  WEIR_INTERCEPT(&g_table, clGetExtensionFunctionAddressForPlatform,
+                 get_extension_function_for_platform);
   *entries_out = entries < k_entries ? entries : k_entries;
   *out = &g_table;
   return CL_SUCCESS;

@@ -1,4 +1,4 @@
-// What a program's kernels are made of: source, IL or binary, and the options of its build.
+// Hashes the code of programs: source, IL or binary, and the options of the build.
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,42 +7,45 @@
 namespace weir_probe::opencl {
 namespace {
 
-// The handle may have been another program's: nothing of that is kept. `source` 0: unknown.
-cl_program made(cl_program program, uint64_t source) {
+// Records a new program with the hash of its source (0: unknown) and returns it. Overwrites the
+// record of an earlier program with the same handle.
+cl_program set_source(cl_program program, uint64_t source) {
   auto* record =
-      program == nullptr ? nullptr : known_or_fresh<Program>(&g.programs, number(program));
+      program == nullptr ? nullptr : get_or_create<Program>(&g.programs, handle_key(program));
   if (record != nullptr) *record = {source, source};
   return program;
 }
 
-// Before the driver does it: kernels may be made in its callback.
-// `headers`: 0 where they are not known.
-void built(cl_program program, const char* options, uint64_t headers = k_hash_seed) {
-  auto* record = g.programs.get<Program>(number(program));
+// Notes a build, before the driver does it: kernels may be created in its callback. `headers`: hash
+// of the headers; 0 if they are unknown.
+void note_build(cl_program program, const char* options, uint64_t headers = k_hash_seed) {
+  auto* record = g.programs.get<Program>(handle_key(program));
   if (record == nullptr || record->source == 0) return;
   const char* words = options == nullptr ? "" : options;
-  record->built = headers == 0 ? 0 : hash_bytes(record->source ^ headers, words, strlen(words));
+  record->build_hash =
+      headers == 0 ? 0 : hash_bytes(record->source ^ headers, words, strlen(words));
 }
 
-uint64_t hash_with(uint64_t hash, uint64_t more) { return hash_bytes(hash, &more, sizeof more); }
+uint64_t hash_with(uint64_t hash, uint64_t value) { return hash_bytes(hash, &value, sizeof value); }
 
-uint64_t built_of(cl_program program) {
-  const auto* record = g.programs.get<Program>(number(program));
-  return record == nullptr ? 0 : record->built;
+uint64_t find_build_hash(cl_program program) {
+  const auto* record = g.programs.get<Program>(handle_key(program));
+  return record == nullptr ? 0 : record->build_hash;
 }
 
-// Of programs that another one is made from; 0 where one of them is not known.
+// Hashes the builds of programs that another one is made from; 0 if one of them is unknown.
 uint64_t hash_programs(cl_uint count, const cl_program* programs) {
   uint64_t hash = k_hash_seed;
   for (cl_uint i = 0; programs != nullptr && i < count; ++i) {
-    const uint64_t one = built_of(programs[i]);
-    if (one == 0) return 0;
-    hash = hash_with(hash, one);
+    const uint64_t build = find_build_hash(programs[i]);
+    if (build == 0) return 0;
+    hash = hash_with(hash, build);
   }
   return hash;
 }
 
-// How the source is cut into strings is no part of it.
+// Creates a program and hashes its source. The hash does not depend on how the source is split into
+// strings.
 cl_program create_with_source(cl_context context, cl_uint count, const char** strings,
                               const size_t* lengths, cl_int* error) {
   cl_program program = g.next.clCreateProgramWithSource(context, count, strings, lengths, error);
@@ -52,21 +55,21 @@ cl_program create_with_source(cl_context context, cl_uint count, const char** st
   };
   size_t size = 0, at = 0;
   for (cl_uint i = 0; i < count; ++i) size += length_of(i);
-  auto* whole = static_cast<char*>(malloc(size + 1));
-  for (cl_uint i = 0; whole != nullptr && i < count; at += length_of(i++)) {
-    memcpy(whole + at, strings[i], length_of(i));
+  auto* source = static_cast<char*>(malloc(size + 1));
+  for (cl_uint i = 0; source != nullptr && i < count; at += length_of(i++)) {
+    memcpy(source + at, strings[i], length_of(i));
   }
-  made(program, whole == nullptr ? 0 : hash_bytes(k_hash_seed, whole, size));
-  free(whole);
+  set_source(program, source == nullptr ? 0 : hash_bytes(k_hash_seed, source, size));
+  free(source);
   return program;
 }
 
 cl_program create_with_il(cl_context context, const void* il, size_t size, cl_int* error) {
   cl_program program = g.next.clCreateProgramWithIL(context, il, size, error);
-  return made(program, program == nullptr ? 0 : hash_bytes(k_hash_seed, il, size));
+  return set_source(program, program == nullptr ? 0 : hash_bytes(k_hash_seed, il, size));
 }
 
-// Each device has a binary of its own: a kernel's code is all of them.
+// Creates a program from a binary for each device. A kernel's code is all of them.
 cl_program create_with_binary(cl_context context, cl_uint count, const cl_device_id* devices,
                               const size_t* sizes, const unsigned char** binaries, cl_int* status,
                               cl_int* error) {
@@ -76,71 +79,73 @@ cl_program create_with_binary(cl_context context, cl_uint count, const cl_device
   for (cl_uint i = 0; program != nullptr && i < count; ++i) {
     hash = hash_bytes(hash, binaries[i], sizes[i]);
   }
-  return made(program, hash);
+  return set_source(program, hash);
 }
 
-// The device's own kernels: nothing is known of their code.
+// Creates a program of the device's built-in kernels, whose code is unknown.
 cl_program create_with_built_in(cl_context context, cl_uint count, const cl_device_id* devices,
                                 const char* names, cl_int* error) {
-  return made(g.next.clCreateProgramWithBuiltInKernels(context, count, devices, names, error), 0);
+  return set_source(g.next.clCreateProgramWithBuiltInKernels(context, count, devices, names, error),
+                    0);
 }
 
+// Sets a specialization constant, which becomes part of the source's hash.
 cl_int specialize(cl_program program, cl_uint id, size_t size, const void* value) {
   const cl_int result = g.next.clSetProgramSpecializationConstant(program, id, size, value);
-  auto* record = g.programs.get<Program>(number(program));
+  auto* record = g.programs.get<Program>(handle_key(program));
   if (result == CL_SUCCESS && record != nullptr && record->source != 0) {
     record->source = hash_bytes(hash_with(record->source, id), value, size);
   }
   return result;
 }
 
-using Built = void(CL_CALLBACK*)(cl_program, void*);
+using BuildCallback = void(CL_CALLBACK*)(cl_program, void*);
 
 cl_int build(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
-             Built notify, void* data) {
-  built(program, options);
+             BuildCallback notify, void* data) {
+  note_build(program, options);
   return g.next.clBuildProgram(program, count, devices, options, notify, data);
 }
 
 cl_int compile(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
-               cl_uint header_count, const cl_program* headers, const char** names, Built notify,
-               void* data) {
+               cl_uint header_count, const cl_program* headers, const char** names,
+               BuildCallback notify, void* data) {
   uint64_t hash = hash_programs(header_count, headers);
   for (cl_uint i = 0; names != nullptr && i < header_count && hash != 0; ++i) {
     hash = names[i] == nullptr ? 0 : hash_with(hash, hash_text(names[i]));
   }
-  built(program, options, hash);
+  note_build(program, options, hash);
   return g.next.clCompileProgram(program, count, devices, options, header_count, headers, names,
                                  notify, data);
 }
 
 cl_program link(cl_context context, cl_uint count, const cl_device_id* devices, const char* options,
-                cl_uint input_count, const cl_program* inputs, Built notify, void* data,
+                cl_uint input_count, const cl_program* inputs, BuildCallback notify, void* data,
                 cl_int* error) {
   const uint64_t source = hash_programs(input_count, inputs);
-  cl_program program = made(g.next.clLinkProgram(context, count, devices, options, input_count,
-                                                 inputs, notify, data, error),
-                            source);
-  if (program != nullptr) built(program, options);
+  cl_program program = set_source(g.next.clLinkProgram(context, count, devices, options,
+                                                       input_count, inputs, notify, data, error),
+                                  source);
+  if (program != nullptr) note_build(program, options);
   return program;
 }
 
 }  // namespace
 
-uint64_t code_of(cl_program program, uint64_t kernel_name) {
-  const uint64_t made_of = program == nullptr ? 0 : built_of(program);
-  return made_of == 0 ? 0 : hash_with(made_of, kernel_name);
+uint64_t kernel_code_hash(cl_program program, uint64_t kernel_name) {
+  const uint64_t build = program == nullptr ? 0 : find_build_hash(program);
+  return build == 0 ? 0 : hash_with(build, kernel_name);
 }
 
-void put_programs(cl_icd_dispatch* table) {
-  WEIR_PUT(table, clCreateProgramWithSource, create_with_source);
-  WEIR_PUT(table, clCreateProgramWithIL, create_with_il);
-  WEIR_PUT(table, clCreateProgramWithBinary, create_with_binary);
-  WEIR_PUT(table, clCreateProgramWithBuiltInKernels, create_with_built_in);
-  WEIR_PUT(table, clSetProgramSpecializationConstant, specialize);
-  WEIR_PUT(table, clBuildProgram, build);
-  WEIR_PUT(table, clCompileProgram, compile);
-  WEIR_PUT(table, clLinkProgram, link);
+void intercept_programs(cl_icd_dispatch* table) {
+  WEIR_INTERCEPT(table, clCreateProgramWithSource, create_with_source);
+  WEIR_INTERCEPT(table, clCreateProgramWithIL, create_with_il);
+  WEIR_INTERCEPT(table, clCreateProgramWithBinary, create_with_binary);
+  WEIR_INTERCEPT(table, clCreateProgramWithBuiltInKernels, create_with_built_in);
+  WEIR_INTERCEPT(table, clSetProgramSpecializationConstant, specialize);
+  WEIR_INTERCEPT(table, clBuildProgram, build);
+  WEIR_INTERCEPT(table, clCompileProgram, compile);
+  WEIR_INTERCEPT(table, clLinkProgram, link);
 }
 
 }  // namespace weir_probe::opencl

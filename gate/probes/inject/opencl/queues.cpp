@@ -1,98 +1,101 @@
-// Queues: which entry of the file they are, and whether their commands can be timed; which waits
-// and polls were syncs, and which calls handed commands to the device.
+// Records queues, with profiling where times are requested, and counts flushes, waits, polls and
+// syncs.
 #include "gate/probes/inject/opencl/state.h"
 
 namespace weir_probe::opencl {
 namespace {
 
-// Is the handle new to the program too? Then nothing is pending on it.
-enum class Made { before, now };
+// Origin of a handle: in use already, or just created. Nothing is pending on a queue just created.
+enum class Origin { existing, created };
 
-bool times_wanted() { return events_on() && timing_wanted() != Timing::off; }
+bool wants_times() { return events_on() && timing_wanted() != Timing::off; }
 
-// `added`: properties that the layer asked for, not the program.
-Queue* describe_queue(cl_command_queue handle, Made made, cl_command_queue_properties added = 0) {
+// Records a queue: its device, its entry in the file and if its commands can be timed. `added`:
+// properties that the layer requested, not the program. Null when the driver does not answer or
+// memory is out.
+Queue* record_queue(cl_command_queue handle, Origin origin, cl_command_queue_properties added = 0) {
   cl_device_id device_handle = nullptr;
   cl_command_queue_properties properties = 0;
-  const auto ask = g.next.clGetCommandQueueInfo;
-  if (ask == nullptr ||
-      ask(handle, CL_QUEUE_DEVICE, sizeof device_handle, &device_handle, nullptr) != CL_SUCCESS) {
+  const auto get_info = g.next.clGetCommandQueueInfo;
+  if (get_info == nullptr || get_info(handle, CL_QUEUE_DEVICE, sizeof device_handle, &device_handle,
+                                      nullptr) != CL_SUCCESS) {
     return nullptr;
   }
-  ask(handle, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr);
-  Device* device = device_of(device_handle);
+  get_info(handle, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr);
+  Device* device = find_or_add_device(device_handle);
   if (device == nullptr) return nullptr;
   pthread_mutex_lock(&g.lock);
   make_ready();
-  auto* queue = record_of<Queue>(&g.queues, number(handle));
-  const bool fresh = queue != nullptr && queue->device != device;
-  if (fresh || (queue != nullptr && made == Made::now)) {
+  auto* queue = find_or_add_record<Queue>(&g.queues, handle_key(handle));
+  const bool is_new = queue != nullptr && queue->device != device;
+  if (is_new || (queue != nullptr && origin == Origin::created)) {
     queue->in_order = (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
-    queue->timed = times_wanted() && (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+    queue->timed = wants_times() && (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
   }
-  if (fresh) {
+  if (is_new) {
     const auto flags = static_cast<uint32_t>(properties & ~added & UINT32_MAX);
-    if (queue->entry == nullptr) forget_flights(queue);
-    queue->references = k_not_seen_made;
+    if (queue->entry == nullptr) reset_pending(queue);
+    queue->references = k_unknown_references;
     queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, device->queues++, flags)];
     __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
   }
-  if (queue != nullptr && made == Made::now) {
+  if (queue != nullptr && origin == Origin::created) {
     __atomic_store_n(&queue->pending, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&queue->unflushed, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&queue->references, 1, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&g.lock);
-  if (queue != nullptr && times_wanted()) {
+  if (queue != nullptr && wants_times()) {
     if (queue->timed) {
-      tie_clock(device);
+      calibrate_clock(device);
     } else {
-      untimed(k_told, "a queue is without profiling");
+      report_untimed(k_activity, "a queue is without profiling");
     }
   }
   return queue;
 }
 
-// Takes profiling where it can be had, and the queue as the program wants it where not. `make`
-// makes one with these properties more.
+// Creates a queue with profiling if times are requested; if that fails, as the program asked.
+// `create(added, error)` creates one with `added` properties more.
 template <class Make>
-cl_command_queue make_queue(bool has_profiling, cl_int* error, Make make) {
-  bool ask = false;
-  if (g.events_asked && !has_profiling) {
+cl_command_queue create_queue_with_profiling(bool has_profiling, cl_int* error, Make create) {
+  bool wants_profiling = false;
+  if (g.events_requested && !has_profiling) {
     const Locked locked(&g.lock);
-    make_ready();  // tells what is wanted
-    ask = times_wanted();
+    make_ready();  // reads from the environment if times are requested
+    wants_profiling = wants_times();
   }
-  cl_command_queue_properties added = ask ? CL_QUEUE_PROFILING_ENABLE : 0;
-  cl_command_queue made = make(added, error);
-  if (made == nullptr && ask) {
+  cl_command_queue_properties added = wants_profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+  cl_command_queue queue = create(added, error);
+  if (queue == nullptr && wants_profiling) {
     added = 0;
-    made = make(added, error);
+    queue = create(added, error);
   }
-  if (made != nullptr) describe_queue(made, Made::now, added);
-  return made;
+  if (queue != nullptr) record_queue(queue, Origin::created, added);
+  return queue;
 }
 
 cl_command_queue create_queue(cl_context context, cl_device_id device,
                               cl_command_queue_properties properties, cl_int* error) {
-  return make_queue((properties & CL_QUEUE_PROFILING_ENABLE) != 0, error,
-                    [&](cl_command_queue_properties more, cl_int* out) {
-                      return g.next.clCreateCommandQueue(context, device, properties | more, out);
-                    });
+  return create_queue_with_profiling((properties & CL_QUEUE_PROFILING_ENABLE) != 0, error,
+                                     [&](cl_command_queue_properties added, cl_int* out) {
+                                       return g.next.clCreateCommandQueue(context, device,
+                                                                          properties | added, out);
+                                     });
 }
 
-// The program's list of pairs, ended by 0, with room for one pair more.
+// A copy of the program's list of properties: pairs, ended by 0, with room for one pair more.
 struct Properties {
-  static constexpr uint32_t k_most = 32;
-  cl_queue_properties pair[k_most + 3];
+  static constexpr uint32_t k_max_words = 32;
+  cl_queue_properties pair[k_max_words + 3];
   uint32_t used = 0;   // words
-  uint32_t flags = 0;  // where the value of CL_QUEUE_PROPERTIES stands; 0: nowhere
-  bool whole = true;
+  uint32_t flags = 0;  // index of the value of CL_QUEUE_PROPERTIES; 0: not in the list
+  bool fits = true;
 
   explicit Properties(const cl_queue_properties* list) {
     for (; list != nullptr && list[used] != 0; used += 2) {
-      whole = used + 2 <= k_most;
-      if (!whole) return;
+      fits = used + 2 <= k_max_words;
+      if (!fits) return;
       pair[used] = list[used];
       pair[used + 1] = list[used + 1];
       if (list[used] == CL_QUEUE_PROPERTIES) flags = used + 1;
@@ -114,111 +117,118 @@ struct Properties {
   }
 };
 
+// Creates a queue, with profiling added if times are requested. Queues on the device are left
+// unchanged, as they take no commands from the host.
 cl_command_queue create_queue_with_properties(cl_context context, cl_device_id device,
                                               const cl_queue_properties* properties,
                                               cl_int* error) {
-  const Properties wanted(properties);
-  // Queues on the device take no commands from here.
-  const bool leave = !wanted.whole || wanted.has(CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE);
-  return make_queue(leave, error, [&](cl_command_queue_properties more, cl_int* out) {
-    Properties given = wanted;
-    if (more != 0) given.add(more);
-    return g.next.clCreateCommandQueueWithProperties(context, device,
-                                                     more != 0 ? given.pair : properties, out);
-  });
+  const Properties requested(properties);
+  const bool leave_unchanged =
+      !requested.fits || requested.has(CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE);
+  return create_queue_with_profiling(
+      leave_unchanged, error, [&](cl_command_queue_properties added, cl_int* out) {
+        Properties extended = requested;
+        if (added != 0) extended.add(added);
+        return g.next.clCreateCommandQueueWithProperties(
+            context, device, added != 0 ? extended.pair : properties, out);
+      });
 }
 
 cl_int retain_queue(cl_command_queue handle) {
   const cl_int result = g.next.clRetainCommandQueue(handle);
-  auto* queue = g.queues.get<Queue>(number(handle));
+  auto* queue = g.queues.get<Queue>(handle_key(handle));
   if (result == CL_SUCCESS && queue != nullptr) {
     __atomic_fetch_add(&queue->references, 1, __ATOMIC_ACQ_REL);
   }
   return result;
 }
 
+// Releases a queue. At the last release it collects the times: events that the layer keeps would
+// keep the queue alive.
 cl_int release_queue(cl_command_queue handle) {
-  auto* queue = g.queues.get<Queue>(number(handle));
-  // Events that the layer keeps would keep the queue.
+  auto* queue = g.queues.get<Queue>(handle_key(handle));
   if (queue != nullptr && queue->timed &&
       __atomic_sub_fetch(&queue->references, 1, __ATOMIC_ACQ_REL) == 0) {
-    harvest(queue);
+    collect_times(queue);
   }
   return g.next.clReleaseCommandQueue(handle);
 }
 
-// What nobody waited for. The driver is not asked any more.
-__attribute__((destructor)) void tell_the_rest() {
+// Writes the commands that nobody waited for, when the library is unloaded; does not ask the
+// driver.
+__attribute__((destructor)) void write_remaining() {
   if (!events_on()) return;
   const Locked locked(&g.lock);
-  g.queues.each([](void* queue) { abandon_flights(static_cast<Queue*>(queue)); });
+  g.queues.each([](void* queue) { write_pending_untimed(static_cast<Queue*>(queue)); });
 }
 
-// One batch of commands is handed over, unless all were before.
+// Counts a submit if any command was enqueued since the last one.
 void count_flush(Queue* queue) {
   if (__atomic_exchange_n(&queue->unflushed, 0, __ATOMIC_ACQ_REL) != 0) {
     add(&queue->entry->counters[WEIR_COUNT_SUBMITS], 1);
-    note_memory();
+    record_steady_memory();
   }
 }
 
-// Null for events of the program's own.
-Queue* queue_of_event(cl_event event) {
+// Returns the queue of an event; null for the program's user events.
+Queue* find_event_queue(cl_event event) {
   cl_command_queue queue = nullptr;
   if (g.next.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, nullptr) !=
           CL_SUCCESS ||
       queue == nullptr) {
     return nullptr;
   }
-  return queue_of(queue);
+  return find_or_add_queue(queue);
 }
 
 cl_int flush(cl_command_queue handle) {
   const cl_int result = g.next.clFlush(handle);
-  Queue* queue = result == CL_SUCCESS ? queue_of(handle) : nullptr;
+  Queue* queue = result == CL_SUCCESS ? find_or_add_queue(handle) : nullptr;
   if (queue != nullptr) count_flush(queue);
   return result;
 }
 
 cl_int finish(cl_command_queue handle) {
-  const uint64_t begin = call_begins();
+  const uint64_t begin = call_begin();
   const cl_int result = g.next.clFinish(handle);
-  Queue* queue = result == CL_SUCCESS ? queue_of(handle) : nullptr;
+  Queue* queue = result == CL_SUCCESS ? find_or_add_queue(handle) : nullptr;
   if (queue != nullptr) count_wait(queue, WEIR_WAIT_QUEUE, begin);
   return result;
 }
 
+// Waits for events, and counts a wait at each of their queues; at a device only once.
 cl_int wait_for_events(cl_uint count, const cl_event* events) {
-  const uint64_t begin = call_begins();
+  const uint64_t begin = call_begin();
   const cl_int result = g.next.clWaitForEvents(count, events);
   if (result != CL_SUCCESS) return result;
-  constexpr uint32_t k_most = 32;
-  Queue* queues[k_most];
-  uint32_t known = 0;
+  constexpr uint32_t k_max_queues = 32;
+  Queue* queues[k_max_queues];
+  uint32_t queue_count = 0;
   for (cl_uint i = 0; i < count; ++i) {
-    Queue* queue = queue_of_event(events[i]);
-    bool fresh = queue != nullptr;
-    for (uint32_t j = 0; fresh && j < known; ++j) fresh = queues[j] != queue;
-    if (!fresh) continue;
+    Queue* queue = find_event_queue(events[i]);
+    bool is_new = queue != nullptr;
+    for (uint32_t j = 0; is_new && j < queue_count; ++j) is_new = queues[j] != queue;
+    if (!is_new) continue;
     // The call is one wait, however many queues it was for.
-    count_wait(queue, WEIR_WAIT_EVENT, begin, known == 0);
-    if (known < k_most) queues[known++] = queue;
+    count_wait(queue, WEIR_WAIT_EVENT, begin, queue_count == 0);
+    if (queue_count < k_max_queues) queues[queue_count++] = queue;
   }
   return result;
 }
 
+// Passes the query on; one for the execution status counts as a poll of the event's queue.
 cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
                       size_t* size_out) {
-  const uint64_t begin = call_begins();
+  const uint64_t begin = call_begin();
   const cl_int result = g.next.clGetEventInfo(event, what, size, value, size_out);
   if (result != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || value == nullptr) {
     return result;
   }
-  Queue* queue = queue_of_event(event);
+  Queue* queue = find_event_queue(event);
   if (queue == nullptr) return result;
   add(&queue->device->entry->counters[WEIR_COUNT_POLLS], 1);
   if (*static_cast<const cl_int*>(value) == CL_COMPLETE) {
-    tell_wait(queue, WEIR_WAIT_POLL, begin, count_sync(queue));
+    write_wait_event(queue, WEIR_WAIT_POLL, begin, count_sync(queue));
   } else {
     note_poll(queue, begin);
   }
@@ -227,33 +237,34 @@ cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* val
 
 }  // namespace
 
-Queue* queue_of(cl_command_queue handle) {
-  auto* known = g.queues.get<Queue>(number(handle));
-  // Its device is null while another thread describes it: the one that made it shared it too early.
-  if (known != nullptr && is_ready(g) &&
-      __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != nullptr) {
-    return known;
+Queue* find_or_add_queue(cl_command_queue handle) {
+  auto* queue = g.queues.get<Queue>(handle_key(handle));
+  // Its device is null while another thread records it: the creator shared the queue too early.
+  if (queue != nullptr && is_ready(g) &&
+      __atomic_load_n(&queue->device, __ATOMIC_ACQUIRE) != nullptr) {
+    return queue;
   }
-  return describe_queue(handle, Made::before);
+  return record_queue(handle, Origin::existing);
 }
 
-void count_wait(Queue* queue, uint32_t kind, uint64_t begin, bool of_device) {
-  if (of_device) add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
+void count_wait(Queue* queue, uint32_t kind, uint64_t begin, bool count_at_device) {
+  if (count_at_device) add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
   add(&queue->entry->counters[WEIR_COUNT_WAITS], 1);
-  count_flush(queue);  // waiting hands over what was not
-  tell_wait(queue, kind, begin, count_sync(queue));
+  count_flush(queue);  // a wait submits all commands
+  write_wait_event(queue, kind, begin, count_sync(queue));
 }
 
-void put_queues(cl_icd_dispatch* table) {
-  WEIR_PUT(table, clFlush, flush);
-  WEIR_PUT(table, clFinish, finish);
-  WEIR_PUT(table, clWaitForEvents, wait_for_events);
-  WEIR_PUT(table, clGetEventInfo, get_event_info);
-  WEIR_PUT(table, clCreateCommandQueue, create_queue);
-  WEIR_PUT(table, clCreateCommandQueueWithProperties, create_queue_with_properties);
-  if (g.events_asked) {
-    WEIR_PUT(table, clRetainCommandQueue, retain_queue);
-    WEIR_PUT(table, clReleaseCommandQueue, release_queue);
+// Puts the functions of this file into `table`. References are only counted with events.
+void intercept_queues(cl_icd_dispatch* table) {
+  WEIR_INTERCEPT(table, clFlush, flush);
+  WEIR_INTERCEPT(table, clFinish, finish);
+  WEIR_INTERCEPT(table, clWaitForEvents, wait_for_events);
+  WEIR_INTERCEPT(table, clGetEventInfo, get_event_info);
+  WEIR_INTERCEPT(table, clCreateCommandQueue, create_queue);
+  WEIR_INTERCEPT(table, clCreateCommandQueueWithProperties, create_queue_with_properties);
+  if (g.events_requested) {
+    WEIR_INTERCEPT(table, clRetainCommandQueue, retain_queue);
+    WEIR_INTERCEPT(table, clReleaseCommandQueue, release_queue);
   }
 }
 

@@ -1,8 +1,8 @@
-// How much of each device's memory is taken, of what a program asks CUDA or HIP for.
+// Tracks the device memory that a program allocates by CUDA or HIP.
 //
-// Sizes are rounded up as the driver hands memory out. Memory of cuMemCreate has a handle for its
-// address, and lives until that is released and it is mapped nowhere. Not for several threads at
-// once: its owner holds a lock.
+// Sizes are rounded up as by the driver. Memory of cuMemCreate has a handle in place of an address,
+// and lives until that is released and it is mapped nowhere. Not thread-safe: its owner holds a
+// lock.
 #pragma once
 
 #include <stdint.h>
@@ -11,10 +11,10 @@
 namespace weir_probe {
 
 constexpr int k_most_memories = 16;            // devices
-constexpr uint64_t k_memory_unit = 2 << 20;    // of cuMemCreate, and what addresses are aligned to
-constexpr uint64_t k_small_memory_unit = 512;  // of cudaMalloc
+constexpr uint64_t k_memory_unit = 2 << 20;    // granularity of cuMemCreate and of addresses
+constexpr uint64_t k_small_memory_unit = 512;  // granularity of cudaMalloc
 
-// The most there is where that would overflow: no memory is so large.
+// Rounds up to a multiple of `unit`; down where that would overflow.
 inline uint64_t up_to_unit(uint64_t bytes, uint64_t unit) {
   return (bytes > UINT64_MAX - unit ? UINT64_MAX - unit : bytes + unit - 1) / unit * unit;
 }
@@ -22,15 +22,15 @@ inline uint64_t up_to_unit(uint64_t bytes, uint64_t unit) {
 class DeviceMemory {
  public:
   struct Block {
-    uint64_t at, bytes;  // an address or a handle, and what it spans there
+    uint64_t at, bytes;  // an address or a handle, and the bytes that it spans
     uint64_t counted;    // bytes of the device's memory; 0: an address alone
     int device;
-    uint64_t mapped_at;  // of memory without an address of its own: where it is seen; 0: nowhere
-    bool released;       // its handle
+    uint64_t mapped_at;  // address of memory that has a handle; 0: not mapped
+    bool released;       // its handle was released
     Block* next;         // by address
   };
 
-  // The block goes in before `*link`, which first() and Block::next lead to. False: no memory.
+  // Inserts a block before `*link`, which comes from first() or Block::next. False: memory is out.
   bool take(Block** link, uint64_t at, uint64_t bytes, uint64_t counted, int device) {
     auto* block = static_cast<Block*>(malloc(sizeof(Block)));
     if (block == nullptr) return false;
@@ -40,15 +40,15 @@ class DeviceMemory {
     if (used_[device] > most_[device]) most_[device] = used_[device];
     return true;
   }
-  // The same where only its place among the others is to be found.
+  // Does the same at the place that the address has among the others.
   bool take(uint64_t at, uint64_t counted, int device) {
     Block** link = &first_;
     while (*link != nullptr && (*link)->at < at) link = &(*link)->next;
     return take(link, at, counted, counted, device);
   }
-  // Whether it was there.
+  // Removes the block at `at`; false if there is none.
   bool give_back(uint64_t at) {
-    return end_those([at](const Block& block) { return block.at == at; });
+    return remove_blocks([at](const Block& block) { return block.at == at; });
   }
   bool map(uint64_t handle, uint64_t at) {
     Block* block = first_;
@@ -57,14 +57,14 @@ class DeviceMemory {
     return block != nullptr;
   }
   void release(uint64_t handle) {
-    end_those([handle](Block& block) {
+    remove_blocks([handle](Block& block) {
       if (block.at != handle) return false;
       block.released = true;
       return block.mapped_at == 0;
     });
   }
   void unmap(uint64_t at, uint64_t bytes) {
-    end_those([=](Block& block) {
+    remove_blocks([=](Block& block) {
       if (block.mapped_at < at || block.mapped_at - at >= bytes) return false;
       block.mapped_at = 0;
       return block.released;
@@ -72,35 +72,35 @@ class DeviceMemory {
   }
 
   void reset(int device) {
-    end_those([device](const Block& block) { return block.device == device; });
+    remove_blocks([device](const Block& block) { return block.device == device; });
   }
 
   Block** first() { return &first_; }
   [[nodiscard]] uint64_t used(int device) const { return used_[device]; }
-  // The most that was taken of each device at once, added up.
+  // The sum of the devices' maxima.
   [[nodiscard]] uint64_t most() const {
     uint64_t sum = 0;
-    for (const uint64_t one : most_) sum += one;
+    for (const uint64_t bytes : most_) sum += bytes;
     return sum;
   }
 
  private:
-  // Every block that `meant` takes; whether there was one.
-  template <class Meant>
-  bool end_those(Meant meant) {
-    bool any = false;
+  // Removes each block for which `predicate` is true. Returns true if there was one.
+  template <class Predicate>
+  bool remove_blocks(Predicate predicate) {
+    bool removed_any = false;
     for (Block** link = &first_; *link != nullptr;) {
       Block* block = *link;
-      if (!meant(*block)) {
+      if (!predicate(*block)) {
         link = &block->next;
         continue;
       }
       *link = block->next;
       used_[block->device] -= block->counted;
       free(block);
-      any = true;
+      removed_any = true;
     }
-    return any;
+    return removed_any;
   }
 
   Block* first_ = nullptr;

@@ -1,8 +1,8 @@
-// What stands in front of another library's functions (HIP, CUDA): finds that library's own, and
-// counts behind it.
+// Intercepts another library's functions (HIP, CUDA): finds the library's own, and counts after
+// them.
 //
-// Only what the program asks for itself is counted, not what the library asks of itself; and only
-// what succeeded.
+// Counts only calls of the program, not those that the library makes itself; and only those that
+// succeeded.
 #pragma once
 
 #include "gate/probes/inject/streams/streams.h"
@@ -11,68 +11,68 @@ namespace weir_probe::streams {
 
 constexpr int k_not_found = 500;  // the result where the library below has no such function
 
-// The library's own function, also where it was loaded out of sight (plug-ins); null where it has
+// Finds the library's own function, also if it was loaded privately (plug-ins). Null if it has
 // none.
-void* look_up(const char* name);
-// The same, remembered in `slot`.
+void* find_below(const char* name);
+// Does the same and caches the result in `slot`.
 void* next_function(void** slot, const char* name);
 
-// `type`, a struct of functions that LIST names, with those of the library below: looked up when
-// `ask` is first called, null where it has none.
+// Defines `getter`, which returns a `type`: a struct with the functions in LIST of the library
+// below. They are looked up at the first call; null where the library has none.
 #define WEIR_LOOK_UP(name, ...) \
-  table.name = reinterpret_cast<decltype(table.name)>(weir_probe::streams::look_up(#name));
-#define WEIR_ASKED(type, ask, LIST)      \
-  const type& ask() {                    \
-    static type table;                   \
-    static Once once;                    \
-    once.run([] { LIST(WEIR_LOOK_UP) }); \
-    return table;                        \
+  table.name = reinterpret_cast<decltype(table.name)>(weir_probe::streams::find_below(#name));
+#define WEIR_FUNCTION_TABLE(type, getter, LIST) \
+  const type& getter() {                        \
+    static type table;                          \
+    static Once once;                           \
+    once.run([] { LIST(WEIR_LOOK_UP) });        \
+    return table;                               \
   }
 
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 extern __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
-// --- Told by the probe: beginnings of the names of the libraries it stands in front of, null at
-// the end.
+// --- Defined by the probe: beginnings of the names of the libraries that it intercepts; ends with
+// null.
 extern const char* const k_libraries[];
 
 }  // namespace weir_probe::streams
 
-// Stands in front of `name`: `before` and `...` are what to do before and behind the program's own
-// call, the latter where `when` holds. For variants with per-thread default streams (`per_thread`)
-// no stream is the thread's own.
-#define WEIR_ROUND(name, per_thread, parameters, arguments, before, when, ...)                 \
-  WEIR_EXPORTED int name parameters {                                                          \
-    static void* slot;                                                                         \
-    const auto next =                                                                          \
-        reinterpret_cast<int(*) parameters>(weir_probe::streams::next_function(&slot, #name)); \
-    if (next == nullptr) return weir_probe::streams::k_not_found;                              \
-    [[maybe_unused]] const auto meant = [](void* given) {                                      \
-      constexpr auto k_thread = weir_probe::streams::k_thread_stream;                          \
-      return per_thread && given == nullptr ? reinterpret_cast<void*>(k_thread) : given;       \
-    };                                                                                         \
-    const weir_probe::Within within(&weir_probe::streams::t_outermost,                         \
-                                    __builtin_frame_address(0));                               \
-    if (within.outermost()) {                                                                  \
-      before;                                                                                  \
-    }                                                                                          \
-    const int result = next arguments;                                                         \
-    if (within.outermost() && (when)) {                                                        \
-      __VA_ARGS__;                                                                             \
-    }                                                                                          \
-    return result;                                                                             \
+// Intercepts `name`: runs `before`, calls the library, and runs `...` if `when` holds. Both only
+// around the program's own calls. In variants with per-thread default streams (`per_thread`) a null
+// stream stands for the thread's own.
+#define WEIR_INTERCEPT(name, per_thread, parameters, arguments, before, when, ...)               \
+  WEIR_EXPORTED int name parameters {                                                            \
+    static void* slot;                                                                           \
+    const auto next =                                                                            \
+        reinterpret_cast<int(*) parameters>(weir_probe::streams::next_function(&slot, #name));   \
+    if (next == nullptr) return weir_probe::streams::k_not_found;                                \
+    [[maybe_unused]] const auto actual_stream = [](void* requested) {                            \
+      constexpr auto k_thread = weir_probe::streams::k_thread_stream;                            \
+      return per_thread && requested == nullptr ? reinterpret_cast<void*>(k_thread) : requested; \
+    };                                                                                           \
+    const weir_probe::OutermostCall outermost_call(&weir_probe::streams::t_outermost,            \
+                                                   __builtin_frame_address(0));                  \
+    if (outermost_call.is_outermost()) {                                                         \
+      before;                                                                                    \
+    }                                                                                            \
+    const int result = next arguments;                                                           \
+    if (outermost_call.is_outermost() && (when)) {                                               \
+      __VA_ARGS__;                                                                               \
+    }                                                                                            \
+    return result;                                                                               \
   }
-// A call by its name as it is.
-#define WEIR_NAMED(name, ...) WEIR_ROUND(name, false, __VA_ARGS__)
+// Intercepts a function by its full name.
+#define WEIR_INTERCEPT_NAMED(name, ...) WEIR_INTERCEPT(name, false, __VA_ARGS__)
 
-// How a call counts. `variants`: which functions it is, WEIR_NAMED or another macro like it.
-// Where it succeeded.
+// How a call counts. `variants`: the functions to intercept, WEIR_INTERCEPT_NAMED or a macro like
+// it. Counts if the call succeeded.
 #define WEIR_COUNTED(variants, name, parameters, arguments, ...) \
   variants(name, parameters, arguments, , result == weir_probe::streams::k_done, __VA_ARGS__)
-// Whatever it answered.
+// Counts whatever the call returned.
 #define WEIR_ANSWERED(variants, name, parameters, arguments, ...) \
   variants(name, parameters, arguments, , true, __VA_ARGS__)
-// One that ends what a handle or an address stands for: once it is back another thread may have
-// been given the same one. `before` forgets it first.
+// A call that frees a handle or an address. `before` forgets it first: once the call is back,
+// another thread may have been requested the same one.
 #define WEIR_ENDED(variants, name, parameters, arguments, before) \
   variants(name, parameters, arguments, before, false, )

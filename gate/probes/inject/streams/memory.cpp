@@ -1,4 +1,4 @@
-// Memory of devices: how much of it is taken, by the calls that ask for it and give it back.
+// Counts device memory, by the calls that allocate and free it.
 #include "gate/probes/inject/streams/device_memory.h"
 #include "gate/probes/inject/streams/streams.h"
 
@@ -10,23 +10,23 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 uint64_t *g_peak, *g_allocations;
 Once g_counters_once;
 
-// While there is one g_memory is this thread's; then streams know how much is taken.
-class Changing {
+// Locks g_memory to the end of the block, then publishes the memory in use to g.memory_used.
+class LockedMemory {
  public:
-  Changing() { pthread_mutex_lock(&g_lock); }
-  ~Changing() {
+  LockedMemory() { pthread_mutex_lock(&g_lock); }
+  ~LockedMemory() {
     uint64_t used = 0;
     for (int device = 0; device < k_most_memories; ++device) used += g_memory.used(device);
     __atomic_store_n(&g.memory_used, used, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&g_lock);
   }
-  Changing(const Changing&) = delete;
-  Changing& operator=(const Changing&) = delete;
+  LockedMemory(const LockedMemory&) = delete;
+  LockedMemory& operator=(const LockedMemory&) = delete;
 };
 
 }  // namespace
 
-void have_memory() {
+void add_memory_counters() {
   g_counters_once.run([] {
     ensure_file();
     const Locked locked(&g.lock);
@@ -36,34 +36,34 @@ void have_memory() {
   });
 }
 
-uint64_t memory_taken(uint64_t at, uint64_t bytes, int device) {
+uint64_t add_memory(uint64_t at, uint64_t bytes, int device) {
   if (at == 0 || device < 0 || device >= k_most_memories) return 0;
-  have_memory();
+  add_memory_counters();
   add(g_allocations, 1);
-  const Changing changing;
-  const uint64_t most = g_memory.most();
+  const LockedMemory locked_memory;
+  const uint64_t before = g_memory.most();
   g_memory.take(at, bytes, device);
-  add(g_peak, g_memory.most() - most);
-  return g_memory.most() - most;
+  add(g_peak, g_memory.most() - before);
+  return g_memory.most() - before;
 }
-void memory_given_back(const void* at) {
-  const Changing changing;
+void free_memory(const void* at) {
+  const LockedMemory locked_memory;
   g_memory.give_back(key_of(at));
 }
-void memory_reset(int device) {
-  const Changing changing;
+void reset_memory(int device) {
+  const LockedMemory locked_memory;
   g_memory.reset(device);
 }
-void memory_mapped(uint64_t handle, uint64_t at) {
-  const Changing changing;
+void map_memory(uint64_t handle, uint64_t at) {
+  const LockedMemory locked_memory;
   g_memory.map(handle, at);
 }
-void memory_released(uint64_t handle) {
-  const Changing changing;
+void release_memory(uint64_t handle) {
+  const LockedMemory locked_memory;
   g_memory.release(handle);
 }
-void memory_unmapped(uint64_t at, uint64_t bytes) {
-  const Changing changing;
+void unmap_memory(uint64_t at, uint64_t bytes) {
+  const LockedMemory locked_memory;
   g_memory.unmap(at, bytes);
 }
 

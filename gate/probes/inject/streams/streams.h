@@ -1,7 +1,7 @@
-// What probes of APIs with streams share (HIP, CUDA): streams, kernels, graphs, and how calls
-// count.
+// Shared by the probes of APIs with streams (HIP, CUDA): records of streams, kernels and graphs,
+// and the counting of calls.
 //
-// The probe fills in what only its API can tell: the functions under "Told by the probe".
+// Each probe implements the functions under "Implemented by the probe" with its API.
 #pragma once
 
 #include <pthread.h>
@@ -14,8 +14,8 @@ namespace weir_probe::streams {
 
 constexpr int k_most_devices = 16;
 
-// Streams that are no handles; others are pointers. The APIs agree on these, on the directions of
-// copies and on the kinds of nodes.
+// Streams that are not handles; others are pointers. The APIs agree on these numbers, on the
+// directions of copies and on the kinds of nodes.
 constexpr uint64_t k_null_stream = 0, k_legacy_stream = 1, k_thread_stream = 2;
 enum Direction : int { k_to_host_from_host = 0, k_to_device = 1, k_to_host = 2, k_within = 3 };
 enum NodeType : int { k_kernel_node = 0, k_copy_node = 1, k_fill_node = 2, k_child_node = 4 };
@@ -38,7 +38,7 @@ struct PeerCopy {
 };
 
 struct Stream {
-  int device;  // its number, +1; 0: to be asked again
+  int device;  // its number + 1; 0: to be asked again
   weir_probe_device* device_entry;
   weir_probe_queue* entry;
   uint32_t pending;  // atomic; 1: work since its last counted sync
@@ -46,13 +46,13 @@ struct Stream {
 
 // One way of launching one kernel.
 struct Launch {
-  const void* function;     // of the host, or a module's
-  const char* name;         // where the API tells it with the call; else null
+  const void* function;     // host function, or a module's function
+  const char* name;         // if the API gives it with the call; else null
   weir_probe_launch sizes;  // without its kernel
   uint64_t attributes = 0;  // a hash of those that change how it runs; 0: none does
 };
 
-// What a graph does each time it is launched.
+// The work of a graph each time it is launched.
 struct Graph {
   Launch* launches;
   size_t launch_count, room;
@@ -62,7 +62,7 @@ struct Graph {
 struct Globals : OwnFile {                // its lock is that of the records, too
   bool capturing;                         // atomic: some stream has been captured
   uint64_t* markers;                      // a counter by name
-  uint32_t device_index[k_most_devices];  // of the entry, +1; 0: none yet
+  uint32_t device_index[k_most_devices];  // index of the entry, +1; 0: none yet
   Table streams;                          // key -> Stream
   Table events;                           // event -> Stream, of its latest record
   Table graphs;                           // executable graph -> Graph
@@ -71,80 +71,81 @@ struct Globals : OwnFile {                // its lock is that of the records, to
   Launches launches;
   Codes codes;
   uint64_t memory_used;     // atomic; of all devices
-  uint64_t* memory_steady;  // the counter of what was taken last; null: the probe sees no memory
+  uint64_t* memory_steady;  // counter of the memory in use at the last submit; null: not counted
 };
 extern Globals g;
 
-// --- memory.cpp: memory of devices. Whoever sees it calls have_memory(), and then nothing of it is
-// absent; `bytes` as the driver hands it out.
-void have_memory();
-// By how much more was taken at once than ever before.
-uint64_t memory_taken(uint64_t at, uint64_t bytes, int device);
-void memory_given_back(const void* at);
-void memory_reset(int device);
-// Of memory with a handle for its address (cuMemCreate).
-void memory_mapped(uint64_t handle, uint64_t at);
-void memory_released(uint64_t handle);
-void memory_unmapped(uint64_t at, uint64_t bytes);
+// --- memory.cpp: device memory. A probe that sees it calls add_memory_counters(), so that its
+// counts are reported even if they are 0. `bytes` are rounded up as by the driver.
+void add_memory_counters();
+// Adds an allocation and returns by how much it raised the maximum.
+uint64_t add_memory(uint64_t at, uint64_t bytes, int device);
+void free_memory(const void* at);
+void reset_memory(int device);
+// The same for memory that has a handle in place of an address (cuMemCreate).
+void map_memory(uint64_t handle, uint64_t at);
+void release_memory(uint64_t handle);
+void unmap_memory(uint64_t at, uint64_t bytes);
 
-// The record of a stream as the calling thread means it; null when memory is out.
-Stream* stream_of(void* handle);
-void stream_ended(void* handle);
+// Returns the record of a stream, adding it if it is new; null when memory is out. The default
+// streams are those of the calling thread.
+Stream* find_stream(void* handle);
+void forget_stream(void* handle);
 // The file of this process, made if there is none yet.
 void ensure_file();
 
-weir_probe_launch sizes_of(Size3 grid, Size3 block, size_t shared);
-// Reads what `graph` does into the record of `exec`.
-void graph_was_made(void* exec, void* graph);
-void graph_ended(void* exec);
-// The address stands for another function from now on; the same with its name.
+weir_probe_launch launch_sizes(Size3 grid, Size3 block, size_t shared);
+// Reads the work of `graph` into the record of `exec`.
+void add_graph(void* exec, void* graph);
+void forget_graph(void* exec);
+// Forgets the function that had this address; name_function also gives the name of the new one.
 void forget_function(const void* function);
-void function_is(const void* function, const char* name);
+void name_function(const void* function, const char* name);
 
-// Calls that succeeded, or polls that answered `result`. They count nothing on a stream that is
+// Count calls that succeeded, or polls that answered `result`. Nothing counts on a stream that is
 // being captured: that builds a graph, which counts when it is launched.
-void launched(void* stream, const Launch& launch);
-void launched_graph(void* stream, void* exec);
-void copied(void* stream, int direction, uint64_t bytes, bool waits);
-void filled(void* stream, uint64_t bytes);
-void recorded(void* event, void* stream);
-void waits_for_event(void* stream);  // the stream, not the program
-void waited(Stream* stream);         // null: nothing is known of it
-void waited_for_device();
-void polled(Stream* stream, int result);
-Stream* stream_of_event(void* event);  // null for one that was never recorded
+void count_launch(void* stream, const Launch& launch);
+void count_graph_launch(void* stream, void* exec);
+void count_copy(void* stream, int direction, uint64_t bytes, bool waits);
+void count_fill(void* stream, uint64_t bytes);
+void note_event_record(void* event, void* stream);
+void count_barrier(void* stream);  // the stream waits for an event, not the program
+void count_wait(Stream* stream);   // null: unknown, not counted
+void count_device_wait();
+void count_poll(Stream* stream, int result);
+Stream* find_event_stream(void* event);  // null for one that was never recorded
 
-// Fills in the probe's API, "unknown" where the device's name was not told, and a number for the
-// device made from its name; the name's hash.
-uint64_t name_device(weir_probe_device* device, bool told);
-// Its class, of what else is there.
+// Fills in the probe's API and a device number made from the name; without a name it is "unknown".
+// Returns the hash of the name.
+uint64_t name_device(weir_probe_device* device, bool has_name);
+// Fills in the device class, from the other fields.
 void classify_device(weir_probe_device* device);
 
-// Some stream is being captured: from now on each is asked whether it is.
-void capture_began();
+// Notes that a stream is being captured. From then on each stream is asked if it is.
+void note_capture();
 
-// Whether the API has such a function and it answers with success.
+// Returns true if the API has the function and it succeeds.
 template <class R, class... P, class... A>
 bool succeeds(R (*function)(P...), A... arguments) {
   return function != nullptr && function(arguments...) == k_done;
 }
 
-// --- Told by the probe ---
+// --- Implemented by the probe ---
 extern const char k_probe_name[];
 extern const char k_api_name[];  // in device classes
 int current_device();
-weir_probe_device describe(int device);
-// Null or "" where it has none.
-const char* name_of(const Launch& launch, void* stream);
-// A hash of its code; 0 where it is not known.
-uint64_t code_of(const Launch& launch);
-// What it costs when launched so, and its flags. May ask the driver.
-void measure(const Launch& launch, weir_probe_code* out);
+weir_probe_device describe_device(int device);
+// Returns a kernel's name; null or "" if it has none.
+const char* kernel_name(const Launch& launch, void* stream);
+// Returns a hash of a kernel's code; 0 if it is unknown.
+uint64_t code_hash(const Launch& launch);
+// Fills in a kernel's costs when launched so, and its flags. May ask the driver.
+void measure_costs(const Launch& launch, weir_probe_code* out);
 bool is_captured(void* stream);
-// With `nodes` null only their number. False where the API cannot tell.
-bool nodes_of(void* graph, void** nodes, size_t* count);
-int type_of(void* node);  // a NodeType, another number, or -1 where it cannot be told
-bool launch_of(void* node, Launch* out);
-void* child_of(void* node);  // null where it cannot be told
+// Lists the nodes of a graph; only their number if `nodes` is null. False if the API cannot tell.
+bool list_nodes(void* graph, void** nodes, size_t* count);
+int node_type(void* node);  // a NodeType, another number, or -1 if it is unknown
+bool read_launch(void* node, Launch* out);
+void* child_graph(void* node);  // null if it is unknown
 
 }  // namespace weir_probe::streams

@@ -1,4 +1,4 @@
-// Command buffers: what one will do each time it is submitted, counted while it is recorded.
+// Counts the work of a command buffer while it is recorded; it is done each time it is submitted.
 #include <string.h>
 
 #include "gate/probes/inject/vulkan/hooks.h"
@@ -8,19 +8,21 @@ namespace {
 
 constexpr uint32_t k_first_tallies = 16;
 
-Tally* slot_of(Tally* tallies, uint32_t capacity, Pipeline* pipeline, Label* label) {
+// Returns the slot of (pipeline, label) in a hash table of tallies, or the free slot for it.
+Tally* find_slot(Tally* tallies, uint32_t capacity, Pipeline* pipeline, Label* label) {
   const uint64_t mixed =
       (reinterpret_cast<uint64_t>(pipeline) ^ (reinterpret_cast<uint64_t>(label) << 1)) *
       0x9e3779b97f4a7c15ULL;
-  uint32_t at = static_cast<uint32_t>(mixed >> 40) & (capacity - 1);
-  while (tallies[at].pipeline != nullptr &&
-         (tallies[at].pipeline != pipeline || tallies[at].label != label)) {
-    at = (at + 1) & (capacity - 1);
+  uint32_t index = static_cast<uint32_t>(mixed >> 40) & (capacity - 1);
+  while (tallies[index].pipeline != nullptr &&
+         (tallies[index].pipeline != pipeline || tallies[index].label != label)) {
+    index = (index + 1) & (capacity - 1);
   }
-  return &tallies[at];
+  return &tallies[index];
 }
 
-bool grow(CommandBuffer* buffer) {
+// Doubles the table of tallies; false when memory is out.
+bool grow_tallies(CommandBuffer* buffer) {
   const uint32_t capacity =
       buffer->tally_capacity == 0 ? k_first_tallies : buffer->tally_capacity * 2;
   Tally* fresh = static_cast<Tally*>(calloc(capacity, sizeof(Tally)));
@@ -28,7 +30,7 @@ bool grow(CommandBuffer* buffer) {
   for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
     if (buffer->tallies[i].pipeline == nullptr) continue;
     const Tally& old = buffer->tallies[i];
-    *slot_of(fresh, capacity, old.pipeline, old.label) = old;
+    *find_slot(fresh, capacity, old.pipeline, old.label) = old;
   }
   free(buffer->tallies);
   buffer->tallies = fresh;
@@ -36,18 +38,20 @@ bool grow(CommandBuffer* buffer) {
   return true;
 }
 
+// Removes a command buffer's record from its pool and the table, and frees it.
 void forget_buffer(CommandBuffer* buffer) {
-  g.command_buffers.remove(number(buffer->handle));
-  unlink_one(&buffer->pool->first, buffer);
+  g.command_buffers.remove(handle_key(buffer->handle));
+  unlink_record(&buffer->pool->first, buffer);
   free_recording(buffer);
-  free_kept(buffer);
+  free_capture(buffer);
   free(buffer->tallies);
   free(buffer);
 }
 
-void remember(Device* device, CommandPool* pool, VkCommandBuffer handle, bool secondary) {
+// Records a new command buffer of a pool.
+void add_command_buffer(Device* device, CommandPool* pool, VkCommandBuffer handle, bool secondary) {
   auto* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
-  if (buffer == nullptr || !g.command_buffers.insert(number(handle), buffer)) {
+  if (buffer == nullptr || !g.command_buffers.insert(handle_key(handle), buffer)) {
     free(buffer);
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
     return;
@@ -57,39 +61,40 @@ void remember(Device* device, CommandPool* pool, VkCommandBuffer handle, bool se
   buffer->handle = handle;
   buffer->generation = pool->generation;
   buffer->secondary = secondary;
-  link_first(&pool->first, buffer);
+  link_record(&pool->first, buffer);
 }
 
-void made_pool(Device* device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks*,
+void note_pool(Device* device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks*,
                VkCommandPool* out) {
-  auto* pool = fresh_record<CommandPool>(&device->pools, number(*out));
+  auto* pool = replace_record<CommandPool>(&device->pools, handle_key(*out));
   if (pool == nullptr) return set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   pool->device = device;
   pool->family = info->queueFamilyIndex;
 }
 
 void forget_pool(Device* device, VkCommandPool pool, const VkAllocationCallbacks*) {
-  auto* known = static_cast<CommandPool*>(device->pools.remove(number(pool)));
-  if (known != nullptr) free_pool(known);
+  auto* record = static_cast<CommandPool*>(device->pools.remove(handle_key(pool)));
+  if (record != nullptr) free_pool(record);
 }
 
+// Resets a pool: reads the times of its buffers first, and makes their recordings invalid.
 VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolResetFlags flags) {
-  Device* device = device_of(handle);
-  CommandPool* known = device->pools.get<CommandPool>(number(pool));
-  for (CommandBuffer* at = known == nullptr ? nullptr : known->first; at != nullptr;
-       at = at->next) {
-    if (at->recording != nullptr) retire_stamps(at);
+  Device* device = find_device(handle);
+  CommandPool* record = device->pools.get<CommandPool>(handle_key(pool));
+  for (CommandBuffer* buffer = record == nullptr ? nullptr : record->first; buffer != nullptr;
+       buffer = buffer->next) {
+    if (buffer->recording != nullptr) retire_stamps(buffer);
   }
   const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
-  if (known != nullptr && result == VK_SUCCESS) ++known->generation;
+  if (record != nullptr && result == VK_SUCCESS) ++record->generation;
   return result;
 }
 
-void made_buffers(Device* device, const VkCommandBufferAllocateInfo* info, VkCommandBuffer* out) {
-  CommandPool* pool = device->pools.get<CommandPool>(number(info->commandPool));
+void note_buffers(Device* device, const VkCommandBufferAllocateInfo* info, VkCommandBuffer* out) {
+  CommandPool* pool = device->pools.get<CommandPool>(handle_key(info->commandPool));
   const bool secondary = info->level == VK_COMMAND_BUFFER_LEVEL_SECONDARY;
   for (uint32_t i = 0; pool != nullptr && i < info->commandBufferCount; ++i) {
-    remember(device, pool, out[i], secondary);
+    add_command_buffer(device, pool, out[i], secondary);
   }
 }
 
@@ -99,7 +104,7 @@ void forget_buffers(Device*, VkCommandPool, uint32_t count, const VkCommandBuffe
   }
 }
 
-// Ends what is known of a command buffer's recording.
+// Empties the record of a command buffer's commands.
 void clear(CommandBuffer* buffer, VkCommandBufferResetFlags = 0) {
   buffer->bound = nullptr;
   buffer->label_depth = 0;
@@ -108,16 +113,17 @@ void clear(CommandBuffer* buffer, VkCommandBufferResetFlags = 0) {
   if (buffer->tally_used != 0) memset(buffer->tallies, 0, buffer->tally_capacity * sizeof(Tally));
   buffer->tally_used = 0;
   begin_recording(buffer);
-  if (keeping()) begin_kept(buffer);
+  if (captures_dispatches()) begin_capture(buffer);
 }
 
+// Begins a recording: empties the buffer's record and writes its first timestamp.
 VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBeginInfo* info) {
   CommandBuffer* buffer = command_buffer(handle);
   if (buffer != nullptr) {
     clear(buffer);
     buffer->generation = buffer->pool->generation;
   }
-  const VkResult result = device_of(handle)->next.BeginCommandBuffer(handle, info);
+  const VkResult result = find_device(handle)->next.BeginCommandBuffer(handle, info);
   if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
     begin_stamps(buffer);
   }
@@ -130,12 +136,13 @@ void end_buffer(CommandBuffer* buffer) {
 
 void bind_pipeline(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipeline pipeline) {
   if (point != VK_PIPELINE_BIND_POINT_COMPUTE) return;
-  auto* record = buffer->device->pipelines.get<Pipeline>(number(pipeline));
-  buffer->bound = record == nullptr ? nullptr : tally_of(buffer, record, label_of(buffer));
+  auto* record = buffer->device->pipelines.get<Pipeline>(handle_key(pipeline));
+  buffer->bound =
+      record == nullptr ? nullptr : find_or_add_tally(buffer, record, current_label(buffer));
 }
 
-// The secondary buffers are complete by now, and recording one again makes this one invalid: their
-// counts can be taken over here.
+// Adds the counts of secondary buffers to the primary. They are complete by now, and recording one
+// again makes the primary invalid.
 void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuffer* secondaries) {
   for (uint32_t i = 0; i < count; ++i) {
     const CommandBuffer* secondary = command_buffer(secondaries[i]);
@@ -143,16 +150,16 @@ void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuff
     for (uint32_t j = 0; j < k_counted; ++j) buffer->counters[j] += secondary->counters[j];
     buffer->unknown_dispatches += secondary->unknown_dispatches;
     log_secondary(buffer, secondary);
-    if (keeping()) join_kept(buffer, secondary);
+    if (captures_dispatches()) append_capture(buffer, secondary);
     for (uint32_t j = 0; j < secondary->tally_capacity; ++j) {
-      const Tally& theirs = secondary->tallies[j];
-      if (theirs.dispatches == 0) continue;
-      Tally* ours = tally_of(buffer, theirs.pipeline, theirs.label);
-      if (ours != nullptr) {
-        ours->dispatches += theirs.dispatches;
-        ours->groups += theirs.groups;
+      const Tally& tally = secondary->tallies[j];
+      if (tally.dispatches == 0) continue;
+      Tally* sum = find_or_add_tally(buffer, tally.pipeline, tally.label);
+      if (sum != nullptr) {
+        sum->dispatches += tally.dispatches;
+        sum->groups += tally.groups;
       } else {
-        buffer->unknown_dispatches += theirs.dispatches;
+        buffer->unknown_dispatches += tally.dispatches;
       }
     }
   }
@@ -165,13 +172,16 @@ const Hook k_hooks[] = {WEIR_BUFFER_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_buffer_hooks = list_of(k_hooks);
 
-Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
+// Returns the buffer's tally of `pipeline` under `label`, adding it if it is new; null when memory
+// is out.
+Tally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
   if (buffer->tally_capacity != 0) {
-    Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline, label);
+    Tally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);
     if (slot->pipeline == pipeline) return slot;
   }
-  if ((buffer->tally_used + 1) * 2 > buffer->tally_capacity && !grow(buffer)) return nullptr;
-  Tally* slot = slot_of(buffer->tallies, buffer->tally_capacity, pipeline, label);
+  if ((buffer->tally_used + 1) * 2 > buffer->tally_capacity && !grow_tallies(buffer))
+    return nullptr;
+  Tally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);
   slot->pipeline = pipeline;
   slot->label = label;
   ++buffer->tally_used;

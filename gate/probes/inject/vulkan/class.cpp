@@ -1,3 +1,4 @@
+// Describes a Vulkan device and hashes its features into a device class.
 #include "gate/probes/inject/vulkan/class.h"
 
 #include <stdio.h>
@@ -11,9 +12,9 @@ namespace {
 
 constexpr uint64_t k_recipe = 1;
 
-// Extensions of displays, of tools, of other layers and of the kernel's driver interface: they
-// differ between machines whose shaders are the same.
-constexpr const char* k_left_out[] = {
+// Parts of the names of extensions that do not go into the class: of displays, tools, other layers
+// and the kernel's driver interface. They differ between machines whose shaders are the same.
+constexpr const char* k_excluded[] = {
     "swapchain",       "surface",
     "display",         "present",
     "hdr_metadata",    "_drm",
@@ -30,38 +31,41 @@ const char* type_name(VkPhysicalDeviceType type) {
   return type >= 0 && type < 5 ? k_types[type] : k_types[0];
 }
 
-// The fields [first, last] of a struct, all of 32 bits.
+// Hashes the fields from `first` to `last` of a struct, all of 32 bits.
 void hash_fields(const void* first, const void* last, Hash* hash) {
   const char* from = static_cast<const char*>(first);
   const char* end = static_cast<const char*>(last) + sizeof(VkBool32);
   hash->bytes(from, static_cast<size_t>(end - from));
 }
 
-// The order of the list is the driver's: entries are added up.
+// Hashes names and versions of the extensions. Hashes are added up, as the order of the list is the
+// driver's. False if the extensions cannot be listed.
 bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
-  uint32_t count = 0;
-  VkExtensionProperties* list = list_extensions(functions.extensions, device, &count);
-  if (list == nullptr) return false;
+  uint32_t total = 0;
+  VkExtensionProperties* extensions = list_extensions(functions.extensions, device, &total);
+  if (extensions == nullptr) return false;
   uint64_t sum = 0;
-  uint64_t kept = 0;
-  for (uint32_t i = 0; i < count; ++i) {
-    bool left_out = false;
-    for (const char* part : k_left_out) {
-      left_out = left_out || strstr(list[i].extensionName, part) != nullptr;
+  uint64_t included = 0;
+  for (uint32_t i = 0; i < total; ++i) {
+    bool is_excluded = false;
+    for (const char* part : k_excluded) {
+      is_excluded = is_excluded || strstr(extensions[i].extensionName, part) != nullptr;
     }
-    if (left_out) continue;
-    const uint64_t version = list[i].specVersion;
-    const uint64_t name = hash_bytes(k_hash_seed, list[i].extensionName,
-                                     strnlen(list[i].extensionName, sizeof list[i].extensionName));
+    if (is_excluded) continue;
+    const uint64_t version = extensions[i].specVersion;
+    const uint64_t name =
+        hash_bytes(k_hash_seed, extensions[i].extensionName,
+                   strnlen(extensions[i].extensionName, sizeof extensions[i].extensionName));
     sum += hash_bytes(name, &version, sizeof version);
-    ++kept;
+    ++included;
   }
-  free(list);
+  free(extensions);
   hash->value(sum);
-  hash->value(kept);
+  hash->value(included);
   return true;
 }
 
+// Hashes the limits that an engine's choice of kernels may depend on.
 void hash_limits(const VkPhysicalDeviceLimits& limits, Hash* hash) {
   hash_fields(&limits.maxComputeSharedMemorySize, &limits.maxComputeWorkGroupSize[2], hash);
   hash->value(limits.minStorageBufferOffsetAlignment);
@@ -72,6 +76,7 @@ void hash_limits(const VkPhysicalDeviceLimits& limits, Hash* hash) {
   hash->value(limits.maxDescriptorSetStorageBuffers);
 }
 
+// Hashes flags and number of queues of each queue family.
 void hash_queue_families(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
   VkQueueFamilyProperties families[32];
   uint32_t count = 32;
@@ -92,6 +97,7 @@ T chained(VkStructureType type, void* next) {
   return out;
 }
 
+// Hashes all features of Vulkan 1.0 to 1.3. Structs newer than the device's version stay zero.
 void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
                    Hash* hash) {
   auto f13 = chained<VkPhysicalDeviceVulkan13Features>(
@@ -114,7 +120,8 @@ void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uin
   hash_fields(&f13.robustImageAccess, &f13.maintenance4, hash);
 }
 
-// What shaders can rely on beyond features: subgroups, rounding, integer dot products.
+// Hashes properties that shaders rely on beyond features: subgroups, rounding, integer dot
+// products. Also fills in the driver's id and name.
 void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
                      weir_probe_device* out, Hash* hash) {
   auto p13 = chained<VkPhysicalDeviceVulkan13Properties>(
@@ -144,20 +151,22 @@ void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, u
 
 }  // namespace
 
-VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties ask,
+VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties enumerate,
                                        VkPhysicalDevice device, uint32_t* count) {
   *count = 0;
-  if (ask == nullptr || ask(device, nullptr, count, nullptr) != VK_SUCCESS) return nullptr;
+  if (enumerate == nullptr || enumerate(device, nullptr, count, nullptr) != VK_SUCCESS)
+    return nullptr;
   auto* list =
       static_cast<VkExtensionProperties*>(calloc(*count + 1U, sizeof(VkExtensionProperties)));
-  if (list != nullptr && ask(device, nullptr, count, list) >= 0) return list;
+  if (list != nullptr && enumerate(device, nullptr, count, list) >= 0) return list;
   free(list);
   return nullptr;
 }
 
+// Looks up the instance functions that describe_device() needs. One that is missing under its name
+// is looked up under its former one.
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance) {
   ClassFunctions functions{};
-  // Where a name is not there, the one that it had before is looked up by the next call.
   const auto fetch = [&](auto* into, const char* name) {
     if (*into == nullptr) *into = reinterpret_cast<decltype(+*into)>(get(instance, name));
   };
@@ -174,6 +183,8 @@ ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance i
   return functions;
 }
 
+// Fills in a device's names and numbers, and a class made from its features. False, and without a
+// class, if basic functions are missing or memory is out.
 bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device,
                      weir_probe_device* out) {
   memset(out, 0, sizeof *out);

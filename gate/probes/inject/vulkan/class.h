@@ -20,18 +20,19 @@ struct ClassFunctions {
   PFN_vkGetPhysicalDeviceQueueFamilyProperties queue_families;
   PFN_vkGetPhysicalDeviceMemoryProperties memory;
   PFN_vkEnumerateDeviceExtensionProperties extensions;
-  PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT time_domains;  // null: it has no such clock
+  PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT time_domains;  // null: no calibrated clock
 };
 
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance);
 
-// All but its counters: "vulkan-10005-0000-d-1-0123456789abcdef" for a class, "llvmpipe:
-// Mesa 22.3.6 (LLVM 15.0.6)" for a driver. False, and without a class, when the functions that
+// Fills all of `out` except its counters. A class reads "vulkan-10005-0000-d-1-0123456789abcdef", a
+// driver "llvmpipe: Mesa 22.3.6 (LLVM 15.0.6)". False, and without a class, when functions that
 // every driver has are missing or memory is out.
 bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device,
                      weir_probe_device* out);
-// What `device` has, which the caller frees, and in `count` how many; null when it does not tell.
-VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties ask,
+// Returns the extensions of `device`, for the caller to free, and their number in `count`. Null if
+// they cannot be listed.
+VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties enumerate,
                                        VkPhysicalDevice device, uint32_t* count);
 
 }  // namespace weir_probe

@@ -1,4 +1,4 @@
-// Records of what a command buffer does, and when the program waited.
+// Records the commands of a command buffer as events, and writes them when it is submitted.
 #include <string.h>
 
 #include "gate/probes/inject/vulkan/state.h"
@@ -6,27 +6,30 @@
 namespace weir_probe {
 namespace {
 
-constexpr uint32_t k_most_recording = 32U << 20;
+constexpr uint32_t k_max_recording = 32U << 20;
 
 constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
 
-// Room for `bytes` and `dispatches` more; null when the recording is as long as it may become.
-char* room(Recording* recording, uint32_t bytes, uint32_t dispatches) {
+// Makes room for `bytes` and `dispatches` more, and returns the place of the bytes. Null when the
+// recording is as long as it may become.
+char* make_recording_room(Recording* recording, uint32_t bytes, uint32_t dispatches) {
   if (make_room(&recording->bytes, &recording->capacity, uint64_t{recording->used} + bytes, 4096,
-                k_most_recording) &&
+                k_max_recording) &&
       make_room(&recording->dispatches, &recording->dispatch_capacity,
-                uint64_t{recording->dispatch_count} + dispatches, 64, k_most_recording)) {
+                uint64_t{recording->dispatch_count} + dispatches, 64, k_max_recording)) {
     return recording->bytes + recording->used;
   }
   set_events_flag(WEIR_EVENTS_DROPPED);
   return nullptr;
 }
 
+// Appends one event with `tail` behind its body, padded to 8 bytes. Drops it where there is no
+// room.
 template <class Body>
 void append(Recording* recording, uint16_t kind, const Body& body, const void* tail = nullptr,
             uint32_t tail_bytes = 0) {
   const uint32_t bytes = sizeof(weir_event) + padded(sizeof body + tail_bytes);
-  char* at = room(recording, bytes, kind == WEIR_EVENT_DISPATCH ? 1 : 0);
+  char* at = make_recording_room(recording, bytes, kind == WEIR_EVENT_DISPATCH ? 1 : 0);
   if (at == nullptr) return;
   const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), 0};
   memset(at + bytes - 8, 0, 8);
@@ -37,13 +40,14 @@ void append(Recording* recording, uint16_t kind, const Body& body, const void* t
   ++recording->commands;
 }
 
-// Where a piece of at most `most` bytes ends that holds whole records.
-uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t most) {
-  if (recording->used - from <= most) return recording->used;
+// Returns the end of the longest piece from `from` on that holds whole records in at most
+// `max_bytes` bytes.
+uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t max_bytes) {
+  if (recording->used - from <= max_bytes) return recording->used;
   uint32_t end = from;
   while (end < recording->used) {
     const auto* event = reinterpret_cast<const weir_event*>(recording->bytes + end);
-    if (end + event->words * 8U - from > most) break;
+    if (end + event->words * 8U - from > max_bytes) break;
     end += event->words * 8U;
   }
   return end;
@@ -52,7 +56,7 @@ uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t most) {
 }  // namespace
 
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
-  const Sampled sampled;
+  const SampledRecordingCost recording_cost;
   Recording* recording = buffer->recording;
   const weir_event_dispatch body = {x, y, z, flags, enter_group(buffer), recording->push_bytes};
   const uint32_t at = recording->used;
@@ -64,11 +68,12 @@ void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uin
 }
 
 void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier) {
-  const Sampled sampled;
+  const SampledRecordingCost recording_cost;
   close_group(buffer);
   append(buffer->recording, WEIR_EVENT_BARRIER, barrier);
 }
 
+// Sets push constants of the following dispatches; a push at offset 0 starts them anew.
 void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void* values) {
   Recording* recording = buffer->recording;
   if (offset >= sizeof recording->push || size > sizeof recording->push - offset) return;
@@ -78,11 +83,12 @@ void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void*
 }
 
 void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
-  const Sampled sampled;
+  const SampledRecordingCost recording_cost;
   const weir_event_copy body = {bytes, kind, enter_group(buffer)};
   append(buffer->recording, WEIR_EVENT_COPY, body);
 }
 
+// Empties the buffer's recording; creates it if events are on and there is none.
 void begin_recording(CommandBuffer* buffer) {
   if (buffer->recording == nullptr) {
     if (!events_on()) return;
@@ -94,37 +100,40 @@ void begin_recording(CommandBuffer* buffer) {
   }
   retire_stamps(buffer);
   Recording* recording = buffer->recording;
-  recording->used = recording->commands = recording->push_bytes = recording->dispatch_count = 0;
+  recording->used = 0;
+  recording->commands = 0;
+  recording->push_bytes = 0;
+  recording->dispatch_count = 0;
 }
 
+// Appends the commands of `secondary` to `buffer`, all in one group: they share one time.
 void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
   Recording* recording = buffer->recording;
   if (recording == nullptr || secondary->recording == nullptr) return;
-  const Recording* inner = secondary->recording;
+  const Recording* source = secondary->recording;
   const uint32_t start = recording->used;
-  char* at = room(recording, inner->used, inner->dispatch_count);
-  if (at == nullptr) return;
-  if (inner->used != 0) memcpy(at, inner->bytes, inner->used);
-  for (uint32_t i = 0; i < inner->dispatch_count; ++i) {
-    Unresolved dispatch = inner->dispatches[i];
+  char* destination = make_recording_room(recording, source->used, source->dispatch_count);
+  if (destination == nullptr) return;
+  if (source->used != 0) memcpy(destination, source->bytes, source->used);
+  for (uint32_t i = 0; i < source->dispatch_count; ++i) {
+    Unresolved dispatch = source->dispatches[i];
     dispatch.at += start;
     recording->dispatches[recording->dispatch_count++] = dispatch;
   }
-  // One time for all that a secondary buffer does.
   const uint32_t group = enter_group(buffer);
-  for (uint32_t done = 0; done < inner->used;) {
+  for (uint32_t offset = 0; offset < source->used;) {
     weir_event event;
-    memcpy(&event, at + done, sizeof event);
-    char* body = at + done + sizeof event;
+    memcpy(&event, destination + offset, sizeof event);
+    char* body = destination + offset + sizeof event;
     if (event.kind == WEIR_EVENT_DISPATCH) {
       memcpy(body + offsetof(weir_event_dispatch, group), &group, sizeof group);
     } else if (event.kind == WEIR_EVENT_COPY) {
       memcpy(body + offsetof(weir_event_copy, group), &group, sizeof group);
     }
-    done += event.words * 8U;
+    offset += event.words * 8U;
   }
-  recording->used += inner->used;
-  recording->commands += inner->commands;
+  recording->used += source->used;
+  recording->commands += source->commands;
 }
 
 void free_recording(CommandBuffer* buffer) {
@@ -141,20 +150,24 @@ uint64_t next_serial() {
   return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
+// Writes the recording in pieces of whole records, and puts the kernels into its dispatches, which
+// are known by now.
 void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
   const Recording* recording = buffer->recording;
   if (recording == nullptr) return;
-  const Recorded recorded;
+  const RecordingCost recording_cost;
   const weir_event_buffer body = {serial, order, recording->commands};
   if (!write_event(WEIR_EVENT_BUFFER, 0, &body, sizeof body)) return;
-  uint32_t next = 0;  // dispatch
+  uint32_t next_dispatch = 0;
   for (uint32_t from = 0; from < recording->used;) {
     const uint32_t end = piece_end(recording, from, k_most_event);
     char* at = begin_records(end - from);
     if (at == nullptr) return;
     memcpy(at, recording->bytes + from, end - from);
-    for (; next < recording->dispatch_count && recording->dispatches[next].at < end; ++next) {
-      const Unresolved& dispatch = recording->dispatches[next];
+    for (;
+         next_dispatch < recording->dispatch_count && recording->dispatches[next_dispatch].at < end;
+         ++next_dispatch) {
+      const Unresolved& dispatch = recording->dispatches[next_dispatch];
       if (dispatch.pipeline == nullptr) continue;
       const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);
       memcpy(at + (dispatch.at - from) + offsetof(weir_event, index), &kernel, sizeof kernel);

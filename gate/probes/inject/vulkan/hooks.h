@@ -1,11 +1,11 @@
-// How the layer stands in front: each file makes a table of its own list (state.h).
+// How the layer intercepts functions: each file makes a table of its own list (state.h).
 //
 // (On Linux Vulkan's functions have C's calling convention, so none is named here.)
 #pragma once
 
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/inject/vulkan/keep.h"
+#include "gate/probes/inject/vulkan/capture.h"
 #include "gate/probes/inject/vulkan/state.h"
 
 namespace weir_probe {
@@ -28,32 +28,32 @@ PFN_vkVoidFunction untyped(Function function) {
 
 // A function below this layer.
 template <class F, F NextDevice::*member>
-struct Below {
+struct NextFunction {
   using Function = F;
   static F of(const Device* device) { return device->next.*member; }
 };
-#define WEIR_NEXT(name) Below<PFN_vk##name, &NextDevice::name>
+#define WEIR_NEXT(name) NextFunction<PFN_vk##name, &NextDevice::name>
 
-// Before<WEIR_NEXT(DestroyFence), note>: note(device, the other arguments), then the call goes
-// down. Where there is none below (of names, see get_device_proc_addr) that is all.
+// Before<WEIR_NEXT(DestroyFence), note> runs note(device, the other arguments), then calls the
+// function below. Functions that give names may have none below (see get_device_proc_addr).
 template <class Next, auto note, class Function = typename Next::Function>
 struct Before;
 template <class Next, auto note, class R, class... A>
 struct Before<Next, note, R (*)(VkDevice, A...)> {
   static R call(VkDevice handle, A... arguments) {
-    Device* device = device_of(handle);
+    Device* device = find_device(handle);
     note(device, arguments...);
     const auto next = Next::of(device);
     return next == nullptr ? R() : next(handle, arguments...);
   }
 };
-// The same of a command, with its buffer's record.
+// The same for a command: note(the buffer's record, the other arguments).
 template <class Next, auto note, class R, class... A>
 struct Before<Next, note, R (*)(VkCommandBuffer, A...)> {
   static R call(VkCommandBuffer handle, A... arguments) {
     CommandBuffer* buffer = command_buffer(handle);
-    if (__builtin_expect(buffer == nullptr, 0)) {  // memory was out when it was made
-      const auto next = Next::of(device_of(handle));
+    if (__builtin_expect(buffer == nullptr, 0)) {  // memory was out when it was allocated
+      const auto next = Next::of(find_device(handle));
       return next == nullptr ? R() : next(handle, arguments...);
     }
     note(buffer, arguments...);
@@ -68,14 +68,14 @@ struct Before<Next, note, R (*)(VkCommandBuffer, A...)> {
   }
 };
 
-// After<WEIR_NEXT(CreateFence), note>: note(device, the other arguments) when the call came back
-// with success.
+// After<WEIR_NEXT(CreateFence), note> calls the function below, and on success runs note(device,
+// the other arguments).
 template <class Next, auto note, class Function = typename Next::Function>
 struct After;
 template <class Next, auto note, class R, class... A>
 struct After<Next, note, R (*)(VkDevice, A...)> {
   static R call(VkDevice handle, A... arguments) {
-    Device* device = device_of(handle);
+    Device* device = find_device(handle);
     if constexpr (__is_same(R, void)) {
       Next::of(device)(handle, arguments...);
       note(device, arguments...);
@@ -87,23 +87,23 @@ struct After<Next, note, R (*)(VkDevice, A...)> {
   }
 };
 
-// Of recording kernels: note(what is kept of the device, the other arguments).
+// Runs note(the device's capture, the other arguments) if the device is captured.
 template <auto note>
-constexpr auto kept = [](Device* device, auto... arguments) {
-  if (device->kept != nullptr) note(device->kept, arguments...);
+constexpr auto with_capture = [](Device* device, auto... arguments) {
+  if (device->capture != nullptr) note(device->capture, arguments...);
 };
 
-// Of destroying: what was kept of an object in `table` goes.
+// Frees the record in `table` of an object that is destroyed.
 template <auto table>
 constexpr auto forget = [](auto* owner, auto handle, const VkAllocationCallbacks*) {
-  free((owner->*table).remove(number(handle)));
+  free((owner->*table).remove(handle_key(handle)));
 };
 
 #define WEIR_HOOK(name, function, when) \
   { "vk" #name, untyped<PFN_vk##name>(function), When::when }
 #define WEIR_BEFORE(name, note, when) WEIR_HOOK(name, (Before<WEIR_NEXT(name), note>::call), when)
 #define WEIR_AFTER(name, note, when) WEIR_HOOK(name, (After<WEIR_NEXT(name), note>::call), when)
-// By a function of ours that calls the one below itself: function<WEIR_NEXT(name)>.
+// The layer's function<WEIR_NEXT(name)> calls the one below itself.
 #define WEIR_THROUGH(name, function, when) WEIR_HOOK(name, function<WEIR_NEXT(name)>, when)
 // A row of the lists in state.h.
 #define WEIR_ROW(how, name, function, when) WEIR_##how(name, function, when),

@@ -1,4 +1,4 @@
-// Which kernel a dispatch runs: pipelines, the shaders in them and the names programs give.
+// Finds the kernel that a dispatch runs: pipelines, their shaders and the names that programs give.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,8 @@ namespace {
 
 constexpr size_t k_slab = 64;
 
-// Records are handed out again but stay allocated: a stale recording may still point at one.
+// Returns a free pipeline record; null when memory is out. Records are reused but never freed: a
+// stale recording may still point at one.
 Pipeline* new_pipeline(Device* device) {
   const Locked locked(&device->pipelines_lock);
   if (device->free_pipelines == nullptr) {
@@ -24,26 +25,28 @@ Pipeline* new_pipeline(Device* device) {
       }
     }
   }
-  Pipeline* made = device->free_pipelines;
-  if (made == nullptr) {
+  Pipeline* pipeline = device->free_pipelines;
+  if (pipeline == nullptr) {
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   } else {
-    device->free_pipelines = made->next;
+    device->free_pipelines = pipeline->next;
   }
-  return made;
+  return pipeline;
 }
 
-void give_back(Device* device, Pipeline* pipeline) {
+void release_pipeline(Device* device, Pipeline* pipeline) {
   const Locked locked(&device->pipelines_lock);
   pipeline->next = device->free_pipelines;
   device->free_pipelines = pipeline;
 }
 
+// Hashes a shader stage: code, entry point, specialization and required subgroup size. Sets
+// `module` to the record of its shader module, if it has one.
 uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage,
                     const ShaderModule** module) {
   uint64_t hash = k_hash_seed;
   if (stage.module != VK_NULL_HANDLE) {
-    *module = device->modules.get<const ShaderModule>(number(stage.module));
+    *module = device->modules.get<const ShaderModule>(handle_key(stage.module));
     if (*module != nullptr) hash = (*module)->hash;
   } else if (const auto* code = in_chain<VkShaderModuleCreateInfo>(
                  stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO)) {
@@ -54,14 +57,15 @@ uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage
     hash = hash_bytes(k_hash_seed, identifier->pIdentifier, identifier->identifierSize);
   }
   if (stage.pName != nullptr) hash = hash_bytes(hash, stage.pName, strlen(stage.pName));
-  if (const VkSpecializationInfo* special = stage.pSpecializationInfo) {
-    for (uint32_t i = 0; i < special->mapEntryCount; ++i) {
-      const VkSpecializationMapEntry& entry = special->pMapEntries[i];
-      if (entry.offset > special->dataSize || entry.size > special->dataSize - entry.offset) {
+  if (const VkSpecializationInfo* specialization = stage.pSpecializationInfo) {
+    for (uint32_t i = 0; i < specialization->mapEntryCount; ++i) {
+      const VkSpecializationMapEntry& entry = specialization->pMapEntries[i];
+      if (entry.offset > specialization->dataSize ||
+          entry.size > specialization->dataSize - entry.offset) {
         continue;  // invalid use: not ours to judge
       }
       hash = hash_bytes(hash ^ entry.constantID,
-                        static_cast<const char*>(special->pData) + entry.offset, entry.size);
+                        static_cast<const char*>(specialization->pData) + entry.offset, entry.size);
     }
   }
   if (const auto* subgroup = in_chain<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
@@ -72,19 +76,19 @@ uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage
   return hash;
 }
 
-// Those that say how a pipeline comes about, not what it is, are left out.
+// Removes the flags that say how a pipeline is created and not what it is.
 uint32_t compiled_flags(VkPipelineCreateFlags flags) {
-  constexpr VkPipelineCreateFlags k_about_making =
+  constexpr VkPipelineCreateFlags k_creation_only =
       VK_PIPELINE_CREATE_DERIVATIVE_BIT | VK_PIPELINE_CREATE_ALLOW_DERIVATIVES_BIT |
       VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
       VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR |
       VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT |
       VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT;
-  return flags & ~k_about_making;
+  return flags & ~k_creation_only;
 }
 
-// What else of a pipeline's chain is compiled into it: robustness, and flags of 64 bits, which
-// headers of 2022 do not have.
+// Hashes those extension structs of a pipeline that change its code: robustness, and 64-bit flags,
+// which headers of 2022 do not have.
 uint64_t hash_chain(const void* chain) {
   struct Flags2 {
     VkStructureType sType;
@@ -95,25 +99,26 @@ uint64_t hash_chain(const void* chain) {
   uint64_t hash = 0;
   if (const auto* robust = in_chain<VkPipelineRobustnessCreateInfoEXT>(
           chain, VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT)) {
-    const uint32_t of[] = {static_cast<uint32_t>(robust->storageBuffers),
-                           static_cast<uint32_t>(robust->uniformBuffers),
-                           static_cast<uint32_t>(robust->images)};
-    hash = hash_bytes(k_hash_seed, of, sizeof of);
+    const uint32_t behaviors[] = {static_cast<uint32_t>(robust->storageBuffers),
+                                  static_cast<uint32_t>(robust->uniformBuffers),
+                                  static_cast<uint32_t>(robust->images)};
+    hash = hash_bytes(k_hash_seed, behaviors, sizeof behaviors);
   }
   const auto* flags = in_chain<Flags2>(chain, k_flags2);
   return flags == nullptr ? hash : hash_bytes(hash + 1, &flags->flags, sizeof flags->flags);
 }
 
-// Null when only somebody else knows it.
-KeptCode* code_of(const VkPipelineShaderStageCreateInfo& stage, const ShaderModule* module) {
+// Returns the captured SPIR-V of a stage, from its module or its inline code; null if it was not
+// seen.
+ShaderCode* find_code(const VkPipelineShaderStageCreateInfo& stage, const ShaderModule* module) {
   if (module != nullptr) return module->code;
   const auto* code =
       in_chain<VkShaderModuleCreateInfo>(stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   if (stage.module != VK_NULL_HANDLE || code == nullptr) return nullptr;
-  return keep_code(code->pCode, code->codeSize);
+  return capture_code(code->pCode, code->codeSize);
 }
 
-// Under g.lock.
+// Names a pipeline, or removes its name. Its kernel is looked up anew. Under g.lock.
 void set_name(Pipeline* pipeline, const char* name) {
   const bool named = name != nullptr && name[0] != '\0';
   __atomic_store_n(&pipeline->named, named, __ATOMIC_RELAXED);
@@ -124,7 +129,8 @@ void set_name(Pipeline* pipeline, const char* name) {
   __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
 }
 
-// Both extensions that name objects number their types alike.
+// Takes the debug name of a pipeline or shader module. Both extensions that name objects number
+// their types alike.
 void name_object(Device* device, uint32_t type, uint64_t handle, const char* name) {
   static_assert(VK_OBJECT_TYPE_PIPELINE == int{VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT} &&
                 VK_OBJECT_TYPE_SHADER_MODULE == int{VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT});
@@ -137,13 +143,14 @@ void name_object(Device* device, uint32_t type, uint64_t handle, const char* nam
   }
 }
 
-// What is bound counts under the label that is open now.
-void rebind(CommandBuffer* buffer) {
+// Makes dispatches of the bound pipeline count under the innermost open label.
+void move_to_current_label(CommandBuffer* buffer) {
   if (buffer->bound == nullptr) return;
-  buffer->bound = tally_of(buffer, buffer->bound->pipeline, label_of(buffer));
+  buffer->bound = find_or_add_tally(buffer, buffer->bound->pipeline, current_label(buffer));
 }
 
-Label* label_named(Device* device, const char* name) {
+// Returns the device's label of that name, adding it if it is new; null when memory is out.
+Label* find_or_add_label(Device* device, const char* name) {
   const uint64_t hash = hash_text(name);
   const Locked locked(&g.lock);
   Label* label = device->labels;
@@ -156,39 +163,42 @@ Label* label_named(Device* device, const char* name) {
   }
   *label = {device->labels, hash, k_unresolved, {}};
   copy_text(label->name, sizeof label->name, name);
-  return device->labels = label;
+  device->labels = label;
+  return label;
 }
 
+// Opens a debug label in a command buffer; one without a name goes on with the current one.
 void open_label(CommandBuffer* buffer, const char* name) {
-  Label* label =
-      name == nullptr || name[0] == '\0' ? label_of(buffer) : label_named(buffer->device, name);
+  Label* label = name == nullptr || name[0] == '\0' ? current_label(buffer)
+                                                    : find_or_add_label(buffer->device, name);
   if (buffer->label_depth < buffer->k_labels) buffer->labels[buffer->label_depth] = label;
   ++buffer->label_depth;
-  rebind(buffer);
+  move_to_current_label(buffer);
 }
 
 void close_label(CommandBuffer* buffer) {
   if (buffer->label_depth == 0) return;  // opened in another buffer, which is allowed
   --buffer->label_depth;
-  rebind(buffer);
+  move_to_current_label(buffer);
 }
 
-void made_module(Device* device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks*,
+void note_module(Device* device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks*,
                  VkShaderModule* out) {
   count_named(k_shader_modules);
-  auto* module = fresh_record<ShaderModule>(&device->modules, number(*out));
+  auto* module = replace_record<ShaderModule>(&device->modules, handle_key(*out));
   if (module == nullptr) return;
   module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
-  if (keeping_code()) module->code = keep_code(info->pCode, info->codeSize);
+  if (captures_code()) module->code = capture_code(info->pCode, info->codeSize);
 }
 
+// Creates the pipelines and records each with its hashes, its name and, where asked for, its code.
 VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
                                   const VkComputePipelineCreateInfo* infos,
                                   const VkAllocationCallbacks* allocator, VkPipeline* out) {
-  Device* device = device_of(handle);
+  Device* device = find_device(handle);
   const VkResult result =
       device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
-  // Also after a failure: those that could be made are valid, the others null.
+  // Also after a failure: pipelines that could be created are valid, the others null.
   for (uint32_t i = 0; i < count; ++i) {
     if (out[i] == VK_NULL_HANDLE) continue;
     count_named(k_pipelines);
@@ -201,24 +211,26 @@ VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32
     pipeline->code = hash_bytes(pipeline->hash, parts, sizeof parts);
     copy_text(pipeline->entry_point, sizeof pipeline->entry_point, infos[i].stage.pName);
     set_name(pipeline, module == nullptr ? nullptr : module->name);
-    pipeline->kept = keeping_code() ? keep_pipeline(device, infos[i],
-                                                    code_of(infos[i].stage, module), pipeline->code)
-                                    : nullptr;
-    if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
+    pipeline->capture = nullptr;
+    if (captures_code()) {
+      ShaderCode* code = find_code(infos[i].stage, module);
+      pipeline->capture = capture_pipeline(device, infos[i], code, pipeline->code);
+    }
+    if (!device->pipelines.insert(handle_key(out[i]), pipeline)) release_pipeline(device, pipeline);
   }
   return result;
 }
 
 void forget_pipeline(Device* device, VkPipeline pipeline, const VkAllocationCallbacks*) {
-  auto* record = static_cast<Pipeline*>(device->pipelines.remove(number(pipeline)));
-  if (record != nullptr) give_back(device, record);
+  auto* record = static_cast<Pipeline*>(device->pipelines.remove(handle_key(pipeline)));
+  if (record != nullptr) release_pipeline(device, record);
 }
 
-void named_object(Device* device, const VkDebugUtilsObjectNameInfoEXT* info) {
+void note_object_name(Device* device, const VkDebugUtilsObjectNameInfoEXT* info) {
   name_object(device, info->objectType, info->objectHandle, info->pObjectName);
 }
 
-void marked_object(Device* device, const VkDebugMarkerObjectNameInfoEXT* info) {
+void note_marker_name(Device* device, const VkDebugMarkerObjectNameInfoEXT* info) {
   name_object(device, info->objectType, info->object, info->pObjectName);
 }
 
@@ -235,26 +247,34 @@ const Hook k_hooks[] = {WEIR_KERNEL_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_kernel_hooks = list_of(k_hooks);
 
+// Returns the index in the file of the kernel that `pipeline` runs under `label` (may be null). Its
+// name is the pipeline's own, else the label, else made of entry point and hash. Cached.
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
   if (__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) label = nullptr;
   uint32_t* const entry = label != nullptr ? &label->kernel : &pipeline->kernel;
-  const uint32_t known = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
-  if (known != k_unresolved) return known;
-  char made_up[64];
-  snprintf(made_up, sizeof made_up, "%.40s@%016llx", pipeline->entry_point,
+  const uint32_t resolved = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+  if (resolved != k_unresolved) return resolved;
+  char default_name[64];
+  snprintf(default_name, sizeof default_name, "%.40s@%016llx", pipeline->entry_point,
            static_cast<unsigned long long>(pipeline->hash));
   const Locked locked(&g.lock);
-  const bool named = pipeline->named;
-  const uint64_t hash = label != nullptr ? label->hash
-                        : named          ? pipeline->name_hash
-                                         : pipeline->hash;
-  const char* name = label != nullptr ? label->name : named ? pipeline->name : made_up;
-  const uint32_t kernel = kernel_entry(&g.file, device->index, hash, label != nullptr || named,
-                                       name, pipeline->entry_point);
+  uint64_t hash = pipeline->hash;
+  const char* name = default_name;
+  const bool has_name = label != nullptr || pipeline->named;
+  if (label != nullptr) {
+    hash = label->hash;
+    name = label->name;
+  } else if (has_name) {
+    hash = pipeline->name_hash;
+    name = pipeline->name;
+  }
+  const uint32_t kernel =
+      kernel_index(&g.file, device->index, hash, has_name, name, pipeline->entry_point);
   __atomic_store_n(entry, kernel, __ATOMIC_RELEASE);
   return kernel;
 }
 
+// Frees all pipeline records and labels of a device.
 void free_pipelines(Device* device) {
   const auto free_all = [](auto** list) {
     while (*list != nullptr) {

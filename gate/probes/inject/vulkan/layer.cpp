@@ -1,5 +1,5 @@
 // VK_LAYER_WEIR_probe: stands between an unmodified program and the driver, passes every call on
-// unchanged, and counts. Where it is entered: the loader negotiates at the bottom of this file.
+// unchanged, and counts. The loader enters at the bottom of this file.
 #include <string.h>
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
@@ -17,7 +17,7 @@ struct Instance {
   VkInstance handle;
   PFN_vkGetInstanceProcAddr get;
   PFN_vkDestroyInstance destroy;
-  uint32_t api_version;  // that the program asked for
+  uint32_t api_version;  // requested by the program
   ClassFunctions functions;
 };
 Table g_instances;  // dispatch key -> Instance
@@ -31,43 +31,47 @@ constexpr const char* k_names[k_named] = {"device_memory_peak_bytes",
                                           "pipelines",
                                           "shader_modules"};
 
-void in_child() {
+// Runs in the child of a fork: frees locks that another thread of the parent may have held.
+void reset_after_fork() {
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
     pthread_mutex_init(&device->timer.lock, nullptr);
   }
   detach_events_after_fork();
-  detach_kept_after_fork();
+  detach_capture_after_fork();
 }
 
 }  // namespace
 
+// Creates the files of this process before the first count, also in a forked child.
 void ensure_file() {
   if (is_ready(g)) return;
   const Locked locked(&g.lock);
   const auto open = [] {
     open_file(&g.file, "vulkan", k_capacity);
     for (int i = 0; i < k_named; ++i) g.named[i] = add_counter(&g.file, k_names[i]);
-    may_hold(&g.file);
+    allow_holds(&g.file);
     open_events(g.file);
-    open_kept(g.file);
+    open_capture(g.file);
   };
-  make_ready(&g, open, in_child, make_forked_events);
+  make_ready(&g, open, reset_after_fork, make_forked_events);
 }
 
 namespace {
 
-// The loader puts a link for each layer into the chain of structures of the create call.
+// Returns this layer's link in the structure chain of a create call; the loader puts one in for
+// each layer. Null if there is none.
 template <class Info>
-Info* link_in(const void* next, VkStructureType type) {
-  for (auto at = static_cast<const Info*>(next); at != nullptr;
-       at = static_cast<const Info*>(at->pNext)) {
-    if (at->sType == type && at->function == VK_LAYER_LINK_INFO) return const_cast<Info*>(at);
+Info* find_layer_link(const void* next, VkStructureType type) {
+  for (auto link = static_cast<const Info*>(next); link != nullptr;
+       link = static_cast<const Info*>(link->pNext)) {
+    if (link->sType == type && link->function == VK_LAYER_LINK_INFO) return const_cast<Info*>(link);
   }
   return nullptr;
 }
 
-void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) {
+// Looks up all functions of the layer below that this layer calls.
+void fetch_next_functions(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) {
 #define WEIR_FETCH(how, name, ...) \
   next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
   WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
@@ -75,6 +79,7 @@ void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) 
 #undef WEIR_FETCH
 }
 
+// Adds the device to the file and to the list of devices, with its queue families and heaps.
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
   weir_probe_device entry;
   (void)describe_device(instance.functions, physical, &entry);
@@ -92,10 +97,12 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
   g.devices = device;
 }
 
+// Creates the instance through the layer below and records the functions that the layer needs of
+// it.
 VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* allocator,
                          VkInstance* out) {
-  auto* link = link_in<VkLayerInstanceCreateInfo>(info->pNext,
-                                                  VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  auto* link = find_layer_link<VkLayerInstanceCreateInfo>(
+      info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
   if (link == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
   const PFN_vkGetInstanceProcAddr get = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
   const auto create =
@@ -106,7 +113,7 @@ VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCal
   if (result != VK_SUCCESS) return result;
   ensure_file();
   const auto destroy = reinterpret_cast<PFN_vkDestroyInstance>(get(*out, "vkDestroyInstance"));
-  auto* instance = fresh_record<Instance>(&g_instances, dispatch_key(*out));
+  auto* instance = replace_record<Instance>(&g_instances, dispatch_key(*out));
   if (instance == nullptr) {
     destroy(*out, allocator);
     return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -130,11 +137,11 @@ void destroy_instance(VkInstance handle, const VkAllocationCallbacks* allocator)
   free(instance);
 }
 
-// The same device with one extension more: only where times were asked for. As the program asked
-// for it when that is refused.
-VkResult create_with_clock(PFN_vkCreateDevice create, VkPhysicalDevice physical,
-                           const VkDeviceCreateInfo* info, const VkAllocationCallbacks* allocator,
-                           VkDevice* out) {
+// Creates the device with VK_EXT_calibrated_timestamps added to the program's extensions. If that
+// is refused, the caller creates it as the program asked.
+VkResult create_calibrated_device(PFN_vkCreateDevice create, VkPhysicalDevice physical,
+                                  const VkDeviceCreateInfo* info,
+                                  const VkAllocationCallbacks* allocator, VkDevice* out) {
   const uint32_t count = info->enabledExtensionCount;
   for (uint32_t i = 0; i < count; ++i) {
     if (strcmp(info->ppEnabledExtensionNames[i], VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) ==
@@ -146,18 +153,20 @@ VkResult create_with_clock(PFN_vkCreateDevice create, VkPhysicalDevice physical,
   if (names == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   if (count != 0) memcpy(names, info->ppEnabledExtensionNames, count * sizeof(char*));
   names[count] = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME;
-  VkDeviceCreateInfo more = *info;
-  more.ppEnabledExtensionNames = names;
-  more.enabledExtensionCount = count + 1;
-  const VkResult result = create(physical, &more, allocator, out);
+  VkDeviceCreateInfo extended_info = *info;
+  extended_info.ppEnabledExtensionNames = names;
+  extended_info.enabledExtensionCount = count + 1;
+  const VkResult result = create(physical, &extended_info, allocator, out);
   free(names);
   return result;
 }
 
+// Creates the device through the layer below, with calibrated timestamps where times were requested
+// and can be had. Then sets up the layer's record of it.
 VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
                        const VkAllocationCallbacks* allocator, VkDevice* out) {
-  auto* link =
-      link_in<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  auto* link = find_layer_link<VkLayerDeviceCreateInfo>(
+      info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
   auto* instance = g_instances.get<Instance>(dispatch_key(physical));
   if (link == nullptr || instance == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
   const PFN_vkGetInstanceProcAddr get_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
@@ -165,14 +174,15 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   const auto create =
       reinterpret_cast<PFN_vkCreateDevice>(get_instance(instance->handle, "vkCreateDevice"));
   if (create == nullptr) return VK_ERROR_INITIALIZATION_FAILED;
-  VkLayerDeviceLink* const below = link->u.pLayerInfo->pNext;
-  link->u.pLayerInfo = below;
+  VkLayerDeviceLink* const below_link = link->u.pLayerInfo->pNext;
+  link->u.pLayerInfo = below_link;
   VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
-  if (can_calibrate(instance->functions, physical))
-    result = create_with_clock(create, physical, info, allocator, out);
-  const bool with_clock = result == VK_SUCCESS;
-  if (!with_clock) {
-    link->u.pLayerInfo = below;  // a first call has moved it on, layer by layer
+  if (can_calibrate(instance->functions, physical)) {
+    result = create_calibrated_device(create, physical, info, allocator, out);
+  }
+  const bool is_calibrated = result == VK_SUCCESS;
+  if (!is_calibrated) {
+    link->u.pLayerInfo = below_link;  // the first call has advanced it, layer by layer
     result = create(physical, info, allocator, out);
   }
   if (result != VK_SUCCESS) return result;
@@ -187,24 +197,25 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   device->key = dispatch_key(*out);
   pthread_mutex_init(&device->pipelines_lock, nullptr);
   device->get = get;
-  fetch_next(&device->next, get, *out);
+  fetch_next_functions(&device->next, get, *out);
   write_device_entry(device, *instance, physical);
-  keep_device(device, info, instance->api_version);
-  start_timer(device, instance->functions, physical, with_clock);
+  capture_device(device, info, instance->api_version);
+  start_timer(device, instance->functions, physical, is_calibrated);
   return result;
 }
 
+// Destroys the device and frees every record that belongs to it.
 void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   if (handle == VK_NULL_HANDLE) return;
-  Device* device = device_of(handle);
+  Device* device = find_device(handle);
   stop_timer(device);
   g.device_keys.remove(device->key);
   device->next.DestroyDevice(handle, allocator);
   {
     const Locked locked(&g.lock);
-    Device** at = &g.devices;
-    while (*at != device) at = &(*at)->next_device;
-    *at = device->next_device;
+    Device** link = &g.devices;
+    while (*link != device) link = &(*link)->next_device;
+    *link = device->next_device;
   }
   forget_memory(device);
   device->pools.each([](void* pool) { free_pool(static_cast<CommandPool*>(pool)); });
@@ -215,15 +226,16 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
                            &device->modules, &device->pipelines, &device->pools};
   for (Table* table : tables) table->free_all();
   free_pipelines(device);
-  forget_kept_device(device);
+  free_device_capture(device);
   free(device);
 }
 
-void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t index) {
+// Records a queue that the program fetched, the first time.
+void add_queue_record(Device* device, VkQueue handle, uint32_t family, uint32_t index) {
   if (handle == VK_NULL_HANDLE) return;
   const Locked locked(&g.lock);
-  if (queue_of(device, handle) != nullptr) return;
-  auto* queue = fresh_record<Queue>(&device->queues, number(handle));
+  if (find_queue(device, handle) != nullptr) return;
+  auto* queue = replace_record<Queue>(&device->queues, handle_key(handle));
   if (queue == nullptr) return set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
   queue->device = device;
   queue->handle = handle;
@@ -232,45 +244,50 @@ void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t in
   queue->entry = &g.file.queues[add_queue(&g.file, device->index, family, index, flags)];
 }
 
-void made_queue(Device* device, uint32_t family, uint32_t index, VkQueue* out) {
-  remember_queue(device, *out, family, index);
+void note_queue(Device* device, uint32_t family, uint32_t index, VkQueue* out) {
+  add_queue_record(device, *out, family, index);
 }
 
-void made_queue2(Device* device, const VkDeviceQueueInfo2* info, VkQueue* out) {
-  remember_queue(device, *out, info->queueFamilyIndex, info->queueIndex);
+void note_queue2(Device* device, const VkDeviceQueueInfo2* info, VkQueue* out) {
+  add_queue_record(device, *out, info->queueFamilyIndex, info->queueIndex);
 }
 
-bool is_on(When when) {
-  const bool events = events_on(), kernels = keeping();
+// Returns true if a hook of that condition is in use in this run.
+bool is_active(When when) {
+  const bool events = events_on(), kernels = captures_dispatches();
   return when == When::always || (events && when != When::with_kernels) ||
          (kernels && when != When::with_events);
 }
 
-PFN_vkVoidFunction device_function(const char* name) {
-  const Hooks all[] = {k_device_hooks,  k_submit_hooks,  k_sync_hooks,   k_kernel_hooks,
-                       k_buffer_hooks,  k_command_hooks, k_object_hooks, k_pipeline_hooks,
-                       k_binding_hooks, k_memory_hooks};
-  for (const Hooks& hooks : all) {
+// Returns the layer's function of that name; null if it does not intercept it in this run.
+PFN_vkVoidFunction find_hook(const char* name) {
+  const Hooks all_hooks[] = {k_device_hooks,  k_submit_hooks,  k_sync_hooks,   k_kernel_hooks,
+                             k_buffer_hooks,  k_command_hooks, k_object_hooks, k_pipeline_hooks,
+                             k_binding_hooks, k_memory_hooks};
+  for (const Hooks& hooks : all_hooks) {
     for (const Hook& hook : hooks) {
-      if (strcmp(hook.name, name) == 0) return is_on(hook.when) ? hook.function : nullptr;
+      if (strcmp(hook.name, name) == 0) return is_active(hook.when) ? hook.function : nullptr;
     }
   }
   return nullptr;
 }
 
+// Answers vkGetDeviceProcAddr: the layer's function where it intercepts one that the driver has.
 PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
   if (strcmp(name, "vkGetDeviceProcAddr") == 0) return untyped(get_device_proc_addr);
-  Device* device = device_of(handle);
+  Device* device = find_device(handle);
   const PFN_vkVoidFunction below = device->get(handle, name);
-  const PFN_vkVoidFunction ours = device_function(name);
+  const PFN_vkVoidFunction ours = find_hook(name);
   if (ours == nullptr) return below;
-  // What the driver lacks stays absent; names alone are worth having even where nobody listens.
-  const bool names = strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 ||
-                     strcmp(name, "vkCmdBeginDebugUtilsLabelEXT") == 0 ||
-                     strcmp(name, "vkCmdEndDebugUtilsLabelEXT") == 0;
-  return below != nullptr || names ? ours : nullptr;
+  // A function that the driver lacks stays absent, except those that give names: we use the names
+  // even if nothing below does.
+  const bool gives_names = strcmp(name, "vkSetDebugUtilsObjectNameEXT") == 0 ||
+                           strcmp(name, "vkCmdBeginDebugUtilsLabelEXT") == 0 ||
+                           strcmp(name, "vkCmdEndDebugUtilsLabelEXT") == 0;
+  return below != nullptr || gives_names ? ours : nullptr;
 }
 
+// Answers vkGetInstanceProcAddr, which also gives device functions.
 PFN_vkVoidFunction get_instance_proc_addr(VkInstance handle, const char* name) {
   static const Hook hooks[] = {
       WEIR_HOOK(GetInstanceProcAddr, get_instance_proc_addr, always),
@@ -285,7 +302,7 @@ PFN_vkVoidFunction get_instance_proc_addr(VkInstance handle, const char* name) {
   if (handle == VK_NULL_HANDLE) return nullptr;
   auto* instance = g_instances.get<Instance>(dispatch_key(handle));
   const PFN_vkVoidFunction below = instance == nullptr ? nullptr : instance->get(handle, name);
-  const PFN_vkVoidFunction ours = device_function(name);
+  const PFN_vkVoidFunction ours = find_hook(name);
   return ours != nullptr && below != nullptr ? ours : below;
 }
 
@@ -297,6 +314,8 @@ extern const Hooks k_device_hooks = list_of(k_hooks);
 
 }  // namespace weir_probe
 
+// The loader's entry: agrees on version 2 of the interface and gives it the layer's look-up
+// functions.
 extern "C" VK_LAYER_EXPORT VkResult
 vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
   if (version == nullptr || version->sType != LAYER_NEGOTIATE_INTERFACE_STRUCT) {

@@ -1,4 +1,4 @@
-// Memory of devices: what the program takes of their heaps, and what buffers take up of that.
+// Tracks device memory: bytes allocated in each kind of heap, and bytes that buffers take up in it.
 #include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
@@ -6,63 +6,65 @@ namespace {
 
 struct Memory {
   uint64_t bytes;
-  bool local;  // of a heap of the device's own
+  bool local;  // in a heap of the device itself
 };
 
-Level* level_of(const Memory& memory) { return memory.local ? &g.local_memory : &g.host_memory; }
+Level* heap_level(const Memory& memory) { return memory.local ? &g.local_memory : &g.host_memory; }
 
-void allocated(Device* device, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks*,
-               VkDeviceMemory* out) {
+// Adds an allocation to the level of its heap. Imported memory is left out: it is the program's
+// own, or counted where it was exported.
+void note_allocation(Device* device, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks*,
+                     VkDeviceMemory* out) {
   count_named(k_allocations);
-  // The program's own memory, which the device is given to see, is taken of no heap.
-  // What another allocation was exported as is counted with that.
   const auto* host = in_chain<VkImportMemoryHostPointerInfoEXT>(
       info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
   const auto* file =
       in_chain<VkImportMemoryFdInfoKHR>(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
   const bool imported =
       (host != nullptr && host->handleType != 0) || (file != nullptr && file->handleType != 0);
-  auto* memory = imported ? nullptr : fresh_record<Memory>(&device->memories, number(*out));
+  auto* memory = imported ? nullptr : replace_record<Memory>(&device->memories, handle_key(*out));
   if (memory == nullptr) {
     if (!imported) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
     return;
   }
-  const VkPhysicalDeviceMemoryProperties& has = device->memory_properties;
-  const uint32_t heap = info->memoryTypeIndex < has.memoryTypeCount
-                            ? has.memoryTypes[info->memoryTypeIndex].heapIndex
+  const VkPhysicalDeviceMemoryProperties& properties = device->memory_properties;
+  const uint32_t heap = info->memoryTypeIndex < properties.memoryTypeCount
+                            ? properties.memoryTypes[info->memoryTypeIndex].heapIndex
                             : VK_MAX_MEMORY_HEAPS;
   memory->bytes = info->allocationSize;
-  // Unknown heaps are taken for the device's: a count too high is noticed.
+  // An unknown heap counts as the device's own: a count that is too high is noticed.
   memory->local = heap >= VK_MAX_MEMORY_HEAPS ||
-                  (has.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+                  (properties.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
   const Locked locked(&g.lock);
   count_named(memory->local ? k_device_memory_peak : k_host_heap_peak,
-              level_of(*memory)->rise(memory->bytes));
+              heap_level(*memory)->rise(memory->bytes));
 }
 
-// Under g.lock.
-void give_back(void* record) {
+// Subtracts an allocation from its heap's level and frees its record. Under g.lock.
+void release_memory(void* record) {
   auto* memory = static_cast<Memory*>(record);
-  level_of(*memory)->fall(memory->bytes);
+  heap_level(*memory)->fall(memory->bytes);
   free(memory);
 }
 
-void freed(Device* device, VkDeviceMemory handle, const VkAllocationCallbacks*) {
-  void* memory = device->memories.remove(number(handle));
+void note_free(Device* device, VkDeviceMemory handle, const VkAllocationCallbacks*) {
+  void* memory = device->memories.remove(handle_key(handle));
   const Locked locked(&g.lock);
-  if (memory != nullptr) give_back(memory);
+  if (memory != nullptr) release_memory(memory);
 }
 
-void bound(Device* device, VkBuffer buffer, VkDeviceMemory = VK_NULL_HANDLE, VkDeviceSize = 0) {
+void note_binding(Device* device, VkBuffer buffer, VkDeviceMemory = VK_NULL_HANDLE,
+                  VkDeviceSize = 0) {
   VkMemoryRequirements needs{};
   device->next.GetBufferMemoryRequirements(device->handle, buffer, &needs);
-  if (!device->bound_buffers.insert(number(buffer), reinterpret_cast<void*>(needs.size))) return;
+  if (!device->bound_buffers.insert(handle_key(buffer), reinterpret_cast<void*>(needs.size)))
+    return;
   const Locked locked(&g.lock);
   count_named(k_bound_peak, g.bound_memory.rise(needs.size));
 }
 
-void bound_many(Device* device, uint32_t count, const VkBindBufferMemoryInfo* infos) {
-  for (uint32_t i = 0; i < count; ++i) bound(device, infos[i].buffer);
+void note_bindings(Device* device, uint32_t count, const VkBindBufferMemoryInfo* infos) {
+  for (uint32_t i = 0; i < count; ++i) note_binding(device, infos[i].buffer);
 }
 
 const Hook k_hooks[] = {WEIR_MEMORY_HOOKS(WEIR_ROW)};
@@ -72,7 +74,7 @@ const Hook k_hooks[] = {WEIR_MEMORY_HOOKS(WEIR_ROW)};
 extern const Hooks k_memory_hooks = list_of(k_hooks);
 
 void unbind(Device* device, VkBuffer buffer) {
-  const auto bytes = reinterpret_cast<uint64_t>(device->bound_buffers.remove(number(buffer)));
+  const auto bytes = reinterpret_cast<uint64_t>(device->bound_buffers.remove(handle_key(buffer)));
   if (bytes == 0) return;
   const Locked locked(&g.lock);
   g.bound_memory.fall(bytes);
@@ -80,14 +82,14 @@ void unbind(Device* device, VkBuffer buffer) {
 
 void forget_memory(Device* device) {
   const Locked locked(&g.lock);
-  device->memories.each(give_back);
+  device->memories.each(release_memory);
   device->bound_buffers.each(
       [](void* bytes) { g.bound_memory.fall(reinterpret_cast<uint64_t>(bytes)); });
   device->memories.free_all();
   device->bound_buffers.free_all();
 }
 
-void note_memory() {
+void record_steady_memory() {
   __atomic_store_n(g.named[k_device_memory_steady],
                    __atomic_load_n(&g.local_memory.now, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }

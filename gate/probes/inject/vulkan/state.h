@@ -1,4 +1,4 @@
-// What the layer keeps in mind about the program's Vulkan objects.
+// The layer's records of the program's Vulkan objects, and the functions that its files share.
 //
 // Nothing here wraps a handle: the program's handles stay the driver's. Objects are freed with the
 // program's own; pipeline records stay until their device goes, as recordings point at them.
@@ -21,17 +21,17 @@ constexpr size_t k_name_size = 200;  // more than the file's field, so that a cu
 struct CommandBuffer;
 struct Device;
 struct Queue;
-struct KeptCode;  // keep.h, as are the next three
-struct KeptCommands;
-struct KeptDevice;
-struct KeptPipeline;
+struct ShaderCode;  // capture.h, as are the next three
+struct CommandCapture;
+struct DeviceCapture;
+struct PipelineCapture;
 
 // --- Device times (timing.cpp): timestamps of the layer's own in the program's command buffers.
 //
-// What lies between two barriers may overlap and is one group with two timestamps; every buffer has
-// one at its begin and one at its end. They are read when the program itself has learned that the
-// work is done: the layer waits for nothing. Queries are reset inside the buffer, so that it can be
-// submitted again and no feature has to be switched on.
+// Commands between two barriers may overlap; they form one group with two timestamps. Every buffer
+// has one timestamp at its begin and one at its end. They are read when the program itself has
+// learned that the work is done: the layer waits for nothing. Queries are reset inside the buffer,
+// so that it can be submitted again and no feature has to be switched on.
 
 constexpr uint32_t k_chunk_queries = 256;
 
@@ -44,14 +44,14 @@ struct QueryChunk {
 // The timestamps of one command buffer. Query 0 is its begin, then two for each group, then its
 // end.
 struct Stamps {
-  bool on;          // this recording is timed
+  bool enabled;     // this recording is timed
   bool group_open;  // work was recorded since the last barrier
   uint32_t groups;
   uint32_t queries;  // used, in all chunks together
   QueryChunk* chunks;
   // The submission whose times have not been read yet.
-  bool in_flight;  // atomic; changed under the timer's lock
-  bool unsure;  // older times may still stand in the queries: only to be read when all work is done
+  bool in_flight;     // atomic; changed under the timer's lock
+  bool may_be_stale;  // queries may hold older times: read them only when all work is done
   uint64_t serial;
   uint32_t order;
   Queue* queue;
@@ -59,7 +59,7 @@ struct Stamps {
   uint64_t last_begin;  // ticks, of the submission read last; 0: none
 };
 
-// A device's part in it.
+// The timestamps of one device.
 struct Timer {
   Timing mode;  // off: nothing below is set
   pthread_mutex_t lock;
@@ -78,17 +78,17 @@ struct Timer {
 struct Pipeline {
   Pipeline* next;  // all of a device, or its free ones
   uint64_t hash;   // SPIR-V, entry point, specialization
-  uint64_t code;   // that, flags and layout: all that is compiled
+  uint64_t code;   // hash of that, flags and layout: everything that is compiled
   uint64_t name_hash;
-  uint32_t kernel;     // atomic; k_unresolved after creation and naming
-  bool named;          // atomic; changed under g.lock
-  KeptPipeline* kept;  // null: nothing is recorded, or not of it
+  uint32_t kernel;           // atomic; k_unresolved after creation and naming
+  bool named;                // atomic; changed under g.lock
+  PipelineCapture* capture;  // null: nothing is recorded, or not of it
   char entry_point[40];
   char name[k_name_size];
 };
 
-// What the program says of the commands that follow in a buffer, until it says otherwise. Kept as
-// long as its device.
+// A debug label that the program gives to the following commands of a buffer. Lives as long as its
+// device.
 struct Label {
   Label* next;
   uint64_t hash;
@@ -98,7 +98,7 @@ struct Label {
 
 struct ShaderModule {
   uint64_t hash;
-  KeptCode* code;          // null: nothing is recorded
+  ShaderCode* code;        // null: nothing is recorded
   char name[k_name_size];  // "" when the program gave none
 };
 
@@ -107,7 +107,7 @@ struct Tally {
   Pipeline* pipeline;  // null: a free slot
   Label* label;        // null: none
   uint64_t dispatches;
-  uint64_t groups;  // of all of them
+  uint64_t groups;  // in all these dispatches
 };
 
 struct CommandPool;
@@ -116,10 +116,10 @@ struct CommandPool;
 struct Unresolved {
   Pipeline* pipeline;  // null: nothing known was bound
   Label* label;
-  uint32_t at;  // of its record in the recording
+  uint32_t at;  // offset of its record in the recording
 };
 
-// What a command buffer will do, command by command: only with events.
+// The commands of a command buffer, one by one; only with events.
 struct Recording {
   char* bytes;  // records as in the event file, but for the kernels of dispatches
   uint32_t used;
@@ -128,24 +128,25 @@ struct Recording {
   Unresolved* dispatches;
   uint32_t dispatch_count;
   uint32_t dispatch_capacity;
-  uint32_t push_bytes;  // of the push constants set so far
+  uint32_t push_bytes;  // end of the push constants set so far
   char push[256];
   Stamps stamps;
 };
 
-// Dispatches, indirect ones, barriers, copies: what a queue counts of command buffers.
+// The counters that a queue adds up from command buffers: dispatches, indirect ones, barriers,
+// copies.
 constexpr uint32_t k_counted = WEIR_COUNT_COPIES + 1;
 
 // Counted while recording, multiplied out at submission. Vulkan wants one thread at a time here.
 struct CommandBuffer {
   Device* device;
-  Tally* bound;                  // of the pipeline bound for compute, or null
+  Tally* bound;                  // for the pipeline bound for compute, or null
   uint64_t counters[k_counted];  // by weir_probe_counter
   uint64_t unknown_dispatches;   // nothing known was bound
   Tally* tallies;                // open addressing, tally_capacity slots (a power of two)
   uint32_t tally_capacity;
   uint32_t tally_used;
-  uint32_t generation;  // of its pool when last begun: a pool reset empties all its buffers
+  uint32_t generation;  // its pool.s when last begun: a pool reset empties all its buffers
   CommandPool* pool;
   CommandBuffer* next;
   CommandBuffer* previous;
@@ -154,8 +155,8 @@ struct CommandBuffer {
   Label* labels[k_labels];  // open ones; those nested deeper share the last
   uint32_t label_depth;
   bool secondary;
-  Recording* recording;  // null: no events
-  KeptCommands* kept;    // null: no kernels are recorded
+  Recording* recording;     // null: no events
+  CommandCapture* capture;  // null: no kernels are recorded
 };
 
 struct CommandPool {
@@ -171,7 +172,7 @@ struct Queue {
   weir_probe_queue* entry;
   uint32_t pending;  // atomic; 1: a submission since its last counted sync
   uint32_t family;
-  Polled polled;
+  PollStart polled;
 };
 
 // A timeline semaphore: which queue was to signal which value.
@@ -182,22 +183,23 @@ struct Timeline {
     Queue* queue;
   };
   pthread_mutex_t lock;
-  uint64_t seen;  // the highest value that a wait or poll reported
+  uint64_t highest;  // highest value that a wait or poll reported
   uint32_t count;
   Signal signals[k_signals];  // the newest, in rising order of value
 };
 
-// Functions that a later version took over, and those that one has with structs for arguments.
+// Functions that a later version adopted from an extension, and those with a variant that takes
+// structs.
 #define WEIR_IN_TWO(X, how, name, ...) X(how, name, __VA_ARGS__) X(how, name##KHR, __VA_ARGS__)
 #define WEIR_IN_THREE(X, how, name, ...) \
   X(how, name, __VA_ARGS__) X(how, name##2, __VA_ARGS__) X(how, name##2KHR, __VA_ARGS__)
 
-// Where the layer stands in front, by the file whose functions take note: how (hooks.h), name
+// The functions that the layer intercepts, by the file that handles them: how (hooks.h), name
 // without "vk", function, when.
 #define WEIR_DEVICE_HOOKS(X)                     \
   X(HOOK, DestroyDevice, destroy_device, always) \
-  X(AFTER, GetDeviceQueue, made_queue, always)   \
-  X(AFTER, GetDeviceQueue2, made_queue2, always)
+  X(AFTER, GetDeviceQueue, note_queue, always)   \
+  X(AFTER, GetDeviceQueue2, note_queue2, always)
 #define WEIR_SUBMIT_HOOKS(X)                             \
   WEIR_IN_THREE(X, THROUGH, QueueSubmit, submit, always) \
   X(THROUGH, QueueBindSparse, submit, always)
@@ -207,27 +209,27 @@ struct Timeline {
   X(BEFORE, DestroyFence, forget_fence, always)                             \
   X(HOOK, WaitForFences, wait_for_fences, always)                           \
   X(HOOK, GetFenceStatus, get_fence_status, always)                         \
-  X(AFTER, CreateSemaphore, made_semaphore, always)                         \
+  X(AFTER, CreateSemaphore, note_semaphore, always)                         \
   X(BEFORE, DestroySemaphore, forget<&Device::timelines>, always)           \
   WEIR_IN_TWO(X, THROUGH, WaitSemaphores, wait_semaphores, always)          \
   WEIR_IN_TWO(X, THROUGH, GetSemaphoreCounterValue, poll_semaphore, always) \
-  WEIR_IN_TWO(X, BEFORE, SignalSemaphore, host_signals, always)
+  WEIR_IN_TWO(X, BEFORE, SignalSemaphore, note_host_signal, always)
 #define WEIR_KERNEL_HOOKS(X)                                        \
-  X(AFTER, CreateShaderModule, made_module, always)                 \
+  X(AFTER, CreateShaderModule, note_module, always)                 \
   X(BEFORE, DestroyShaderModule, forget<&Device::modules>, always)  \
   X(HOOK, CreateComputePipelines, create_compute_pipelines, always) \
   X(BEFORE, DestroyPipeline, forget_pipeline, always)               \
-  X(BEFORE, SetDebugUtilsObjectNameEXT, named_object, always)       \
-  X(BEFORE, DebugMarkerSetObjectNameEXT, marked_object, always)     \
+  X(BEFORE, SetDebugUtilsObjectNameEXT, note_object_name, always)   \
+  X(BEFORE, DebugMarkerSetObjectNameEXT, note_marker_name, always)  \
   X(BEFORE, CmdBeginDebugUtilsLabelEXT, begin_label, always)        \
   X(BEFORE, CmdEndDebugUtilsLabelEXT, close_label, always)          \
   X(BEFORE, CmdDebugMarkerBeginEXT, begin_marker, always)           \
   X(BEFORE, CmdDebugMarkerEndEXT, close_label, always)
 #define WEIR_BUFFER_HOOKS(X)                                \
-  X(AFTER, CreateCommandPool, made_pool, always)            \
+  X(AFTER, CreateCommandPool, note_pool, always)            \
   X(BEFORE, DestroyCommandPool, forget_pool, always)        \
   X(HOOK, ResetCommandPool, reset_command_pool, always)     \
-  X(AFTER, AllocateCommandBuffers, made_buffers, always)    \
+  X(AFTER, AllocateCommandBuffers, note_buffers, always)    \
   X(BEFORE, FreeCommandBuffers, forget_buffers, always)     \
   X(HOOK, BeginCommandBuffer, begin_command_buffer, always) \
   X(BEFORE, ResetCommandBuffer, clear, always)              \
@@ -250,30 +252,30 @@ struct Timeline {
   X(BEFORE, CmdCopyQueryPoolResults, copy<WEIR_COPY_QUERY>, always)             \
   X(BEFORE, CmdFillBuffer, copy<WEIR_COPY_FILL>, always)                        \
   X(BEFORE, CmdUpdateBuffer, copy<WEIR_COPY_UPDATE>, always)
-#define WEIR_OBJECT_HOOKS(X)                                                                    \
-  X(AFTER, CreateBuffer, kept<made_buffer>, with_kernels)                                       \
-  X(BEFORE, DestroyBuffer, forget_buffer, always)                                               \
-  X(AFTER, AllocateDescriptorSets, kept<made_sets>, with_kernels)                               \
-  X(BEFORE, FreeDescriptorSets, kept<forget_sets>, with_kernels)                                \
-  X(BEFORE, ResetDescriptorPool, kept<empty_pool>, with_kernels)                                \
-  X(BEFORE, DestroyDescriptorPool, kept<forget_pool>, with_kernels)                             \
-  X(BEFORE, UpdateDescriptorSets, kept<update_sets>, with_kernels)                              \
-  WEIR_IN_TWO(X, AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels)      \
-  WEIR_IN_TWO(X, BEFORE, DestroyDescriptorUpdateTemplate, kept<forget<&KeptDevice::templates>>, \
-              with_kernels)                                                                     \
-  WEIR_IN_TWO(X, BEFORE, UpdateDescriptorSetWithTemplate, kept<update_with_template>,           \
-              with_kernels)                                                                     \
-  X(BEFORE, CmdPushDescriptorSetKHR, push_set, with_kernels)                                    \
+#define WEIR_OBJECT_HOOKS(X)                                                                       \
+  X(AFTER, CreateBuffer, with_capture<note_buffer>, with_kernels)                                  \
+  X(BEFORE, DestroyBuffer, forget_buffer, always)                                                  \
+  X(AFTER, AllocateDescriptorSets, with_capture<note_sets>, with_kernels)                          \
+  X(BEFORE, FreeDescriptorSets, with_capture<forget_sets>, with_kernels)                           \
+  X(BEFORE, ResetDescriptorPool, with_capture<empty_pool>, with_kernels)                           \
+  X(BEFORE, DestroyDescriptorPool, with_capture<forget_pool>, with_kernels)                        \
+  X(BEFORE, UpdateDescriptorSets, with_capture<update_sets>, with_kernels)                         \
+  WEIR_IN_TWO(X, AFTER, CreateDescriptorUpdateTemplate, with_capture<note_template>, with_kernels) \
+  WEIR_IN_TWO(X, BEFORE, DestroyDescriptorUpdateTemplate,                                          \
+              with_capture<forget<&DeviceCapture::templates>>, with_kernels)                       \
+  WEIR_IN_TWO(X, BEFORE, UpdateDescriptorSetWithTemplate, with_capture<update_with_template>,      \
+              with_kernels)                                                                        \
+  X(BEFORE, CmdPushDescriptorSetKHR, push_set, with_kernels)                                       \
   X(BEFORE, CmdPushDescriptorSetWithTemplateKHR, push_with_template, with_kernels)
-#define WEIR_PIPELINE_HOOKS(X)                                       \
-  X(AFTER, CreateDescriptorSetLayout, kept<made_set_layout>, always) \
-  X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, always) \
-  X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, always)
-#define WEIR_MEMORY_HOOKS(X)                  \
-  X(AFTER, AllocateMemory, allocated, always) \
-  X(BEFORE, FreeMemory, freed, always)        \
-  X(AFTER, BindBufferMemory, bound, always)   \
-  WEIR_IN_TWO(X, AFTER, BindBufferMemory2, bound_many, always)
+#define WEIR_PIPELINE_HOOKS(X)                                               \
+  X(AFTER, CreateDescriptorSetLayout, with_capture<note_set_layout>, always) \
+  X(AFTER, CreatePipelineLayout, with_capture<note_pipeline_layout>, always) \
+  X(BEFORE, DestroyPipelineLayout, with_capture<forget<&DeviceCapture::pipeline_layouts>>, always)
+#define WEIR_MEMORY_HOOKS(X)                        \
+  X(AFTER, AllocateMemory, note_allocation, always) \
+  X(BEFORE, FreeMemory, note_free, always)          \
+  X(AFTER, BindBufferMemory, note_binding, always)  \
+  WEIR_IN_TWO(X, AFTER, BindBufferMemory2, note_bindings, always)
 #define WEIR_BINDING_HOOKS(X) X(BEFORE, CmdBindDescriptorSets, bind_sets, with_kernels)
 #define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X) \
   WEIR_DEVICE_HOOKS(X)                       \
@@ -284,7 +286,7 @@ struct Timeline {
   WEIR_COMMAND_HOOKS(X)                      \
   WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) WEIR_MEMORY_HOOKS(X) WEIR_BINDING_HOOKS(X)
 
-// What the layer itself asks of a driver besides.
+// Further functions that the layer itself calls.
 #define WEIR_ASKED_FUNCTIONS(X)    \
   X(, GetBufferMemoryRequirements) \
   X(, CreateQueryPool)             \
@@ -293,8 +295,8 @@ struct Timeline {
   X(, CmdResetQueryPool)           \
   X(, CmdWriteTimestamp)
 
-// The functions below this layer, fetched once when a device is made. Each at a place that is known
-// when this is compiled: recording a command reads one.
+// The functions below this layer, fetched once when a device is created. Members and not a table,
+// as recording a command reads one.
 struct NextDevice {
 #define WEIR_DECLARE(how, name, ...) PFN_vk##name name;
   WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_DECLARE)
@@ -317,21 +319,21 @@ struct Device {
   Table modules;        // VkShaderModule -> ShaderModule
   Table pipelines;      // VkPipeline -> Pipeline
   Table pools;          // VkCommandPool -> CommandPool
-  Table memories;       // VkDeviceMemory -> what it takes
-  Table bound_buffers;  // VkBuffer -> bytes that it takes up of some memory, for a pointer
+  Table memories;       // VkDeviceMemory -> Memory (memory.cpp)
+  Table bound_buffers;  // VkBuffer -> bytes that it takes up in memory, in place of a pointer
   VkPhysicalDeviceMemoryProperties memory_properties;
   pthread_mutex_t pipelines_lock;
   Pipeline* free_pipelines;
   Pipeline* slabs;
   Label* labels;  // all; under g.lock
   Timer timer;
-  KeptDevice* kept;  // null: memory was out
+  DeviceCapture* capture;  // null: memory was out
 };
 
-// Counts by name (format.h), as no queue brings them about.
+// Counters by name (format.h), which belong to no queue.
 enum Named {
-  k_device_memory_peak,    // the most that was taken of devices' own heaps at once
-  k_device_memory_steady,  // what was taken of them at the last submission
+  k_device_memory_peak,    // most bytes allocated in devices' own heaps at once
+  k_device_memory_steady,  // bytes allocated in them at the last submission
   k_host_heap_peak,        // as the first, of the other heaps
   k_bound_peak,            // by buffers, of any heap
   k_allocations,
@@ -346,7 +348,7 @@ struct Globals : OwnFile {  // its lock is that of the list of devices, too
   Table device_keys;  // dispatch key -> Device
   Codes codes;
   uint64_t* named[k_named];
-  Level local_memory, host_memory, bound_memory;  // of all devices; changed under lock
+  Level local_memory, host_memory, bound_memory;  // over all devices; changed under lock
   Table command_buffers;  // VkCommandBuffer -> CommandBuffer, of all devices
 };
 extern Globals g;
@@ -355,7 +357,7 @@ extern Globals g;
 void ensure_file();
 
 template <class Handle>
-inline uint64_t number(Handle handle) {
+inline uint64_t handle_key(Handle handle) {
   return (uint64_t)handle;  // a pointer or a 64-bit integer, by the handle's kind
 }
 
@@ -363,20 +365,20 @@ inline uint64_t dispatch_key(const void* dispatchable) {
   return reinterpret_cast<uint64_t>(*static_cast<void* const*>(dispatchable));
 }
 
-// The device that a device, queue or command buffer belongs to. Not null: what the layer did not
-// see made is not sent through it.
-inline Device* device_of(const void* dispatchable) {
+// Returns the device that a device, queue or command buffer belongs to. Never null: calls with
+// objects that the layer did not see created do not come through it.
+inline Device* find_device(const void* dispatchable) {
   return g.device_keys.get<Device>(dispatch_key(dispatchable));
 }
 
 inline CommandBuffer* command_buffer(VkCommandBuffer handle) {
-  return g.command_buffers.get<CommandBuffer>(number(handle));
+  return g.command_buffers.get<CommandBuffer>(handle_key(handle));
 }
-inline Queue* queue_of(Device* device, VkQueue handle) {
-  return device->queues.get<Queue>(number(handle));
+inline Queue* find_queue(Device* device, VkQueue handle) {
+  return device->queues.get<Queue>(handle_key(handle));
 }
 
-// In the file.
+// Index of the queue in the file.
 inline uint32_t queue_index(const Queue* queue) {
   return static_cast<uint32_t>(queue->entry - g.file.queues);
 }
@@ -387,67 +389,73 @@ inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
 
 inline void count_named(Named which, uint64_t amount = 1) { add(g.named[which], amount); }
 
-// A submission went down. A buffer goes; a device does, with all that it has.
-void note_memory();
+// Notes the memory in use at a submission. Subtracts that of a buffer or a whole device on its
+// destruction.
+void record_steady_memory();
 void unbind(Device* device, VkBuffer buffer);
 void forget_memory(Device* device);
 
-inline Label* label_of(const CommandBuffer* buffer) {
+// The innermost open label, or null.
+inline Label* current_label(const CommandBuffer* buffer) {
   const uint32_t depth = buffer->label_depth;
   if (depth == 0) return nullptr;
   return buffer->labels[(depth < buffer->k_labels ? depth : buffer->k_labels) - 1];
 }
 
-// The slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
-Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label);
+// Returns the slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
+Tally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label);
 void free_pool(CommandPool* pool);
 
 void free_pipelines(Device* device);
-// The entry in the file for dispatches of `pipeline` under `label` (may be null).
+// Returns the index in the file of the kernel that `pipeline` runs under `label` (may be null).
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label);
 
 // Notes that `queue` (null: the host) is to bring the semaphore to `value`. Binary ones are
 // ignored.
 void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue);
 
-// Whether `physical` can tie its ticks to CLOCK_MONOTONIC; then the device is to be made with
-// VK_EXT_calibrated_timestamps.
+// Returns true if `physical` can relate its ticks to CLOCK_MONOTONIC; then the device is to be
+// created with VK_EXT_calibrated_timestamps.
 [[nodiscard]] bool can_calibrate(const ClassFunctions& functions, VkPhysicalDevice physical);
 void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevice physical,
                  bool calibrated);
-// Reads what is left, gives the queries back. Before the device goes.
+// Reads the remaining times and destroys the queries. To be called before the device is destroyed.
 void stop_timer(Device* device);
 
-// Of a recording. The group that the next command is part of, or WEIR_NO_GROUP.
+// Begin and end the timestamps of a recording, and of a group within it. enter_group returns the
+// group of the next command, or WEIR_NO_GROUP.
 void begin_stamps(CommandBuffer* buffer);
 uint32_t enter_group(CommandBuffer* buffer);
 void close_group(CommandBuffer* buffer);
 void end_stamps(CommandBuffer* buffer);
-// In serialized timing: nothing that comes later starts before this.
+// In serialized timing, ends the group with a barrier, so that no later command starts before its
+// end.
 void serialize(CommandBuffer* buffer);
-// The buffer's times are read if they are there, its queries are free again. It is not pending.
+// Reads the buffer's times if they are available, and makes its queries free again. The buffer must
+// not be pending.
 void retire_stamps(CommandBuffer* buffer);
 void free_stamps(CommandBuffer* buffer);
 
-// A submission of `buffer` is about to go down; it failed; the program learned that work is done on
-// `queue` (or on all of them, when null; `idle`: all of its work).
-void note_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order);
-void forget_flight(CommandBuffer* buffer, uint64_t serial);
+// add_in_flight is called before a submission of `buffer`, cancel_in_flight if it failed.
+// read_times is called when the program learned that work on `queue` is done (null: on all queues;
+// `idle`: all of their work).
+void add_in_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order);
+void cancel_in_flight(CommandBuffer* buffer, uint64_t serial);
 void read_times(Device* device, Queue* queue, bool idle);
 
-// --- What a command buffer does, command by command, and when the program waited (events.cpp):
-// with events only.
+// --- The commands of a command buffer, one by one, and the program's waits (events.cpp); only with
+// events.
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags);
 void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier);
-// Sets what the push constants of the dispatches to come are.
+// Sets push constants of the following dispatches.
 void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void* values);
 void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes);
 void begin_recording(CommandBuffer* buffer);
-// Makes what `secondary` does part of `buffer`.
+// Appends the commands of `secondary` to `buffer`.
 void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary);
 void free_recording(CommandBuffer* buffer);
 
-// A submission: its buffers before it goes down, itself when it came back.
+// Write a submission's buffers before it goes down, and the submission when it came back.
 uint64_t next_serial();
 void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order);
 void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers);

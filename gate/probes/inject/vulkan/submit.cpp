@@ -1,17 +1,20 @@
-// Submission: recorded work is multiplied out.
+// Counts submissions: adds the recorded work of their command buffers to the counters in the file.
 #include "gate/probes/inject/vulkan/hooks.h"
 #include "gate/probes/inject/writer/hold.h"
 
 namespace weir_probe {
 namespace {
 
-// All that one call brings to a queue. Added before the call goes down, since another thread may
-// see its fence, and record the buffers anew, before the call is back; taken away when it failed.
-class Work {
+// The counts of one call that submits to a queue. They are added before the call goes down: another
+// thread may see its fence, and record the buffers anew, before the call is back. They are taken
+// back if the call fails.
+class SubmittedWork {
  public:
-  explicit Work(Queue* queue) : queue_(queue), device_(queue->device) {}
+  explicit SubmittedWork(Queue* queue) : queue_(queue), device_(queue->device) {}
 
-  void take(const CommandBuffer* buffer, uint64_t sign) {
+  // Adds a command buffer (null: an unknown one). Its dispatches are added to the kernels in the
+  // file at once, times `sign`.
+  void add_buffer(const CommandBuffer* buffer, uint64_t sign) {
     ++buffers_;
     if (buffer == nullptr) return;
     for (uint32_t i = 0; i < k_counted; ++i) counters_[i] += buffer->counters[i];
@@ -25,11 +28,12 @@ class Work {
       add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
       g.codes.count(&g.file, &g.lock, kernel, tally.pipeline->code, tally.dispatches * sign,
                     tally.groups * sign);
-      if (keeping_code()) note_dispatched(tally.pipeline->kept);
+      if (captures_code()) write_dispatched_pipeline(tally.pipeline->capture);
     }
-    if (keeping()) submit_kept(buffer, sign);
+    if (captures_dispatches()) submit_capture(buffer, sign);
   }
 
+  // Adds the sums of the buffers to the queue's counters, times `sign`.
   void write(uint64_t sign) const {
     uint64_t* counters = queue_->entry->counters;
     count(counters, WEIR_COUNT_SUBMISSIONS, sign);
@@ -51,36 +55,36 @@ class Work {
 constexpr uint64_t k_plus = 1;
 constexpr uint64_t k_minus = UINT64_MAX;  // -1, modulo 2^64
 
-VkCommandBuffer buffer_of(const VkSubmitInfo& submit, uint32_t index) {
+VkCommandBuffer command_buffer_at(const VkSubmitInfo& submit, uint32_t index) {
   return index < submit.commandBufferCount ? submit.pCommandBuffers[index] : VK_NULL_HANDLE;
 }
-VkCommandBuffer buffer_of(const VkSubmitInfo2& submit, uint32_t index) {
+VkCommandBuffer command_buffer_at(const VkSubmitInfo2& submit, uint32_t index) {
   return index < submit.commandBufferInfoCount ? submit.pCommandBufferInfos[index].commandBuffer
                                                : VK_NULL_HANDLE;
 }
-VkCommandBuffer buffer_of(const VkBindSparseInfo&, uint32_t) { return VK_NULL_HANDLE; }
+VkCommandBuffer command_buffer_at(const VkBindSparseInfo&, uint32_t) { return VK_NULL_HANDLE; }
 
-// Calls visit(buffer, its place in the whole call) for each buffer; null for one that is not known,
-// or was reset with its pool. How many buffers the call has.
+// Calls visit(buffer, its index in the whole call) for each buffer; null for one that is unknown or
+// was reset with its pool. Returns the number of buffers.
 template <class Submit, class Visit>
 uint32_t each_buffer(const Submit* submits, uint32_t submit_count, Visit visit) {
   uint32_t order = 0;
   for (uint32_t i = 0; i < submit_count; ++i) {
-    for (uint32_t j = 0; VkCommandBuffer handle = buffer_of(submits[i], j); ++j, ++order) {
+    for (uint32_t j = 0; VkCommandBuffer handle = command_buffer_at(submits[i], j); ++j, ++order) {
       CommandBuffer* buffer = command_buffer(handle);
-      const bool live = buffer != nullptr && buffer->generation == buffer->pool->generation;
-      visit(live ? buffer : nullptr, order);
+      const bool is_valid = buffer != nullptr && buffer->generation == buffer->pool->generation;
+      visit(is_valid ? buffer : nullptr, order);
     }
   }
   return order;
 }
 
-// Adds what a call brings to its queue, or takes it away.
+// Adds the work of a call to the counters of its queue, or takes it back (`sign` k_minus).
 template <class Submit>
 void count_work(Queue* queue, const Submit* submits, uint32_t submit_count, uint64_t sign) {
-  Work work(queue);
+  SubmittedWork work(queue);
   each_buffer(submits, submit_count,
-              [&](const CommandBuffer* buffer, uint32_t) { work.take(buffer, sign); });
+              [&](const CommandBuffer* buffer, uint32_t) { work.add_buffer(buffer, sign); });
   work.write(sign);
 }
 
@@ -102,11 +106,13 @@ void note_signals(Queue* queue, const Submit& submit) {
   }
 }
 
+// Submits through the layer below. Counts the work before the call, and takes it back if that
+// fails.
 template <class Next, class Submit>
 VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, VkFence fence) {
-  Device* device = device_of(handle);
+  Device* device = find_device(handle);
   const auto next = Next::of(device);
-  Queue* queue = queue_of(device, handle);
+  Queue* queue = find_queue(device, handle);
   // No work and nothing to wait for: nothing happens on the queue.
   if (queue == nullptr || (submit_count == 0 && fence == VK_NULL_HANDLE)) {
     return next(handle, submit_count, submits, fence);
@@ -122,24 +128,24 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
     buffers = each_buffer(submits, submit_count, [&](CommandBuffer* buffer, uint32_t order) {
       if (buffer == nullptr || buffer->recording == nullptr) return;
       log_buffer(buffer, serial, order);
-      note_flight(buffer, queue, serial, order);
+      add_in_flight(buffer, queue, serial, order);
     });
     begin = now_nanoseconds();
   }
   count_work(queue, submits, submit_count, k_plus);
   for (uint32_t i = 0; i < submit_count; ++i) note_signals(queue, submits[i]);
-  if (fence != VK_NULL_HANDLE && device->fences.find(number(fence)) != queue) {
-    device->fences.insert(number(fence), queue);
+  if (fence != VK_NULL_HANDLE && device->fences.find(handle_key(fence)) != queue) {
+    device->fences.insert(handle_key(fence), queue);
   }
   const uint32_t was_pending = __atomic_exchange_n(&queue->pending, 1, __ATOMIC_ACQ_REL);
 
   const VkResult result = next(handle, submit_count, submits, fence);
-  if (result == VK_SUCCESS) note_memory();
+  if (result == VK_SUCCESS) record_steady_memory();
   if (events && result == VK_SUCCESS) log_submit(queue, serial, begin, buffers);
   if (result != VK_SUCCESS) {
     if (events) {
       each_buffer(submits, submit_count, [&](CommandBuffer* buffer, uint32_t) {
-        if (buffer != nullptr && buffer->recording != nullptr) forget_flight(buffer, serial);
+        if (buffer != nullptr && buffer->recording != nullptr) cancel_in_flight(buffer, serial);
       });
     }
     count_work(queue, submits, submit_count, k_minus);

@@ -1,4 +1,5 @@
-// Device times: when the program itself has learned that work is done, they are read.
+// Device times: writes timestamps into command buffers, and reads them once the program knows that
+// the work is done.
 #include <string.h>
 
 #include "gate/probes/inject/vulkan/hooks.h"
@@ -8,8 +9,9 @@ namespace {
 
 constexpr uint64_t k_calibrate_every = 250000000;  // nanoseconds
 
-uint64_t mask_of(uint32_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
+uint64_t bit_mask(uint32_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
+// Writes an event that relates the device's ticks to the CPU clock, as far as the device can.
 void calibrate(Device* device) {
   Timer& timer = device->timer;
   weir_event_clock clock = {};
@@ -19,13 +21,13 @@ void calibrate(Device* device) {
     if (bits != 0 && (clock.valid_bits == 0 || bits < clock.valid_bits)) clock.valid_bits = bits;
   }
   if (timer.calibrated) {
-    VkCalibratedTimestampInfoEXT wanted[2] = {};
-    wanted[0].sType = wanted[1].sType = VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT;
-    wanted[0].timeDomain = VK_TIME_DOMAIN_DEVICE_EXT;
-    wanted[1].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
+    VkCalibratedTimestampInfoEXT infos[2] = {};
+    infos[0].sType = infos[1].sType = VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT;
+    infos[0].timeDomain = VK_TIME_DOMAIN_DEVICE_EXT;
+    infos[1].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
     uint64_t times[2] = {};
     uint64_t deviation = 0;
-    if (timer.calibrate(device->handle, 2, wanted, times, &deviation) == VK_SUCCESS) {
+    if (timer.calibrate(device->handle, 2, infos, times, &deviation) == VK_SUCCESS) {
       clock.ticks = times[0];
       clock.cpu = times[1];
       clock.deviation = deviation;
@@ -36,8 +38,9 @@ void calibrate(Device* device) {
   write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
 }
 
-// `used` becomes true where times of another buffer still stand in it.
-QueryChunk* take_chunk(Device* device, bool* used) {
+// Returns a chunk of queries, a free one or a new one; null when there is none to be had. Sets
+// `may_be_stale` if times of another buffer may still be in it.
+QueryChunk* take_chunk(Device* device, bool* may_be_stale) {
   Timer& timer = device->timer;
   pthread_mutex_lock(&timer.lock);
   QueryChunk* chunk = timer.free_chunks;
@@ -45,7 +48,7 @@ QueryChunk* take_chunk(Device* device, bool* used) {
   pthread_mutex_unlock(&timer.lock);
   if (chunk != nullptr) {
     chunk->next = nullptr;
-    *used = true;
+    *may_be_stale = true;
     return chunk;
   }
   chunk = static_cast<QueryChunk*>(calloc(1, sizeof(QueryChunk)));
@@ -61,71 +64,73 @@ QueryChunk* take_chunk(Device* device, bool* used) {
   return nullptr;
 }
 
-// One more timestamp: written when all that came before in the buffer is done.
-void stamp(CommandBuffer* buffer) {
+// Adds a timestamp to the buffer: written when all earlier commands in it are done. Without memory
+// for it the recording's timing ends.
+void write_timestamp(CommandBuffer* buffer) {
   Stamps& stamps = buffer->recording->stamps;
-  if (!stamps.on) return;
-  const uint32_t at = stamps.queries % k_chunk_queries;
+  if (!stamps.enabled) return;
+  const uint32_t query = stamps.queries % k_chunk_queries;
   QueryChunk** link = &stamps.chunks;
   for (uint32_t i = stamps.queries / k_chunk_queries; i > 0; --i) link = &(*link)->next;
-  if (at == 0) {
+  if (query == 0) {
     if (*link == nullptr) {
-      *link = take_chunk(buffer->device, &stamps.unsure);
+      *link = take_chunk(buffer->device, &stamps.may_be_stale);
     }
     if (*link == nullptr) {
-      stamps.on = false;
-      untimed("counts", "there is no memory for timestamps");
+      stamps.enabled = false;
+      report_untimed("counts", "there is no memory for timestamps");
       return;
     }
     buffer->device->next.CmdResetQueryPool(buffer->handle, (*link)->pool, 0, k_chunk_queries);
   }
   buffer->device->next.CmdWriteTimestamp(buffer->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
-                                         (*link)->pool, at);
+                                         (*link)->pool, query);
   ++stamps.queries;
 }
 
-// All times of `buffer`, into memory that the caller frees; null when some are not there yet.
-uint64_t* fetch(Device* device, const Stamps& stamps) {
+// Returns all times of a buffer, for the caller to free; null when some are not available yet.
+uint64_t* read_timestamps(Device* device, const Stamps& stamps) {
   uint64_t* ticks = static_cast<uint64_t*>(malloc(stamps.queries * sizeof(uint64_t)));
   if (ticks == nullptr) return nullptr;
-  uint32_t got = 0;
-  for (const QueryChunk* chunk = stamps.chunks; chunk != nullptr && got < stamps.queries;
+  uint32_t count = 0;
+  for (const QueryChunk* chunk = stamps.chunks; chunk != nullptr && count < stamps.queries;
        chunk = chunk->next) {
-    const uint32_t left = stamps.queries - got;
-    const uint32_t here = left < k_chunk_queries ? left : k_chunk_queries;
-    if (device->next.GetQueryPoolResults(device->handle, chunk->pool, 0, here,
-                                         here * sizeof(uint64_t), ticks + got, sizeof(uint64_t),
-                                         VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) {
+    const uint32_t remaining = stamps.queries - count;
+    const uint32_t in_chunk = remaining < k_chunk_queries ? remaining : k_chunk_queries;
+    if (device->next.GetQueryPoolResults(device->handle, chunk->pool, 0, in_chunk,
+                                         in_chunk * sizeof(uint64_t), ticks + count,
+                                         sizeof(uint64_t), VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) {
       free(ticks);
       return nullptr;
     }
-    got += here;
+    count += in_chunk;
   }
   return ticks;
 }
 
-// Under the timer's lock. Times of an earlier submission may still stand where those of this one
-// will: they lie before its begin, or have been read already.
-bool harvest(Device* device, Stamps* stamps) {
-  uint64_t* ticks = fetch(device, *stamps);
+// Reads the times of a buffer's last submission and writes them as an event. False if they are not
+// available yet. Times of an earlier submission may still be in the queries: they lie before the
+// begin, or have been read already. Under the timer's lock.
+bool collect_times(Device* device, Stamps* stamps) {
+  uint64_t* ticks = read_timestamps(device, *stamps);
   if (ticks == nullptr) return false;
-  const uint64_t mask = mask_of(device->timer.valid_bits[stamps->queue->family]);
-  bool fresh = stamps->last_begin == 0 || ticks[0] != stamps->last_begin;
+  const uint64_t mask = bit_mask(device->timer.valid_bits[stamps->queue->family]);
+  bool is_fresh = stamps->last_begin == 0 || ticks[0] != stamps->last_begin;
   for (uint32_t i = 1; i < stamps->queries; ++i) {
-    // Before its begin, which is a very long step forward.
-    if (((ticks[i] - ticks[0]) & mask) > mask / 2) fresh = false;
+    // A time before the begin shows as a very long step forward.
+    if (((ticks[i] - ticks[0]) & mask) > mask / 2) is_fresh = false;
   }
-  if (fresh) {
+  if (is_fresh) {
     write_times(queue_index(stamps->queue), stamps->serial, stamps->order, ticks[0],
                 ticks[stamps->queries - 1], ticks + 1, stamps->groups);
     stamps->last_begin = ticks[0];
   }
   free(ticks);
-  return fresh;
+  return is_fresh;
 }
 
-// Under the timer's lock.
-void unlink_flight(Timer* timer, CommandBuffer* buffer) {
+// Removes `buffer` from the list of buffers in flight. Under the timer's lock.
+void remove_in_flight(Timer* timer, CommandBuffer* buffer) {
   CommandBuffer** link = &timer->in_flight;
   while (*link != nullptr && *link != buffer) link = &(*link)->recording->stamps.next_in_flight;
   if (*link == nullptr) return;
@@ -139,57 +144,61 @@ void unlink_flight(Timer* timer, CommandBuffer* buffer) {
 
 bool has_extension(const ClassFunctions& functions, VkPhysicalDevice physical, const char* name) {
   uint32_t count = 0;
-  VkExtensionProperties* all = list_extensions(functions.extensions, physical, &count);
-  bool found = false;
-  for (uint32_t i = 0; all != nullptr && i < count && !found; ++i) {
-    found = strcmp(all[i].extensionName, name) == 0;
+  VkExtensionProperties* extensions = list_extensions(functions.extensions, physical, &count);
+  bool has_it = false;
+  for (uint32_t i = 0; extensions != nullptr && i < count && !has_it; ++i) {
+    has_it = strcmp(extensions[i].extensionName, name) == 0;
   }
-  free(all);
-  return found;
+  free(extensions);
+  return has_it;
 }
 
 }  // namespace
 
+// Returns true if times are requested and the device can relate its ticks to CLOCK_MONOTONIC.
 bool can_calibrate(const ClassFunctions& functions, VkPhysicalDevice physical) {
   if (functions.time_domains == nullptr || timing_wanted() == Timing::off ||
       !has_extension(functions, physical, VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) {
     return false;
   }
-  VkTimeDomainEXT known[16];
+  VkTimeDomainEXT domains[16];
   uint32_t count = 16;
-  if (functions.time_domains(physical, &count, known) < 0) return false;
-  bool device = false;
-  bool monotonic = false;
+  if (functions.time_domains(physical, &count, domains) < 0) return false;
+  bool has_device = false;
+  bool has_monotonic = false;
   for (uint32_t i = 0; i < count; ++i) {
-    device = device || known[i] == VK_TIME_DOMAIN_DEVICE_EXT;
-    monotonic = monotonic || known[i] == VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
+    has_device = has_device || domains[i] == VK_TIME_DOMAIN_DEVICE_EXT;
+    has_monotonic = has_monotonic || domains[i] == VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
   }
-  return device && monotonic;
+  return has_device && has_monotonic;
 }
 
+// Sets up the timestamps of a new device if they are requested, and relates its clock to the CPU's.
+// Reports it if the device has no timestamps.
 void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevice physical,
                  bool calibrated) {
   Timer& timer = device->timer;
   timer.last = &timer.in_flight;
   const Timing mode = events_on() ? timing_wanted() : Timing::off;
   if (mode == Timing::off) return;
-  VkPhysicalDeviceProperties described = {};
-  if (functions.properties != nullptr) functions.properties(physical, &described);
-  bool any = false;
+  VkPhysicalDeviceProperties properties = {};
+  if (functions.properties != nullptr) functions.properties(physical, &properties);
+  bool has_timestamps = false;
   for (uint32_t i = 0; i < 32; ++i) {
     // Queries can only be reset where work can be computed or drawn.
     const VkQueueFamilyProperties& family = device->families[i];
     if ((family.queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) == 0) continue;
     timer.valid_bits[i] = family.timestampValidBits;
-    any = any || family.timestampValidBits != 0;
+    has_timestamps = has_timestamps || family.timestampValidBits != 0;
   }
-  if (!any || described.limits.timestampPeriod <= 0 || device->next.CreateQueryPool == nullptr ||
-      device->next.GetQueryPoolResults == nullptr || device->next.CmdWriteTimestamp == nullptr) {
-    untimed("counts", "the device has no timestamps");
+  if (!has_timestamps || properties.limits.timestampPeriod <= 0 ||
+      device->next.CreateQueryPool == nullptr || device->next.GetQueryPoolResults == nullptr ||
+      device->next.CmdWriteTimestamp == nullptr) {
+    report_untimed("counts", "the device has no timestamps");
     return;
   }
   pthread_mutex_init(&timer.lock, nullptr);
-  timer.tick_seconds = static_cast<double>(described.limits.timestampPeriod) * 1e-9;
+  timer.tick_seconds = static_cast<double>(properties.limits.timestampPeriod) * 1e-9;
   timer.calibrate = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
       calibrated ? device->get(device->handle, "vkGetCalibratedTimestampsEXT") : nullptr);
   timer.calibrated = timer.calibrate != nullptr;
@@ -197,12 +206,13 @@ void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevi
   calibrate(device);
 }
 
+// Reads the remaining times of a device and destroys its query pools.
 void stop_timer(Device* device) {
   Timer& timer = device->timer;
   if (timer.mode == Timing::off) return;
-  read_times(device, nullptr, true);
+  read_times(device, nullptr, /*idle=*/true);
   if (timer.calibrated) calibrate(device);
-  // Also those of command buffers that the program leaves to its device.
+  // Also the stamps of command buffers that the program did not free.
   device->pools.each([](void* pool) {
     for (CommandBuffer* at = static_cast<CommandPool*>(pool)->first; at != nullptr; at = at->next) {
       if (at->recording != nullptr) free_stamps(at);
@@ -216,27 +226,29 @@ void stop_timer(Device* device) {
   }
 }
 
+// Writes the first timestamp of a recording, if its queue family has timestamps.
 void begin_stamps(CommandBuffer* buffer) {
   Stamps& stamps = buffer->recording->stamps;
   const Timer& timer = buffer->device->timer;
-  stamps.queries = stamps.groups = 0;
+  stamps.queries = 0;
+  stamps.groups = 0;
   stamps.group_open = false;
-  stamps.on = false;
+  stamps.enabled = false;
   if (timer.mode == Timing::off || buffer->secondary) return;
   const uint32_t family = buffer->pool->family;
   if (family >= 32 || timer.valid_bits[family] == 0) {
-    untimed("counts", "one of its queues has no timestamps");
+    report_untimed("counts", "one of its queues has no timestamps");
     return;
   }
-  stamps.on = true;
-  stamp(buffer);
+  stamps.enabled = true;
+  write_timestamp(buffer);
 }
 
 uint32_t enter_group(CommandBuffer* buffer) {
   Stamps& stamps = buffer->recording->stamps;
-  if (!stamps.on) return WEIR_NO_GROUP;
+  if (!stamps.enabled) return WEIR_NO_GROUP;
   if (!stamps.group_open) {
-    stamp(buffer);
+    write_timestamp(buffer);
     stamps.group_open = true;
     ++stamps.groups;
   }
@@ -247,12 +259,12 @@ void close_group(CommandBuffer* buffer) {
   Stamps& stamps = buffer->recording->stamps;
   if (!stamps.group_open) return;
   stamps.group_open = false;
-  stamp(buffer);
+  write_timestamp(buffer);
 }
 
 void end_stamps(CommandBuffer* buffer) {
   close_group(buffer);
-  stamp(buffer);
+  write_timestamp(buffer);
 }
 
 void serialize(CommandBuffer* buffer) {
@@ -270,34 +282,37 @@ void retire_stamps(CommandBuffer* buffer) {
   if (timer.mode == Timing::off || !__atomic_load_n(&stamps.in_flight, __ATOMIC_ACQUIRE)) return;
   const Locked locked(&timer.lock);
   if (stamps.in_flight) {
-    // Where they could not be read now, they may stand there still when the queries are used again.
-    stamps.unsure = !harvest(buffer->device, &stamps);
-    unlink_flight(&timer, buffer);
+    // Times that could not be read now may still be there when the queries are used again.
+    stamps.may_be_stale = !collect_times(buffer->device, &stamps);
+    remove_in_flight(&timer, buffer);
   }
 }
 
+// Reads the buffer's times if they are available, and returns its query chunks to the device.
 void free_stamps(CommandBuffer* buffer) {
   retire_stamps(buffer);
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
   if (stamps.chunks == nullptr) return;
   const Locked locked(&timer.lock);
-  QueryChunk* last = stamps.chunks;
-  while (last->next != nullptr) last = last->next;
-  last->next = timer.free_chunks;
+  QueryChunk* last_chunk = stamps.chunks;
+  while (last_chunk->next != nullptr) last_chunk = last_chunk->next;
+  last_chunk->next = timer.free_chunks;
   timer.free_chunks = stamps.chunks;
   stamps.chunks = nullptr;
 }
 
-void note_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order) {
+// Adds a buffer that is about to be submitted to the list of those whose times are to be read. If
+// it is still in the list, its earlier times are read first.
+void add_in_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order) {
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
-  if (!stamps.on || timer.mode == Timing::off) return;
+  if (!stamps.enabled || timer.mode == Timing::off) return;
   const Locked locked(&timer.lock);
   if (stamps.in_flight) {
     // Submitted again before the program learned that it was done.
-    if (stamps.unsure || !harvest(buffer->device, &stamps)) stamps.unsure = true;
-    unlink_flight(&timer, buffer);
+    if (stamps.may_be_stale || !collect_times(buffer->device, &stamps)) stamps.may_be_stale = true;
+    remove_in_flight(&timer, buffer);
   }
   stamps.serial = serial;
   stamps.order = order;
@@ -307,13 +322,15 @@ void note_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t 
   timer.last = &stamps.next_in_flight;
 }
 
-void forget_flight(CommandBuffer* buffer, uint64_t serial) {
+void cancel_in_flight(CommandBuffer* buffer, uint64_t serial) {
   Timer& timer = buffer->device->timer;
   if (timer.mode == Timing::off) return;
   const Locked locked(&timer.lock);
-  if (buffer->recording->stamps.serial == serial) unlink_flight(&timer, buffer);
+  if (buffer->recording->stamps.serial == serial) remove_in_flight(&timer, buffer);
 }
 
+// Reads the times of finished buffers of `queue` (null: of all queues). `idle`: all work is known
+// to be done. Calibrates the clock again when it is due.
 void read_times(Device* device, Queue* queue, bool idle) {
   Timer& timer = device->timer;
   if (timer.mode == Timing::off) return;
@@ -323,14 +340,14 @@ void read_times(Device* device, Queue* queue, bool idle) {
     Stamps& stamps = at->recording->stamps;
     next = stamps.next_in_flight;
     if (queue != nullptr && stamps.queue != queue) continue;
-    if (stamps.unsure && !idle) continue;
-    // In the order of submission: what is not done yet has nothing done behind it.
-    if (!harvest(device, &stamps) && !idle) {
+    if (stamps.may_be_stale && !idle) continue;
+    // In order of submission: buffers behind an unfinished one are not done either.
+    if (!collect_times(device, &stamps) && !idle) {
       if (queue != nullptr) break;
       continue;
     }
-    if (idle) stamps.unsure = false;
-    unlink_flight(&timer, at);
+    if (idle) stamps.may_be_stale = false;
+    remove_in_flight(&timer, at);
   }
   if (timer.calibrated && now_nanoseconds() - timer.last_calibration > k_calibrate_every) {
     calibrate(device);

@@ -1,5 +1,4 @@
-// Entries of the file that several probes look up alike: kernels by the sizes that they were
-// launched with, and where bytes went.
+// Look-ups of file entries that several probes share: graphs, code, launches and transfers.
 #pragma once
 
 #include <pthread.h>
@@ -10,59 +9,60 @@
 
 namespace weir_probe {
 
-// Marks the outermost of nested calls by its frame: what an API calls from within one of its own is
-// part of that. A frame and not a depth, because an exception passes through here without running
-// destructors (they would need a C++ runtime): the next call from as far up the stack finds the
-// mark out of date.
-class Within {
+// Marks the outermost of nested API calls by its stack frame, as calls that an API makes itself are
+// part of the outer one. A frame and not a depth: an exception passes through here without running
+// destructors, which would need a C++ runtime. The next call from as far up the stack then finds
+// the mark out of date.
+class OutermostCall {
  public:
-  // `mark`: of this thread.
-  Within(const char** mark, void* frame) : mark_(mark) {
+  // `mark`: one of this thread's.
+  OutermostCall(const char** mark, void* frame) : mark_(mark) {
     const char* here = static_cast<const char*>(frame);
-    outermost_ = *mark == nullptr || here >= *mark;
-    if (outermost_) *mark = here;
+    is_outermost_ = *mark == nullptr || here >= *mark;
+    if (is_outermost_) *mark = here;
   }
-  ~Within() {
-    if (outermost_) *mark_ = nullptr;
+  ~OutermostCall() {
+    if (is_outermost_) *mark_ = nullptr;
   }
-  Within(const Within&) = delete;
-  Within& operator=(const Within&) = delete;
-  [[nodiscard]] bool outermost() const { return outermost_; }
+  OutermostCall(const OutermostCall&) = delete;
+  OutermostCall& operator=(const OutermostCall&) = delete;
+  [[nodiscard]] bool is_outermost() const { return is_outermost_; }
 
  private:
   const char** mark_;
-  bool outermost_;
+  bool is_outermost_;
 };
 
-// The entry of `key` among `entries` of that kind: the one that `known` has, or one made of
-// `fresh`; the first, which `flag` then says, where there is no room. Under the lock of the file's
-// tables.
+// Returns the entry for `key` in the section `kind` with `entries`: from `table`, or a copy of
+// `fresh` added to both. Without room it is the first entry, and `flag` is set. Under the lock of
+// the file's tables.
 template <class Entry>
-Entry* keyed_entry(File* file, uint32_t kind, Entry* entries, Table* known, uint64_t key,
-                   const Entry& fresh, uint32_t flag) {
-  if (auto* found = known->get<Entry>(key)) return found;
+Entry* find_or_add_entry(File* file, uint32_t kind, Entry* entries, Table* table, uint64_t key,
+                         const Entry& fresh, uint32_t flag) {
+  if (auto* stored = table->get<Entry>(key)) return stored;
   weir_probe_section* section = section_of(file, kind);
-  // Not kept in the table: what never ends would fill the memory.
+  // Such keys are not added to the table: an endless number would fill the memory.
   if (!has_room(file, section, flag)) return &entries[0];
   Entry* entry = &entries[section->used];
-  *entry = fresh;  // whole before another thread can find it
-  if (!known->insert(key, entry)) {
+  *entry = fresh;  // complete before another thread can find it
+  if (!table->insert(key, entry)) {
     set_flag(file, flag);
     return &entries[0];
   }
-  raise_used(section);
+  publish_entry(section);
   return entry;
 }
 
-// The index of a graph's entry; 0 is that of graphs for which there is no room.
-inline uint32_t graph_index(File* file, Table* known, const weir_probe_graph& fresh) {
-  return static_cast<uint32_t>(keyed_entry(file, WEIR_SECTION_GRAPHS, file->graphs, known,
-                                           fresh.hash, fresh, WEIR_PROBE_GRAPHS_OVERFLOWED) -
+// Returns the index of a graph's entry, adding it if it is new; 0 where there is no room.
+inline uint32_t graph_index(File* file, Table* table, const weir_probe_graph& fresh) {
+  return static_cast<uint32_t>(find_or_add_entry(file, WEIR_SECTION_GRAPHS, file->graphs, table,
+                                                 fresh.hash, fresh, WEIR_PROBE_GRAPHS_OVERFLOWED) -
                                file->graphs);
 }
 
-// Groups of a launch, the last of each dimension maybe a smaller one; 0 where the driver decides.
-inline uint64_t groups_of(const weir_probe_launch& launch) {
+// Returns the number of groups of a launch, partial ones at the ends included; 0 if the driver
+// decides.
+inline uint64_t group_count(const weir_probe_launch& launch) {
   uint64_t groups = 1;
   for (int i = 0; i < 3; ++i) {
     const uint64_t local = launch.local[i];
@@ -71,76 +71,84 @@ inline uint64_t groups_of(const weir_probe_launch& launch) {
   return groups;
 }
 
-// Code by kernel, found without a lock once known. The file must have room for codes.
+// Entries of code by kernel; an entry that exists is found without a lock. The file must have room
+// for codes.
 class Codes {
  public:
-  // `dispatches` of `hash` as `kernel`, with `groups` in all; its entry, or the first. Takes
-  // `lock`, which guards the file's tables, for what is new. Numbers below 0 take back what was
-  // counted.
+  // Adds `dispatches` with `groups` in all to the entry of `kernel` with code `hash`, and returns
+  // it, or the first entry without room. Negative numbers (modulo 2^64) undo a count. Takes `lock`,
+  // which guards the file's tables, for a new entry.
   weir_probe_code* count(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash,
                          uint64_t dispatches, uint64_t groups) {
-    weir_probe_code* entry = entry_of(file, lock, kernel, hash);
+    weir_probe_code* entry = find_or_add(file, lock, kernel, hash);
     add(&entry->dispatches, dispatches);
     add(&entry->groups, groups);
     return entry;
   }
-  // The entry alone, for what will count later. Never null.
-  weir_probe_code* entry_of(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash) {
+  // Returns the entry without counting. Never null.
+  weir_probe_code* find_or_add(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash) {
     const uint64_t key = hash_bytes(hash, &kernel, sizeof kernel);
-    if (auto* known = entries_.get<weir_probe_code>(key)) return known;
+    if (auto* stored = entries_.get<weir_probe_code>(key)) return stored;
     const Locked locked(lock);
-    return keyed_entry(file, WEIR_SECTION_CODES, file->codes, &entries_, key,
-                       weir_probe_code{hash, 0, 0, kernel, 0, {}}, WEIR_PROBE_CODES_OVERFLOWED);
+    return find_or_add_entry(file, WEIR_SECTION_CODES, file->codes, &entries_, key,
+                             weir_probe_code{hash, 0, 0, kernel, 0, {}},
+                             WEIR_PROBE_CODES_OVERFLOWED);
   }
 
  private:
   Table entries_;
 };
 
-// Found without a lock once known. The file must have room for launches.
+// Entries of launches by kernel and sizes; an entry that exists is found without a lock. The file
+// must have room for launches.
 class Launches {
  public:
-  // `launch` with its count 0. Takes `lock`, which guards the file's tables. True for the first.
+  // Counts `launch`, whose own count is 0. Takes `lock`, which guards the file's tables, for a new
+  // entry. True for the first one.
   bool count(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
-    return __atomic_fetch_add(&entry_of(file, lock, launch)->count, 1, __ATOMIC_RELAXED) == 0;
+    return __atomic_fetch_add(&find_or_add(file, lock, launch)->count, 1, __ATOMIC_RELAXED) == 0;
   }
-  // The entry alone, for what will count later. Never null.
-  weir_probe_launch* entry_of(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
+  // Returns the entry without counting. Never null.
+  weir_probe_launch* find_or_add(File* file, pthread_mutex_t* lock,
+                                 const weir_probe_launch& launch) {
     const uint64_t key = hash_bytes(k_hash_seed, &launch, sizeof launch);
-    if (auto* known = entries_.get<weir_probe_launch>(key)) return known;
+    if (auto* stored = entries_.get<weir_probe_launch>(key)) return stored;
     const Locked locked(lock);
-    return keyed_entry(file, WEIR_SECTION_LAUNCHES, file->launches, &entries_, key, launch,
-                       WEIR_PROBE_LAUNCHES_OVERFLOWED);
+    return find_or_add_entry(file, WEIR_SECTION_LAUNCHES, file->launches, &entries_, key, launch,
+                             WEIR_PROBE_LAUNCHES_OVERFLOWED);
   }
 
  private:
   Table entries_;
 };
 
-// The entry of `wanted`'s kind and ends, made where there is none yet, or the last one where there
-// is no room. Takes `lock`, which guards the file's tables, for what is new.
-inline weir_probe_transfer* transfer_entry(File* file, pthread_mutex_t* lock,
-                                           const weir_probe_transfer& wanted) {
-  weir_probe_section* section = section_of(file, WEIR_SECTION_TRANSFERS);
-  const auto search = [&]() -> weir_probe_transfer* {
-    const uint32_t used = __atomic_load_n(&section->used, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < used; ++i) {
-      weir_probe_transfer* known = &file->transfers[i];
-      if (known->kind == wanted.kind && strcmp(known->from, wanted.from) == 0 &&
-          strcmp(known->to, wanted.to) == 0) {
-        return known;
-      }
+// Returns the entry with the kind and ends of `transfer`, or null.
+inline weir_probe_transfer* find_transfer(const File& file, const weir_probe_section& section,
+                                          const weir_probe_transfer& transfer) {
+  const uint32_t used = __atomic_load_n(&section.used, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; i < used; ++i) {
+    weir_probe_transfer* entry = &file.transfers[i];
+    if (entry->kind == transfer.kind && strcmp(entry->from, transfer.from) == 0 &&
+        strcmp(entry->to, transfer.to) == 0) {
+      return entry;
     }
-    return nullptr;
-  };
-  if (weir_probe_transfer* known = search()) return known;
+  }
+  return nullptr;
+}
+
+// Returns the entry with the kind and ends of `transfer`, adding it if it is new; the last one
+// where there is no room. Takes `lock`, which guards the file's tables, for a new entry.
+inline weir_probe_transfer* find_or_add_transfer(File* file, pthread_mutex_t* lock,
+                                                 const weir_probe_transfer& transfer) {
+  weir_probe_section* section = section_of(file, WEIR_SECTION_TRANSFERS);
+  if (weir_probe_transfer* entry = find_transfer(*file, *section, transfer)) return entry;
   const Locked locked(lock);
-  if (weir_probe_transfer* known = search()) return known;
+  if (weir_probe_transfer* entry = find_transfer(*file, *section, transfer)) return entry;
   if (!has_room(file, section, WEIR_PROBE_TRANSFERS_OVERFLOWED)) {
     return &file->transfers[section->capacity - 1];
   }
-  file->transfers[section->used] = wanted;
-  return &file->transfers[raise_used(section)];
+  file->transfers[section->used] = transfer;
+  return &file->transfers[publish_entry(section)];
 }
 
 }  // namespace weir_probe

@@ -1,3 +1,4 @@
+// Writes the event file: hands out its blocks to threads, and appends their records.
 #include "gate/probes/inject/writer/events.h"
 
 #include <sys/resource.h>
@@ -22,32 +23,33 @@ constexpr int k_populate = 0;
 #endif
 constexpr uint32_t k_room = WEIR_EVENTS_BLOCK_SIZE - sizeof(weir_events_block);
 
-// The block that a thread writes to. Kept for good: a thread that comes later takes over that of
-// one that is gone.
+// The block that a thread writes to. Writers are never freed: a later thread takes over that of one
+// that has ended.
 struct Writer {
   Writer* next;
   uint32_t thread;
   char* block;  // null: none yet
   uint32_t used;
-  uint32_t log;  // atomic; of which process it is: g_log.generation
+  uint32_t log;  // atomic; the process it belongs to: its g_log.generation
 };
 
 struct Log {
   pthread_mutex_t lock;
   Writer* writers;
   uint32_t generation;  // 1 more in each forked process
-  uint64_t most_blocks;
+  uint64_t max_blocks;
   bool full;
   weir_events_header* header;
   char probe[16];
-  Beside at;
+  SideFile at;
 };
 Log g_log = {PTHREAD_MUTEX_INITIALIZER, nullptr, 1, 0, true, nullptr, {}, {}};
-weir_events_header g_nowhere;  // a header to count in where there is no file
+weir_events_header g_nowhere;  // stands in for the header where there is no file
 
 thread_local Writer* t_writer = nullptr;
 
-// No further block: the rest is dropped. Under the lock. Null.
+// Ends recording, so that further events are dropped, and prints why. Returns null, for its callers
+// to return. Under the lock.
 char* stop(const char* what, int error) {
   g_log.full = true;
   __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
@@ -57,15 +59,16 @@ char* stop(const char* what, int error) {
   return nullptr;
 }
 
-// Under the lock. Null when the file is full or cannot grow.
-char* fresh_block() {
+// Extends the file by a block and returns its mapping; null when the file is full or cannot grow.
+// Under the lock.
+char* add_block() {
   if (g_log.full) return nullptr;
   const uint64_t index = g_log.header->blocks;
-  if (index >= g_log.most_blocks) {
+  if (index >= g_log.max_blocks) {
     return stop("the file has the size that WEIR_PROBE_EVENTS allows", 0);
   }
   const off_t offset = static_cast<off_t>(WEIR_EVENTS_HEADER_SIZE + index * WEIR_EVENTS_BLOCK_SIZE);
-  const int descriptor = reopen(g_log.at);
+  const int descriptor = reopen_side_file(g_log.at);
   if (descriptor < 0) return stop("its file is gone", errno);
   // Beyond this limit the kernel sends a signal that ends the engine.
   rlimit limit;
@@ -74,7 +77,7 @@ char* fresh_block() {
     close(descriptor);
     return stop("the limit on file sizes is reached", 0);
   }
-  // All blocks of the disk first: else a full one shows as SIGBUS inside the engine.
+  // Allocate the disk's blocks first: otherwise a full disk shows as SIGBUS inside the engine.
   const int error = reserve(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
   void* memory = MAP_FAILED;
   if (error == 0) {
@@ -88,8 +91,8 @@ char* fresh_block() {
   return static_cast<char*>(memory);
 }
 
-// A writer of a thread that is gone. Under the lock.
-Writer* abandoned() {
+// Returns a writer whose thread has ended, or null. Under the lock.
+Writer* find_abandoned_writer() {
   for (Writer* at = g_log.writers; at != nullptr; at = at->next) {
     if (thread_is_gone(at->thread)) return at;
   }
@@ -98,40 +101,46 @@ Writer* abandoned() {
 
 constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
 
+// Makes `bytes` that were filled in behind the writer's last record visible to readers.
 void publish(Writer* writer, uint32_t bytes) {
   writer->used += bytes;
   __atomic_store_n(&reinterpret_cast<weir_events_block*>(writer->block)->used, writer->used,
                    __ATOMIC_RELEASE);
 }
 
-char* end_of(Writer* writer) { return writer->block + sizeof(weir_events_block) + writer->used; }
+char* write_position(Writer* writer) {
+  return writer->block + sizeof(weir_events_block) + writer->used;
+}
 
-void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
-         const void* tail, uint32_t tail_bytes) {
+// Appends one record to the writer's block, which has room for it.
+void append(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
+            const void* tail, uint32_t tail_bytes) {
   const uint32_t bytes =
       static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes);
-  char* at = end_of(writer);
+  char* at = write_position(writer);
   const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), index};
   memcpy(at, &event, sizeof event);
   at += sizeof event;
   if (head_bytes != 0) memcpy(at, head, head_bytes);
   if (tail_bytes != 0) memcpy(at + head_bytes, tail, tail_bytes);
-  // What pads it is 0 already: blocks are fresh from the file system.
+  // The padding is 0 already: blocks are fresh from the file system.
   publish(writer, bytes);
 }
 
-// Begins the records of this thread in `writer`'s block; true when there is a block with room.
-bool begin_block(Writer* writer) {
+// Gives the writer a new block, which begins with its thread's number. False when there is none.
+bool start_block(Writer* writer) {
   if (writer->block != nullptr) munmap(writer->block, WEIR_EVENTS_BLOCK_SIZE);
   writer->used = 0;
-  writer->block = fresh_block();
+  writer->block = add_block();
   if (writer->block == nullptr) return false;
-  put(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
+  append(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
   return true;
 }
 
-Writer* adopt() {
-  Writer* writer = abandoned();
+// Returns a writer for this thread, one of an ended thread or a new one; null when memory is out.
+// In a block taken over, records continue behind those of the ended thread. Under the lock.
+Writer* acquire_writer() {
+  Writer* writer = find_abandoned_writer();
   if (writer == nullptr) {
     writer = static_cast<Writer*>(calloc(1, sizeof(Writer)));
     if (writer == nullptr) return nullptr;
@@ -141,48 +150,51 @@ Writer* adopt() {
   writer->thread = thread_number();
   __atomic_store_n(&writer->log, g_log.generation, __ATOMIC_RELAXED);
   if (writer->block != nullptr) {
-    // Where the thread that is gone has stopped, with all that it did before.
+    // Pairs with publish(): the ended thread's records are complete.
     const auto* block = reinterpret_cast<const weir_events_block*>(writer->block);
     writer->used = __atomic_load_n(&block->used, __ATOMIC_ACQUIRE);
   }
   if (writer->block != nullptr && writer->used + sizeof(weir_event) <= k_room) {
-    put(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
+    append(writer, WEIR_EVENT_THREAD, writer->thread, nullptr, 0, nullptr, 0);
   }
   return writer;
 }
 
-bool is_of_this_process(const Writer* writer) {
+bool belongs_to_this_process(const Writer* writer) {
   return __atomic_load_n(&writer->log, __ATOMIC_RELAXED) == g_log.generation;
 }
 
-// This thread's writer with room for `bytes`, or null after the loss was counted.
+// Returns this thread's writer with room for `bytes`, or null after counting a dropped record.
 Writer* writer_for(uint32_t bytes) {
   Writer* writer = t_writer;
-  if (__builtin_expect(writer != nullptr && is_of_this_process(writer) &&
+  if (__builtin_expect(writer != nullptr && belongs_to_this_process(writer) &&
                            writer->block != nullptr && writer->used + bytes <= k_room,
                        1)) {
     return writer;
   }
-  bool room = false;
+  bool has_room = false;
   if (bytes <= k_most_event) {
-    const KeepErrno keep;
-    const Recorded recorded;
+    const KeepErrno keep_errno;
+    const RecordingCost recording_cost;
     const Locked locked(&g_log.lock);
-    if (writer == nullptr || !is_of_this_process(writer)) t_writer = writer = adopt();
-    room = writer != nullptr &&
-           ((writer->block != nullptr && writer->used + bytes <= k_room) || begin_block(writer));
+    if (writer == nullptr || !belongs_to_this_process(writer)) {
+      writer = acquire_writer();
+      t_writer = writer;
+    }
+    has_room = writer != nullptr && ((writer->block != nullptr && writer->used + bytes <= k_room) ||
+                                     start_block(writer));
   }
-  if (room) return writer;
+  if (has_room) return writer;
   __atomic_fetch_add(&g_log.header->dropped, 1, __ATOMIC_RELAXED);
   __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
   return nullptr;
 }
 
-// The file of this process. Under the caller's lock. False with errno set, or 0 where that tells
-// nothing.
+// Creates the event file of this process. False on failure, with errno set to the reason or 0.
+// Under the caller's lock.
 bool make_file(const File& file) {
   auto* header = static_cast<weir_events_header*>(
-      make_beside(file, WEIR_EVENTS_SUFFIX, WEIR_EVENTS_HEADER_SIZE, &g_log.at));
+      create_side_file(file, WEIR_EVENTS_SUFFIX, WEIR_EVENTS_HEADER_SIZE, &g_log.at));
   if (header == nullptr) return false;
   header->version = WEIR_EVENTS_VERSION;
   header->header_size = WEIR_EVENTS_HEADER_SIZE;
@@ -197,7 +209,7 @@ bool make_file(const File& file) {
   return true;
 }
 
-void start(const File& file) {
+void start_log(const File& file) {
   g_events_on = make_file(file);
   if (!g_events_on) {
     g_log.header = &g_nowhere;
@@ -208,7 +220,7 @@ void start(const File& file) {
 }  // namespace
 
 Timing timing_wanted() {
-  if (g_log.most_blocks == 0) return Timing::off;
+  if (g_log.max_blocks == 0) return Timing::off;
   const char* text = environment(WEIR_PROBE_TIMING_VARIABLE);
   if (text == nullptr) return Timing::off;
   if (strcmp(text, "batched") == 0) return Timing::batched;
@@ -218,17 +230,16 @@ Timing timing_wanted() {
 void open_events(const File& file) {
   if (g_log.header != nullptr) return;
   g_log.header = &g_nowhere;
-  g_log.most_blocks =
-      mebibytes_asked(WEIR_PROBE_EVENTS_VARIABLE, 1U << 20) / WEIR_EVENTS_BLOCK_SIZE;
-  if (g_log.most_blocks == 0 || !file.backed) return;
+  g_log.max_blocks = read_mebibytes(WEIR_PROBE_EVENTS_VARIABLE, 1U << 20) / WEIR_EVENTS_BLOCK_SIZE;
+  if (g_log.max_blocks == 0 || !file.is_backed) return;
   copy_text(g_log.probe, sizeof g_log.probe, file.header->probe);
-  start(file);
+  start_log(file);
 }
 
 void detach_events_after_fork() {
   if (!g_events_on) return;
   pthread_mutex_init(&g_log.lock, nullptr);
-  // The blocks are the parent's; the writers stay unused, they are few.
+  // The blocks belong to the parent. Its few writers stay unused.
   g_log.writers = nullptr;
   ++g_log.generation;
   g_log.header = &g_nowhere;
@@ -237,17 +248,17 @@ void detach_events_after_fork() {
 
 void make_forked_events(const File& file) {
   if (!g_events_on || g_log.header != &g_nowhere) return;
-  start(file);
+  start_log(file);
 }
 
 void set_events_flag(uint32_t flag) {
   if (g_log.header != nullptr) __atomic_fetch_or(&g_log.header->flags, flag, __ATOMIC_RELAXED);
 }
 
-void untimed(const char* what, const char* why) {
-  static uint32_t told = 0;
+void report_untimed(const char* what, const char* why) {
+  static uint32_t reported = 0;
   set_events_flag(WEIR_EVENTS_UNTIMED);
-  if (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED) != 0) return;
+  if (__atomic_exchange_n(&reported, 1, __ATOMIC_RELAXED) != 0) return;
   print_line(STDERR_FILENO, "weir: the %s probe %s without times: %s; the program goes on\n",
              g_log.probe, what, why);
 }
@@ -258,29 +269,31 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
   Writer* writer =
       writer_for(static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes));
   if (writer == nullptr) return false;
-  const Sampled sampled;
-  put(writer, kind, index, head, head_bytes, tail, tail_bytes);
+  const SampledRecordingCost recording_cost;
+  append(writer, kind, index, head, head_bytes, tail, tail_bytes);
   return true;
 }
 
-__thread uint32_t t_recorded __attribute__((tls_model("initial-exec")));
-__thread uint32_t t_sampled __attribute__((tls_model("initial-exec")));
+__thread uint32_t t_recording_depth __attribute__((tls_model("initial-exec")));
+__thread uint32_t t_sample_count __attribute__((tls_model("initial-exec")));
 
 void note_recording(uint64_t nanoseconds) {
   __atomic_fetch_add(&g_log.header->recording, nanoseconds, __ATOMIC_RELAXED);
 }
 
+// Writes when the device ran a command buffer, in as many records as its groups take. `pairs`:
+// begin and end of each group. All times in ticks.
 void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,
                  const uint64_t* pairs, uint32_t groups) {
   constexpr uint32_t k_pair = 2 * sizeof(uint64_t);
-  constexpr uint32_t k_most = (k_most_event - 64) / k_pair;
+  constexpr uint32_t k_max_groups = (k_most_event - 64) / k_pair;
   uint32_t first = 0;
   do {
-    const uint32_t now = groups - first < k_most ? groups - first : k_most;
-    const weir_event_times times = {serial, order, first, begin, end, now, 0};
+    const uint32_t count = groups - first < k_max_groups ? groups - first : k_max_groups;
+    const weir_event_times times = {serial, order, first, begin, end, count, 0};
     write_event(WEIR_EVENT_TIMES, queue, &times, sizeof times,
-                now == 0 ? nullptr : pairs + size_t{2} * first, now * k_pair);
-    first += now;
+                count == 0 ? nullptr : pairs + size_t{2} * first, count * k_pair);
+    first += count;
   } while (first < groups);
 }
 
@@ -292,7 +305,7 @@ void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync) {
 
 char* begin_records(uint32_t bytes) {
   Writer* writer = writer_for(bytes);
-  return writer == nullptr ? nullptr : end_of(writer);
+  return writer == nullptr ? nullptr : write_position(writer);
 }
 
 void end_records(uint32_t bytes) { publish(t_writer, bytes); }

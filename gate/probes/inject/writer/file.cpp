@@ -1,3 +1,4 @@
+// Creates the probe file, lays out its sections, adds entries, and follows the process's forks.
 #include "gate/probes/inject/writer/file.h"
 
 #include <type_traits>
@@ -10,7 +11,7 @@
 namespace weir_probe {
 namespace {
 
-// What other processes and later versions read (docs/reference/probe-format.md).
+// The layout that other processes and later versions read (docs/reference/probe-format.md).
 static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, sections) == 184);
 static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
 static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);
@@ -21,27 +22,29 @@ static_assert(sizeof(weir_probe_launch) == 72 && sizeof(weir_probe_code) == 64);
 static_assert(sizeof(weir_probe_step) == 8);
 
 constexpr size_t k_page = 4096;
-// What the largest probe asks for lies below it; a larger one would count into nothing at all.
-constexpr size_t k_most_bytes = size_t{4} << 20;
+// Limit for the file of the largest probe; a larger one could not use g_static_memory.
+constexpr size_t k_max_bytes = size_t{4} << 20;
 
-constexpr size_t pages(size_t size) { return (size + k_page - 1) / k_page * k_page; }
+constexpr size_t round_up_to_pages(size_t size) { return (size + k_page - 1) / k_page * k_page; }
 
-int no_file(const char* probe, const char* what, const char* path, int error) {
+// Prints why there is no file, and returns -1 for its callers to return.
+int fail(const char* probe, const char* what, const char* path, int error) {
   complain(probe, what, path, error);
   return -1;
 }
 
-// The descriptor of a fresh file with all its blocks, or -1 after a complaint. All blocks, because
-// a full disk must show here and not as SIGBUS inside the engine.
+// Creates a file with a random name in WEIR_PROBE_DIR, sets `file->stem` and returns its
+// descriptor; -1 after a complaint. All its blocks are allocated, as a full disk must show here and
+// not as SIGBUS inside the engine.
 int create_file(const char* probe, size_t size, File* file) {
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
-    return no_file(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
+    return fail(probe, "no folder in", WEIR_PROBE_DIR_VARIABLE, 0);
   }
   // Beyond this limit the kernel sends a signal that ends the engine.
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
-    return no_file(probe, "the limit on file sizes is too low for", folder, 0);
+    return fail(probe, "the limit on file sizes is too low for", folder, 0);
   }
   char path[4096];
   for (int attempt = 0; attempt < 8; ++attempt) {
@@ -55,25 +58,26 @@ int create_file(const char* probe, size_t size, File* file) {
     const int length =
         snprintf(path, sizeof path, "%s/%s%s", folder, file->stem, WEIR_PROBE_SUFFIX);
     if (length <= 0 || static_cast<size_t>(length) >= sizeof path) {
-      return no_file(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
+      return fail(probe, "the name is too long of", WEIR_PROBE_DIR_VARIABLE, 0);
     }
     const int descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (descriptor < 0) {
       if (errno == EEXIST) continue;
-      return no_file(probe, "cannot create", path, errno);
+      return fail(probe, "cannot create", path, errno);
     }
     const int error = reserve(descriptor, 0, size);
     if (error == 0) return descriptor;
     unlink(path);
     close(descriptor);
-    return no_file(probe, "cannot reserve room for", path, error);
+    return fail(probe, "cannot reserve room for", path, error);
   }
-  return no_file(probe, "cannot find a free name in", folder, 0);
+  return fail(probe, "cannot find a free name in", folder, 0);
 }
 
-// Calls visit(kind, room of it, its entries, how a count is taken out of one) for each kind.
+// Calls visit(kind, its capacity, its entries, a function that clears an entry's counts) for each
+// kind of section.
 template <class Visit>
-void each_kind(Visit visit) {
+void for_each_section(Visit visit) {
   const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
   const auto no_count = [](auto* entry) { entry->count = 0; };
   visit(WEIR_SECTION_DEVICES, &Capacity::devices, &File::devices, no_counters);
@@ -95,29 +99,32 @@ void each_kind(Visit visit) {
   visit(WEIR_SECTION_STEPS, &Capacity::steps, &File::steps, [](weir_probe_step*) {});
 }
 
-// The table of sections, and with it the size of the file.
+// Fills in the table of sections for that capacity, and the size of the file.
 void lay_out(weir_probe_header* header, const Capacity& capacity) {
   memset(header, 0, sizeof *header);
-  header->file_size = pages(sizeof *header);
-  each_kind([&](uint32_t kind, auto room, auto entries, auto) {
+  header->file_size = round_up_to_pages(sizeof *header);
+  for_each_section([&](uint32_t kind, auto room, auto entries, auto) {
     if (capacity.*room == 0) return;
     const size_t size = sizeof *(static_cast<File*>(nullptr)->*entries);
     header->sections[header->section_count++] = {kind, static_cast<uint32_t>(size),
                                                  header->file_size, capacity.*room, 0};
-    header->file_size += pages(size * capacity.*room);
+    header->file_size += round_up_to_pages(size * capacity.*room);
   });
 }
 
-// `memory` begins with a header that is laid out.
-void point_at(File* file, void* memory) {
+// Sets the pointers of `file` to the header and the sections in `memory`, which begins with a
+// header from lay_out.
+void set_pointers(File* file, void* memory) {
   file->header = static_cast<weir_probe_header*>(memory);
-  each_kind([&](uint32_t kind, auto, auto entries, auto) {
+  for_each_section([&](uint32_t kind, auto, auto entries, auto) {
     const weir_probe_section* section = section_of(file, kind);
     void* at = section == nullptr ? nullptr : static_cast<char*>(memory) + section->offset;
     file->*entries = static_cast<std::remove_reference_t<decltype(file->*entries)>>(at);
   });
 }
 
+// Fills in the header and the first entry of those sections that need one. The magic comes last, as
+// it makes the file valid.
 void write_header(File* file, const char* probe) {
   weir_probe_header* header = file->header;
   header->version = WEIR_PROBE_VERSION;
@@ -137,25 +144,25 @@ void write_header(File* file, const char* probe) {
   memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);
 }
 
-// The last resort when not even anonymous memory can be had: a probe must not bring its host down.
-alignas(k_page) char g_static_memory[k_most_bytes];
+// Memory to count in when no anonymous memory can be had: a probe must not bring its host down.
+alignas(k_page) char g_static_memory[k_max_bytes];
 
-// Puts the file into `memory`, or where that is none into some of this process's own.
-void finish(File* file, const char* probe, const weir_probe_header& plan, void* memory) {
+// Lays the file out in `memory`; if that is MAP_FAILED, in anonymous or static memory.
+void attach_memory(File* file, const char* probe, const weir_probe_header& plan, void* memory) {
   const size_t size = plan.file_size;
-  file->backed = memory != MAP_FAILED;
-  if (!file->backed) {
+  file->is_backed = memory != MAP_FAILED;
+  if (!file->is_backed) {
     memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) memory = g_static_memory;
   }
   memcpy(memory, &plan, sizeof plan);
-  point_at(file, memory);
+  set_pointers(file, memory);
   write_header(file, probe);
 }
 
-// All entries; `to` may be `from` itself.
+// Copies all entries with their counts set to 0; `to` may be `from` itself.
 void copy_without_counts(const File& from, const File& to) {
-  each_kind([&](uint32_t kind, auto, auto entries, auto reset) {
+  for_each_section([&](uint32_t kind, auto, auto entries, auto reset) {
     const weir_probe_section* section = section_of(&from, kind);
     for (uint32_t i = 0; section != nullptr && i < section->used; ++i) {
       (to.*entries)[i] = (from.*entries)[i];
@@ -167,11 +174,12 @@ void copy_without_counts(const File& from, const File& to) {
 OwnFile* g_own;  // once forks are handled
 void (*g_in_child)();
 
-// From here on the same addresses hold memory of this process's own, with all counts at 0.
+// Replaces the mapping of the parent's file by memory of this process, at the same addresses and
+// with all counts at 0.
 void detach_after_fork(File* file) {
   if (file->header == nullptr) return;
-  if (!file->backed) {
-    // Memory of its own already, perhaps of a child that has not made its file yet.
+  if (!file->is_backed) {
+    // Its memory is private already, perhaps that of a child that has not made its file yet.
     file->header->parent_pid = file->header->pid;
     file->header->pid = static_cast<uint32_t>(getpid());
     return;
@@ -180,32 +188,32 @@ void detach_after_fork(File* file) {
   void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return;
   memcpy(copy, file->header, sizeof *file->header);
-  File mine = *file;
-  point_at(&mine, copy);
-  mine.header->flags |= WEIR_PROBE_FORKED;
-  mine.header->hold = weir_probe_hold{};  // nobody would let go what is held here
-  mine.header->parent_pid = file->header->pid;
-  mine.header->pid = static_cast<uint32_t>(getpid());
-  copy_without_counts(*file, mine);
+  File own_file = *file;
+  set_pointers(&own_file, copy);
+  own_file.header->flags |= WEIR_PROBE_FORKED;
+  own_file.header->hold = weir_probe_hold{};  // nobody would release a hold in this process
+  own_file.header->parent_pid = file->header->pid;
+  own_file.header->pid = static_cast<uint32_t>(getpid());
+  copy_without_counts(*file, own_file);
   // Handles in the parent's memory point into the mapping: the copy takes its very place.
   move_mapping(copy, file->header, size);
-  file->backed = false;
+  file->is_backed = false;
 }
 
-// Gives a forked process its file. Does nothing in others.
+// Creates the file of a forked process and moves its counts there. Does nothing in others.
 void make_forked_file(File* file) {
-  if (file->backed || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
-  file->header->flags &= ~WEIR_PROBE_FORKED;  // one attempt, whatever becomes of it
+  if (file->is_backed || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
+  file->header->flags &= ~WEIR_PROBE_FORKED;  // a single attempt, even if it fails
   char probe[sizeof file->header->probe];
   copy_text(probe, sizeof probe, file->header->probe);
   const size_t size = file->header->file_size;
   const int descriptor = create_file(probe, size, file);
   if (descriptor < 0) return;
-  // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
+  // Written first and mapped afterwards, so that no mapping shows a half-copied file.
   if (write_all(descriptor, file->header, size, 0) &&
       mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) !=
           MAP_FAILED) {
-    file->backed = true;
+    file->is_backed = true;
     set_flag(file, WEIR_PROBE_FORKED);
   } else {
     complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
@@ -242,9 +250,9 @@ bool copy_text(char* to, size_t size, const char* from) {
   if (from == nullptr) from = "";
   const size_t length = strnlen(from, size);
   const bool fits = length < size;
-  const size_t kept = fits ? length : size - 1;
-  memcpy(to, from, kept);
-  memset(to + kept, 0, size - kept);
+  const size_t copied = fits ? length : size - 1;
+  memcpy(to, from, copied);
+  memset(to + copied, 0, size - copied);
   return fits;
 }
 
@@ -254,6 +262,8 @@ void set_flag(File* file, uint32_t flag) {
   __atomic_fetch_or(&file->header->flags, flag, __ATOMIC_RELAXED);
 }
 
+// Creates and maps the file of this process, with room for `capacity`. If that fails, it complains
+// and uses memory without a file.
 void open_file(File* file, const char* probe, const Capacity& capacity) {
   weir_probe_header plan;
   lay_out(&plan, capacity);
@@ -266,18 +276,20 @@ void open_file(File* file, const char* probe, const Capacity& capacity) {
       complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
     close(descriptor);
   }
-  finish(file, probe, plan, memory);
+  attach_memory(file, probe, plan, memory);
 }
 
 void open_memory(File* file, const char* probe, const Capacity& capacity) {
   weir_probe_header plan;
   lay_out(&plan, capacity);
   file->stem[0] = '\0';
-  finish(file, probe, plan, MAP_FAILED);
+  attach_memory(file, probe, plan, MAP_FAILED);
 }
 
 void clear_counts(File* file) { copy_without_counts(*file, *file); }
 
+// Creates the file with `open` and installs the fork handlers, once. In a forked process it creates
+// a file of its own and calls `renew` for further files.
 void make_ready(OwnFile* own, void (*open)(), void (*in_child)(), void (*renew)(const File&)) {
   if (own->file.header == nullptr) {
     open();
@@ -291,22 +303,24 @@ void make_ready(OwnFile* own, void (*open)(), void (*in_child)(), void (*renew)(
   set_flag(&own->file, __atomic_load_n(&own->flags, __ATOMIC_SEQ_CST));  // after `ready`: tell_flag
 }
 
-bool tell_flag(OwnFile* own, uint32_t flag) {
+bool raise_flag(OwnFile* own, uint32_t flag) {
   const bool first = (__atomic_fetch_or(&own->flags, flag, __ATOMIC_SEQ_CST) & flag) == 0;
   if (__atomic_load_n(&own->ready, __ATOMIC_SEQ_CST)) set_flag(&own->file, flag);
   return first;
 }
 
-void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* out) {
+// Creates a file with the name of `file` and another ending, and maps its first `bytes`. Null on
+// failure, with errno set to the reason or 0; then nothing is left behind.
+void* create_side_file(const File& file, const char* suffix, size_t bytes, SideFile* out) {
   errno = 0;
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
-  if (folder == nullptr || !file.backed) return nullptr;
+  if (folder == nullptr || !file.is_backed) return nullptr;
   const int length = snprintf(out->path, sizeof out->path, "%s/%s%s", folder, file.stem, suffix);
   if (length <= 0 || static_cast<size_t>(length) >= sizeof out->path) return nullptr;
   const int descriptor = open(out->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor < 0) return nullptr;
   void* memory = MAP_FAILED;
-  out->inode = inode_of(descriptor);
+  out->inode = read_inode(descriptor);
   int error = out->inode == 0 ? errno : reserve(descriptor, 0, bytes);
   if (out->inode != 0 && error == 0) {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -319,45 +333,46 @@ void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* ou
   return nullptr;
 }
 
-int reopen(const Beside& beside) {
+int reopen_side_file(const SideFile& beside) {
   const int descriptor = open(beside.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (descriptor < 0) return -1;
-  if (inode_of(descriptor) == beside.inode) return descriptor;
+  if (read_inode(descriptor) == beside.inode) return descriptor;
   close(descriptor);
   errno = ESTALE;
   return -1;
 }
 
-uint64_t mebibytes_asked(const char* variable, uint64_t most) {
+uint64_t read_mebibytes(const char* variable, uint64_t limit) {
   const char* text = environment(variable);
   if (text == nullptr) return 0;
   char* end = nullptr;
-  const unsigned long long asked = strtoull(text, &end, 10);
+  const unsigned long long value = strtoull(text, &end, 10);
   if (*end != '\0') return 0;
-  return (asked < most ? asked : most) << 20;
+  return (value < limit ? value : limit) << 20;
 }
 
 uint32_t add_device(File* file, const weir_probe_device& device) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_DEVICES);
   if (!has_room(file, section, WEIR_PROBE_DEVICES_OVERFLOWED)) return section->capacity - 1;
   file->devices[section->used] = device;
-  return raise_used(section);
+  return publish_entry(section);
 }
 
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
   if (!has_room(file, section, WEIR_PROBE_QUEUES_OVERFLOWED)) return section->capacity - 1;
   file->queues[section->used] = {device, family, index, flags, {}, {}};
-  return raise_used(section);
+  return publish_entry(section);
 }
 
-uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
+// Returns the index of the kernel (device, hash, named), adding it if it is new; 0 without room.
+uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_KERNELS);
   for (uint32_t i = 1; i < section->used; ++i) {
-    const weir_probe_kernel& known = file->kernels[i];
-    if (known.hash == hash && known.device == device &&
-        ((known.flags & WEIR_KERNEL_NAMED) != 0) == named) {
+    const weir_probe_kernel& kernel = file->kernels[i];
+    if (kernel.hash == hash && kernel.device == device &&
+        ((kernel.flags & WEIR_KERNEL_NAMED) != 0) == named) {
       return i;
     }
   }
@@ -371,19 +386,19 @@ uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, co
     set_flag(file, WEIR_PROBE_NAMES_TRUNCATED);
   }
   copy_text(entry.entry_point, sizeof entry.entry_point, entry_point);
-  return raise_used(section);
+  return publish_entry(section);
 }
 
-uint32_t named_kernel(File* file, uint32_t device, const char* name) {
+uint32_t find_or_add_named_kernel(File* file, uint32_t device, const char* name) {
   if (name == nullptr || name[0] == '\0') return 0;
-  return kernel_entry(file, device, hash_text(name), true, name, "");
+  return kernel_index(file, device, hash_text(name), /*named=*/true, name, "");
 }
 
 uint64_t* add_counter(File* file, const char* name) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_COUNTERS);
   weir_probe_named_counter& entry = file->counters[section->used];
   copy_text(entry.name, sizeof entry.name, name);
-  raise_used(section);
+  publish_entry(section);
   return &entry.value;
 }
 

@@ -12,12 +12,12 @@
 #include "gate/probes/format.h"
 #include "gate/probes/hash.h"
 
-// What the library shows to others.
+// Marks a function that the library exports.
 #define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 
 namespace weir_probe {
 
-// How many entries of each kind a probe has room for; a kind with none has no section.
+// The number of entries of each kind that a probe has room for; a kind with none has no section.
 struct Capacity {
   uint32_t devices = 0;
   uint32_t queues = 0;
@@ -30,7 +30,7 @@ struct Capacity {
   uint32_t codes = 0;
   uint32_t steps = 0;
 };
-// What a probe of a device API needs.
+// The room that a probe of a device API needs.
 constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0, 0};
 
 struct File {
@@ -45,24 +45,24 @@ struct File {
   struct weir_probe_launch* launches;
   struct weir_probe_code* codes;
   struct weir_probe_step* steps;
-  bool backed;    // by a file; else the counts end with the process
-  char stem[64];  // the file's name without its ending; "" when there is none
+  bool is_backed;  // mapped from a file; else the counts end with the process
+  char stem[64];   // the file's name without its ending; "" when there is none
 };
 
 // Makes the file of this process for `probe`, in the folder named by WEIR_PROBE_DIR.
 void open_file(File* file, const char* probe, const Capacity& capacity = k_device_capacity);
 
-// The same without a file and without a word: memory of this process alone.
+// Does the same without a file and without complaints, in memory of this process alone.
 void open_memory(File* file, const char* probe, const Capacity& capacity);
-// Every count 0. Nobody may count meanwhile, or what they count may be lost.
+// Sets every count to 0. Counts made meanwhile may be lost.
 void clear_counts(File* file);
 
-// How much of something is taken now, and the most that was at once. Its owner holds a lock; `now`
-// alone is read without.
+// The amount of something in use now, and its maximum so far. Its owner holds a lock; only `now` is
+// read without.
 struct Level {
   uint64_t now, most;
 
-  // By how much there is more than ever before.
+  // Adds `bytes` and returns by how much that raised the maximum.
   uint64_t rise(uint64_t bytes) {
     const uint64_t before = most;
     __atomic_store_n(&now, now + bytes, __ATOMIC_RELAXED);
@@ -76,74 +76,76 @@ struct Level {
 
 // The file of this process, and its lock. A library has one.
 struct OwnFile {
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the file's tables
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards the file's tables
   File file = {};
   bool ready = false;  // atomic: the file is made, and this process's own
   uint32_t flags = 0;  // atomic: of the file, also before it is made
 };
 inline bool is_ready(const OwnFile& own) { return __atomic_load_n(&own.ready, __ATOMIC_ACQUIRE); }
-// Under its lock, before the first count of a process. `open` makes the file, once. In a forked
-// process the same addresses hold memory of its own with all counts at 0, and the locks of the file
-// and of handle tables are free; then `in_child` is called (async-signal-safe). The next make_ready
-// there gives it a file, and calls `renew` for what else it needs.
+// Makes the file with `open`, once. Call it under the lock, before the first count of a process. In
+// a forked process the same addresses hold memory of its own with all counts at 0, and the locks of
+// the file and of handle tables are free; then `in_child` is called (async-signal-safe). The next
+// make_ready there creates its file, and calls `renew` for further files.
 void make_ready(
     OwnFile* own, void (*open)(), void (*in_child)() = [] {},
     void (*renew)(const File&) = [](const File&) {});
 // Sets a flag of the file, now or as soon as it is made. True for the first time.
-bool tell_flag(OwnFile* own, uint32_t flag);
+bool raise_flag(OwnFile* own, uint32_t flag);
 
-// A second file of the same process and name, `suffix` for ending, that grows. No descriptor of it
-// is kept open: the program might close that, and it stand for something else by then.
-struct Beside {
+// A second file of the same process, with the same name but another ending, that grows. No
+// descriptor of it stays open: the program might close it and get the number for another file.
+struct SideFile {
   uint64_t inode;  // so that another file of the same name is never taken for it
   char path[4096];
 };
-// Makes it, with `bytes` in which nothing is written yet; their mapping. Null with errno set, or 0
-// where that tells nothing.
-void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* out);
-// A descriptor for it, which the caller closes; -1 with errno set.
-int reopen(const Beside& beside);
-// A number of MiB in the environment, in bytes, at most `most` of them; 0: none asked for.
-uint64_t mebibytes_asked(const char* variable, uint64_t most);
+// Creates the file with `bytes` zero bytes and returns their mapping. Null on failure, with errno
+// set to the reason or 0.
+void* create_side_file(const File& file, const char* suffix, size_t bytes, SideFile* out);
+// Returns a descriptor for the file, for the caller to close; -1 with errno set.
+int reopen_side_file(const SideFile& beside);
+// Reads a number of MiB from the environment, at most `limit`, and returns it in bytes; 0: none
+// set.
+uint64_t read_mebibytes(const char* variable, uint64_t limit);
 
-// The index of a fresh entry, or the one that takes what no longer fits.
+// Add an entry and return its index; without room, the index of the last entry, which is shared.
 uint32_t add_device(File* file, const struct weir_probe_device& device);
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags);
-// Finds or makes the entry of (device, hash, named).
-uint32_t kernel_entry(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
+// Returns the index of the kernel (device, hash, named), adding it if it is new; 0 without room.
+uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point);
-// That of a kernel which is known by its name alone; entry 0 where it has none.
-uint32_t named_kernel(File* file, uint32_t device, const char* name);
-// The value of a fresh counter, to be changed by add(). Requires room: a probe knows its counters.
+// Does the same for a kernel that is identified by its name alone; entry 0 where it has none.
+uint32_t find_or_add_named_kernel(File* file, uint32_t device, const char* name);
+// Adds a counter and returns its value, to be changed by add(). Requires room: a probe knows its
+// counters.
 uint64_t* add_counter(File* file, const char* name);
 
-// The section of a kind, or null where the probe asked for no room.
+// Returns the section of a kind, or null where the probe asked for no room.
 struct weir_probe_section* section_of(const File* file, uint32_t kind);
-// Makes the entry at `used` visible, which the caller has filled; its index.
-inline uint32_t raise_used(struct weir_probe_section* section) {
+// Publishes the entry at `used`, which the caller has filled, and returns its index.
+inline uint32_t publish_entry(struct weir_probe_section* section) {
   const uint32_t index = section->used;
   __atomic_store_n(&section->used, index + 1, __ATOMIC_RELEASE);
   return index;
 }
 
 void set_flag(File* file, uint32_t flag);
-// Room for one entry more? Where there is none `flag` says so in the file.
+// Returns true if there is room for one entry more; else sets `flag` in the file.
 inline bool has_room(File* file, const struct weir_probe_section* section, uint32_t flag) {
   if (section->used < section->capacity) return true;
   set_flag(file, flag);
   return false;
 }
-// Copies what fits, ends in 0; null is "". True when all of it fitted.
+// Copies `from` (null is "") as far as it fits, and ends it with 0. True if all of it fitted.
 bool copy_text(char* to, size_t size, const char* from);
-// One line on standard error: why `probe` is not, or not fully, counting. `error` is an errno or 0.
+// Prints a line on standard error: why `probe` does not count. `error` is an errno or 0.
 void complain(const char* probe, const char* what, const char* where, int error);
 
 inline void add(uint64_t* counter, uint64_t amount) {
   __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-// Of a record of a queue, which has its entry and `pending` (atomic): counts a sync when something
-// was handed over since the last one counted. True when it was.
+// Counts a sync of a queue if anything was submitted since the last one counted; then returns true.
+// `Queue` has `entry` and `pending` (atomic).
 template <class Queue>
 bool count_sync(Queue* queue) {
   if (__atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0 ||
@@ -155,8 +157,8 @@ bool count_sync(Queue* queue) {
 }
 
 uint64_t hash_text(const char* text);
-// The hash of a device's features, value by value. `recipe`: to be raised when what goes into it
-// changes, as a new hash is a new class.
+// Hashes a device's features, value by value. `recipe` is to be raised when the set of values
+// changes, as a new hash is a new device class.
 class Hash {
  public:
   explicit Hash(uint64_t recipe) : hash_(k_hash_seed ^ recipe) {}

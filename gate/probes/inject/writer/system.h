@@ -1,4 +1,4 @@
-// What differs between Linux and macOS for the writing side of the probe file.
+// System calls that differ between Linux and macOS, for the writing side of the probe file.
 #pragma once
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 namespace weir_probe {
 
-// To the end of its block: the program's errno is the program's.
+// Restores the program's errno at the end of its block.
 class KeepErrno {
  public:
   KeepErrno() = default;
@@ -31,26 +31,26 @@ class KeepErrno {
   int error_ = errno;
 };
 
-// Writes to a descriptor that nobody may read any more: then there is nobody left to tell, and no
-// reason to end the program by SIGPIPE.
+// Writes to a descriptor that may have no reader left, without ending the program by SIGPIPE:
+// blocks the signal, and takes it back if this write raised it.
 inline void write_quietly(int descriptor, const char* text, size_t size) {
   sigset_t pipes, before, pending;
   sigemptyset(&pipes);
   sigaddset(&pipes, SIGPIPE);
   sigemptyset(&pending);
   sigpending(&pending);
-  const bool had_one = sigismember(&pending, SIGPIPE) == 1;
+  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
 #ifdef __APPLE__
   const auto mask = pthread_sigmask;
 #else
-  const auto mask = sigprocmask;  // of this thread; the other's symbol is too new
+  const auto mask = sigprocmask;  // blocks in this thread; pthread_sigmask is too new a symbol
 #endif
   mask(SIG_BLOCK, &pipes, &before);
-  if (write(descriptor, text, size) < 0 && errno == EPIPE && !had_one) {
+  if (write(descriptor, text, size) < 0 && errno == EPIPE && !was_pending) {
 #ifdef __APPLE__
-    int taken = 0;
+    int signal_number = 0;
     sigpending(&pending);
-    if (sigismember(&pending, SIGPIPE) == 1) sigwait(&pipes, &taken);
+    if (sigismember(&pending, SIGPIPE) == 1) sigwait(&pipes, &signal_number);
 #else
     const timespec at_once = {0, 0};
     while (sigtimedwait(&pipes, nullptr, &at_once) < 0 && errno == EINTR) continue;
@@ -68,8 +68,8 @@ __attribute__((format(printf, 2, 3))) inline void print_line(int descriptor, con
   const int length = vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
   if (length <= 0) return;
-  const auto all = static_cast<size_t>(length);
-  write_quietly(descriptor, line, all < sizeof line ? all : sizeof line - 1);
+  const auto size = static_cast<size_t>(length);
+  write_quietly(descriptor, line, size < sizeof line ? size : sizeof line - 1);
 }
 
 inline uint64_t now_nanoseconds() {
@@ -77,7 +77,7 @@ inline uint64_t now_nanoseconds() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
 }
-// Of the processor, that this thread has taken.
+// Processor time of this thread.
 inline uint64_t thread_nanoseconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -85,12 +85,13 @@ inline uint64_t thread_nanoseconds() {
 }
 
 #ifndef __APPLE__
-// Null where there is none, and in a program with other rights than its caller's.
+// Returns the variable's value; null if it is not set, or the program has other rights than its
+// caller.
 inline const char* environment(const char* name) { return secure_getenv(name); }
 inline const char* program_name() { return program_invocation_short_name; }
 // The system's number of the calling thread.
 inline uint32_t thread_number() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
-// Has the thread of this process ended? False where that cannot be told.
+// Returns true if the thread of this process has ended. False where that cannot be known.
 inline bool thread_is_gone(uint32_t number) {
   return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(number), 0) != 0 && errno == ESRCH;
 }
@@ -98,12 +99,12 @@ inline bool thread_is_gone(uint32_t number) {
 inline bool random_number(uint64_t* out) {
   return getrandom(out, sizeof *out, GRND_NONBLOCK) == sizeof *out;
 }
-// Gives a file that ends at `end` `size` bytes more and all their blocks. 0, or an errno.
+// Extends a file that ends at `end` by `size` bytes and allocates their blocks. 0, or an errno.
 inline int reserve(int descriptor, off_t end, size_t size) {
   return posix_fallocate(descriptor, end, static_cast<off_t>(size));
 }
-// What tells an open file from another of its name; 0 when it cannot be told.
-inline uint64_t inode_of(int descriptor) {
+// Returns the inode number of an open file; 0 if it cannot be read.
+inline uint64_t read_inode(int descriptor) {
   struct statx status;  // fstat itself is too new a symbol
   return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 ? status.stx_ino : 0;
 }
@@ -111,7 +112,7 @@ inline uint64_t inode_of(int descriptor) {
 inline void move_mapping(void* from, void* to, size_t size) {
   mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 }
-#else  // the same of macOS
+#else  // the same for macOS
 inline const char* environment(const char* name) {
   return issetugid() != 0 ? nullptr : getenv(name);
 }
@@ -124,37 +125,37 @@ inline uint32_t thread_number() {
 inline bool thread_is_gone(uint32_t) { return false; }
 inline bool random_number(uint64_t* out) { return getentropy(out, sizeof *out) == 0; }
 inline int reserve(int descriptor, off_t end, size_t size) {
-  fstore_t wanted{};
-  wanted.fst_flags = F_ALLOCATEALL;
-  wanted.fst_posmode = F_PEOFPOSMODE;
-  wanted.fst_length = static_cast<off_t>(size);
-  if (fcntl(descriptor, F_PREALLOCATE, &wanted) == 0) {
+  fstore_t store{};
+  store.fst_flags = F_ALLOCATEALL;
+  store.fst_posmode = F_PEOFPOSMODE;
+  store.fst_length = static_cast<off_t>(size);
+  if (fcntl(descriptor, F_PREALLOCATE, &store) == 0) {
     return ftruncate(descriptor, end + static_cast<off_t>(size)) == 0 ? 0 : errno;
   }
   if (errno == ENOSPC) return errno;
-  // A file system that cannot: written, it has them as well.
+  // The file system cannot allocate blocks: writing zeros does.
   constexpr size_t k_step = 4096;
   static const char k_zeros[k_step] = {};
   for (size_t at = 0; at < size; at += k_step) {
-    const size_t wish = size - at < k_step ? size - at : k_step;
-    const ssize_t done = pwrite(descriptor, k_zeros, wish, end + static_cast<off_t>(at));
-    if (done < 0) return errno;
-    if (static_cast<size_t>(done) != wish) return ENOSPC;
+    const size_t chunk = size - at < k_step ? size - at : k_step;
+    const ssize_t written = pwrite(descriptor, k_zeros, chunk, end + static_cast<off_t>(at));
+    if (written < 0) return errno;
+    if (static_cast<size_t>(written) != chunk) return ENOSPC;
   }
   return 0;
 }
-inline uint64_t inode_of(int descriptor) {
+inline uint64_t read_inode(int descriptor) {
   struct stat status;
   return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
 }
 inline void move_mapping(void* from, void* to, size_t size) {
-  void* there = mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
-  if (there != MAP_FAILED) memcpy(there, from, size);
+  void* target = mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
+  if (target != MAP_FAILED) memcpy(target, from, size);
   munmap(from, size);
 }
 #endif
 
-// A whole file, mapped to read; null where it cannot be, or is empty. `*bytes`: its size.
+// Maps a file for reading and sets `*bytes` to its size. Null if it cannot be mapped, or is empty.
 inline void* map_file(const char* path, size_t* bytes) {
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   // lseek, because fstat is a newer glibc's than the one that is required.
@@ -165,16 +166,16 @@ inline void* map_file(const char* path, size_t* bytes) {
   return at == MAP_FAILED ? nullptr : at;
 }
 
-// All of it, or false with errno set.
+// Writes `size` bytes at offset `at`. False, with errno set, if not all could be written.
 inline bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
   const char* from = static_cast<const char*>(bytes);
   while (size != 0) {
-    const ssize_t done = pwrite(descriptor, from, size, static_cast<off_t>(at));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    from += done;
-    at += static_cast<uint64_t>(done);
-    size -= static_cast<uint64_t>(done);
+    const ssize_t written = pwrite(descriptor, from, size, static_cast<off_t>(at));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    from += written;
+    at += static_cast<uint64_t>(written);
+    size -= static_cast<uint64_t>(written);
   }
   return true;
 }

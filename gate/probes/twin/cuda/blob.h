@@ -1,10 +1,11 @@
-// What weir hands to the stand-in libraries of a CUDA twin: files that they map as they are.
-// Written by gate/probes/read/cuda_twin.hpp; little-endian, all offsets those of these structs.
+// Files that the stand-in libraries of a CUDA twin map: a description of the GPU, and a table of
+// the program's kernels. gate/probes/read/cuda_twin.hpp and cuda_kernels.hpp make them.
+// Little-endian.
 #pragma once
 
 #include <stdint.h>
 
-// Paths: of the description, and of what weir read in the program's kernels.
+// Paths of the description and of the table of kernels.
 #define WEIR_CUDA_TWIN_VARIABLE "WEIR_CUDA_TWIN"
 #define WEIR_CUDA_KERNELS_VARIABLE "WEIR_CUDA_KERNELS"
 
@@ -15,12 +16,12 @@ enum { WEIR_CUDA_ATTRIBUTES = 256, WEIR_CUDA_MOST_DEVICES = 16 };
 
 struct weir_cuda_twin {
   uint64_t magic;
-  uint32_t devices;        // of the same kind, at least 1
-  uint32_t bytes;          // of this struct
-  int32_t driver_version;  // as cuDriverGetVersion has it: 13000
+  uint32_t devices;        // number of such GPUs, at least 1
+  uint32_t bytes;          // size of this struct
+  int32_t driver_version;  // cuDriverGetVersion's: 13000
   uint32_t peers;          // 1: each may read the others' memory
-  uint64_t total_bytes;    // of memory
-  uint64_t used_bytes;     // of it, before the program does anything: the driver's own
+  uint64_t total_bytes;    // all memory
+  uint64_t used_bytes;     // memory that the driver itself uses
   char name[256];
   int32_t attributes[WEIR_CUDA_ATTRIBUTES];  // by CUdevice_attribute
 };
@@ -33,8 +34,8 @@ struct weir_cuda_kernel {
   uint64_t code;  // hash of its machine code
   uint32_t registers;
   uint32_t shared_bytes;  // static
-  uint32_t local_bytes;   // of the stack, a thread
-  uint32_t max_threads;   // of a block; 0: not bounded by the code
+  uint32_t local_bytes;   // stack of a thread
+  uint32_t max_threads;   // largest block; 0: no limit in the code
   uint32_t flags;
   uint32_t code_bytes;
 };
@@ -42,6 +43,6 @@ struct weir_cuda_kernel {
 struct weir_cuda_kernels {
   uint64_t magic;
   uint32_t count;
-  uint32_t bytes;  // of one entry
+  uint32_t bytes;  // size of one entry
   // struct weir_cuda_kernel[count], sorted by name
 };

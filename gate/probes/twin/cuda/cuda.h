@@ -1,5 +1,5 @@
-// What the stand-in libraries of a CUDA twin share. They answer as the GPU would and count nothing:
-// that does the probe in front of CUDA (gate/probes/inject/cuda), here as before a real driver.
+// Declarations that the stand-in libraries of a CUDA twin share. They behave as the GPU's would and
+// count nothing: the probe in front of CUDA (gate/probes/inject/cuda) does, as with a real driver.
 #pragma once
 
 #include <pthread.h>
@@ -9,9 +9,9 @@
 #include "gate/probes/inject/cuda/interface.h"
 #include "gate/probes/twin/cuda/blob.h"
 
-// A function of the runtime (cudart) or of cuBLAS: one body, found under the versions of both
-// majors. Programs of CUDA 12 ask for name@libcudart.so.12.
-// (Assembly, since clang has no attribute for it.)
+// Defines a function of the runtime (cudart) or of cuBLAS once, with symbol versions of both
+// majors: programs of CUDA 12 need name@libcudart.so.12. (Assembly, as clang has no attribute for
+// it.)
 #define WEIR_VERSIONED(name, symbol) __asm__(".symver weir_twin_" #name "," symbol);
 #define WEIR_TWICE(library, result, name, ...)      \
   WEIR_VERSIONED(name, #name "@" library ".so.12")  \
@@ -25,29 +25,31 @@ namespace weir_probe::cuda_twin {
 using namespace cuda;
 
 // --- device.cpp
-// The description; null where there is none, which was told.
+// The description; null where there is none, after a message.
 const weir_cuda_twin* twin();
-int attribute(int which);  // 0 where there is no twin
-int device();              // the calling thread's
-int fail(int error);       // keeps it as the thread's last error, and hands it on
+int attribute(int number);  // 0 without a twin
+int device();               // the calling thread's
+int fail(int error);        // sets the thread's last error and returns it
+// Returns k_ok if `good`, else fails with `error`.
 inline int ok_or(bool good, int error) { return good ? k_ok : fail(error); }
 
 // --- kernels.cpp
 struct Function {
   const weir_cuda_kernel* facts;  // null: unknown
-  int arch;                       // of the image that the GPU takes, 10 * major + minor; 0: none
-  bool machine_code;              // else PTX
-  int dynamic_shared;             // atomic; allowed by cudaFuncSetAttribute; 0: not said
+  int arch;            // architecture of the image that the GPU loads, 10 * major + minor; 0: none
+  bool machine_code;   // else PTX
+  int dynamic_shared;  // atomic; bytes that cudaFuncSetAttribute allows; 0: never set
 };
-Function* function_of(const void* host_or_handle);
-// How many blocks of it one multiprocessor holds.
-int blocks_that_fit(const Function& function, int threads, size_t dynamic_shared);
+// Null for an unknown function.
+Function* find_function(const void* host_or_handle);
+// The number of its blocks that one multiprocessor holds at a time.
+int resident_blocks(const Function& function, int threads, size_t dynamic_shared);
 
 // --- streams.cpp
-// While `stream` is captured what happens on it becomes a node of the graph, and the answer is
-// false: nothing runs. `*error`: that of a capture that is broken.
+// Returns true if the work runs now. While `stream` is captured, the work becomes a node of the
+// graph and the result is false. `*error` is set for an invalidated capture.
 bool runs_now(void* stream, streams::NodeType type, int* error, const void* function = nullptr);
-// A call that waits may not be made within a capture: breaks it.
-int waits_on(void* stream);
+// Checks a call that waits for `stream`. Such a call invalidates a capture, and fails.
+int check_wait(void* stream);
 
 }  // namespace weir_probe::cuda_twin

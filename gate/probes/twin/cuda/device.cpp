@@ -1,4 +1,4 @@
-// Which GPU this is: the description, what is asked of it, and errors.
+// The twin's GPU: its description, queries of the runtime and the driver, and errors.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,129 +15,137 @@ Once g_once;
 __thread int t_device;
 __thread int t_error;
 
+// Maps the description that the environment names, if it is valid.
 void load() {
   const char* path = getenv(WEIR_CUDA_TWIN_VARIABLE);
   size_t bytes = 0;
-  const auto* found =
+  const auto* blob =
       path == nullptr ? nullptr : static_cast<const weir_cuda_twin*>(map_file(path, &bytes));
-  if (found != nullptr && bytes >= sizeof *found && found->magic == WEIR_CUDA_TWIN_MAGIC &&
-      found->bytes == sizeof *found && found->devices > 0 &&
-      found->devices <= WEIR_CUDA_MOST_DEVICES && memchr(found->name, 0, sizeof found->name)) {
-    g_twin = found;
+  if (blob != nullptr && bytes >= sizeof *blob && blob->magic == WEIR_CUDA_TWIN_MAGIC &&
+      blob->bytes == sizeof *blob && blob->devices > 0 && blob->devices <= WEIR_CUDA_MOST_DEVICES &&
+      memchr(blob->name, 0, sizeof blob->name)) {
+    g_twin = blob;
     return;
   }
   complain("cuda twin", "no description of a GPU in " WEIR_CUDA_TWIN_VARIABLE ":",
            path == nullptr ? "" : path, 0);
 }
 
-// cudaDeviceProp of CUDA 13 and, with `old`, of CUDA 12: the fields in their order, each a number
-// of ints or sizes. CUDA 13 left eight out and appended seven.
-class Properties {
+// Writes a cudaDeviceProp, field by field in their order: ints and 8-byte sizes. CUDA 13 removed
+// eight fields of CUDA 12 (`is_cuda_12`) and appended seven.
+class PropertiesWriter {
  public:
-  Properties(void* to, bool old) : to_(static_cast<char*>(to)), old_(old) {}
+  PropertiesWriter(void* to, bool is_cuda_12)
+      : to_(static_cast<char*>(to)), is_cuda_12_(is_cuda_12) {}
   void bytes(const void* from, size_t size) {
     memcpy(to_ + at_, from, size);
     at_ += size;
   }
   void number(int value) { bytes(&value, sizeof value); }
-  void numbers(int which, int count) {
-    for (int i = 0; i < count; ++i) number(which == 0 ? 0 : attribute(which + i));
+  // `count` attributes from `first` on as ints; zeros for attribute 0.
+  void attributes(int first, int count) {
+    for (int i = 0; i < count; ++i) number(first == 0 ? 0 : attribute(first + i));
   }
-  void only_old(int which, int count = 1) {
-    if (old_) numbers(which, count);
+  // A field that only CUDA 12 has.
+  void cuda_12_attribute(int index) {
+    if (is_cuda_12_) attributes(index, 1);
   }
   void size(uint64_t value) {
     at_ = (at_ + 7) / 8 * 8;
     bytes(&value, sizeof value);
   }
-  void size_of(int which) { size(static_cast<uint64_t>(attribute(which))); }
+  // An attribute as a size.
+  void attribute_size(int index) { size(static_cast<uint64_t>(attribute(index))); }
 
  private:
   char* to_;
-  bool old_;
+  bool is_cuda_12_;
   size_t at_ = 0;
 };
 
-void fill(void* to, bool old, int index) {
-  constexpr size_t k_ints_left_12 = 63, k_ints_left_13 = 56;
-  const weir_cuda_twin& of = *twin();
-  Properties out(to, old);
-  out.bytes(of.name, sizeof of.name);
+// Fills a cudaDeviceProp of CUDA 12 or 13 with the properties of GPU `index`.
+void fill_properties(void* to, bool is_cuda_12, int index) {
+  constexpr size_t k_trailing_ints_12 = 63, k_trailing_ints_13 = 56;
+  const weir_cuda_twin& gpu = *twin();
+  PropertiesWriter out(to, is_cuda_12);
+  out.bytes(gpu.name, sizeof gpu.name);
   uint8_t uuid[16] = {'w', 'e', 'i', 'r'};
   uuid[15] = static_cast<uint8_t>(index + 1);
   out.bytes(uuid, sizeof uuid);
   const char luid[8] = {};
   out.bytes(luid, sizeof luid);
   out.number(0);  // luidDeviceNodeMask
-  out.size(of.total_bytes);
-  out.size_of(k_shared_per_block);
-  out.numbers(k_registers_per_block, 1);
-  out.numbers(k_warp_size, 1);
-  out.size_of(11);    // memPitch
-  out.numbers(1, 1);  // maxThreadsPerBlock
-  out.numbers(2, 3);  // maxThreadsDim
-  out.numbers(5, 3);  // maxGridSize
-  out.only_old(13);   // clockRate
-  out.size_of(k_constant_memory);
-  out.numbers(k_major, 2);
-  out.size_of(14);   // textureAlignment
-  out.size_of(51);   // texturePitchAlignment
-  out.only_old(15);  // deviceOverlap
-  out.numbers(k_processors, 1);
-  out.only_old(17);    // kernelExecTimeoutEnabled
-  out.numbers(18, 2);  // integrated, canMapHostMemory
-  out.only_old(20);    // computeMode
-  out.numbers(0, 2);   // maxTexture1D, maxTexture1DMipmap
-  out.only_old(0);     // maxTexture1DLinear
+  out.size(gpu.total_bytes);
+  out.attribute_size(k_shared_per_block);
+  out.attributes(k_registers_per_block, 1);
+  out.attributes(k_warp_size, 1);
+  out.attribute_size(11);     // memPitch
+  out.attributes(1, 1);       // maxThreadsPerBlock
+  out.attributes(2, 3);       // maxThreadsDim
+  out.attributes(5, 3);       // maxGridSize
+  out.cuda_12_attribute(13);  // clockRate
+  out.attribute_size(k_constant_memory);
+  out.attributes(k_major, 2);
+  out.attribute_size(14);     // textureAlignment
+  out.attribute_size(51);     // texturePitchAlignment
+  out.cuda_12_attribute(15);  // deviceOverlap
+  out.attributes(k_processors, 1);
+  out.cuda_12_attribute(17);  // kernelExecTimeoutEnabled
+  out.attributes(18, 2);      // integrated, canMapHostMemory
+  out.cuda_12_attribute(20);  // computeMode
+  out.attributes(0, 2);       // maxTexture1D, maxTexture1DMipmap
+  out.cuda_12_attribute(0);   // maxTexture1DLinear
   // maxTexture2D, -Mipmap, -Linear, -Gather, 3D, 3DAlt, Cubemap, layered ones; surfaces alike
-  out.numbers(0, 2 + 2 + 3 + 2 + 3 + 3 + 1 + 2 + 3 + 2 + 1 + 2 + 3 + 2 + 3 + 1 + 2);
-  out.size_of(30);     // surfaceAlignment
-  out.numbers(31, 1);  // concurrentKernels
-  out.numbers(32, 1);  // ECCEnabled
+  out.attributes(0, 2 + 2 + 3 + 2 + 3 + 3 + 1 + 2 + 3 + 2 + 1 + 2 + 3 + 2 + 3 + 1 + 2);
+  out.attribute_size(30);  // surfaceAlignment
+  out.attributes(31, 1);   // concurrentKernels
+  out.attributes(32, 1);   // ECCEnabled
   out.number(attribute(k_pci_bus) + index);
-  out.numbers(k_pci_device, 1);
-  out.numbers(k_pci_domain, 1);
-  out.numbers(35, 1);   // tccDriver
-  out.numbers(40, 2);   // asyncEngineCount, unifiedAddressing
-  out.only_old(36);     // memoryClockRate
-  out.numbers(37, 2);   // memoryBusWidth, l2CacheSize
-  out.numbers(108, 1);  // persistingL2CacheMaxSize
-  out.numbers(k_threads_per_processor, 1);
-  out.numbers(78, 3);  // streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported
-  out.size_of(k_shared_per_processor);
-  out.numbers(k_registers_per_processor, 1);
-  out.numbers(83, 4);  // managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomic
-  out.only_old(87);    // singleToDoublePrecisionPerfRatio
-  out.numbers(88, 4);  // pageableMemoryAccess … canUseHostPointerForRegisteredMem
-  out.numbers(95, 1);  // cooperativeLaunch
-  out.only_old(96);    // cooperativeMultiDeviceLaunch
-  out.size_of(k_shared_per_block_optin);
-  out.numbers(100, 2);  // pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost
-  out.numbers(k_blocks_per_processor, 1);
-  out.numbers(109, 1);  // accessPolicyMaxWindowSize
-  out.size_of(k_reserved_shared);
-  out.numbers(99, 1);   // hostRegisterSupported
-  out.numbers(112, 8);  // sparseCudaArraySupported … memoryPoolSupportedHandleTypes
-  out.numbers(121, 1);  // deferredMappingCudaArraySupported
-  out.numbers(125, 1);  // ipcEventSupported
-  out.numbers(120, 1);  // clusterLaunch
-  out.numbers(129, 1);  // unifiedFunctionPointers
-  for (size_t i = 0; i < (old ? k_ints_left_12 : 7 + k_ints_left_13); ++i) out.number(0);
+  out.attributes(k_pci_device, 1);
+  out.attributes(k_pci_domain, 1);
+  out.attributes(35, 1);      // tccDriver
+  out.attributes(40, 2);      // asyncEngineCount, unifiedAddressing
+  out.cuda_12_attribute(36);  // memoryClockRate
+  out.attributes(37, 2);      // memoryBusWidth, l2CacheSize
+  out.attributes(108, 1);     // persistingL2CacheMaxSize
+  out.attributes(k_threads_per_processor, 1);
+  out.attributes(78,
+                 3);  // streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported
+  out.attribute_size(k_shared_per_processor);
+  out.attributes(k_registers_per_processor, 1);
+  out.attributes(83, 4);  // managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomic
+  out.cuda_12_attribute(87);  // singleToDoublePrecisionPerfRatio
+  out.attributes(88, 4);      // pageableMemoryAccess … canUseHostPointerForRegisteredMem
+  out.attributes(95, 1);      // cooperativeLaunch
+  out.cuda_12_attribute(96);  // cooperativeMultiDeviceLaunch
+  out.attribute_size(k_shared_per_block_optin);
+  out.attributes(100, 2);  // pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost
+  out.attributes(k_blocks_per_processor, 1);
+  out.attributes(109, 1);  // accessPolicyMaxWindowSize
+  out.attribute_size(k_reserved_shared);
+  out.attributes(99, 1);   // hostRegisterSupported
+  out.attributes(112, 8);  // sparseCudaArraySupported … memoryPoolSupportedHandleTypes
+  out.attributes(121, 1);  // deferredMappingCudaArraySupported
+  out.attributes(125, 1);  // ipcEventSupported
+  out.attributes(120, 1);  // clusterLaunch
+  out.attributes(129, 1);  // unifiedFunctionPointers
+  const size_t trailing = is_cuda_12 ? k_trailing_ints_12 : 7 + k_trailing_ints_13;
+  for (size_t i = 0; i < trailing; ++i) out.number(0);
 }
 
-int properties(void* to, int index, bool old) {
+int get_properties(void* to, int index, bool is_cuda_12) {
   if (to == nullptr) return fail(k_invalid_value);
   if (twin() == nullptr) return fail(k_no_device);
   if (index < 0 || index >= static_cast<int>(twin()->devices)) return fail(k_invalid_device);
-  fill(to, old, index);
+  fill_properties(to, is_cuda_12, index);
   return k_ok;
 }
 
-struct Words {
+struct ErrorText {
   int error;
   const char *name, *text;
 };
-constexpr Words k_words[] = {
+constexpr ErrorText k_errors[] = {
     {k_ok, "cudaSuccess", "no error"},
     {k_invalid_value, "cudaErrorInvalidValue", "invalid argument"},
     {k_out_of_memory, "cudaErrorMemoryAllocation", "out of memory"},
@@ -166,10 +174,10 @@ constexpr Words k_words[] = {
      "the graph update was not performed because it included changes which violated constraints "
      "specific to instantiated graph update"},
 };
-const Words& words_of(int error) {
-  static constexpr Words k_unknown{0, "unrecognized error code", "unrecognized error code"};
-  for (const Words& one : k_words) {
-    if (one.error == error) return one;
+const ErrorText& find_error(int error) {
+  static constexpr ErrorText k_unknown{0, "unrecognized error code", "unrecognized error code"};
+  for (const ErrorText& entry : k_errors) {
+    if (entry.error == error) return entry;
   }
   return k_unknown;
 }
@@ -181,14 +189,16 @@ const weir_cuda_twin* twin() {
   return g_twin;
 }
 
-int attribute(int which) {
-  return twin() == nullptr || which < 0 || which >= WEIR_CUDA_ATTRIBUTES
-             ? 0
-             : twin()->attributes[which];
+int attribute(int number) {
+  if (twin() == nullptr || number < 0 || number >= WEIR_CUDA_ATTRIBUTES) return 0;
+  return twin()->attributes[number];
 }
 
 int device() { return t_device; }
-int fail(int error) { return t_error = error; }
+int fail(int error) {
+  t_error = error;
+  return error;
+}
 
 WEIR_RUNTIME(cudaGetDeviceCount, (int* count)) {
   *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
@@ -207,10 +217,10 @@ WEIR_RUNTIME(cudaSetDevice, (int index)) {
 }
 WEIR_RUNTIME(cudaSetDeviceFlags, (unsigned)) { return k_ok; }
 WEIR_RUNTIME(cudaDeviceReset, ()) { return k_ok; }
-WEIR_RUNTIME(cudaDeviceGetAttribute, (int* out, int which, int index)) {
+WEIR_RUNTIME(cudaDeviceGetAttribute, (int* out, int number, int index)) {
   if (twin() == nullptr) return fail(k_no_device);
   if (index < 0 || index >= static_cast<int>(twin()->devices)) return fail(k_invalid_device);
-  *out = attribute(which) + (which == k_pci_bus ? index : 0);
+  *out = attribute(number) + (number == k_pci_bus ? index : 0);
   return k_ok;
 }
 WEIR_RUNTIME(cudaDeviceGetPCIBusId, (char* out, int size, int index)) {
@@ -234,15 +244,15 @@ WEIR_RUNTIME(cudaGetLastError, ()) {
 }
 WEIR_RUNTIME(cudaPeekAtLastError, ()) { return t_error; }
 
-// One struct a major, under one name in each.
+// Functions that differ between the two majors.
 #define WEIR_OF_MAJOR(symbol, name, ...) \
   WEIR_VERSIONED(name, symbol)           \
   extern "C" __attribute__((visibility("default"))) int weir_twin_##name __VA_ARGS__
 WEIR_OF_MAJOR("cudaGetDeviceProperties@@libcudart.so.13", properties_13, (void* to, int index)) {
-  return properties(to, index, false);
+  return get_properties(to, index, /*is_cuda_12=*/false);
 }
 WEIR_OF_MAJOR("cudaGetDeviceProperties_v2@libcudart.so.12", properties_12, (void* to, int index)) {
-  return properties(to, index, true);
+  return get_properties(to, index, /*is_cuda_12=*/true);
 }
 WEIR_OF_MAJOR("cudaRuntimeGetVersion@@libcudart.so.13", runtime_13, (int* version)) {
   *version = 13000;
@@ -252,10 +262,10 @@ WEIR_OF_MAJOR("cudaRuntimeGetVersion@libcudart.so.12", runtime_12, (int* version
   *version = 12080;
   return k_ok;
 }
-WEIR_RUNTIME_OF(const char*, cudaGetErrorString, (int error)) { return words_of(error).text; }
-WEIR_RUNTIME_OF(const char*, cudaGetErrorName, (int error)) { return words_of(error).name; }
+WEIR_RUNTIME_OF(const char*, cudaGetErrorString, (int error)) { return find_error(error).text; }
+WEIR_RUNTIME_OF(const char*, cudaGetErrorName, (int error)) { return find_error(error).name; }
 
-// --- the driver's own interface, as far as engines ask it beside the runtime
+// --- The driver's own interface, as far as engines use it besides the runtime.
 WEIR_EXPORTED int cuInit(unsigned) { return twin() == nullptr ? int{k_no_device} : int{k_ok}; }
 WEIR_EXPORTED int cuDriverGetVersion(int* version) {
   *version = twin() == nullptr ? 0 : twin()->driver_version;
@@ -277,31 +287,31 @@ WEIR_EXPORTED int cuDeviceGetName(char* out, int size, int) {
   copy_text(out, static_cast<size_t>(size), twin()->name);
   return k_ok;
 }
-WEIR_EXPORTED int cuDeviceGetAttribute(int* out, int which, int) {
-  *out = attribute(which);
+WEIR_EXPORTED int cuDeviceGetAttribute(int* out, int number, int) {
+  *out = attribute(number);
   return twin() == nullptr ? int{k_no_device} : int{k_ok};
 }
 WEIR_EXPORTED int cuGetErrorString(int error, const char** out) {
-  *out = words_of(error).text;
+  *out = find_error(error).text;
   return k_ok;
 }
 WEIR_EXPORTED int cuGetErrorName(int error, const char** out) {
-  *out = words_of(error).name;
+  *out = find_error(error).name;
   return k_ok;
 }
 
-WEIR_RUNTIME(cudaDeviceCanAccessPeer, (int* can, int one, int other)) {
-  *can = twin() != nullptr && twin()->peers != 0 && one != other ? 1 : 0;
+WEIR_RUNTIME(cudaDeviceCanAccessPeer, (int* can_access, int from, int peer)) {
+  *can_access = twin() != nullptr && twin()->peers != 0 && from != peer ? 1 : 0;
   return k_ok;
 }
 WEIR_EXPORTED int cuDeviceTotalMem_v2(size_t* out, int) {
   *out = twin() == nullptr ? 0 : twin()->total_bytes;
   return twin() == nullptr ? int{k_no_device} : int{k_ok};
 }
-WEIR_EXPORTED int cuDeviceCanAccessPeer(int* can, int one, int other) {
-  return weir_twin_cudaDeviceCanAccessPeer(can, one, other);
+WEIR_EXPORTED int cuDeviceCanAccessPeer(int* can_access, int from, int peer) {
+  return weir_twin_cudaDeviceCanAccessPeer(can_access, from, peer);
 }
-// A program's own context is no more here than what the driver takes.
+// A context takes no memory of its own: the description's `used_bytes` includes one.
 WEIR_EXPORTED int cuDevicePrimaryCtxRetain(void** out, int index) {
   t_device = index;
   *out = &t_device;

@@ -1,5 +1,4 @@
-// Functions of the program: which code the GPU takes for each, and what it needs of a
-// multiprocessor.
+// The program's kernels: the code that the GPU loads for each, its resources, and launches.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +10,11 @@
 namespace weir_probe::cuda_twin {
 namespace {
 
-Table g_functions;  // host address, and the record's own -> Function
+Table g_functions;  // Function by host address, and by the record's own address
 
-// --- images. A fat binary holds the same code for several GPUs: each entry is machine code for one
-// (ELF) or PTX, which the driver compiles for it and for newer ones. Written down nowhere in
-// public; read from binaries of nvcc 12.4 to 13.1.
+// --- Images. A fat binary contains code for several GPUs. Each entry is machine code for one
+// (ELF), or PTX, which the driver compiles for that GPU and newer ones. The format is not
+// documented; this one was derived from binaries of nvcc 12.4 to 13.1.
 struct FatHeader {
   uint32_t magic;
   uint16_t version, header_bytes;
@@ -38,32 +37,32 @@ constexpr uint32_t k_wrapper_magic = 0x466243b1, k_fat_magic = 0xba55ed50;
 enum Kind : uint16_t { k_ptx = 1, k_machine_code = 2 };
 
 struct Module {
-  int arch;  // of the image taken; 0: none fits
+  int arch;  // architecture of the chosen image; 0: none fits
   bool machine_code;
 };
 
-// Machine code of the same major and at most this minor version, the highest; else the highest PTX
-// that is not above.
-Module image_for(const FatHeader* fat, int major, int minor) {
+// Chooses the image that a driver would load: the newest machine code of the same major and at most
+// this minor version, else the newest PTX that is not newer than the GPU.
+Module choose_image(const FatHeader* fat, int major, int minor) {
   Module best{};
-  const int here = 10 * major + minor;
+  const int gpu_arch = 10 * major + minor;
   const auto* at = reinterpret_cast<const char*>(fat) + fat->header_bytes;
   const char* const end = at + fat->bytes;
   while (at + sizeof(FatEntry) <= end) {
     const auto* entry = reinterpret_cast<const FatEntry*>(at);
     const int arch = static_cast<int>(entry->arch);
-    const bool code = entry->kind == k_machine_code;
-    const bool fits =
-        code ? arch / 10 == major && arch <= here : entry->kind == k_ptx && arch <= here;
-    const bool better = code != best.machine_code ? code : arch > best.arch;
-    if (fits && (best.arch == 0 || better)) best = {arch, code};
+    const bool is_code = entry->kind == k_machine_code;
+    const bool has_usable_kind = is_code ? arch / 10 == major : entry->kind == k_ptx;
+    const bool fits = has_usable_kind && arch <= gpu_arch;
+    const bool is_better = is_code != best.machine_code ? is_code : arch > best.arch;
+    if (fits && (best.arch == 0 || is_better)) best = {arch, is_code};
     if (entry->header_bytes == 0) break;
     at += entry->header_bytes + entry->bytes;
   }
   return best;
 }
 
-// --- launches between <<< and the call that they become
+// --- Configurations of launches, pushed by <<<>>> and popped by the kernel's stub.
 struct Configuration {
   Size3 grid, block;
   size_t shared;
@@ -73,27 +72,28 @@ constexpr int k_deepest = 16;
 __thread Configuration t_pushed[k_deepest];
 __thread int t_depth;
 
-int up_to(int value, int step) { return (value + step - 1) / step * step; }
-int least(int a, int b) { return a < b ? a : b; }
+int round_up(int value, int step) { return (value + step - 1) / step * step; }
+int min(int a, int b) { return a < b ? a : b; }
 
-// Are its facts those of the code that this GPU runs? Bounds of another GPU's hold for that alone:
-// llama.cpp compiles its attention for other blocks on each generation.
-bool is_known(const weir_cuda_kernel* facts) {
+// Returns true if the facts come from the code that this GPU runs. Limits in another GPU's code do
+// not apply: llama.cpp compiles its attention for different blocks on each generation.
+bool is_exact(const weir_cuda_kernel* facts) {
   return facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
 }
 
+// The most threads that a block of the function may have.
 int most_threads(const Function& function) {
-  const int of_device = attribute(k_max_threads_per_block);
+  const int device_limit = attribute(k_max_threads_per_block);
   const weir_cuda_kernel* facts = function.facts;
-  return !is_known(facts) || facts->max_threads == 0
-             ? of_device
-             : least(of_device, static_cast<int>(facts->max_threads));
+  if (!is_exact(facts) || facts->max_threads == 0) return device_limit;
+  return min(device_limit, static_cast<int>(facts->max_threads));
 }
 
-// llama-bench ends by "CUDA error" alone.
-int no_image() {
-  static bool told = false;  // atomic
-  if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {
+// Returns the error for a function without code for this GPU. Prints the reason once, since
+// llama-bench prints only "CUDA error".
+int report_no_image() {
+  static bool reported = false;  // atomic
+  if (!__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED)) {
     print_line(
         STDERR_FILENO,
         "weir: the CUDA twin has compute capability %d.%d: no kernel image is available, the "
@@ -103,9 +103,10 @@ int no_image() {
   return k_no_image;
 }
 
-// What a block of `threads` may not exceed; an error, or none.
-int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
-  if (function.arch == 0) return no_image();
+// Checks a launch against the limits of the GPU and the function; returns the error of a real
+// driver, or k_ok. `shared`: bytes of dynamic shared memory.
+int check_launch(const Function& function, Size3 grid, Size3 block, size_t shared) {
+  if (function.arch == 0) return report_no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const uint64_t most_blocks[3] = {static_cast<uint64_t>(attribute(k_max_grid_x)), 65535, 65535};
   if (threads == 0 || threads > static_cast<uint64_t>(attribute(k_max_threads_per_block)) ||
@@ -115,10 +116,12 @@ int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
   }
   const weir_cuda_kernel* facts = function.facts;
   const int allowed = __atomic_load_n(&function.dynamic_shared, __ATOMIC_RELAXED);
-  const size_t fixed = facts == nullptr ? 0 : facts->shared_bytes;
-  const auto usual = static_cast<size_t>(attribute(k_shared_per_block));
-  if (shared + fixed > usual && shared > static_cast<size_t>(allowed)) return k_invalid_value;
-  if (!is_known(facts)) return k_ok;
+  const size_t static_shared = facts == nullptr ? 0 : facts->shared_bytes;
+  const auto default_limit = static_cast<size_t>(attribute(k_shared_per_block));
+  if (shared + static_shared > default_limit && shared > static_cast<size_t>(allowed)) {
+    return k_invalid_value;
+  }
+  if (!is_exact(facts)) return k_ok;
   const auto registers = static_cast<uint64_t>(attribute(k_registers_per_block));
   if (threads * facts->registers > registers ||
       (facts->max_threads != 0 && threads > facts->max_threads)) {
@@ -127,52 +130,54 @@ int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
   return k_ok;
 }
 
-int launch(const void* which, Size3 grid, Size3 block, size_t shared, void* stream) {
+// Checks a launch, and adds it to the stream's capture if there is one.
+int launch(const void* kernel, Size3 grid, Size3 block, size_t shared, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
-  const Function* function = function_of(which);
+  const Function* function = find_function(kernel);
   if (function == nullptr) return fail(k_invalid_function);
-  if (const int error = refused(*function, grid, block, shared)) return fail(error);
+  if (const int error = check_launch(*function, grid, block, shared)) return fail(error);
   int error = k_ok;
-  runs_now(stream, streams::k_kernel_node, &error, which);
+  runs_now(stream, streams::k_kernel_node, &error, kernel);
   return error == k_ok ? error : fail(error);
 }
 
 }  // namespace
 
-Function* function_of(const void* which) {
-  return g_functions.get<Function>(reinterpret_cast<uint64_t>(which));
+Function* find_function(const void* host_or_handle) {
+  return g_functions.get<Function>(reinterpret_cast<uint64_t>(host_or_handle));
 }
 
-// NVIDIA's occupancy calculator: registers are given to warps in units of 256, warps to the parts
-// of a multiprocessor, shared memory in units of 128 bytes (256 before compute capability 8.0) with
-// what the system takes of each block (1 KiB since then). 0: a block of that size fits nowhere.
-int blocks_that_fit(const Function& function, int threads, size_t dynamic_shared) {
+// After NVIDIA's occupancy calculator. Warps get registers in units of 256 and are spread over the
+// parts of a multiprocessor. Blocks get shared memory in units of 128 bytes (256 before compute
+// capability 8.0), plus the system's 1 KiB since then. Returns 0 if no block of that size fits.
+int resident_blocks(const Function& function, int threads, size_t dynamic_shared) {
   constexpr int k_guess = 64, k_warp = 32, k_unit = 256;
   const int major = attribute(k_major);
   const int parts = major == 6 && attribute(k_minor) == 0 ? 2 : 4;
   const int64_t shared_unit = major < 8 ? 256 : 128;
   const weir_cuda_kernel* facts = function.facts;
   const int registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
-  const int warps = up_to(threads, k_warp) / k_warp;
-  const int64_t fixed = facts == nullptr ? 0 : facts->shared_bytes;
+  const int warps = round_up(threads, k_warp) / k_warp;
+  const int64_t static_shared = facts == nullptr ? 0 : facts->shared_bytes;
   if (warps <= 0 || threads > most_threads(function) ||
       dynamic_shared > static_cast<size_t>(attribute(k_shared_per_block_optin)) ||
-      (is_known(facts) &&
-       static_cast<int64_t>(dynamic_shared) + fixed > attribute(k_shared_per_block_optin))) {
+      (is_exact(facts) && static_cast<int64_t>(dynamic_shared) + static_shared >
+                              attribute(k_shared_per_block_optin))) {
     return 0;
   }
   int blocks =
-      least(attribute(k_blocks_per_processor), attribute(k_threads_per_processor) / k_warp / warps);
+      min(attribute(k_blocks_per_processor), attribute(k_threads_per_processor) / k_warp / warps);
   if (registers > 0) {
-    const int each = up_to(registers * k_warp, k_unit);
-    const int held = attribute(k_registers_per_processor) / each / parts * parts;
-    blocks = least(blocks, held / warps);
+    const int warp_registers = round_up(registers * k_warp, k_unit);
+    const int resident_warps =
+        attribute(k_registers_per_processor) / warp_registers / parts * parts;
+    blocks = min(blocks, resident_warps / warps);
   }
   const int64_t shared =
-      static_cast<int64_t>(dynamic_shared) + fixed + attribute(k_reserved_shared);
+      static_cast<int64_t>(dynamic_shared) + static_shared + attribute(k_reserved_shared);
   if (shared > 0) {
-    const int64_t each = (shared + shared_unit - 1) / shared_unit * shared_unit;
-    blocks = least(blocks, static_cast<int>(attribute(k_shared_per_processor) / each));
+    const int64_t block_shared = (shared + shared_unit - 1) / shared_unit * shared_unit;
+    blocks = min(blocks, static_cast<int>(attribute(k_shared_per_processor) / block_shared));
   }
   return blocks;
 }
@@ -183,13 +188,14 @@ WEIR_RUNTIME(__cudaUnregisterFatBinary, (void** handle)) {
   return k_ok;
 }
 
+// Returns a Module as the handle. A binary that cannot be read gives one without an image.
 WEIR_RUNTIME_OF(void**, __cudaRegisterFatBinary, (const FatWrapper* wrapper)) {
   auto* module = static_cast<Module*>(calloc(1, sizeof(Module)));
   if (module == nullptr || wrapper == nullptr || wrapper->magic != k_wrapper_magic ||
       wrapper->data == nullptr || wrapper->data->magic != k_fat_magic) {
     complain("cuda twin", "a fat binary that it cannot read", "", 0);
   } else if (twin() != nullptr) {
-    *module = image_for(wrapper->data, attribute(k_major), attribute(k_minor));
+    *module = choose_image(wrapper->data, attribute(k_major), attribute(k_minor));
   }
   return reinterpret_cast<void**>(module);
 }
@@ -209,13 +215,15 @@ WEIR_RUNTIME_OF(void, __cudaRegisterVar,
 WEIR_RUNTIME_OF(unsigned, __cudaPushCallConfiguration,
                 (Size3 grid, Size3 block, size_t shared, void* stream)) {
   if (t_depth == k_deepest) return 1;
-  t_pushed[t_depth++] = {grid, block, shared, stream};
+  t_pushed[t_depth] = {grid, block, shared, stream};
+  ++t_depth;
   return 0;
 }
 WEIR_RUNTIME(__cudaPopCallConfiguration,
              (Size3 * grid, Size3* block, size_t* shared, void** stream)) {
   if (t_depth == 0) return fail(k_invalid_configuration);
-  const Configuration& top = t_pushed[--t_depth];
+  --t_depth;
+  const Configuration& top = t_pushed[t_depth];
   *grid = top.grid;
   *block = top.block;
   *shared = top.shared;
@@ -236,17 +244,18 @@ WEIR_RUNTIME(__cudaLaunchKernel,
   return launch(f, grid, block, shared, stream);
 }
 WEIR_RUNTIME(__cudaGetKernel, (void** out, const void* host)) {
-  *out = function_of(host);
+  *out = find_function(host);
   return ok_or(*out != nullptr, k_invalid_function);
 }
 WEIR_RUNTIME(cudaLaunchKernelExC, (const LaunchConfig* config, const void* f, void**)) {
   return launch(f, config->grid, config->block, config->shared, config->stream);
 }
 
-WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* which)) {
-  const Function* function = function_of(which);
+// Returns the resources of a function. One without facts gets a guess of 64 registers.
+WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* kernel)) {
+  const Function* function = find_function(kernel);
   if (function == nullptr) return fail(k_invalid_function);
-  if (function->arch == 0) return fail(no_image());
+  if (function->arch == 0) return fail(report_no_image());
   memset(out, 0, sizeof *out);
   const weir_cuda_kernel* facts = function->facts;
   constexpr int k_guess = 64;
@@ -263,33 +272,34 @@ WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* which
   out->preferred_carveout = -1;
   return k_ok;
 }
-WEIR_RUNTIME(cudaFuncSetAttribute, (const void* which, int what, int value)) {
+// Sets the limit of dynamic shared memory; other attributes have no effect.
+WEIR_RUNTIME(cudaFuncSetAttribute, (const void* kernel, int number, int value)) {
   constexpr int k_max_dynamic_shared = 8;
-  Function* function = function_of(which);
+  Function* function = find_function(kernel);
   if (function == nullptr) return fail(k_invalid_function);
-  if (function->arch == 0) return fail(no_image());
-  if (what != k_max_dynamic_shared) return k_ok;
-  const int fixed =
+  if (function->arch == 0) return fail(report_no_image());
+  if (number != k_max_dynamic_shared) return k_ok;
+  const int static_shared =
       function->facts == nullptr ? 0 : static_cast<int>(function->facts->shared_bytes);
-  if (value < 0 || value + fixed > attribute(k_shared_per_block_optin)) {
+  if (value < 0 || value + static_shared > attribute(k_shared_per_block_optin)) {
     return fail(k_invalid_value);
   }
   __atomic_store_n(&function->dynamic_shared, value, __ATOMIC_RELAXED);
   return k_ok;
 }
 WEIR_RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-             (int* blocks, const void* which, int threads, size_t shared, unsigned)) {
-  const Function* function = function_of(which);
+             (int* blocks, const void* kernel, int threads, size_t shared, unsigned)) {
+  const Function* function = find_function(kernel);
   if (function == nullptr) return fail(k_invalid_function);
-  if (function->arch == 0) return fail(no_image());
-  *blocks = blocks_that_fit(*function, threads, shared);
+  if (function->arch == 0) return fail(report_no_image());
+  *blocks = resident_blocks(*function, threads, shared);
   return k_ok;
 }
 WEIR_RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
-             (int* blocks, const void* which, int threads, size_t shared)) {
-  const Function* function = function_of(which);
+             (int* blocks, const void* kernel, int threads, size_t shared)) {
+  const Function* function = find_function(kernel);
   if (function == nullptr) return fail(k_invalid_function);
-  *blocks = blocks_that_fit(*function, threads, shared);
+  *blocks = resident_blocks(*function, threads, shared);
   return k_ok;
 }
 

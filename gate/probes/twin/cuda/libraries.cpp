@@ -1,5 +1,5 @@
-// cuBLAS and NCCL. How many kernels a real library runs for a call is its own affair and unknown
-// here: within a capture a call is one node.
+// cuBLAS and NCCL. The number of kernels that a real library launches for a call is unknown: within
+// a capture a call is one node.
 #include <stdlib.h>
 
 #include "gate/probes/twin/cuda/cuda.h"
@@ -13,7 +13,8 @@ struct Handle {
   void* stream;
 };
 
-int call(void* handle) {
+// Runs a call of cuBLAS: a node of the graph if the handle's stream is captured.
+int run_call(void* handle) {
   int error = k_ok;
   runs_now(static_cast<Handle*>(handle)->stream, streams::k_kernel_node, &error);
   constexpr int k_execution_failed = 13;
@@ -37,16 +38,16 @@ WEIR_CUBLAS(cublasSetStream_v2, (void* handle, void* stream)) {
 }
 WEIR_CUBLAS(cublasSetMathMode, (void*, int)) { return k_ok; }
 WEIR_CUBLAS(cublasSetWorkspace_v2, (void*, void*, size_t)) { return k_ok; }
-// Whatever they multiply: only the handle is looked at.
+// Matrix multiplications; only their handle matters.
 #define WEIR_MULTIPLIES(name) \
-  WEIR_CUBLAS(name, (void* handle)) { return call(handle); }
+  WEIR_CUBLAS(name, (void* handle)) { return run_call(handle); }
 WEIR_CUBLAS_PRODUCTS(WEIR_MULTIPLIES)
 
 WEIR_TWICE("libcublas", const char*, cublasGetStatusString, (int status)) {
   return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_EXECUTION_FAILED";
 }
 
-// One GPU alone: what NCCL would reduce is reduced already.
+// With one GPU there is nothing for NCCL to reduce.
 WEIR_EXPORTED int ncclCommInitAll(void** out, int count, const int*) {
   for (int i = 0; i < count; ++i) out[i] = calloc(1, sizeof(Handle));
   return k_ok;

@@ -1,6 +1,5 @@
-// Memory, and what is copied from and to it. The device's has addresses and no pages: a copy into
-// it is dropped, and reading it back gives WEIR_TWIN_FILL. What the host can see is
-// truly copied.
+// Memory and copies. Device memory has addresses but no pages: copies into it are dropped, and
+// reading it gives WEIR_TWIN_FILL. Copies between host memory are real.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,17 +13,18 @@
 namespace weir_probe::cuda_twin {
 namespace {
 
-// Addresses of the device: one range in which nothing can be read, and what is taken of it.
+// The device's addresses: a range that cannot be read, and the blocks taken from it.
 struct Arena {
   uint64_t at, end;
   DeviceMemory memory;
 };
 Arena g_arena;
-Table g_managed;  // memory that host and device share: its address -> the same
+Table g_managed;  // memory that host and device share, by its address
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 Once g_once;
 int g_fill;
 
+// Reserves the range of addresses, as large as the system allows, and reads the fill byte.
 void reserve() {
   for (uint64_t bytes = uint64_t{8} << 40; bytes >= uint64_t{1} << 36; bytes /= 2) {
     void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -36,52 +36,54 @@ void reserve() {
   const char* fill = getenv(WEIR_TWIN_FILL_VARIABLE);
   g_fill = fill == nullptr ? 0 : atoi(fill);
 }
-bool on_device(const void* at) {
+bool is_device_address(const void* at) {
   const auto number = reinterpret_cast<uint64_t>(at);
   return number >= g_arena.at && number < g_arena.end;
 }
 
-uint64_t left_on(int of) {
-  const uint64_t taken = twin()->used_bytes + g_arena.memory.used(of);
-  return taken > twin()->total_bytes ? 0 : twin()->total_bytes - taken;
+// The free memory of a device, in bytes.
+uint64_t free_bytes_on(int index) {
+  const uint64_t used = twin()->used_bytes + g_arena.memory.used(index);
+  return used > twin()->total_bytes ? 0 : twin()->total_bytes - used;
 }
 
-// Engines do not always say why they end: llama-bench has "failed to load model" alone.
-void tell_shortage(uint64_t wanted, int of) {
-  static bool told = false;  // under g_lock
-  if (told) return;
-  told = true;
+// Reports once that memory ran out: llama-bench prints only "failed to load model".
+void report_shortage(uint64_t requested, int index) {
+  static bool reported = false;  // under g_lock
+  if (reported) return;
+  reported = true;
   constexpr uint64_t k_mib = 1 << 20;
   print_line(STDERR_FILENO,
              "weir: the CUDA twin is out of memory: %lu MiB asked for, %lu MiB left of %lu\n",
-             wanted / k_mib, left_on(of) / k_mib, twin()->total_bytes / k_mib);
+             requested / k_mib, free_bytes_on(index) / k_mib, twin()->total_bytes / k_mib);
 }
 
-// The first gap that is large enough. 0 where there is none.
-uint64_t take(uint64_t bytes, uint64_t counted, int of) {
+// Takes `bytes` of addresses in the first gap that is large enough, and `counted` bytes of memory
+// of device `index`. Returns the address, or 0 if either runs out.
+uint64_t take(uint64_t bytes, uint64_t counted, int index) {
   g_once.run(reserve);
   const Locked locked(&g_lock);
-  if (counted > left_on(of)) {
-    tell_shortage(counted, of);
+  if (counted > free_bytes_on(index)) {
+    report_shortage(counted, index);
     return 0;
   }
   const uint64_t unit = counted == 0 ? k_memory_unit : k_small_memory_unit;
-  const uint64_t wanted = up_to_unit(bytes, unit);
+  const uint64_t size = up_to_unit(bytes, unit);
   uint64_t at = g_arena.at;
   DeviceMemory::Block** link = g_arena.memory.first();
-  while (*link != nullptr && (*link)->at - at < wanted) {
+  while (*link != nullptr && (*link)->at - at < size) {
     at = up_to_unit((*link)->at + (*link)->bytes, unit);
     link = &(*link)->next;
   }
-  if (wanted > g_arena.end - at) return 0;
-  return g_arena.memory.take(link, at, wanted, counted, of) ? at : 0;
+  if (size > g_arena.end - at) return 0;
+  return g_arena.memory.take(link, at, size, counted, index) ? at : 0;
 }
-bool give_back(uint64_t at) {
+bool free_block(uint64_t at) {
   const Locked locked(&g_lock);
   return g_arena.memory.give_back(at);
 }
 
-int take_device(void** out, size_t bytes) {
+int allocate_device(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
   *out = nullptr;
   if (bytes == 0) return k_ok;
@@ -89,16 +91,18 @@ int take_device(void** out, size_t bytes) {
   return ok_or(*out != nullptr, k_out_of_memory);
 }
 
-int take_host(void** out, size_t bytes) {
+int allocate_host(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
   *out = aligned_alloc(4096, up_to_unit(bytes == 0 ? 1 : bytes, 4096));
   return ok_or(*out != nullptr, k_out_of_memory);
 }
 
-void move(void* to, const void* from, size_t bytes) {
+// Copies bytes to the host: from the host, or fill bytes for device memory. Copies to the device do
+// nothing.
+void copy_bytes(void* to, const void* from, size_t bytes) {
   g_once.run(reserve);
-  if (on_device(to)) return;
-  if (on_device(from)) {
+  if (is_device_address(to)) return;
+  if (is_device_address(from)) {
     memset(to, g_fill, bytes);
   } else {
     memmove(to, from, bytes);
@@ -109,15 +113,19 @@ struct Rows {
   size_t to_pitch, from_pitch, width, height;
 };
 
+// Copies rows of bytes, or adds the copy to the stream's capture. A copy that waits fails within a
+// capture.
 int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits) {
   if (twin() == nullptr) return fail(k_no_device);
-  const int broken = waits ? waits_on(stream) : int{k_ok};
-  if (broken != k_ok) return broken;
+  if (waits) {
+    const int wait_error = check_wait(stream);
+    if (wait_error != k_ok) return wait_error;
+  }
   int error = k_ok;
   if (runs_now(stream, streams::k_copy_node, &error)) {
     for (size_t row = 0; row < rows.height; ++row) {
-      move(static_cast<char*>(to) + row * rows.to_pitch,
-           static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
+      copy_bytes(static_cast<char*>(to) + row * rows.to_pitch,
+                 static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
     }
   }
   return error == k_ok ? error : fail(error);
@@ -128,32 +136,36 @@ int set(void* to, int value, size_t bytes, void* stream) {
   int error = k_ok;
   if (runs_now(stream, streams::k_fill_node, &error)) {
     g_once.run(reserve);
-    if (!on_device(to)) memset(to, value, bytes);
+    if (!is_device_address(to)) memset(to, value, bytes);
   }
   return error == k_ok ? error : fail(error);
 }
 
 }  // namespace
 
-WEIR_RUNTIME(cudaMalloc, (void** out, size_t bytes)) { return take_device(out, bytes); }
-WEIR_RUNTIME(cudaMallocAsync, (void** out, size_t bytes, void*)) { return take_device(out, bytes); }
+WEIR_RUNTIME(cudaMalloc, (void** out, size_t bytes)) { return allocate_device(out, bytes); }
+WEIR_RUNTIME(cudaMallocAsync, (void** out, size_t bytes, void*)) {
+  return allocate_device(out, bytes);
+}
 WEIR_RUNTIME(cudaFree, (void* at)) {
   if (at != nullptr && g_managed.remove(reinterpret_cast<uint64_t>(at)) != nullptr) {
     free(at);
     return k_ok;
   }
-  return ok_or(at == nullptr || give_back(reinterpret_cast<uint64_t>(at)), k_invalid_value);
+  return ok_or(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
 WEIR_RUNTIME(cudaFreeAsync, (void* at, void*)) {
-  return ok_or(at == nullptr || give_back(reinterpret_cast<uint64_t>(at)), k_invalid_value);
+  return ok_or(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
 WEIR_RUNTIME(cudaMallocManaged, (void** out, size_t bytes, unsigned)) {
-  if (const int error = take_host(out, bytes)) return error;
+  if (const int error = allocate_host(out, bytes)) return error;
   g_managed.insert(reinterpret_cast<uint64_t>(*out), *out);
   return k_ok;
 }
-WEIR_RUNTIME(cudaMallocHost, (void** out, size_t bytes)) { return take_host(out, bytes); }
-WEIR_RUNTIME(cudaHostAlloc, (void** out, size_t bytes, unsigned)) { return take_host(out, bytes); }
+WEIR_RUNTIME(cudaMallocHost, (void** out, size_t bytes)) { return allocate_host(out, bytes); }
+WEIR_RUNTIME(cudaHostAlloc, (void** out, size_t bytes, unsigned)) {
+  return allocate_host(out, bytes);
+}
 WEIR_RUNTIME(cudaFreeHost, (void* at)) {
   free(at);
   return k_ok;
@@ -167,8 +179,8 @@ WEIR_RUNTIME(cudaHostGetDevicePointer, (void** out, void* at, unsigned)) {
 WEIR_RUNTIME(cudaMemGetInfo, (size_t * free_bytes, size_t* total)) {
   if (twin() == nullptr) return fail(k_no_device);
   const Locked locked(&g_lock);
-  // Either may be left out, as llama.cpp b8352 does.
-  if (free_bytes != nullptr) *free_bytes = left_on(device());
+  // Either may be null: llama.cpp b8352 passes one alone.
+  if (free_bytes != nullptr) *free_bytes = free_bytes_on(device());
   if (total != nullptr) *total = twin()->total_bytes;
   return k_ok;
 }
@@ -177,33 +189,34 @@ WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
 }
 
 WEIR_RUNTIME(cudaMemcpy, (void* to, const void* from, size_t bytes, int)) {
-  return copy(to, from, {0, 0, bytes, 1}, nullptr, true);
+  return copy(to, from, {0, 0, bytes, 1}, nullptr, /*waits=*/true);
 }
 WEIR_RUNTIME(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, int, void* stream)) {
-  return copy(to, from, {0, 0, bytes, 1}, stream, false);
+  return copy(to, from, {0, 0, bytes, 1}, stream, /*waits=*/false);
 }
 WEIR_RUNTIME(cudaMemcpyPeerAsync,
              (void* to, int, const void* from, int, size_t bytes, void* stream)) {
-  return copy(to, from, {0, 0, bytes, 1}, stream, false);
+  return copy(to, from, {0, 0, bytes, 1}, stream, /*waits=*/false);
 }
 WEIR_RUNTIME(cudaMemcpy2D, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
                             size_t width, size_t height, int)) {
-  return copy(to, from, {to_pitch, from_pitch, width, height}, nullptr, true);
+  return copy(to, from, {to_pitch, from_pitch, width, height}, nullptr, /*waits=*/true);
 }
 WEIR_RUNTIME(cudaMemcpy2DAsync, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                  size_t width, size_t height, int, void* stream)) {
-  return copy(to, from, {to_pitch, from_pitch, width, height}, stream, false);
+  return copy(to, from, {to_pitch, from_pitch, width, height}, stream, /*waits=*/false);
 }
-WEIR_RUNTIME(cudaMemcpy3DPeerAsync, (const streams::PeerCopy* of, void* stream)) {
-  // Of one block, and between memory alone: what engines ask for.
-  if (of->from.array != nullptr || of->to.array != nullptr || of->depth != 1) {
+// Supports copies that engines use: one plane, between memory and not arrays.
+WEIR_RUNTIME(cudaMemcpy3DPeerAsync, (const streams::PeerCopy* request, void* stream)) {
+  if (request->from.array != nullptr || request->to.array != nullptr || request->depth != 1) {
     return fail(k_invalid_value);
   }
   const auto start = [](const streams::PeerCopy::End& end) {
     return end.at + (end.position[2] * end.height + end.position[1]) * end.pitch + end.position[0];
   };
-  return copy(start(of->to), start(of->from), {of->to.pitch, of->from.pitch, of->width, of->height},
-              stream, false);
+  return copy(start(request->to), start(request->from),
+              {request->to.pitch, request->from.pitch, request->width, request->height}, stream,
+              /*waits=*/false);
 }
 WEIR_RUNTIME(cudaMemset, (void* to, int value, size_t bytes)) {
   return set(to, value, bytes, nullptr);
@@ -212,7 +225,7 @@ WEIR_RUNTIME(cudaMemsetAsync, (void* to, int value, size_t bytes, void* stream))
   return set(to, value, bytes, stream);
 }
 
-// --- virtual memory: addresses and memory apart. A handle is a block of a device's memory.
+// --- Virtual memory: addresses and memory are allocated separately. A handle is a block of memory.
 WEIR_EXPORTED int cuMemGetAllocationGranularity(size_t* out, const void*, int) {
   *out = k_memory_unit;
   return k_ok;
@@ -224,14 +237,14 @@ WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint6
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
 WEIR_EXPORTED int cuMemAddressFree(uint64_t at, size_t) {
-  return give_back(at) ? int{k_ok} : int{k_invalid_value};
+  return free_block(at) ? int{k_ok} : int{k_invalid_value};
 }
 WEIR_EXPORTED int cuMemCreate(uint64_t* out, size_t bytes, const AllocationProperties* properties,
                               unsigned long long) {
   if (twin() == nullptr) return k_no_device;
-  const int of = properties->location;
-  if (of < 0 || of >= static_cast<int>(twin()->devices)) return k_invalid_device;
-  *out = take(bytes, up_to_unit(bytes, k_memory_unit), of);
+  const int index = properties->location;
+  if (index < 0 || index >= static_cast<int>(twin()->devices)) return k_invalid_device;
+  *out = take(bytes, up_to_unit(bytes, k_memory_unit), index);
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
 WEIR_EXPORTED int cuMemRelease(uint64_t handle) {
@@ -249,12 +262,12 @@ WEIR_EXPORTED int cuMemUnmap(uint64_t at, size_t bytes) {
   return k_ok;
 }
 WEIR_EXPORTED int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return k_ok; }
-// Of the memory's type alone, which says whose it is.
+// Supports the memory's type alone: device memory, or an error.
 WEIR_EXPORTED int cuPointerGetAttribute(void* out, int, uint64_t at) {
   g_once.run(reserve);
-  constexpr unsigned k_of_device = 2;
-  if (!on_device(reinterpret_cast<const void*>(at))) return k_invalid_value;
-  *static_cast<unsigned*>(out) = k_of_device;
+  constexpr unsigned k_device_memory = 2;
+  if (!is_device_address(reinterpret_cast<const void*>(at))) return k_invalid_value;
+  *static_cast<unsigned*>(out) = k_device_memory;
   return k_ok;
 }
 

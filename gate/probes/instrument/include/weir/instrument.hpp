@@ -1,5 +1,5 @@
-// The C++ face of weir/instrument.h: scopes that end by themselves. Header alone, C++17, nothing
-// thrown, nothing allocated. A scope must end on the thread that began it.
+// The C++ interface to weir/instrument.h, with scopes that end by themselves. Header only, C++17;
+// it throws and allocates nothing. A scope must end on the thread that began it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace weir::instrument {
 
 class Queue;
 
-// What was declared; copies mean the same. Costs nothing while off.
+// A declared device; copies refer to the same one. Costs nothing while off.
 class Device {
  public:
   Device(const char* api, const char* type, const char* name,
