@@ -1,3 +1,4 @@
+// Searches the highest rate of requests at which a server keeps its objectives.
 #include "gate/load/capacity.hpp"
 
 #include <cmath>
@@ -8,19 +9,22 @@
 namespace weir::load {
 namespace {
 
-constexpr double k_may_miss = 0.01;
+constexpr double k_allowed_misses = 0.01;
 
 using Objective = std::optional<double> profile::ServedObjectives::*;
 
-double seconds_of(const profile::ServedRequest& request, Objective objective) {
-  const profile::Latencies found = profile::latencies_of(request);
-  if (objective == &profile::ServedObjectives::first_token_seconds) return found.first_token;
-  if (objective == &profile::ServedObjectives::end_to_end_seconds) return found.end_to_end;
-  return found.per_token.value_or(0);
+// Returns the latency of a request that `objective` limits.
+double latency_seconds(const profile::ServedRequest& request, Objective objective) {
+  const profile::Latencies latencies = profile::measure_latencies(request);
+  if (objective == &profile::ServedObjectives::first_token_seconds) return latencies.first_token;
+  if (objective == &profile::ServedObjectives::end_to_end_seconds) return latencies.end_to_end;
+  return latencies.per_token.value_or(0);
 }
 
-TriedRate share_missed(double rate, std::span<const profile::ServedRequest> requests,
-                       Objective objective, double limit) {
+// Returns the share of requests that exceed `limit`, with its 95 % interval. The interval follows
+// from the shares of 20 stretches of consecutive requests, since neighbours wait together.
+TriedRate measure_misses(double rate, std::span<const profile::ServedRequest> requests,
+                         Objective objective, double limit) {
   constexpr std::size_t k_stretches = 20;
   constexpr double k_level = 0.05;
   std::vector<double> shares;
@@ -30,7 +34,7 @@ TriedRate share_missed(double rate, std::span<const profile::ServedRequest> requ
                       end = requests.size() * (i + 1) / stretches;
     const auto missed = std::ranges::count_if(
         requests.subspan(begin, end - begin),
-        [&](const auto& request) { return seconds_of(request, objective) > limit; });
+        [&](const auto& request) { return latency_seconds(request, objective) > limit; });
     shares.push_back(static_cast<double>(missed) / static_cast<double>(end - begin));
   }
   TriedRate tried{.rate = rate};
@@ -42,8 +46,8 @@ TriedRate share_missed(double rate, std::span<const profile::ServedRequest> requ
   const double reach = stats::student_quantile(1 - k_level / 2, count - 1) *
                        std::sqrt(squares / (count - 1) / count);
   tried.low = std::max(0.0, tried.missed - reach);
-  // Stretches without a miss do not vary, and say no more than their number does: of n requests
-  // none is missed in 5 of 100 cases where ln(0.05) / -n miss ("rule of three").
+  // Stretches without a miss do not vary. If the true share is ln(0.05) / -n, n requests have no
+  // miss in 5 of 100 cases ("rule of three").
   tried.high = std::min(1.0, std::max(tried.missed + reach,
                                       -std::log(k_level) / static_cast<double>(requests.size())));
   return tried;
@@ -53,21 +57,21 @@ struct Crossing {
   double rate = 0, low = 0, high = 0;  // the capacity, and its 95 % interval
 };
 
-// Where k_may_miss of the requests miss, by logistic regression of the shares on the logarithms of
-// the rates near `around`. Each rate is one observation, whatever its spread (sandwich estimator of
-// the variance, HC3). Nothing where those rates show no rise.
-std::optional<Crossing> crossing(std::span<const TriedRate> tried, double around) {
+// Returns the rate at which k_allowed_misses of the requests miss, by logistic regression of the
+// shares on the logarithms of the rates near `around`. Each rate is one observation, whatever its
+// spread (sandwich estimator of the variance, HC3). Nothing if those rates show no rise.
+std::optional<Crossing> fit_crossing(std::span<const TriedRate> tried, double around) {
   constexpr double k_near = 0.1, k_level = 0.05;
-  constexpr double k_least = k_may_miss / 10;  // no miss is no proof that none will be
+  constexpr double k_least = k_allowed_misses / 10;  // no miss is no proof that none will be
   struct Point {
     double x, share;
   };
   std::vector<Point> points;
   double a = 0, b = 0;  // logit(share) = a + b x
-  for (const TriedRate& one : tried) {
-    const double x = std::log(one.rate / around);
+  for (const TriedRate& point : tried) {
+    const double x = std::log(point.rate / around);
     if (std::fabs(x) > k_near) continue;
-    points.push_back({x, std::clamp(one.missed, k_least, 1 - k_least)});
+    points.push_back({x, std::clamp(point.missed, k_least, 1 - k_least)});
     a += points.back().share;
   }
   const double count = static_cast<double>(points.size());
@@ -106,9 +110,9 @@ std::optional<Crossing> crossing(std::span<const TriedRate> tried, double around
     if (std::fabs(part * by_b) < 1e-6) break;
   }
   if (!(b > 1)) return std::nullopt;  // half as many again for half as much load again
-  const double x = (logit(k_may_miss) - a) / b;
+  const double x = (logit(k_allowed_misses) - a) / b;
   const double on_a = (bb - ab * x) / determinant, on_b = (aa * x - ab) / determinant;
-  double variance = 0;  // of a + b x
+  double variance = 0;  // variance of a + b x
   for (const auto& [at, share] : points) {
     const double fitted = 1 / (1 + std::exp(-a - b * at));
     const double leverage = fitted * (1 - fitted) * (bb - 2 * ab * at + aa * at * at) / determinant;
@@ -120,43 +124,49 @@ std::optional<Crossing> crossing(std::span<const TriedRate> tried, double around
   return Crossing{around * std::exp(x), around * std::exp(x - reach), around * std::exp(x + reach)};
 }
 
+// Tries rates until the capacity is known closely enough.
 class Search {
  public:
   Search(const CapacityPlan& plan, sys::Streams& streams, const sys::Clock& clock,
          const sys::Stop& stop)
       : plan_(plan), streams_(streams), clock_(clock), stop_(stop) {}
 
-  Result<Capacity> go() {
-    constexpr double k_coarse = 0.04;  // between the rates where bisection ends
-    constexpr double k_apart = 0.02;   // of rates beyond, from what is the capacity so far
+  // Bisects between the lowest and the highest rate, then tries rates near the result. May be
+  // called once.
+  Result<Capacity> run() {
+    constexpr double k_coarse = 0.04;  // relative distance of the rates when bisection ends
+    constexpr double k_apart = 0.02;   // relative distance of later rates from the capacity so far
     constexpr int k_least = 4, k_most = 10;
-    double kept = plan_.lowest, missed = plan_.highest;
-    WEIR_TRY(found_.below_lowest, is_missed(kept));
-    if (found_.below_lowest) return unbounded(kept);
-    WEIR_TRY(const bool highest_missed, is_missed(missed));
-    found_.above_highest = !highest_missed;
-    if (found_.above_highest) return unbounded(missed);
-    while (missed / kept > 1 + k_coarse) {
-      const double between = std::sqrt(kept * missed);
-      WEIR_TRY(const bool is_too_high, is_missed(between));
+    double passing = plan_.lowest, missed = plan_.highest;
+    WEIR_TRY(capacity_.below_lowest, misses_at(passing));
+    if (capacity_.below_lowest) return set_unbounded(passing);
+    WEIR_TRY(const bool highest_missed, misses_at(missed));
+    capacity_.above_highest = !highest_missed;
+    if (capacity_.above_highest) return set_unbounded(missed);
+    while (missed / passing > 1 + k_coarse) {
+      const double between = std::sqrt(passing * missed);
+      WEIR_TRY(const bool is_too_high, misses_at(between));
       if (is_too_high) {
         missed = between;
       } else {
-        kept = between;
+        passing = between;
       }
     }
-    (void)unbounded(std::sqrt(kept * missed));
-    for (int more = 0; !(narrow() && more >= k_least) && more < k_most; ++more) {
-      const double beside = found_.rate * (more % 2 == 0 ? 1 - k_apart : 1 + k_apart);
-      WEIR_CHECK(is_missed(std::clamp(beside, plan_.lowest, plan_.highest)));
+    (void)set_unbounded(std::sqrt(passing * missed));
+    for (int more = 0; !(refine() && more >= k_least) && more < k_most; ++more) {
+      const double beside = capacity_.rate * (more % 2 == 0 ? 1 - k_apart : 1 + k_apart);
+      WEIR_CHECK(misses_at(std::clamp(beside, plan_.lowest, plan_.highest)));
     }
-    return std::move(found_);
+    return std::move(capacity_);
   }
 
  private:
-  Result<bool> is_missed(double rate) {
+  // Runs a load at `rate` and returns true if it misses an objective too often. Keeps the load of
+  // the highest rate that passed.
+  Result<bool> misses_at(double rate) {
     LoadPlan plan = plan_.load;
-    plan.loop = OpenLoop{rate, (static_cast<std::uint64_t>(plan.seed) << 16) + found_.tried.size()};
+    plan.loop =
+        OpenLoop{rate, (static_cast<std::uint64_t>(plan.seed) << 16) + capacity_.tried.size()};
     WEIR_TRY(Load load, drive(plan, streams_, clock_, stop_));
     for (const auto& request : load.requests) {
       if (!request.failure) continue;
@@ -164,59 +174,60 @@ class Search {
                   profile::to_string(request.failure->fault), request.failure->detail);
     }
     if (load.not_sent > 0) return fail(Code::data, "at {:.3g} requests/s: not all were sent", rate);
-    found_.tried.push_back(rate_tried(rate, load.requests, plan_.objectives));
-    const bool kept = found_.tried.back().is_kept();
-    if (kept && rate > last_rate_) {
-      found_.last = std::move(load);
+    capacity_.tried.push_back(evaluate_rate(rate, load.requests, plan_.objectives));
+    const bool is_kept = capacity_.tried.back().is_kept();
+    if (is_kept && rate > last_rate_) {
+      capacity_.last = std::move(load);
       last_rate_ = rate;
     }
-    return !kept;
+    return !is_kept;
   }
 
-  // Moves the capacity to where all rates near it put it. True if its interval is narrow enough.
-  bool narrow() {
-    constexpr double k_longest = 0.03;  // by what a few rates at the edge say
-    const double least = std::max(plan_.lowest, found_.rate / (1 + k_longest));
-    const double most = std::min(plan_.highest, found_.rate * (1 + k_longest));
-    const auto at = crossing(found_.tried, found_.rate);
+  // Moves the capacity to the crossing that all rates near it give. Returns true if its interval is
+  // narrow enough.
+  bool refine() {
+    constexpr double k_longest = 0.03;  // largest relative step, as few rates decide it
+    const double least = std::max(plan_.lowest, capacity_.rate / (1 + k_longest));
+    const double most = std::min(plan_.highest, capacity_.rate * (1 + k_longest));
+    const auto at = fit_crossing(capacity_.tried, capacity_.rate);
     if (!at) {
-      (void)unbounded(found_.tried.back().is_kept() ? most : least);
+      (void)set_unbounded(capacity_.tried.back().is_kept() ? most : least);
       return false;
     }
-    found_.rate = std::clamp(at->rate, least, most);
-    found_.low = std::clamp(at->low, plan_.lowest, found_.rate);
-    found_.high = std::clamp(at->high, found_.rate, plan_.highest);
-    return found_.high / found_.low < 1 + 2 * plan_.closeness;
+    capacity_.rate = std::clamp(at->rate, least, most);
+    capacity_.low = std::clamp(at->low, plan_.lowest, capacity_.rate);
+    capacity_.high = std::clamp(at->high, capacity_.rate, plan_.highest);
+    return capacity_.high / capacity_.low < 1 + 2 * plan_.closeness;
   }
 
-  // A capacity of which nothing more is known.
-  const Capacity& unbounded(double rate) {
-    found_.rate = rate;
-    found_.low = plan_.lowest;
-    found_.high = plan_.highest;
-    return found_;
+  // Sets the capacity to `rate`, with the whole range of the search as its interval.
+  const Capacity& set_unbounded(double rate) {
+    capacity_.rate = rate;
+    capacity_.low = plan_.lowest;
+    capacity_.high = plan_.highest;
+    return capacity_;
   }
 
   const CapacityPlan& plan_;
   sys::Streams& streams_;
   const sys::Clock& clock_;
   const sys::Stop& stop_;
-  Capacity found_;
-  double last_rate_ = 0;  // of found_.last
+  Capacity capacity_;
+  double last_rate_ = 0;  // the rate of capacity_.last
 };
 
 }  // namespace
 
-bool TriedRate::is_kept() const { return missed <= k_may_miss; }
+bool TriedRate::is_kept() const { return missed <= k_allowed_misses; }
 
-TriedRate rate_tried(double rate, std::span<const profile::ServedRequest> requests,
-                     const profile::ServedObjectives& objectives) {
+TriedRate evaluate_rate(double rate, std::span<const profile::ServedRequest> requests,
+                        const profile::ServedObjectives& objectives) {
   TriedRate worst{.rate = rate, .missed = 0, .low = 0, .high = 0};
   for (const Objective objective : {&profile::ServedObjectives::first_token_seconds,
                                     &profile::ServedObjectives::per_token_seconds,
                                     &profile::ServedObjectives::end_to_end_seconds}) {
     if (!(objectives.*objective)) continue;
-    const TriedRate tried = share_missed(rate, requests, objective, *(objectives.*objective));
+    const TriedRate tried = measure_misses(rate, requests, objective, *(objectives.*objective));
     if (tried.missed >= worst.missed) worst = tried;
   }
   return worst;
@@ -229,7 +240,7 @@ Result<Capacity> find_capacity(const CapacityPlan& plan, sys::Streams& streams,
     return fail(Code::usage, "a capacity between {} and {} requests a second", plan.lowest,
                 plan.highest);
   }
-  return Search(plan, streams, clock, stop).go();
+  return Search(plan, streams, clock, stop).run();
 }
 
 }  // namespace weir::load

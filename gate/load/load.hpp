@@ -1,12 +1,12 @@
-// Sends prompts to an engine that serves and writes down what came of each, when.
+// Sends prompts to an inference server, and records when each request's tokens came.
 //
 // Closed loop: `concurrency` places, each sends its next request as soon as its last one has ended.
-// Open loop: requests are sent when they are due (seeded Poisson arrivals), however many are under
-// way. Either way latencies count from the intended start, so that a driver or a server that falls
-// behind is seen (no coordinated omission). Request i asks prompt i mod n.
+// Open loop: requests are sent when they are due (seeded Poisson arrivals), however many are
+// running. Latencies always count from the intended start, so that a driver or a server that falls
+// behind shows (no coordinated omission). Request i sends prompt i mod n.
 //
-// One thread, no files; the server runs already (run starts and stops it). Every request ends,
-// within the limits below, whole or with a named fault; one that fails takes no other with it.
+// One thread, no files; the server runs already (run starts and stops it). Every request ends
+// within the limits below, complete or with a named fault. A failing request affects no other.
 #pragma once
 
 #include <cstdint>
@@ -36,27 +36,27 @@ struct ClosedLoop {
 };
 struct OpenLoop {
   double requests_per_second = 1;
-  std::uint64_t seed = 1;  // of the arrivals
+  std::uint64_t seed = 1;  // for the arrivals
   // More than this are not sent at once: later ones wait, and their latency tells.
   std::int64_t most_at_once = 1024;
 };
 
-// Requests that are all queued before the server computes anything: what batches it makes of them
-// is then no matter of when each came.
+// Holds a server back until all requests are queued, so that its batches do not depend on when each
+// request came.
 class Queue {
  public:
   virtual ~Queue() = default;
-  // From here on the server computes nothing. False: it cannot be held back.
+  // Makes the server compute nothing from here on. False: it cannot be held back.
   [[nodiscard]] virtual bool hold() = 0;
-  // Has it taken in `requests` of them, and does nothing more? Asked again and again.
+  // Returns true once the server has queued `requests` requests and is idle. Called repeatedly.
   [[nodiscard]] virtual bool has_taken(std::int64_t requests) = 0;
   virtual void let_go() = 0;
-  // Why not, after a hold() or has_taken() that was never true.
+  // The reason, after a hold() or has_taken() that was never true.
   [[nodiscard]] virtual std::string why() const = 0;
 };
 // Requests are sent when recorded ones came, as in an open loop.
 struct RecordedLoop {
-  std::vector<double> arrivals;  // seconds after the beginning, in their order; of all requests
+  std::vector<double> arrivals;  // seconds after the beginning, rising; one per request
 };
 // All requests at once, sent one by one, each when the one before is queued. They wait for each
 // other on purpose: none times out before load_seconds.
@@ -64,7 +64,7 @@ struct HeldBurst {
   Queue* queue = nullptr;
 };
 
-// How long to wait for what (a connection: StreamOptions). Seconds, above 0.
+// Time limits in seconds, above 0 (connections: StreamOptions).
 struct LoadLimits {
   double header_seconds = 60;        // from sending to a whole header
   double first_token_seconds = 120;  // from there
@@ -76,21 +76,21 @@ struct LoadLimits {
 };
 
 struct LoadPlan {
-  std::string url;  // of the server, without a path: "http://127.0.0.1:8080"; a path is put before
+  std::string url;  // the server's: "http://127.0.0.1:8080"; may have a path, which goes first
   std::string api;  // adapters::serving::find_api
   std::string model;
   Secret token;  // sent as "Authorization: Bearer …"; empty: none
   std::vector<LoadPrompt> prompts;
-  // Of each prompt, or of none: the one that is answered before it is sent, a turn of the same
-  // conversation. Requests then keep their prompts' order as far as that goes.
+  // For each prompt, or empty: the prompt that must be answered before it, a turn of the same
+  // conversation. Requests otherwise keep their prompts' order.
   std::vector<std::optional<std::size_t>> after{};
   std::variant<ClosedLoop, OpenLoop, RecordedLoop, HeldBurst> loop = ClosedLoop{};
   std::int64_t requests = 1;  // 1 … 1 000 000, without the warm-up
-  // No request is begun later than this after the first one; `requests` is then the most.
+  // No request begins later than this after the first one; `requests` is then the maximum.
   std::optional<double> send_seconds{};
   std::function<void()> each_second{};  // is called about that often while the load runs
   std::int64_t warm_up = 0;             // sent one after the other beforehand, prompts in turn
-  std::int64_t seed = 1;                // of sampling, which is greedy all the same
+  std::int64_t seed = 1;                // for sampling, which is greedy anyway
   bool own_fields = true, to_full_length = true, cached_prompts = false;  // adapters::serving::Ask
   Json more = nullptr;
   LoadLimits limits;
@@ -98,10 +98,10 @@ struct LoadPlan {
 
 struct Load {
   std::vector<profile::ServedRequest> requests;  // in order of number, warm-up first
-  std::int64_t not_sent = 0;  // of plan.requests: the load ran out of time, or was stopped
+  std::int64_t not_sent = 0;  // requests of the plan that were not sent before time-out or stop
   bool interrupted = false;
   bool out_of_time = false;
-  // Why a burst was not held until all of it was queued; it was then let go and sent as it came.
+  // The reason why a burst was not held until all of it was queued. It was then sent as it came.
   std::optional<std::string> not_held{};
 };
 

@@ -1,3 +1,4 @@
+// Turns the events of one request's stream into its record.
 #include "gate/load/request.hpp"
 
 #include <fmt/format.h>
@@ -10,46 +11,47 @@ namespace weir::load {
 namespace {
 
 using profile::ServedFault;
-using Ended = sys::StreamEnd::What;
+using StreamResult = sys::StreamEnd::What;
 
 constexpr std::size_t k_longest_detail = 400;
 constexpr std::size_t k_most_refusal_bytes = 64 << 10;
-// For the words of an answer that is no stream, and for HTTP's end behind the API's.
+// Time limits for the body of an error answer, and for HTTP's end after the API's.
 constexpr double k_refusal_seconds = 5;
 constexpr double k_end_seconds = 1;
 
-// Events may be more than tokens (a chat's token may come as thought and as answer), but an answer
-// that goes on and on is to be ended before its bytes are too many.
-std::int64_t most_tokens(std::int64_t asked) { return 2 * asked + 16; }
+// Returns how many events a request may have. There may be more events than tokens, as a chat's
+// token may come as thought and as answer.
+std::int64_t max_tokens(std::int64_t requested) { return 2 * requested + 16; }
 
-// No token is that long, and many requests may be under way.
-std::size_t most_text(std::int64_t asked) {
-  return (std::size_t{64} << 10) + 256 * static_cast<std::size_t>(asked);
+// Returns how many bytes of text a request may have. Memory is limited, as many requests may run at
+// once.
+std::size_t max_text_bytes(std::int64_t requested) {
+  return (std::size_t{64} << 10) + 256 * static_cast<std::size_t>(requested);
 }
 
-std::string_view header(const sys::HttpHeaders& headers, std::string_view name) {
-  const auto* found = first_of(headers, [&](const auto& one) { return one.first == name; });
-  return found == nullptr ? std::string_view() : found->second;
+std::string_view find_header(const sys::HttpHeaders& headers, std::string_view name) {
+  const auto* match = first_of(headers, [&](const auto& pair) { return pair.first == name; });
+  return match == nullptr ? std::string_view() : match->second;
 }
 
-// Of compression, in either of the headers that may name one.
-std::string encoding(const sys::HttpHeaders& headers) {
-  const std::string content = text::lower(header(headers, "content-encoding"));
+// Returns the compression that a header names, in lower case; "" for none.
+std::string content_encoding(const sys::HttpHeaders& headers) {
+  const std::string content = text::lower(find_header(headers, "content-encoding"));
   if (!content.empty() && content != "identity") return content;
-  const std::string transfer = text::lower(header(headers, "transfer-encoding"));
+  const std::string transfer = text::lower(find_header(headers, "transfer-encoding"));
   return transfer.empty() || transfer == "chunked" ? "" : transfer;
 }
 
-ServedFault fault_of(Ended what) {
-  constexpr std::pair<Ended, ServedFault> k_faults[] = {
-      {Ended::invalid, ServedFault::invalid_request},
-      {Ended::no_connection, ServedFault::no_connection},
-      {Ended::refused, ServedFault::refused},
-      {Ended::tls, ServedFault::tls},
-      {Ended::cut, ServedFault::cut_off},
-      {Ended::bad_http, ServedFault::bad_http}};
-  const auto* found = first_of(k_faults, [&](const auto& one) { return one.first == what; });
-  return found == nullptr ? ServedFault::other : found->second;
+ServedFault to_fault(StreamResult what) {
+  constexpr std::pair<StreamResult, ServedFault> k_faults[] = {
+      {StreamResult::invalid, ServedFault::invalid_request},
+      {StreamResult::no_connection, ServedFault::no_connection},
+      {StreamResult::refused, ServedFault::refused},
+      {StreamResult::tls, ServedFault::tls},
+      {StreamResult::cut, ServedFault::cut_off},
+      {StreamResult::bad_http, ServedFault::bad_http}};
+  const auto* match = first_of(k_faults, [&](const auto& pair) { return pair.first == what; });
+  return match == nullptr ? ServedFault::other : match->second;
 }
 
 }  // namespace
@@ -61,32 +63,33 @@ Request::Request(const adapters::serving::Api& api, const LoadLimits& limits, do
       zero_(zero),
       record_(std::move(begun)),
       reader_(api.framing),
-      stage_at_(zero + record_.sent),
+      stage_since_(zero + record_.sent),
       sent_at_(zero + record_.sent) {}
 
-void Request::connected(double at, bool kept) {
+void Request::connected(double at, bool is_reused) {
   record_.connected = since(at);
-  record_.kept_connection = kept;
+  record_.kept_connection = is_reused;
   stage_ = Stage::sent;
-  stage_at_ = at;
+  stage_since_ = at;
 }
 
 bool Request::answered(double at, int status, const sys::HttpHeaders& headers) {
   record_.answered = since(at);
   stage_ = Stage::answered;
-  stage_at_ = at;
+  stage_since_ = at;
   if (status >= 300 && status < 400) {
-    fail(at, ServedFault::redirected, fmt::format("to {}", header(headers, "location")), status);
+    fail(at, ServedFault::redirected, fmt::format("to {}", find_header(headers, "location")),
+         status);
     return false;
   }
-  if (const std::string encoded = encoding(headers); !encoded.empty()) {
+  if (const std::string encoded = content_encoding(headers); !encoded.empty()) {
     fail(at, ServedFault::encoded, encoded, status);
     return false;
   }
   if (status == 429) return refuse(ServedFault::too_many_requests, status);
   if (status != 200) return refuse(ServedFault::status, status);
-  const std::string_view said = header(headers, "content-type");
-  const std::string type = text::lower(text::trim(said.substr(0, said.find(';'))));
+  const std::string_view content_type = find_header(headers, "content-type");
+  const std::string type = text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
   if (type != api_.content_type) {
     fail(at, ServedFault::bad_content_type, fmt::format("\"{}\", not {}", type, api_.content_type),
          status);
@@ -107,7 +110,7 @@ bool Request::bytes(double at, std::string_view chunk) {
   if (stage_ == Stage::refusing) {
     refusal_.append(chunk.substr(0, k_most_refusal_bytes - refusal_.size()));
     if (refusal_.size() < k_most_refusal_bytes) return true;
-    fail(at, refused_as_, adapters::serving::error_words(refusal_), refused_status_);
+    fail(at, refused_as_, adapters::serving::error_answer_text(refusal_), refused_status_);
     return false;
   }
   answer_bytes_ += static_cast<std::int64_t>(chunk.size());
@@ -121,10 +124,11 @@ bool Request::bytes(double at, std::string_view chunk) {
   return !over_;
 }
 
+// Handles one event of the stream: an error, or a piece of the answer.
 void Request::take_event(double at, std::string_view type, std::string_view data) {
-  if (over_ || stage_ == Stage::told_end) return;
+  if (over_ || stage_ == Stage::stream_ended) return;
   if (type == "error") {
-    fail(at, ServedFault::server_error, adapters::serving::error_words(data));
+    fail(at, ServedFault::server_error, adapters::serving::error_answer_text(data));
     return;
   }
   const auto piece = api_.read(data);
@@ -137,26 +141,27 @@ void Request::take_event(double at, std::string_view type, std::string_view data
   }
 }
 
+// Adds the text, tokens and reported numbers of a piece to the record.
 void Request::take_piece(double at, const adapters::serving::Piece& piece) {
   adapters::serving::merge(record_.reported, piece.reported);
-  if (text_.size() + piece.text.size() > most_text(record_.asked_tokens)) {
+  if (text_.size() + piece.text.size() > max_text_bytes(record_.asked_tokens)) {
     fail(at, ServedFault::too_long,
-         fmt::format("more than {} bytes of text", most_text(record_.asked_tokens)));
+         fmt::format("more than {} bytes of text", max_text_bytes(record_.asked_tokens)));
     return;
   }
   text_ += piece.text;
-  for (const profile::LikelyTokens& one : piece.likely) {
+  for (const profile::LikelyTokens& position : piece.likely) {
     if (record_.likely.size() < profile::k_likely_positions)
-      record_.likely.push_back(profile::hashed(one));
+      record_.likely.push_back(profile::hashed(position));
   }
-  const std::int64_t held = piece.so_far.value_or(0) - record_.counted_tokens;
-  if (piece.is_token || held > 0) {
-    const std::int64_t tokens = std::max(held, piece.is_token ? piece.tokens : 1);
+  const std::int64_t unreported = piece.so_far.value_or(0) - record_.counted_tokens;
+  if (piece.is_token || unreported > 0) {
+    const std::int64_t tokens = std::max(unreported, piece.is_token ? piece.tokens : 1);
     record_.tokens.push_back({since(at), tokens});
     record_.counted_tokens += tokens;
     stage_ = Stage::streaming;
-    stage_at_ = at;
-    if (record_.counted_tokens > most_tokens(record_.asked_tokens)) {
+    stage_since_ = at;
+    if (record_.counted_tokens > max_tokens(record_.asked_tokens)) {
       fail(at, ServedFault::too_long,
            fmt::format("{} tokens came, {} were asked for", record_.counted_tokens,
                        record_.asked_tokens));
@@ -164,32 +169,32 @@ void Request::take_piece(double at, const adapters::serving::Piece& piece) {
     }
   }
   if (piece.is_last) {
-    stage_ = Stage::told_end;
-    stage_at_ = at;
+    stage_ = Stage::stream_ended;
+    stage_since_ = at;
   }
 }
 
 void Request::ended(double at, const sys::StreamEnd& end) {
   if (over_) return;
   if (stage_ == Stage::refusing) {
-    fail(at, refused_as_, adapters::serving::error_words(refusal_), refused_status_);
+    fail(at, refused_as_, adapters::serving::error_answer_text(refusal_), refused_status_);
     return;
   }
-  bool whole_events = true;
-  if (end.what == Ended::complete && stage_ != Stage::told_end) {
-    whole_events = reader_.finish(
+  bool is_event_complete = true;
+  if (end.what == StreamResult::complete && stage_ != Stage::stream_ended) {
+    is_event_complete = reader_.finish(
         [&](std::string_view type, std::string_view data) { take_event(at, type, data); });
     if (over_) return;
   }
-  // All that the API has to say was said: how the connection ended then does not matter.
-  if (stage_ == Stage::told_end) {
+  // After the API's end of the stream, it does not matter how the connection ended.
+  if (stage_ == Stage::stream_ended) {
     finish(at);
-  } else if (end.what == Ended::complete) {
+  } else if (end.what == StreamResult::complete) {
     fail(at, ServedFault::unfinished,
-         whole_events ? "the answer ended before the stream did"
-                      : "the answer ended in the middle of an event");
+         is_event_complete ? "the answer ended before the stream did"
+                           : "the answer ended in the middle of an event");
   } else {
-    fail(at, fault_of(end.what), end.message);
+    fail(at, to_fault(end.what), end.message);
   }
 }
 
@@ -222,12 +227,26 @@ void Request::fail(double at, ServedFault fault, std::string_view detail, int st
 double Request::deadline() const {
   const double last = sent_at_ + limits_.request_seconds;
   if (stage_ == Stage::connecting) return last;
-  const double of_stage = stage_ == Stage::sent        ? limits_.header_seconds
-                          : stage_ == Stage::answered  ? limits_.first_token_seconds
-                          : stage_ == Stage::streaming ? limits_.next_token_seconds
-                          : stage_ == Stage::told_end  ? k_end_seconds
-                                                       : k_refusal_seconds;
-  return std::min(stage_at_ + of_stage, last);
+  return std::min(stage_since_ + stage_seconds(), last);
+}
+
+// Returns how long the present stage may last. Connecting is limited by StreamOptions.
+double Request::stage_seconds() const {
+  switch (stage_) {
+    case Stage::connecting:
+      break;
+    case Stage::sent:
+      return limits_.header_seconds;
+    case Stage::answered:
+      return limits_.first_token_seconds;
+    case Stage::streaming:
+      return limits_.next_token_seconds;
+    case Stage::stream_ended:
+      return k_end_seconds;
+    case Stage::refusing:
+      return k_refusal_seconds;
+  }
+  return limits_.request_seconds;
 }
 
 void Request::give_up(double at) {
@@ -250,12 +269,12 @@ void Request::give_up(double at) {
                       ? fmt::format("no token within {:.3g} s", limits_.first_token_seconds)
                       : fmt::format("no next token within {:.3g} s, after {}",
                                     limits_.next_token_seconds, record_.counted_tokens));
-    case Stage::told_end:
-      finish(stage_at_);
+    case Stage::stream_ended:
+      finish(stage_since_);
       over_at_ = at;
       return;
     case Stage::refusing:
-      return fail(at, refused_as_, adapters::serving::error_words(refusal_), refused_status_);
+      return fail(at, refused_as_, adapters::serving::error_answer_text(refusal_), refused_status_);
   }
 }
 

@@ -11,7 +11,7 @@ namespace answers_test {
 using namespace tests;
 using profile::ServedRequest;
 
-constexpr const char* k_text = "t0 t1 t2 t3 ";  // what scripts say in 4 tokens
+constexpr const char* k_text = "t0 t1 t2 t3 ";  // the text of scripts of 4 tokens
 
 ServedRequest one(const Script& script, const std::string& api = "completions") {
   StreamServer server([&](const SeenPost&) { return script; });

@@ -155,7 +155,8 @@ TEST(Capacity, NeedsObjectivesAndRatesInTheirOrder) {
   EXPECT_EQ(server.find(plan).error().code, Code::usage);
 }
 
-// Of 200 requests 20 in a row took too long: 10 %, and that they came together makes it uncertain.
+// 20 of 200 requests in a row took too long: 10 %. They came together, which makes the share
+// uncertain.
 TEST(TriedRate, IsAsSureAsItsStretchesAreAlike) {
   std::vector<profile::ServedRequest> requests(200);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -164,14 +165,14 @@ TEST(TriedRate, IsAsSureAsItsStretchesAreAlike) {
   }
   profile::ServedObjectives objectives;
   objectives.first_token_seconds = 1;
-  const TriedRate together = rate_tried(3, requests, objectives);
+  const TriedRate together = evaluate_rate(3, requests, objectives);
   EXPECT_DOUBLE_EQ(together.missed, 0.1);
   EXPECT_EQ(together.low, 0);
   EXPECT_FALSE(together.is_kept());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i].tokens = {{i % 10 == 0 ? 2.0 : 0.5, 1}};
   }
-  const TriedRate apart = rate_tried(3, requests, objectives);
+  const TriedRate apart = evaluate_rate(3, requests, objectives);
   EXPECT_DOUBLE_EQ(apart.missed, 0.1);
   EXPECT_DOUBLE_EQ(apart.low, 0.1);
   EXPECT_DOUBLE_EQ(apart.high, 0.1);

@@ -146,7 +146,7 @@ TEST_F(OnLlamaServer, WhatTheServerSpentLiesWithinWhatTheClientWaited) {
   LlamaServer server("tiny-llama.gguf");
   ASSERT_TRUE(server.is_ready());
   for (const char* api : {"llama", "completions", "chat"}) {
-    std::set<std::string> digests;  // of each prompt at each concurrency
+    std::set<std::string> digests;  // digests of each prompt at each concurrency
     for (const std::int64_t concurrency : {1, 4}) {
       // As weir asks servers: it closes connections that it kept just when they are used again.
       const Load load =

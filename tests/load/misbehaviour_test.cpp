@@ -21,11 +21,11 @@ struct Wrong {
   const char* what;
   Script script;
   const char* fault;
-  const char* words = "";  // that its detail holds
+  const char* words = "";  // words that its detail contains
   int status = 0;
 };
 
-// What comes before it goes wrong: a header and two tokens.
+// The part before it goes wrong: a header and two tokens.
 std::string begun() {
   const scripts::Words words = scripts::completions(4);
   return scripts::head() + scripts::chunk(words.tokens[0]) + scripts::chunk(words.tokens[1]);
@@ -169,8 +169,8 @@ TEST(Misbehaviour, EndsAsAFaultOfItsOwnName) {
   }
 }
 
-// Those that end by a limit on time are left out: a short one, on a busy machine, would also end
-// others (load_test.cpp has them, in virtual time).
+// Leaves out misbehaviour that ends by a limit on time: a short one, on a busy machine, would also
+// end others (load_test.cpp has it, in virtual time).
 TEST(Misbehaviour, OfOneRequestLeavesTheOthersWhole) {
   std::vector<Wrong> all = wrongs();
   std::erase_if(all, [](const Wrong& wrong) {
@@ -260,7 +260,7 @@ std::size_t open_descriptors() {
 TEST(Misbehaviour, AThousandRequestsLeaveNoDescriptorAndNoProcess) {
   if (open_descriptors() == 0) GTEST_SKIP() << "no /proc/self/fd here";
   const std::vector<Wrong> all = wrongs();
-  std::vector<Script> quick;  // those that need no limit to end
+  std::vector<Script> quick;  // scripts that end without a limit
   for (const Wrong& wrong : all) {
     if (std::string_view(wrong.fault).substr(0, 7) != "timeout" && wrong.script.end != End::hang) {
       quick.push_back(wrong.script);
@@ -272,7 +272,7 @@ TEST(Misbehaviour, AThousandRequestsLeaveNoDescriptorAndNoProcess) {
     return number % 2 == 0 ? scripts::well(scripts::completions(4)) : quick[number % quick.size()];
   });
   LoadPlan plan = plan_for(server.url());
-  drive_for_real(plan);  // what libcurl keeps for ever
+  drive_for_real(plan);  // opens the descriptors that libcurl keeps
   const std::size_t before = open_descriptors();
   plan.requests = 1000;
   plan.loop = ClosedLoop{.concurrency = 16};

@@ -1,3 +1,4 @@
+// Scripts of answers for the stream server.
 #include "tests/load/scripts.hpp"
 
 #include <fmt/format.h>

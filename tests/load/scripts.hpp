@@ -15,11 +15,11 @@ inline constexpr std::string_view k_event_stream = "text/event-stream";
 std::string head(std::string_view content_type = k_event_stream,
                  const std::vector<std::string>& more = {"Transfer-Encoding: chunked"},
                  std::string_view status = "200 OK");
-std::string chunk(std::string_view bytes);  // of a chunked body
+std::string chunk(std::string_view bytes);  // a chunk of a chunked body
 std::string last_chunk(const std::vector<std::string>& trailers = {});
 std::string event(std::string_view data);  // "data: …\n\n"
 
-// What an API's server says: of token i, and at the end. Text of token i is "ti ".
+// The words of an API's server: of token i, and at the end. Text of token i is "ti ".
 struct Words {
   std::vector<std::string> tokens, end;  // events as they stand on the wire, without chunks
 };

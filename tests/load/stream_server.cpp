@@ -1,3 +1,4 @@
+// The HTTP server that plays scripts at given moments.
 #include "tests/load/stream_server.hpp"
 
 #include <algorithm>

@@ -20,7 +20,7 @@ class VirtualClock final : public sys::Clock {
   [[nodiscard]] double steady() const override { return at; }
 };
 
-// What becomes of a request: seconds after it was sent, in order. Bytes "" are the header (200, an
+// The answer to a request: seconds after it was sent, in order. Bytes "" are the header (200, an
 // event stream); the last entry ends the answer well.
 struct VirtualAnswer {
   std::vector<std::pair<double, std::string>> says;
@@ -32,7 +32,7 @@ class VirtualStreams final : public sys::Streams {
   using Answer = std::function<VirtualAnswer(std::size_t number, double sent_at)>;
   VirtualStreams(VirtualClock& clock, Answer answer) : clock_(clock), answer_(std::move(answer)) {}
 
-  double overhead = 0;  // that sending one takes of the driver's own time
+  double overhead = 0;  // the driver's own time for sending one request
   std::size_t most_at_once = 0;
 
   Id post(const sys::StreamRequest&, sys::StreamSink& sink) override {
