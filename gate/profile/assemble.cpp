@@ -1,4 +1,4 @@
-
+// Assembles the records of a cell into its profile.
 #include "gate/profile/assemble.hpp"
 
 #include <array>
@@ -17,160 +17,177 @@ struct Passes {
   Records timed, counted, instructions, host, cost;
 };
 
-Passes split(std::string_view cell, Side side, std::span<const RunRecord> records) {
+// Sorts a cell's records of one side into passes. Warm-ups and failed processes of pairs measure
+// nothing.
+Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord> records) {
   Passes passes;
   for (const RunRecord* record : last_attempts(cell, records)) {
     if (record->side != side) continue;
     const bool measures =
-        record->probed || !record->pair || (*record->pair > 0 && !error_of(*record));
+        record->probed || !record->pair || (*record->pair > 0 && !find_error(*record));
     if (!measures) continue;
-    Records& pass = record->probed                ? passes.cost
-                    : record->pass == Pass::timed ? passes.timed
-                    : record->instructions        ? passes.instructions
-                    : record->host                ? passes.host
-                                                  : passes.counted;
-    pass.push_back(record);
+    if (record->probed) {
+      passes.cost.push_back(record);
+    } else if (record->pass == Pass::timed) {
+      passes.timed.push_back(record);
+    } else if (record->instructions) {
+      passes.instructions.push_back(record);
+    } else if (record->host) {
+      passes.host.push_back(record);
+    } else {
+      passes.counted.push_back(record);
+    }
   }
   return passes;
 }
 
 constexpr int k_abort = 6;  // SIGABRT
 
-// The process crashed on a twin, which did not refuse it memory.
-bool may_be_of_twin(const CellFacts& facts, const RunRecord& record) {
+// Returns true if the process crashed on a device twin, but not because the twin refused it memory.
+bool may_be_caused_by_twin(const CellFacts& facts, const RunRecord& record) {
   if (!facts.twin) return false;
   // SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV as Linux numbers them.
   constexpr std::array k_crashes{4, 5, k_abort, 7, 8, 11};
-  constexpr int k_signals = 128;  // shells and containers add it
+  constexpr int k_signals = 128;  // shells and containers add it to a signal
   const int signal = record.ended == Ended::signaled ? record.signal : record.exit_code - k_signals;
   const ProbeCounts* probe = find_probe(record, facts.device);
   return holds(k_crashes, signal) && (probe == nullptr || count_of(*probe, "out_of_memory") == 0);
 }
 
-// "timed: 3 of 10 runs: exit 139 (SIGSEGV)", one line for each different error. The engine's last
-// words are those of the profile's first error; later errors end with the last line of their own.
+// Adds a line for each different error: "timed: 3 of 10 runs: exit 139 (SIGSEGV)". The profile
+// keeps the engine's last output for its first error; later errors end with its last line. Returns
+// true if there was any.
 bool add_errors(const CellFacts& facts, const Records& records, std::string_view pass,
                 Profile& profile) {
-  struct Seen {
+  struct Failure {
     std::string error, stderr_tail;
     std::size_t times = 0;
   };
-  std::vector<Seen> seen;
+  std::vector<Failure> failures;
   for (const RunRecord* record : records) {
-    auto error = error_of(*record);
+    auto error = find_error(*record);
     if (!error) continue;
-    if (may_be_of_twin(facts, *record)) {
+    if (may_be_caused_by_twin(facts, *record)) {
       *error +=
           "; the device twin may be why: it computes nothing, and an engine that takes a result "
           "for an index can crash";
     }
     profile.engine_ended |= record->ended == Ended::signaled ||
                             (record->ended == Ended::exited && record->exit_code != 0);
-    auto* known = first_of(seen, [&](const Seen& one) { return one.error == *error; });
-    if (known == nullptr) known = &seen.emplace_back(Seen{*error, {}});
-    if (known->stderr_tail.empty()) known->stderr_tail = record->stderr_tail;
-    ++known->times;
+    auto* match =
+        first_of(failures, [&](const Failure& failure) { return failure.error == *error; });
+    if (match == nullptr) match = &failures.emplace_back(Failure{*error, {}});
+    if (match->stderr_tail.empty()) match->stderr_tail = record->stderr_tail;
+    ++match->times;
   }
-  for (auto& [error, stderr_tail, times] : seen) {
+  for (auto& [error, stderr_tail, times] : failures) {
     if (profile.errors.empty()) {
       profile.stderr_tail = stderr_tail;
-    } else if (const auto words = text::lines(stderr_tail); !words.empty()) {
-      error += ": " + text::printable(words.back());
+    } else if (const auto last_lines = text::lines(stderr_tail); !last_lines.empty()) {
+      error += ": " + text::printable(last_lines.back());
     }
-    profile.errors.push_back(
-        records.size() == 1 ? fmt::format("{}: {}", pass, error)
-        : times == records.size()
-            ? fmt::format("{}: all {} runs: {}", pass, times, error)
-            : fmt::format("{}: {} of {} runs: {}", pass, times, records.size(), error));
+    std::string runs = fmt::format("{} of {} runs: ", times, records.size());
+    if (times == records.size()) runs = fmt::format("all {} runs: ", times);
+    if (records.size() == 1) runs.clear();
+    profile.errors.push_back(fmt::format("{}: {}{}", pass, runs, error));
   }
-  return !seen.empty();
+  return !failures.empty();
 }
 
-// What add_errors() put between the pass and the error, in other words; "" where it put nothing
-// there.
-std::string share_of_runs(std::string_view text) {
+// Parses the part that add_errors() puts between the pass and the error: "all" of the runs or
+// "some"; "" if there is none.
+std::string parse_share_of_runs(std::string_view text) {
   const auto words = text::split(text, ' ');
   const auto is_number = [&](std::size_t at) { return text::to_int(words[at]).has_value(); };
   if (words.size() == 2 && words[0] == "all" && is_number(1)) return "all";
-  return words.size() == 3 && words[1] == "of" && is_number(0) && is_number(2) ? "some" : "";
+  const bool some = words.size() == 3 && words[1] == "of" && is_number(0) && is_number(2);
+  return some ? "some" : "";
 }
 
-// A model that a twin has too little memory for is the engine's error, and a number as well: where
-// every process was refused memory and ended for it, not by a time-out or a crash.
-void add_fits(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const bool refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
+// Adds the metric "fits" with 0 if the model does not fit into a twin's memory: every process was
+// refused memory and ended for it, not by a time-out or a crash.
+void add_memory_verdict(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const bool all_refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
-    const bool ended = record->ended == Ended::exited ||
-                       (record->ended == Ended::signaled && record->signal == k_abort);
-    return ended && error_of(*record) && probe != nullptr && count_of(*probe, "out_of_memory") > 0;
+    const bool ended_itself = record->ended == Ended::exited ||
+                              (record->ended == Ended::signaled && record->signal == k_abort);
+    return ended_itself && find_error(*record) && probe != nullptr &&
+           count_of(*probe, "out_of_memory") > 0;
   });
-  if (!facts.twin || counted.empty() || !refused) return;
+  if (!facts.twin || counted.empty() || !all_refused) return;
   profile.metrics[std::string(unit::k_fits)] =
       exact_measurement(*unit::find_metric(unit::k_fits), facts.device, 0);
 }
 
-// One fact that all runs should agree on; the first that was reported stands.
+// Returns a fact that all runs should agree on, from the first run that reports it; warns if they
+// disagree.
 template <class T>
-std::optional<T> agreed(const Records& records, std::string_view what,
-                        std::optional<T> EngineReport::*fact, Profile& profile) {
-  std::optional<T> found;
+std::optional<T> agree_on(const Records& records, std::string_view label,
+                          std::optional<T> EngineReport::*fact, Profile& profile) {
+  std::optional<T> result;
   for (const RunRecord* record : records) {
     if (!record->report) continue;
     const std::optional<T>& value = (*record->report).*fact;
     if (!value) continue;
-    if (found && *found != *value) {
+    if (result && *result != *value) {
       add_once(profile.warnings,
-               fmt::format("runs disagree about the {}: {} and {}", what, *found, *value));
+               fmt::format("runs disagree about the {}: {} and {}", label, *result, *value));
     }
-    if (!found) found = value;
+    if (!result) result = value;
   }
-  return found;
+  return result;
 }
 
-// The longest runs of the counted pass: what they generate depends on the length alone, with or
-// without a timed pass beside them.
-Records longest(Records counted) {
-  const auto size = [](const RunRecord* one) {
-    return std::pair(one->asked.tokens, one->asked.repeats);
+// Returns the longest runs of the counted pass. Their output depends on the length alone, so it is
+// the same with or without a timed pass.
+Records longest_runs(Records counted) {
+  const auto size = [](const RunRecord* record) {
+    return std::pair(record->parameters.tokens, record->parameters.repeats);
   };
   if (counted.empty()) return counted;
-  const auto most = size(*std::ranges::max_element(counted, {}, size));
-  std::erase_if(counted, [&](const RunRecord* one) { return size(one) != most; });
+  const auto largest = size(*std::ranges::max_element(counted, {}, size));
+  std::erase_if(counted, [&](const RunRecord* run) { return size(run) != largest; });
   return counted;
 }
 
+// Sets the work that must be the same on both sides: tokens, output, model and load.
 void set_work(const Records& records, Profile& profile) {
   using Report = EngineReport;
   WorkDone& work = profile.work;
   work.generated_tokens =
-      agreed(records, "number of tokens generated", &Report::generated_tokens, profile);
-  work.prompt_tokens = agreed(records, "number of prompt tokens", &Report::prompt_tokens, profile);
-  work.output_digest = agreed(records, "output", &Report::output_digest, profile);
-  work.model = agreed(records, "model", &Report::model, profile);
-  work.load = agreed(records, "load", &Report::load, profile);
+      agree_on(records, "number of tokens generated", &Report::generated_tokens, profile);
+  work.prompt_tokens =
+      agree_on(records, "number of prompt tokens", &Report::prompt_tokens, profile);
+  work.output_digest = agree_on(records, "output", &Report::output_digest, profile);
+  work.model = agree_on(records, "model", &Report::model, profile);
+  work.load = agree_on(records, "load", &Report::load, profile);
   for (const RunRecord* record : records) {
     if (record->report && work.likely.empty()) work.likely = record->report->likely;
   }
 }
 
-void set_origin(const CellFacts& facts, const Records& all, Profile& profile) {
-  Provenance& from = profile.provenance;
-  const auto build = agreed(all, "engine's build", &EngineReport::engine_build, profile);
-  if (build) from.engine_build = build;
-  const auto variant = agreed(all, "CPU variant", &EngineReport::cpu_variant, profile);
+// Sets the engine's build, and the device class if no probe saw the device.
+void set_origin(const CellFacts& facts, const Records& records, Profile& profile) {
+  Provenance& provenance = profile.provenance;
+  const auto build = agree_on(records, "engine's build", &EngineReport::engine_build, profile);
+  if (build) provenance.engine_build = build;
+  const auto variant = agree_on(records, "CPU variant", &EngineReport::cpu_variant, profile);
   if (facts.device == "cpu" && variant && valid_name(*variant)) {
-    from.device_class = "cpu-" + *variant;
+    provenance.device_class = "cpu-" + *variant;
   }
-  // No probe looked at the device: its counts are kept apart from those of devices that were seen.
-  if (from.device_class.empty() && !profile.metrics.empty()) {
-    from.device_class = facts.device + "-unseen";
-    if (from.device_name.empty()) from.device_name = facts.device + " (not seen by a probe)";
+  // If no probe saw the device, its counts must not be compared with those of a device that was
+  // seen.
+  if (provenance.device_class.empty() && !profile.metrics.empty()) {
+    provenance.device_class = facts.device + "-unseen";
+    if (provenance.device_name.empty()) {
+      provenance.device_name = facts.device + " (not seen by a probe)";
+    }
   }
 }
 
-// The best of a process's repeats; nothing where it failed.
+// Returns the best rate of a process's repeats; nothing if it failed.
 std::optional<double> best_rate(const RunRecord& record, std::string_view name) {
-  if (error_of(record) || !record.report) return std::nullopt;
+  if (find_error(record) || !record.report) return std::nullopt;
   for (const auto& series : record.report->times) {
     if (series.metric.name != name || series.samples.empty()) continue;
     const double best = std::ranges::max(series.samples);
@@ -179,22 +196,26 @@ std::optional<double> best_rate(const RunRecord& record, std::string_view name) 
   return std::nullopt;
 }
 
-// What probes cost: the median over pairs of processes of the same command, with them and without.
-// Pairs that lie too far apart say nothing.
+// Sets the cost of probes: the median over pairs of processes of one command, with probes and
+// without. Pairs that differ too much only give a warning.
 void set_profiling_cost(const Records& cost, Profile& profile) {
   constexpr double k_widest = 0.1;
-  Records with, without;
+  Records with_probes, without_probes;
   if (cost.empty()) return;
-  for (const RunRecord* record : cost) (*record->probed ? with : without).push_back(record);
+  for (const RunRecord* record : cost) {
+    Records& group = *record->probed ? with_probes : without_probes;
+    group.push_back(record);
+  }
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
     std::vector<double> costs;
-    for (std::size_t i = 0; i < std::min(with.size(), without.size()); ++i) {
-      const auto on = best_rate(*with[i], name), off = best_rate(*without[i], name);
-      if (on && off) costs.push_back(1 - *on / *off);
+    for (std::size_t i = 0; i < std::min(with_probes.size(), without_probes.size()); ++i) {
+      const auto with_rate = best_rate(*with_probes[i], name),
+                 without_rate = best_rate(*without_probes[i], name);
+      if (with_rate && without_rate) costs.push_back(1 - *with_rate / *without_rate);
     }
     if (costs.empty()) continue;
     std::ranges::sort(costs);
-    // From 5 pairs on the median lies between these two in 9 of 10 cases at least (sign test).
+    // The median lies between these two in at least 9 of 10 cases (sign test), from 5 pairs on.
     std::size_t outside = 0;
     double below = std::pow(0.5, costs.size()), term = below;
     while (2 * below <= 0.1) {
@@ -215,13 +236,15 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     return;
   }
   std::optional<std::string> failed;
-  for (const RunRecord* one : cost) failed = failed ? failed : error_of(*one);
+  for (const RunRecord* process : cost) {
+    if (!failed) failed = find_error(*process);
+  }
   profile.warnings.push_back("profiling cost: no pair of processes ended well" +
                              (failed ? ": " + text::first_line(*failed) : ""));
 }
 
-// By the probe that sees what each graph computes.
-std::map<std::int64_t, std::int64_t> batches_of(const RunRecord& record) {
+// Returns how many graphs computed how many tokens, by the probe that sees graphs.
+std::map<std::int64_t, std::int64_t> collect_batches(const RunRecord& record) {
   std::map<std::int64_t, std::int64_t> batches;
   for (const ProbeCounts& probe : record.probes) {
     for (const GraphCount& graph : probe.graphs) {
@@ -233,34 +256,39 @@ std::map<std::int64_t, std::int64_t> batches_of(const RunRecord& record) {
 
 }  // namespace
 
+// Returns the records of a cell by `order`; of a retried process only the last attempt.
 Records last_attempts(std::string_view cell, std::span<const RunRecord> records) {
-  Records mine;
+  Records cell_records;
   for (const RunRecord& record : records) {
-    if (record.cell == cell) mine.push_back(&record);
+    if (record.cell == cell) cell_records.push_back(&record);
   }
   std::ranges::stable_sort(
-      mine, {}, [](const RunRecord* one) { return std::pair(one->order, one->attempt); });
+      cell_records, {}, [](const RunRecord* run) { return std::pair(run->order, run->attempt); });
   Records last;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const bool retried = i + 1 < mine.size() && mine[i + 1]->order == mine[i]->order &&
-                         mine[i + 1]->attempt > mine[i]->attempt;
-    if (!retried) last.push_back(mine[i]);
+  for (std::size_t i = 0; i < cell_records.size(); ++i) {
+    const bool was_retried = i + 1 < cell_records.size() &&
+                             cell_records[i + 1]->order == cell_records[i]->order &&
+                             cell_records[i + 1]->attempt > cell_records[i]->attempt;
+    if (!was_retried) last.push_back(cell_records[i]);
   }
   return last;
 }
 
-std::optional<std::string> error_of(const RunRecord& record) {
+std::optional<std::string> find_error(const RunRecord& record) {
   if (record.error) return record.error;
-  if (record.ended != Ended::exited)
+  if (record.ended != Ended::exited) {
     return fmt::format("the engine was {}", to_string(record.ended));
+  }
   if (record.pass == Pass::timed && !record.report) return "the engine reported nothing";
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
-  if (record.pass == Pass::timed && generated && *generated < record.asked.tokens) {
-    return fmt::format("asked for {} tokens, {} were generated", record.asked.tokens, *generated);
+  if (record.pass == Pass::timed && generated && *generated < record.parameters.tokens) {
+    return fmt::format("asked for {} tokens, {} were generated", record.parameters.tokens,
+                       *generated);
   }
   return std::nullopt;
 }
 
+// Removes the number of runs from error lines, as add_errors() wrote it.
 std::string without_run_numbers(std::string_view errors) {
   constexpr std::string_view k_start = ": ", k_end = " runs: ";
   std::vector<std::string> lines = text::split(errors, '\n');
@@ -268,7 +296,7 @@ std::string without_run_numbers(std::string_view errors) {
     const std::size_t colon = line.find(k_start), end = line.find(k_end);
     if (end == std::string::npos || colon >= end) continue;
     const std::size_t start = colon + k_start.size();
-    const std::string share = share_of_runs(line.substr(start, end - start));
+    const std::string share = parse_share_of_runs(line.substr(start, end - start));
     if (share.empty()) continue;
     line.replace(start, end + k_end.size() - start, share == "all" ? "" : "some runs: ");
   }
@@ -279,15 +307,15 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (!holds(lines, line)) lines.push_back(line);
 }
 
-// What each process says with figures of its own is told once.
-void add_alike_once(std::vector<std::string>& lines, const std::string& line) {
+// Adds a line unless one differs from it in figures alone.
+void add_similar_once(std::vector<std::string>& lines, const std::string& line) {
   const auto without_numbers = [](std::string text) {
     std::erase_if(text, [](char c) { return text::is_digit(c) || c == '.'; });
     return text;
   };
-  const std::string bare = without_numbers(line);
+  const std::string line_text = without_numbers(line);
   if (std::ranges::none_of(
-          lines, [&](const std::string& known) { return without_numbers(known) == bare; })) {
+          lines, [&](const std::string& other) { return without_numbers(other) == line_text; })) {
     lines.push_back(line);
   }
 }
@@ -301,7 +329,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   profile.instructions_skipped = facts.instructions_skipped;
   profile.host_skipped = facts.host_skipped;
 
-  Passes passes = split(facts.cell.str(), side, records);
+  Passes passes = split_passes(facts.cell.str(), side, records);
   if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty() &&
       passes.host.empty()) {
     if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
@@ -312,34 +340,35 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
       for (const std::string& warning : record->report->warnings) {
-        add_alike_once(profile.warnings, warning);
+        add_similar_once(profile.warnings, warning);
       }
     }
   }
-  add_fits(facts, passes.counted, profile);
+  add_memory_verdict(facts, passes.counted, profile);
   const bool counted_well = !add_errors(facts, passes.counted, "counted", profile) &&
                             !passes.counted.empty() &&
-                            holds_on_twin(facts, passes.counted, profile);
+                            check_twin_counts(facts, passes.counted, profile);
   const bool instructions_well = !add_errors(facts, passes.instructions, "instructions", profile) &&
                                  !passes.instructions.empty();
   const bool host_well =
       !add_errors(facts, passes.host, "system calls", profile) && !passes.host.empty();
   const bool timed_well =
       !add_errors(facts, passes.timed, "timed", profile) && !passes.timed.empty();
-  // Valgrind offers other features of the processor than it has, which an engine may choose its
-  // code by: such a process speaks for the engine where no other does.
+  // Valgrind reports other CPU features than the machine has, and an engine may choose code by
+  // them. So these processes describe the engine only if no others do.
   const bool instructions_alone = instructions_well && passes.counted.empty();
   const bool host_alone = host_well && passes.counted.empty() && !instructions_alone;
-  Records good;
+  Records good_records;
   for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted),
                                    {instructions_alone, &passes.instructions},
                                    {host_alone, &passes.host},
                                    {timed_well, &passes.timed}}) {
-    if (well) good.insert(good.end(), pass->begin(), pass->end());
+    if (well) good_records.insert(good_records.end(), pass->begin(), pass->end());
   }
-  const RunRecord* const* refuted = first_of(std::as_const(good), [&](const RunRecord* record) {
-    return facts.device != "cpu" && record->report && record->report->device_refuted;
-  });
+  const RunRecord* const* refuted =
+      first_of(std::as_const(good_records), [&](const RunRecord* record) {
+        return facts.device != "cpu" && record->report && record->report->device_refuted;
+      });
   if (refuted != nullptr) refute(profile, *(*refuted)->report->device_refuted);
   if (timed_well) {
     profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
@@ -353,15 +382,16 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   if (counted_well) {
     profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
     add_counted(facts, passes.counted, profile);
-    if (shares_batches(facts.sweep)) profile.batches = batches_of(*passes.counted.back());
+    if (shares_batches(facts.sweep)) profile.batches = collect_batches(*passes.counted.back());
     std::set<std::int64_t> lengths;
     for (const RunRecord* record : passes.counted) {
-      lengths.insert(facts.sweep == Sweep::repeats ? record->asked.repeats : record->asked.tokens);
+      lengths.insert(facts.sweep == Sweep::repeats ? record->parameters.repeats
+                                                   : record->parameters.tokens);
     }
     profile.provenance.lengths.assign(lengths.begin(), lengths.end());
   }
   if (instructions_well) {
-    // How often the other counts were seen, where there are any.
+    // Otherwise counted_runs already holds the runs of the other counts.
     if (instructions_alone) {
       profile.counted_runs = static_cast<std::int64_t>(passes.instructions.size());
     }
@@ -371,26 +401,33 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host.size());
     add_host(facts, passes.host, profile);
   }
-  set_work(counted_well         ? longest(passes.counted)
-           : instructions_alone ? longest(passes.instructions)
-           : host_alone         ? longest(passes.host)
-           : timed_well         ? passes.timed
-                                : Records{},
-           profile);
-  leave_out_results(facts, profile);
+  Records work_records;
+  if (counted_well) {
+    work_records = longest_runs(passes.counted);
+  } else if (instructions_alone) {
+    work_records = longest_runs(passes.instructions);
+  } else if (host_alone) {
+    work_records = longest_runs(passes.host);
+  } else if (timed_well) {
+    work_records = passes.timed;
+  }
+  set_work(work_records, profile);
+  drop_twin_results(facts, profile);
   for (const std::string& doubt : cross_checks(profile)) add_once(profile.warnings, doubt);
-  set_origin(facts, good, profile);
+  set_origin(facts, good_records, profile);
   set_profiling_cost(passes.cost, profile);
   return profile;
 }
 
+// Returns a line if kernels by name do not add up to the count of dispatches.
 std::vector<std::string> cross_checks(const Profile& profile, const std::string& side) {
   if (!profile.kernels || profile.kernels->varies || profile.device == "cpu") return {};
   const unit::Metric metric =
       unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
   const Measurement* counted = look_up(profile.metrics, metric.name);
   if (counted == nullptr || !counted->exact) return {};
-  // Beside an engine's own count of dispatches, kernels are ops of its graph: several may be one.
+  // If the engine counts dispatches itself, kernels are ops of its graph, and several may be one
+  // dispatch.
   if (!counted->source.empty() && counted->source != profile.device) return {};
   const auto sum = profile.kernels->sum();
   if (!sum || *sum == *counted->exact || profile.kernels->counts.empty()) return {};
@@ -398,6 +435,7 @@ std::vector<std::string> cross_checks(const Profile& profile, const std::string&
                       side.empty() ? "" : side + ": ", sum->str(), counted->exact->str())};
 }
 
+// Assembles every cell; a cell that is unavailable gets that reason as its only error.
 std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
                                   const std::map<std::string, std::string>& unavailable,
                                   const std::vector<RunRecord>& records) {
@@ -407,58 +445,61 @@ std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
   for (const CellFacts& facts : cells) {
     const std::string name = facts.cell.str();
     profiles.push_back(assemble(facts, by_cell[name]));
-    if (const auto* why = look_up(unavailable, name)) profiles.back().errors = {*why};
+    if (const auto* error = look_up(unavailable, name)) profiles.back().errors = {*error};
   }
   return profiles;
 }
 
 namespace {
 
-bool is_rate(const Measurement& measured) {
-  return measured.metric.kind == unit::Kind::time &&
-         measured.metric.better == unit::Better::higher && !measured.samples.empty();
+bool is_rate(const Measurement& measurement) {
+  return measurement.metric.kind == unit::Kind::time &&
+         measurement.metric.better == unit::Better::higher && !measurement.samples.empty();
 }
 
-const Measurement* rate_of(const Profile& profile) {
+// Returns the decode rate, else the prefill rate, else the first rate; null if there is none.
+const Measurement* find_rate(const Profile& profile) {
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
-    const Measurement* found = look_up(profile.metrics, name);
-    if (found != nullptr && is_rate(*found)) return found;
+    const Measurement* rate = look_up(profile.metrics, name);
+    if (rate != nullptr && is_rate(*rate)) return rate;
   }
-  for (const auto& [name, measured] : profile.metrics) {
-    if (is_rate(measured)) return &measured;
+  for (const auto& [name, measurement] : profile.metrics) {
+    if (is_rate(measurement)) return &measurement;
   }
   return nullptr;
 }
 
 }  // namespace
 
+// Gives each timed profile the rates of the reference cell, if it ran and reported a rate.
 void take_reference(std::span<Profile> profiles, std::string_view reference) {
-  const Profile* found =
+  const Profile* reference_profile =
       first_of(profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
-  if (found == nullptr) return;
-  const Measurement* rate = rate_of(*found);
+  if (reference_profile == nullptr) return;
+  const Measurement* rate = find_rate(*reference_profile);
   if (rate == nullptr) return;
-  const Reference taken{std::string(reference), found->provenance.fingerprint,
-                        found->provenance.engine_build.value_or(""), rate->metric.name,
-                        rate->samples};
+  const Reference result{std::string(reference), reference_profile->provenance.fingerprint,
+                         reference_profile->provenance.engine_build.value_or(""), rate->metric.name,
+                         rate->samples};
   for (Profile& profile : profiles) {
-    if (profile.timed_runs > 0) profile.reference = taken;
+    if (profile.timed_runs > 0) profile.reference = result;
   }
 }
 
-// Without what only a run can tell.
-static void provenance_fields(Fields& io, Provenance& from) {
-  io("fingerprint", from.fingerprint);
-  io("fingerprint_parts", from.fingerprint_parts);
-  io.sparse("preset", from.preset);
-  io("device_class", from.device_class);
-  io("device_name", from.device_name);
-  io("machine_class", from.machine_class);
-  io("machine_name", from.machine_name);
-  io("lengths", from.lengths);
-  io.sparse("engine_build", from.engine_build);
+// Without the parts that only a run can add.
+static void provenance_fields(Fields& io, Provenance& provenance) {
+  io("fingerprint", provenance.fingerprint);
+  io("fingerprint_parts", provenance.fingerprint_parts);
+  io.sparse("preset", provenance.preset);
+  io("device_class", provenance.device_class);
+  io("device_name", provenance.device_name);
+  io("machine_class", provenance.machine_class);
+  io("machine_name", provenance.machine_name);
+  io("lengths", provenance.lengths);
+  io.sparse("engine_build", provenance.engine_build);
 }
 
+// Lists the fields of a cell's facts in a journal.
 void fields(Fields& io, CellFacts& facts) {
   static constexpr auto k_sweeps =
       names_in_order<Sweep>("tokens", "repeats", "none", "overlapping", "held", "request");

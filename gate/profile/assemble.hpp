@@ -31,7 +31,7 @@ enum class Sweep { tokens, repeats, none, overlapping, held, request };
   return sweep == Sweep::overlapping || sweep == Sweep::held;
 }
 
-// What assembling needs to know of the plan.
+// The parts of the plan that assembling needs.
 struct CellFacts {
   CellKey cell;
   std::string device;  // "cpu", "vulkan", …
@@ -51,7 +51,8 @@ struct CellFacts {
   bool kernels_gated = true;
   // Ops that may run on the CPU although the cell asks for a device: op -> why.
   std::map<std::string, std::string> cpu_ops_allowed{};
-  // Of those, the ones that may only where one of these holds for their shape (shape_fits).
+  // Conditions for some of those: the op may run there only if one holds for its shape
+  // (shape_fits).
   std::map<std::string, std::vector<std::string>> cpu_ops_when{};
   Provenance provenance;     // device_class may still be empty: the probe fills it
   std::string times_source;  // adapter's name
@@ -60,9 +61,9 @@ struct CellFacts {
 // As a journal keeps them.
 void fields(Fields& io, CellFacts& facts);
 
-// Whether the result of an op fits a condition such as "ne0 < 128" or "ne0 <= 64 and ne1 == 1": ne0
-// to ne3 are its sizes, the fastest first, as ggml counts them. `shape` as in OpCount; where none
-// is known nothing fits. Code::config where the condition is none.
+// Returns true if the result of an op fits a condition such as "ne0 < 128" or "ne0 <= 64 and ne1 ==
+// 1". ne0 to ne3 are its sizes, the fastest first, as in ggml; `shape` is as in OpCount. An unknown
+// shape fits nothing. Code::config for a text that is no condition.
 [[nodiscard]] Result<bool> shape_fits(std::string_view condition, std::string_view shape);
 
 // The error of a cell without any record.
@@ -106,9 +107,9 @@ struct ExactPoint {
 
 // Generation lengths of the counted pass: n, 2n, 3n with n = max(4, min(8, tokens / 4)).
 [[nodiscard]] std::vector<std::int64_t> decode_lengths(std::int64_t tokens);
-// Those of processes that instructions are counted of: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2 x
-// tokens)). A count that varies by some 50 000 of 170 million has a slope good to 0.1 % only where
-// the lengths lie that far apart (docs/explanation/counting.md).
+// Lengths for processes whose instructions are counted: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2
+// x tokens)). A count that varies by some 50 000 of 170 million needs lengths that far apart for a
+// slope good to 0.1 % (docs/explanation/counting.md).
 [[nodiscard]] std::vector<std::int64_t> instruction_lengths(std::int64_t tokens);
 // The same for prefills, which are bigger than tokens: repeats 1, 1 + k, 1 + 2k with
 // k = max(1, min(8, 64 / prompt_tokens)).

@@ -1,3 +1,4 @@
+// Reads and writes the names of cells.
 #include "gate/profile/cell.hpp"
 
 #include <algorithm>
@@ -11,9 +12,9 @@ constexpr std::size_t k_longest_name = 64;
 constexpr std::size_t k_longest_cell = 8 * k_longest_name;
 constexpr std::string_view k_default_variant = "default";
 
-// Takes "@d256", "@c4" and "@t2" off the prompt, in the order in which str() writes them, each
-// number in the one spelling that it has there.
-bool read_prompt(std::string_view part, CellKey& key) {
+// Parses a prompt with "@d256", "@c4" and "@t2" in the order in which str() writes them. Numbers
+// must have the spelling of str().
+bool parse_prompt(std::string_view part, CellKey& key) {
   const std::vector<std::string> pieces = text::split(part, '@');
   if (pieces.empty() || pieces.size() > 4) return false;
   key.prompt = pieces[0];
@@ -40,11 +41,12 @@ bool read_prompt(std::string_view part, CellKey& key) {
   return valid_name(key.prompt);
 }
 
-bool read_engine(std::string_view part, CellKey& key) {
-  const std::size_t at = part.find('@');
-  key.engine = part.substr(0, at);
-  if (at != std::string_view::npos) {
-    key.variant = part.substr(at + 1);
+// Parses "llama.cpp" or "llama.cpp@fused"; the default variant must not be written.
+bool parse_engine(std::string_view part, CellKey& key) {
+  const std::size_t at_sign = part.find('@');
+  key.engine = part.substr(0, at_sign);
+  if (at_sign != std::string_view::npos) {
+    key.variant = part.substr(at_sign + 1);
     if (key.variant == k_default_variant) return false;
   }
   return valid_name(key.engine) && valid_name(key.variant);
@@ -53,8 +55,9 @@ bool read_engine(std::string_view part, CellKey& key) {
 }  // namespace
 
 bool valid_name(std::string_view name) {
-  if (name.empty() || name.size() > k_longest_name || !text::is_alphanumeric(name.front()))
+  if (name.empty() || name.size() > k_longest_name || !text::is_alphanumeric(name.front())) {
     return false;
+  }
   return std::ranges::all_of(
       name, [](char c) { return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
 }
@@ -81,6 +84,7 @@ std::string CellKey::str() const {
   return fmt::format("{}/{}/{}/{}", engine_part(), model, backend, prompt_part());
 }
 
+// Parses "engine/model/backend/prompt".
 Result<CellKey> CellKey::parse(std::string_view text) {
   CellKey key;
   std::vector<std::string> parts;
@@ -88,8 +92,8 @@ Result<CellKey> CellKey::parse(std::string_view text) {
   if (parts.size() == 4) {
     key.model = parts[1];
     key.backend = parts[2];
-    if (read_engine(parts[0], key) && valid_name(key.model) && valid_name(key.backend) &&
-        read_prompt(parts[3], key)) {
+    if (parse_engine(parts[0], key) && valid_name(key.model) && valid_name(key.backend) &&
+        parse_prompt(parts[3], key)) {
       return key;
     }
   }

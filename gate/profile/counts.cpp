@@ -1,3 +1,4 @@
+// Subtracts two readings of a process's counts.
 #include "gate/profile/counts.hpp"
 
 #include "gate/base/add_capped.hpp"
@@ -10,35 +11,36 @@ namespace {
 
 using Counts = std::map<std::string, std::int64_t>;
 
-// No count of what happened since: what is there, or was at most. Of those that are no metrics,
-// too: "kv_cache_in_vulkan0_bytes".
-bool is_there_at_once(std::string_view base) {
+// Returns true for counts that are a level or a peak, and not a number of events since the start.
+// Names that are no metrics count as well: "kv_cache_in_vulkan0_bytes".
+bool is_level_or_peak(std::string_view base) {
   return unit::is_level(base) || base.ends_with("_peak_bytes") ||
          (base.ends_with("_bytes") && base.find("_in_") != std::string_view::npos);
 }
 
-// What tells one kind of graph from others: its figures and the ops that it is made of. Not their
-// shapes, nor how the list names them: both change as a context grows.
+// Identifies a kind of graph: its numbers and its ops. Shapes and list positions are left out,
+// because both change as a context grows.
 struct GraphKey {
   std::int64_t rows = 0, ops = 0, cpu_ops = 0, splits = 0;
   std::map<std::pair<std::string, std::string>, std::int64_t> made_of;  // op, backend -> each time
   friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
 };
 
-// All graphs of one kind together, with their ops.
+// All graphs of one kind, with their ops.
 struct Graphs {
   GraphCount sum;
   std::map<OpKey, std::int64_t> ops;
 };
 
-std::map<GraphKey, Graphs> kinds_of(const ProbeCounts& probe) {
+// Groups a probe's graphs by kind, and adds up how often each kind was computed.
+std::map<GraphKey, Graphs> group_graphs(const ProbeCounts& probe) {
   std::vector<Graphs> graphs(probe.graphs.size());
   std::vector<GraphKey> keys(probe.graphs.size());
   for (const OpCount& op : probe.ops) {
-    const auto place = static_cast<std::size_t>(op.graph);
-    if (op.graph < 0 || place >= graphs.size()) continue;
-    add_capped(graphs[place].ops[key_of(op)], op.count);
-    add_capped(keys[place].made_of[{op.op, op.backend}], op.count);
+    const auto index = static_cast<std::size_t>(op.graph);
+    if (op.graph < 0 || index >= graphs.size()) continue;
+    add_capped(graphs[index].ops[key_of(op)], op.count);
+    add_capped(keys[index].made_of[{op.op, op.backend}], op.count);
   }
   std::map<GraphKey, Graphs> kinds;
   for (std::size_t i = 0; i < graphs.size(); ++i) {
@@ -50,101 +52,104 @@ std::map<GraphKey, Graphs> kinds_of(const ProbeCounts& probe) {
     key.splits = graph.splits;
     for (auto& [op, count] : key.made_of) count /= std::max<std::int64_t>(1, graph.computed);
     Graphs& kind = kinds[key];
-    const GraphCount before = std::exchange(kind.sum, graph);
-    if (before.computed > 0 && before.fusible != graph.fusible) kind.sum.fusible.reset();
-    add_capped(kind.sum.computed, before.computed);
-    for (const auto& [name, count] : before.sums) add_capped(kind.sum.sums[name], count);
+    const GraphCount previous = std::exchange(kind.sum, graph);
+    if (previous.computed > 0 && previous.fusible != graph.fusible) kind.sum.fusible.reset();
+    add_capped(kind.sum.computed, previous.computed);
+    for (const auto& [name, count] : previous.sums) add_capped(kind.sum.sums[name], count);
     for (const auto& [op, count] : graphs[i].ops) add_capped(kind.ops[op], count);
   }
   return kinds;
 }
 
-// The difference of two probes' counts; remembers whether one went back.
+// Computes the difference of two readings, and remembers the first count that went back.
 class Difference {
  public:
   Difference(const ProbeCounts& before, const ProbeCounts& after)
       : before_(before), after_(after) {}
 
+  // Returns the difference; fails if a count went back.
   Result<ProbeCounts> make() {
-    ProbeCounts made = after_;
-    made.functions.clear();
-    made.counts = minus(after_.counts, before_.counts, true);
-    made.kernels = minus(after_.kernels, before_.kernels, false);
-    made.codes = minus(after_.codes, before_.codes, false);
-    made.code_groups = minus(after_.code_groups, before_.code_groups, false);
-    graphs(made);
-    transfers(made);
+    ProbeCounts result = after_;
+    result.functions.clear();
+    result.counts = subtract_all(after_.counts, before_.counts, /*keep_zero=*/true);
+    result.kernels = subtract_all(after_.kernels, before_.kernels, /*keep_zero=*/false);
+    result.codes = subtract_all(after_.codes, before_.codes, /*keep_zero=*/false);
+    result.code_groups = subtract_all(after_.code_groups, before_.code_groups, /*keep_zero=*/false);
+    subtract_graphs(result);
+    subtract_transfers(result);
     if (!went_back_.empty()) {
       return fail(Code::data,
                   "the {} probe's count of {} went back while the server ran: it is not the same "
                   "process that was counted",
                   after_.probe, text::printable(went_back_));
     }
-    return made;
+    return result;
   }
 
  private:
-  std::int64_t less(std::int64_t after, std::int64_t before, const std::string& what) {
+  std::int64_t subtract(std::int64_t after, std::int64_t before, const std::string& what) {
     if (after < before && went_back_.empty()) went_back_ = what;
     return after - before;
   }
 
-  Counts minus(const Counts& after, const Counts& before, bool keep_zero) {
-    Counts made;
+  Counts subtract_all(const Counts& after, const Counts& before, bool keep_zero) {
+    Counts result;
     for (const auto& [name, count] : after) {
-      const std::int64_t left =
-          is_there_at_once(name) ? count : less(count, look_up(before, name, 0), name);
-      if (keep_zero || left != 0) made[name] = left;
+      const std::int64_t difference =
+          is_level_or_peak(name) ? count : subtract(count, look_up(before, name, 0), name);
+      if (keep_zero || difference != 0) result[name] = difference;
     }
-    return made;
+    return result;
   }
 
-  // Lists them anew, without those that were not computed in between.
-  void graphs(ProbeCounts& made) {
-    std::map<GraphKey, Graphs> earlier = kinds_of(before_);
-    made.graphs.clear();
-    made.ops.clear();
-    for (const auto& [key, now] : kinds_of(after_)) {
-      Graphs& was = earlier[key];
-      GraphCount graph = now.sum;
-      graph.computed = less(graph.computed, was.sum.computed, "graphs");
+  // Lists the graphs anew, without those that were not computed between the readings.
+  void subtract_graphs(ProbeCounts& result) {
+    std::map<GraphKey, Graphs> earlier = group_graphs(before_);
+    result.graphs.clear();
+    result.ops.clear();
+    for (const auto& [key, kind_after] : group_graphs(after_)) {
+      Graphs& kind_before = earlier[key];
+      GraphCount graph = kind_after.sum;
+      graph.computed = subtract(graph.computed, kind_before.sum.computed, "graphs");
       if (graph.computed == 0) continue;
-      graph.sums = minus(graph.sums, was.sum.sums, true);
-      const auto place = static_cast<std::int64_t>(made.graphs.size());
-      made.graphs.push_back(std::move(graph));
-      for (const auto& [op, count] : now.ops) {
-        const std::int64_t left = less(count, counted_before(was.ops, op), op.op);
-        if (left == 0) continue;
-        made.ops.push_back({op.op, op.type, op.shape, op.backend, op.on_cpu, place, left});
+      graph.sums = subtract_all(graph.sums, kind_before.sum.sums, /*keep_zero=*/true);
+      const auto index = static_cast<std::int64_t>(result.graphs.size());
+      result.graphs.push_back(std::move(graph));
+      for (const auto& [op, count] : kind_after.ops) {
+        const std::int64_t difference = subtract(count, count_before(kind_before.ops, op), op.op);
+        if (difference == 0) continue;
+        result.ops.push_back({op.op, op.type, op.shape, op.backend, op.on_cpu, index, difference});
       }
     }
   }
 
-  // A list that has grown long names ops of all shapes as one.
-  static std::int64_t counted_before(const std::map<OpKey, std::int64_t>& ops, const OpKey& now) {
-    if (now.shape != k_any_shape) return look_up(ops, now, 0);
+  // Returns the earlier count of an op. A long list names ops of all shapes as one, so then all
+  // shapes add up.
+  static std::int64_t count_before(const std::map<OpKey, std::int64_t>& ops, const OpKey& key) {
+    if (key.shape != k_any_shape) return look_up(ops, key, 0);
     std::int64_t sum = 0;
     for (const auto& [op, count] : ops) {
       OpKey any = op;
       any.shape = k_any_shape;
-      if (any == now) add_capped(sum, count);
+      if (any == key) add_capped(sum, count);
     }
     return sum;
   }
 
-  void transfers(ProbeCounts& made) {
-    made.transfers.clear();
+  // Subtracts transfers of the same kind, source and target; leaves out those that did not occur.
+  void subtract_transfers(ProbeCounts& result) {
+    result.transfers.clear();
     for (const TransferCount& transfer : after_.transfers) {
-      TransferCount left = transfer;
-      const auto* earlier = first_of(before_.transfers, [&](const TransferCount& known) {
-        return known.kind == transfer.kind && known.from == transfer.from &&
-               known.to == transfer.to;
+      TransferCount difference = transfer;
+      const auto* earlier = first_of(before_.transfers, [&](const TransferCount& candidate) {
+        return candidate.kind == transfer.kind && candidate.from == transfer.from &&
+               candidate.to == transfer.to;
       });
       if (earlier != nullptr) {
-        left.calls = less(left.calls, earlier->calls, transfer.kind);
-        left.bytes = less(left.bytes, earlier->bytes, transfer.kind);
+        difference.calls = subtract(difference.calls, earlier->calls, transfer.kind);
+        difference.bytes = subtract(difference.bytes, earlier->bytes, transfer.kind);
       }
-      if (left.calls != 0) made.transfers.push_back(std::move(left));
+      if (difference.calls != 0) result.transfers.push_back(std::move(difference));
     }
   }
 
@@ -180,14 +185,14 @@ std::string hash_of_code(std::string_view key) {
 
 Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
                                                 std::span<const ProbeCounts> after) {
-  std::vector<ProbeCounts> made;
+  std::vector<ProbeCounts> result;
   for (const ProbeCounts& probe : after) {
-    const auto* earlier =
-        first_of(before, [&](const ProbeCounts& one) { return one.probe == probe.probe; });
+    const auto* earlier = first_of(
+        before, [&](const ProbeCounts& candidate) { return candidate.probe == probe.probe; });
     const ProbeCounts nothing;
-    WEIR_TRY(made.emplace_back(), Difference(earlier ? *earlier : nothing, probe).make());
+    WEIR_TRY(result.emplace_back(), Difference(earlier ? *earlier : nothing, probe).make());
   }
-  return made;
+  return result;
 }
 
 }  // namespace weir::profile

@@ -1,4 +1,4 @@
-// What probes counted in one engine run (all its processes merged).
+// The counts of probes in one engine run (all its processes merged).
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace weir::profile {
 // A device that received work, as the probe saw it.
-struct DeviceSeen {
+struct ProbedDevice {
   std::string api;           // "vulkan"
   std::string name;          // "llvmpipe (LLVM 15.0.6, 256 bits)"
   std::string type;          // "cpu", "discrete", "integrated", "virtual", "other"
   std::string device_class;  // file name safe: "vulkan-10005-0-d-1-0a1b2c3d"
 
-  friend bool operator==(const DeviceSeen&, const DeviceSeen&) = default;
+  friend bool operator==(const ProbedDevice&, const ProbedDevice&) = default;
 };
 
 // Ops of one kind, in one kind of graph, on one backend of the engine.
 struct OpCount {
   std::string op;          // "MUL_MAT"
-  std::string type;        // of the sources and the result: "q4_0,f32->f32"; "" when unknown
+  std::string type;        // types of the sources and the result: "q4_0,f32->f32"; "" if unknown
   std::string shape;       // in the same order, without trailing ones: "256x768,256->768"
   std::string backend;     // "Vulkan0"
-  bool on_cpu = false;     // the backend computes on the host, whatever its name
+  bool on_cpu = false;     // the backend computes on the host, regardless of its name
   std::int64_t graph = 0;  // index into ProbeCounts::graphs
   std::int64_t count = 0;  // all computations of the graph together
 
@@ -40,7 +40,7 @@ inline constexpr std::string_view k_any_shape = "*";
 // "256x64" -> {256, 64}: up to four sizes, each from 1 to 2^40; nothing when it is no such shape.
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape);
 
-// What tells one kind of op from another, whatever graph it is in.
+// Identifies a kind of op, regardless of the graph it is in.
 struct OpKey {
   std::string op, type, shape, backend;
   bool on_cpu = false;
@@ -61,8 +61,8 @@ struct GraphCount {
   // All computations together, by base name: tensor_copies, tensor_sets, tensor_gets, copied_bytes,
   // backend_syncs; each from the end of the graph before.
   std::map<std::string, std::int64_t> sums{};
-  // Of the ops of devices, each time: how often those of a fusion stand in a row, by its name
-  // (unit/fusions.hpp). Absent where the order of the ops is not known.
+  // How often the ops of each fusion (unit/fusions.hpp) stand in a row among ops of devices, each
+  // time. Absent if the order of the ops is not known.
   std::optional<std::map<std::string, std::int64_t>> fusible{};
 
   friend bool operator==(const GraphCount&, const GraphCount&) = default;
@@ -79,12 +79,12 @@ struct TransferCount {
   friend bool operator==(const TransferCount&, const TransferCount&) = default;
 };
 
-// What is known of one piece of code that kernels run, beside its hash.
+// Facts about one piece of code that kernels run, besides its hash.
 struct CodeFacts {
   std::string source{};  // hash of the code alone, without what specializes it
-  // What specializes it: "constant 2" -> "64", "subgroup size" -> "32".
+  // Options that specialize it: "constant 2" -> "64", "subgroup size" -> "32".
   std::map<std::string, std::string> options{};
-  // What the device's compiler made of it, by name (unit/kernel_cost.hpp): "registers" -> 84.
+  // Costs by name as the device's compiler reports them (unit/kernel_cost.hpp): "registers" -> 84.
   // Absent is absent.
   std::map<std::string, std::int64_t> costs{};
   std::string not_compiled{};  // why there are none, where a compiler was asked
@@ -92,27 +92,27 @@ struct CodeFacts {
   friend bool operator==(const CodeFacts&, const CodeFacts&) = default;
 };
 
-// What the name of a system call stands behind, among functions.
+// The prefix of a system call's name among functions.
 inline constexpr std::string_view k_system_call = "system call ";
 
 struct ProbeCounts {
   std::string probe;                            // "vulkan"
-  std::vector<DeviceSeen> devices;              // those that were made; sorted by class
+  std::vector<ProbedDevice> devices;            // devices that were created; sorted by class
   std::map<std::string, std::int64_t> counts;   // by base name ("dispatches"), summed over devices
   std::map<std::string, std::int64_t> kernels;  // kernel name -> dispatches
   bool kernels_named = false;                   // every kernel's name was given by the program
-  // Of named kernels whose code is known, by code_key(): dispatches, and groups in all of them.
+  // Dispatches, and groups of all of them, of named kernels whose code is known; by code_key().
   std::map<std::string, std::int64_t> codes{}, code_groups{};
   std::vector<std::string> warnings;  // "kernel table overflowed: 12 kernels counted as (other)"
-  // Of probes that see what an engine computes ("ggml"); sorted, without what occurred 0 times.
+  // Filled by probes that see what an engine computes ("ggml"); sorted, without entries of 0.
   std::vector<GraphCount> graphs{};
   std::vector<OpCount> ops{};
   std::vector<TransferCount> transfers{};
-  // Of a count of instructions: function -> those it took itself; what is too small to name is
-  // "(other)". Of system calls: k_system_call and its name -> how many.
+  // Function -> instructions that it took itself; small ones are in "(other)". System calls are
+  // here under k_system_call and their name.
   std::map<std::string, std::int64_t> functions{};
   std::map<std::string, CodeFacts> code_facts{};  // by the hash in code_key()
-  std::string compiler{};  // that code_facts are by: "radv-navi31, Mesa 25.0.7"; "": none
+  std::string compiler{};  // compiler of code_facts: "radv-navi31, Mesa 25.0.7"; "": none
 
   friend bool operator==(const ProbeCounts&, const ProbeCounts&) = default;
 };
@@ -126,14 +126,14 @@ void fields(Fields& io, CodeFacts& code);
 [[nodiscard]] std::string hash_of_code(std::string_view key);
 [[nodiscard]] std::string code_hash(std::uint64_t hash);
 
-// What probes counted between two readings of a process that goes on: a server's counts of its
-// requests alone, without its start and its warm-up. Pure.
+// Counts between two readings of a process that goes on: those of a server's requests alone,
+// without its start and its warm-up. Pure.
 
-// `after` − `before`, probe by probe (one that is not in `before` had seen nothing by then). Counts
-// that stayed are kept as 0; kernels, graphs, ops and transfers that did not occur in between are
-// left out. Devices, names and warnings are those of `after`. Functions are not told apart by time:
-// left out. Graphs are told apart by what they are made of, not by their place in the list.
-// Fails with Code::data when a count went back: these are not two readings of one process.
+// Returns `after` − `before`, probe by probe; a probe that is not in `before` had seen nothing by
+// then. Counts that did not change are 0; kernels, graphs, ops and transfers that did not occur in
+// between are left out, and so are functions. Devices, names and warnings are those of `after`.
+// Graphs are matched by their ops, not by their place in the list.
+// Fails with Code::data if a count went back: then these are not readings of one process.
 [[nodiscard]] Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
                                                               std::span<const ProbeCounts> after);
 

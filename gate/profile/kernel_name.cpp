@@ -1,3 +1,4 @@
+// Reads names of kernels and ops: the work, its part, its size, and the variant.
 #include "gate/profile/kernel_name.hpp"
 
 #include <array>
@@ -17,26 +18,27 @@ using Size = KernelName::Size;
 
 enum class Kind {
   large,      // work that a model's time goes to
-  small,      // work that engines fuse into what stands beside it
+  small,      // work that engines fuse into its neighbours
   other,      // other work
   finishing,  // work that ends what other kernels began
   tuned,      // no work: how it is done
-  type,       // letters of a type or size, with a number behind them: "f16", "wg512"
+  type,       // letters of a type or size before a number: "f16", "wg512"
   quantized,  // the same, whose name goes on: "q4_0"
 };
 
-// What words of names mean, joined as KernelName::base() joins them, with a space on either side.
+// A row of the vocabulary: words of names, joined as KernelName::base() joins them, with a space on
+// either side.
 struct Meaning {
-  std::string_view work;  // ggml's op; "" where it has none of the kind, or the word is too common
+  std::string_view work;  // ggml's op; "" if there is none, or if the word is too common
   Kind kind;
   std::string_view words;
-  // Works that it does at once, where its name does not say so; and how many of them have to be
-  // there, as a single common one may be anything.
+  // Works that it does at once, if its name does not say so. `least` of them have to be present,
+  // because a single common one may be anything.
   std::string_view made_of{};
   std::size_t least = 1;
 };
 
-// As ggml and its backends, Agave, MLX, PyTorch, ONNX Runtime, TensorFlow.js and CLBlast say it.
+// Words of ggml and its backends, Agave, MLX, PyTorch, ONNX Runtime, TensorFlow.js and CLBlast.
 constexpr std::array k_vocabulary{
     Meaning{"MUL_MAT", Kind::large,
             " mul_mat mul_mv mul_mm mat mv matmul gemv mm addmm qmv qmm dmmv "},
@@ -54,7 +56,7 @@ constexpr std::array k_vocabulary{
     Meaning{"RMS_NORM", Kind::small, " rms_norm rmsnorm "},
     Meaning{"NORM", Kind::small, " norm layer_norm layernorm layer_normalization "},
     Meaning{"GROUP_NORM", Kind::small, " group_norm "},
-    // The ways to turn: the "norm" there is no norm.
+    // Here "norm" is a way to rotate and no norm.
     Meaning{"ROPE", Kind::small, " rope rope_norm rope_neox rope_multi rope_vision "},
     Meaning{"GET_ROWS", Kind::small, " get_rows emb_lookup embedding "},
     Meaning{"SET_ROWS", Kind::small, " set_rows "},
@@ -82,46 +84,46 @@ constexpr std::array k_vocabulary{
     Meaning{"", Kind::quantized, " q iq tq b gs "},
 };
 
-// `list` has it with a space on either side.
+// Returns true if `list` contains the word with a space on either side.
 bool has_word(std::string_view list, std::string_view word) {
   if (word.empty() || holds(word, ' ')) return false;
-  for (std::size_t at = list.find(word); at != std::string_view::npos;
-       at = list.find(word, at + 1)) {
-    if (list[at - 1] == ' ' && list[at + word.size()] == ' ') return true;
+  for (std::size_t position = list.find(word); position != std::string_view::npos;
+       position = list.find(word, position + 1)) {
+    if (list[position - 1] == ' ' && list[position + word.size()] == ' ') return true;
   }
   return false;
 }
 
 bool means(std::string_view word, Kind kind) {
-  return std::ranges::any_of(k_vocabulary, [&](const Meaning& one) {
-    return one.kind == kind && has_word(one.words, word);
+  return std::ranges::any_of(k_vocabulary, [&](const Meaning& meaning) {
+    return meaning.kind == kind && has_word(meaning.words, word);
   });
 }
 
-// Null: not known to tell of work.
-const Meaning* meaning_of(std::string_view joined) {
-  // Types and shapes stand before them: "sgemm", "Conv2DMatMul".
+// Returns the work that the words mean; null if it is unknown.
+const Meaning* find_meaning(std::string_view joined) {
+  // Types and shapes may precede these words: "sgemm", "Conv2DMatMul".
   for (const std::string_view product : {"gemm", "matmul"}) {
     if (!holds(joined, '_') && joined.ends_with(product)) joined = product;
   }
-  return first_of(k_vocabulary, [&](const Meaning& one) {
-    return one.kind < Kind::finishing && has_word(one.words, joined);
+  return first_of(k_vocabulary, [&](const Meaning& meaning) {
+    return meaning.kind < Kind::finishing && has_word(meaning.words, joined);
   });
 }
 
-// "f16", "bf16", "q4", "iq2", "i64", "p021", "f16acc", "wg512", "x4": letters of a type or size and
-// a number.
-bool type_or_size(std::string_view word) {
+// Returns true for letters of a type or size with a number: "f16", "bf16", "q4", "iq2", "i64",
+// "p021", "f16acc", "wg512", "x4".
+bool is_type_or_size(std::string_view word) {
   const std::size_t letters = std::min(word.find_first_of("0123456789"), word.size());
-  const std::string_view head = word.substr(0, letters);
-  const std::string_view rest = word.substr(letters);
-  const auto behind = std::ranges::find_if_not(rest, text::is_digit);
-  return !rest.empty() && rest.end() - behind <= 4 &&
-         (means(head, Kind::type) || means(head, Kind::quantized));
+  const std::string_view prefix = word.substr(0, letters);
+  const std::string_view number_and_suffix = word.substr(letters);
+  const auto suffix = std::ranges::find_if_not(number_and_suffix, text::is_digit);
+  return !number_and_suffix.empty() && number_and_suffix.end() - suffix <= 4 &&
+         (means(prefix, Kind::type) || means(prefix, Kind::quantized));
 }
 
-bool variant_word(std::string_view word) {
-  return std::ranges::all_of(word, text::is_digit) || type_or_size(word) ||
+bool is_variant_word(std::string_view word) {
+  return std::ranges::all_of(word, text::is_digit) || is_type_or_size(word) ||
          means(word, Kind::tuned);
 }
 
@@ -130,28 +132,29 @@ void append(std::string& list, std::string_view word) {
   list += word;
 }
 
-std::string upper(std::string text) {
+std::string to_upper(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
   });
   return text;
 }
 
-// A known word or several that follow one another, the longest that are known; else one word.
+// One word, or several that have a meaning together.
 struct Phrase {
   std::string words;
-  const Meaning* meaning = nullptr;  // null: not known
+  const Meaning* meaning = nullptr;  // null: unknown
 };
-std::vector<Phrase> phrases_of(const Words& words) {
+// Splits words into phrases: at each place the longest one with a meaning, else one word.
+std::vector<Phrase> split_phrases(const Words& words) {
   constexpr std::size_t k_most_words = 3;
   std::vector<Phrase> phrases;
-  for (std::size_t at = 0, next = 0; at < words.size(); at = next) {
-    Phrase phrase{words[at]};
-    next = at + 1;
+  for (std::size_t start = 0, next = 0; start < words.size(); start = next) {
+    Phrase phrase{words[start]};
+    next = start + 1;
     std::string joined;
-    for (std::size_t i = at; i < std::min(words.size(), at + k_most_words); ++i) {
+    for (std::size_t i = start; i < std::min(words.size(), start + k_most_words); ++i) {
       append(joined, words[i]);
-      const Meaning* meaning = meaning_of(joined);
+      const Meaning* meaning = find_meaning(joined);
       if (meaning == nullptr) continue;
       phrase = {joined, meaning};
       next = i + 1;
@@ -163,15 +166,15 @@ std::vector<Phrase> phrases_of(const Words& words) {
 
 constexpr std::string_view k_product = "MUL_MAT";
 
-// Works, part and size by the words.
+// Sets works, part and size from the words.
 void add_meaning(KernelName& name) {
   constexpr std::size_t k_most_small_words = 4;
   bool large = false, small = false;
-  for (auto& [words, meaning] : phrases_of(name.words)) {
+  for (auto& [words, meaning] : split_phrases(name.words)) {
     large = large || (meaning != nullptr && meaning->kind == Kind::large);
     small = small || (meaning != nullptr && meaning->kind == Kind::small);
-    // "lm_head_gemv" says what is multiplied before it says that something is. Other words in front
-    // may be work of their own ("quantize_mul").
+    // "lm_head_gemv" names what is multiplied before the multiplication, so it is a part. Other
+    // words in front may be work of their own ("quantize_mul").
     const std::string_view work = meaning != nullptr ? meaning->work : "";
     if (!work.empty() && (name.part.empty() || !name.works.empty() || work == k_product)) {
       name.works.emplace_back(work);
@@ -180,8 +183,9 @@ void add_meaning(KernelName& name) {
     }
   }
   small = small && name.words.size() <= k_most_small_words;
-  name.size = large ? Size::large : small ? Size::small : Size::unknown;
-  // "mul_mat_vec_id": of experts that another tensor chooses.
+  if (small) name.size = Size::small;
+  if (large) name.size = Size::large;
+  // "mul_mat_vec_id" multiplies with experts that another tensor chooses.
   Words parts = text::split(name.part, '_');
   const auto id = std::ranges::find(parts, "id");
   if (id == parts.end() || name.works.empty() || name.works.front() != k_product) return;
@@ -192,8 +196,8 @@ void add_meaning(KernelName& name) {
 
 // --- the parts of a name -------------------------------------------------------------------------
 
-// The function's own name out of "void ns::kernel_mul_mv<float, 4>(int)".
-std::string_view bare(std::string_view name) {
+// Returns the function's own name: "mul_mv" of "void ns::kernel_mul_mv<float, 4>(int)".
+std::string_view strip_name(std::string_view name) {
   if (const std::size_t cut = name.find_first_of("<("); cut != std::string_view::npos && cut > 0) {
     name = name.substr(0, cut);
   }
@@ -203,58 +207,60 @@ std::string_view bare(std::string_view name) {
   if (const std::size_t space = name.rfind(' '); space != std::string_view::npos) {
     name = name.substr(space + 1);
   }
-  for (const std::string_view head : {"kernel_", "ggml_cuda_", "ggml_", "k_"}) {
-    if (name.starts_with(head) && name.size() > head.size()) name = name.substr(head.size());
+  for (const std::string_view prefix : {"kernel_", "ggml_cuda_", "ggml_", "k_"}) {
+    if (name.starts_with(prefix) && name.size() > prefix.size()) name = name.substr(prefix.size());
   }
   return name;
 }
 
-// "MatMulPackedProgram": words that begin with a capital, MatMul being one.
+// Puts an underscore before each capital in "MatMulPackedProgram", except in MatMul.
 std::string split_capitals(std::string_view name) {
   std::string words;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool begins =
+    const bool begins_word =
         i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z' && name[i] >= 'A' && name[i] <= 'Z';
-    if (begins && !(name.substr(i).starts_with("Mul") && words.ends_with("Mat"))) words += '_';
+    if (begins_word && !(name.substr(i).starts_with("Mul") && words.ends_with("Mat"))) words += '_';
     words += name[i];
   }
   return words;
 }
 
-// Where the words of a part stand within more of them.
-std::optional<std::ptrdiff_t> place_in(const Words& words, const Words& part) {
-  const auto found = std::search(words.begin(), words.end(), part.begin(), part.end());
-  if (part.empty() || found == words.end() || part.size() == words.size()) return std::nullopt;
-  return found - words.begin();
+// Returns the position of the words of a part within more words; nothing if they are not there or
+// are all of them.
+std::optional<std::ptrdiff_t> find_phrase(const Words& words, const Words& part) {
+  const auto position = std::search(words.begin(), words.end(), part.begin(), part.end());
+  if (part.empty() || position == words.end() || part.size() == words.size()) return std::nullopt;
+  return position - words.begin();
 }
 
-// Of work that a profiler timed together: "rope_norm_f32, set_rows_f32_f16_i64 x 2".
-Words names_in(std::string_view name) {
+// Splits a name of work that a profiler timed together, such as "rope_norm_f32, set_rows_f32 x 2".
+Words split_names(std::string_view name) {
   constexpr std::string_view k_between = ", ";
-  const bool of_ops = !op_of(name.substr(0, name.find(k_between))).empty();
-  // A comma in there parts arguments.
-  const bool arguments = !of_ops && name.find_first_of("<(") != std::string_view::npos;
-  if (name.size() > 4096 || arguments) return {std::string(name)};
+  const bool lists_ops = !op_of(name.substr(0, name.find(k_between))).empty();
+  // A comma then separates arguments.
+  const bool has_arguments = !lists_ops && name.find_first_of("<(") != std::string_view::npos;
+  if (name.size() > 4096 || has_arguments) return {std::string(name)};
   Words names;
   while (true) {
     const std::size_t end = name.find(k_between);
-    std::string_view one = name.substr(0, end);
-    if (const std::size_t times = one.rfind(" x "); times != std::string_view::npos) {
-      one = one.substr(0, times);
+    std::string_view entry = name.substr(0, end);
+    if (const std::size_t multiplier = entry.rfind(" x "); multiplier != std::string_view::npos) {
+      entry = entry.substr(0, multiplier);
     }
-    // "q(64,1,4,1)" among the shapes of an op is none.
-    const std::string_view op = op_of(one);
-    if (!of_ops || !op.empty()) names.emplace_back(of_ops ? op : one);
+    // "q(64,1,4,1)" among the shapes of an op is not a name.
+    const std::string_view op = op_of(entry);
+    if (!lists_ops || !op.empty()) names.emplace_back(lists_ops ? op : entry);
     if (end == std::string_view::npos) return names;
     name.remove_prefix(end + k_between.size());
   }
 }
 
-Role role_of_one(std::string_view name) {
-  KernelName one = kernel_name(name);
-  std::string work = one.work();
-  if (one.works.empty()) one.part.clear();
-  return {std::move(work), std::move(one.part), std::move(one.variant), std::move(one.works)};
+Role single_role(std::string_view name) {
+  KernelName parsed = kernel_name(name);
+  std::string work = parsed.work();
+  if (parsed.works.empty()) parsed.part.clear();
+  return {std::move(work), std::move(parsed.part), std::move(parsed.variant),
+          std::move(parsed.works)};
 }
 
 }  // namespace
@@ -262,9 +268,10 @@ Role role_of_one(std::string_view name) {
 std::string KernelName::base() const { return text::join(words, "_"); }
 
 std::string KernelName::work() const {
-  return works.empty() ? upper(base()) : text::join(works, "_");
+  return works.empty() ? to_upper(base()) : text::join(works, "_");
 }
 
+// Returns the leading word if it is in capitals; else "".
 std::string_view op_of(std::string_view name) {
   const std::string_view word = name.substr(0, name.find(' '));
   const bool capitals = word.size() > 1 && std::ranges::all_of(word, [](char c) {
@@ -273,87 +280,92 @@ std::string_view op_of(std::string_view name) {
   return capitals ? word : std::string_view();
 }
 
+// Splits a name into words of work, and the variant from the first word of a type, size or tuning
+// on.
 KernelName kernel_name(std::string_view name) {
   constexpr std::size_t k_longest = 512;
-  KernelName made;
+  KernelName result;
   const std::string_view op = op_of(name);
   if (!op.empty() && op.size() < name.size()) {
-    made = kernel_name(op);
-    append(made.variant, name.substr(op.size() + 1, k_longest));
-    return made;
+    result = kernel_name(op);
+    append(result.variant, name.substr(op.size() + 1, k_longest));
+    return result;
   }
-  std::string lowered = text::lower(split_capitals(bare(name.substr(0, k_longest))));
+  std::string lowered = text::lower(split_capitals(strip_name(name.substr(0, k_longest))));
   std::ranges::replace_if(
       lowered, [](char c) { return holds("-. /", c); }, '_');
   for (std::string& word : text::split(lowered, '_')) {
     if (word.empty()) continue;
-    // "split_k": along the inner dimension. Elsewhere the letter belongs to a type.
-    const std::string before = made.words.empty() ? "" : made.words.back();
-    const bool split_k = word == "k" && before == "split";
-    // "f32_to_f16": what the kernel does.
-    const bool target = before == "to";
-    if (!made.variant.empty() ||
-        (!made.words.empty() && !split_k && !target && variant_word(word))) {
-      append(made.variant, word);
+    // In "split_k" the letter is a dimension; elsewhere it belongs to a type.
+    const std::string previous = result.words.empty() ? "" : result.words.back();
+    const bool split_k = word == "k" && previous == "split";
+    // In "f32_to_f16" the type says what the kernel does.
+    const bool is_target_type = previous == "to";
+    if (!result.variant.empty() ||
+        (!result.words.empty() && !split_k && !is_target_type && is_variant_word(word))) {
+      append(result.variant, word);
     } else {
-      made.words.push_back(std::move(word));
+      result.words.push_back(std::move(word));
     }
   }
-  add_meaning(made);
-  // Libraries of templates tell it among their arguments: "Kernel2<cutlass_80_s16816gemm_f16>".
-  const std::string whole = text::lower(name.substr(0, k_longest));
+  add_meaning(result);
+  // Templates of libraries name it among their arguments: "Kernel2<cutlass_80_s16816gemm_f16>".
+  const std::string full_name = text::lower(name.substr(0, k_longest));
   for (const std::string_view word : {"gemm", "gemv", "attn"}) {
-    if (whole.find(word) != std::string::npos) made.size = Size::large;
+    if (full_name.find(word) != std::string::npos) result.size = Size::large;
   }
-  return made;
+  return result;
 }
 
 bool same_work(const KernelName& a, const KernelName& b) {
   return !a.words.empty() && a.words == b.words;
 }
 
+// Finds two or more parts whose words lie within the joined name without overlap; else the parts
+// that the vocabulary lists for one of its words.
 std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<KernelName>& parts) {
-  std::map<std::ptrdiff_t, std::size_t> by_place;  // where in the joined name -> which part
-  std::vector<bool> taken(joined.words.size(), false);
+  // Position in the joined name -> index of the part.
+  std::map<std::ptrdiff_t, std::size_t> by_place;
+  std::vector<bool> used(joined.words.size(), false);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto at = place_in(joined.words, parts[i].words);
-    if (!at) continue;
-    const auto begin = taken.begin() + *at, end = begin + std::ssize(parts[i].words);
+    const auto position = find_phrase(joined.words, parts[i].words);
+    if (!position) continue;
+    const auto begin = used.begin() + *position, end = begin + std::ssize(parts[i].words);
     if (std::find(begin, end, true) != end) continue;
     std::fill(begin, end, true);
-    by_place[*at] = i;
+    by_place[*position] = i;
   }
-  std::vector<std::size_t> found;
+  std::vector<std::size_t> result;
   if (by_place.size() >= 2) {
-    for (const auto& [at, part] : by_place) found.push_back(part);
-    return found;
+    for (const auto& [at, part] : by_place) result.push_back(part);
+    return result;
   }
-  for (const auto& [words, meaning] : phrases_of(joined.words)) {
+  for (const auto& [words, meaning] : split_phrases(joined.words)) {
     if (meaning == nullptr || meaning->made_of.empty()) continue;
     std::set<std::string> kinds;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      // All that the part does is among it: "rms_norm_mul" is no "mul".
+      // Every work of the part must be among them: "rms_norm_mul" is no "mul".
       const Words works = parts[i].works.empty() ? Words{parts[i].work()} : parts[i].works;
-      const bool within = std::ranges::all_of(
+      const bool contained = std::ranges::all_of(
           works, [&](const std::string& work) { return has_word(meaning->made_of, work); });
-      if (!within) continue;
-      found.push_back(i);
+      if (!contained) continue;
+      result.push_back(i);
       kinds.insert(parts[i].work());
     }
-    if (kinds.size() >= meaning->least) return found;
-    found.clear();
+    if (kinds.size() >= meaning->least) return result;
+    result.clear();
   }
   return {};
 }
 
-bool is_product(const KernelName& name) {
+bool is_matmul(const KernelName& name) {
   return std::ranges::any_of(name.works,
                              [](const std::string& work) { return work.starts_with(k_product); });
 }
 
-bool large_work(const KernelName& name) { return name.size == Size::large; }
+bool is_large_work(const KernelName& name) { return name.size == Size::large; }
 
-bool small_work(const KernelName& name) { return name.size == Size::small; }
+bool is_small_work(const KernelName& name) { return name.size == Size::small; }
 
 bool is_copy(const KernelName& name) { return name.work() == "CPY"; }
 
@@ -361,51 +373,53 @@ bool finishes_attention(const KernelName& name) {
   return !name.words.empty() && means(name.words.front(), Kind::finishing);
 }
 
-std::string lasting_name(std::string_view name) {
+std::string stable_name(std::string_view name) {
   constexpr std::string_view k_tiles = "sml";
-  std::string lasting(name);
-  if (!name.starts_with("matmul_") || name[name.size() - 2] != '_') return lasting;
+  std::string result(name);
+  if (!name.starts_with("matmul_") || name[name.size() - 2] != '_') return result;
   const std::size_t tile = k_tiles.find(name.back());
-  if (tile != std::string_view::npos) lasting.back() = static_cast<char>('0' + tile);
-  return lasting;
+  if (tile != std::string_view::npos) result.back() = static_cast<char>('0' + tile);
+  return result;
 }
 
+// Removes what only says how work is cut up: tile numbers and switches that are off.
 std::string untuned_name(std::string_view name) {
-  // Its number is a tile, which is chosen by shape and by what the device has.
-  if (name.starts_with("matmul_")) return lasting_name(name);
+  // The number is a tile, which depends on shape and device.
+  if (name.starts_with("matmul_")) return stable_name(name);
   const std::size_t arguments = std::min(name.find('<'), name.size());
   Words words = text::split(name.substr(0, arguments), '_');
-  // "dequant_q4_0", "gs_64_b_4": the number belongs to the type.
-  const bool number = words.size() > 1 && !words.back().empty() &&
-                      std::ranges::all_of(words.back(), text::is_digit);
-  if (number) {
-    const std::string& before = words[words.size() - 2];
-    const std::string letters = before.substr(0, before.find_first_of("0123456789"));
-    if (!before.empty() && !means(letters, Kind::quantized)) words.pop_back();
+  // In "dequant_q4_0" and "gs_64_b_4" the number belongs to the type.
+  const bool ends_with_number = words.size() > 1 && !words.back().empty() &&
+                                std::ranges::all_of(words.back(), text::is_digit);
+  if (ends_with_number) {
+    const std::string& previous = words[words.size() - 2];
+    const std::string letters = previous.substr(0, previous.find_first_of("0123456789"));
+    if (!previous.empty() && !means(letters, Kind::quantized)) words.pop_back();
   }
-  std::string untuned = text::join(words, "_");
-  for (const std::string& one : text::split(name.substr(arguments), ',')) {
+  std::string result = text::join(words, "_");
+  for (const std::string& piece : text::split(name.substr(arguments), ',')) {
     constexpr std::string_view k_off = "false";
-    std::string argument = one;
+    std::string argument = piece;
     std::erase_if(argument, [](char c) { return holds(" <>", c); });
     const bool is_number = std::ranges::all_of(argument, text::is_digit);
-    if (!is_number && argument != k_off) untuned += ',' + argument;
+    if (!is_number && argument != k_off) result += ',' + argument;
   }
-  return untuned;
+  return result;
 }
 
-Role role_of(std::string_view name) {
-  const Words names = names_in(name);
+// Returns the role of one name; of several timed together, all their works.
+Role parse_role(std::string_view name) {
+  const Words names = split_names(name);
   constexpr std::size_t k_most = 64;
-  Role all = role_of_one(names.front());
+  Role role = single_role(names.front());
   for (std::size_t i = 1; i < std::min(names.size(), k_most); ++i) {
-    const Role one = role_of_one(names[i]);
-    all.part.clear();
-    all.variant.clear();
-    all.works.insert(all.works.end(), one.works.begin(), one.works.end());
-    if (!holds(text::split(all.work, '+'), one.work)) all.work += "+" + one.work;
+    const Role next = single_role(names[i]);
+    role.part.clear();
+    role.variant.clear();
+    role.works.insert(role.works.end(), next.works.begin(), next.works.end());
+    if (!holds(text::split(role.work, '+'), next.work)) role.work += "+" + next.work;
   }
-  return all;
+  return role;
 }
 
 }  // namespace weir::profile

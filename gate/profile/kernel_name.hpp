@@ -1,6 +1,6 @@
-// What the names of kernels and ops tell: "rms_norm_mul_f32" does what rms_norm and mul do, on f32.
+// Reads names of kernels and ops: "rms_norm_mul_f32" does what rms_norm and mul do, on f32.
 //
-// Engines spell types, tile sizes and tricks behind what a kernel computes; these are its variant.
+// Types, tile sizes and tricks follow the work in a name; these are its variant.
 // One vocabulary (kernel_name.cpp) says which work a word means and how large that is.
 // Names come from strangers and may be anything. Pure.
 #pragma once
@@ -12,11 +12,11 @@
 namespace weir::profile {
 
 struct KernelName {
-  std::vector<std::string> words;  // what it computes, lower case: {"rms", "norm", "mul"}
+  std::vector<std::string> words;  // words of its work, lower case: {"rms", "norm", "mul"}
   std::string variant;             // the rest: "f32"
   // ggml's op of each known work: {"RMS_NORM", "MUL"}; empty: none is known.
   std::vector<std::string> works{};
-  std::string part{};  // what of it, or how: "ffn", "vec"; all words where no work is known
+  std::string part{};  // the part or the way of it: "ffn", "vec"; all words if no work is known
   enum class Size { unknown, small, large };
   Size size = Size::unknown;
 
@@ -29,7 +29,7 @@ struct KernelName {
 // "MUL_MAT q4_0,f32->f32 256x64,256->64". Empty for other names.
 [[nodiscard]] std::string_view op_of(std::string_view name);
 
-// Both compute the same, as far as names tell: they differ in the variant alone.
+// Returns true if both compute the same by their names: they differ in the variant alone.
 [[nodiscard]] bool same_work(const KernelName& a, const KernelName& b);
 
 // The names of at least two of `parts` follow one another within the joined one; answers which, in
@@ -39,15 +39,16 @@ struct KernelName {
 [[nodiscard]] std::vector<std::size_t> parts_of(const KernelName& joined,
                                                 const std::vector<KernelName>& parts);
 
-[[nodiscard]] bool is_product(const KernelName& name);
+// Returns true for a matrix multiplication.
+[[nodiscard]] bool is_matmul(const KernelName& name);
 
-// A product, or attention: what a model's time goes to, and never a part of a small kernel.
-[[nodiscard]] bool large_work(const KernelName& name);
+// Returns true for a matmul or attention: most of a model's time, and never part of a small kernel.
+[[nodiscard]] bool is_large_work(const KernelName& name);
 
-// Element by element or smaller: what engines like to fuse into what stands beside it.
-[[nodiscard]] bool small_work(const KernelName& name);
+// Returns true for element-wise or smaller work, which engines like to fuse into its neighbours.
+[[nodiscard]] bool is_small_work(const KernelName& name);
 
-// It copies or converts, and nothing else.
+// Returns true if it copies or converts, and does nothing else.
 [[nodiscard]] bool is_copy(const KernelName& name);
 
 // A kernel beside flash attention, which sums up what that computed in pieces: llama.cpp's
@@ -56,7 +57,7 @@ struct KernelName {
 
 // The name that releases of an engine agree on: llama.cpp's tiles of products were letters once
 // ("matmul_f16_aligned_m") and are numbers now ("matmul_f16_aligned_1").
-[[nodiscard]] std::string lasting_name(std::string_view name);
+[[nodiscard]] std::string stable_name(std::string_view name);
 
 // The name without what only says how the work is cut up: numbers among template arguments, and
 // switches that are off ("flash_attn_ext_f16<64, 64, 2, false>"), a number at the end
@@ -64,15 +65,16 @@ struct KernelName {
 // do switches that are on.
 [[nodiscard]] std::string untuned_name(std::string_view name);
 
-// What one name, or several that were timed together, are there for.
+// The work of one name, or of several that were timed together.
 struct Role {
-  std::string work;                  // "MUL_MAT", "RMS_NORM_MUL"; "" of an empty name alone
-  std::string part;                  // "ffn", "vec"; "" where the name adds nothing
-  std::string variant;               // as in KernelName: "q4_0_f32_f32"
-  std::vector<std::string> works{};  // of `work` each: {"RMS_NORM", "MUL"}; empty: none is known
+  std::string work;     // "MUL_MAT", "RMS_NORM_MUL"; "" of an empty name alone
+  std::string part;     // "ffn", "vec"; "" where the name adds nothing
+  std::string variant;  // as in KernelName: "q4_0_f32_f32"
+  std::vector<std::string>
+      works{};  // each work of `work`: {"RMS_NORM", "MUL"}; empty: none is known
 
   friend bool operator==(const Role&, const Role&) = default;
 };
-[[nodiscard]] Role role_of(std::string_view name);
+[[nodiscard]] Role parse_role(std::string_view name);
 
 }  // namespace weir::profile

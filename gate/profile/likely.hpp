@@ -1,4 +1,4 @@
-// What a model found likely next, token by token, as far as its server tells: the top of each
+// The tokens that a model found likely next, as far as its server reports them: the top of each
 // distribution. Pure.
 #pragma once
 
@@ -25,12 +25,12 @@ void fields(Fields& io, LikelyTokens& tokens);
 inline constexpr std::int64_t k_likely_tokens = 10;    // asked for at each position
 inline constexpr std::size_t k_likely_positions = 64;  // kept of an answer
 
-// The Kullback-Leibler divergence of `now` from `base` in nats, the mean over the positions of the
-// answer up to the first that took another token: behind it they answer other questions. At each
-// position the least that it can be: over the tokens that both name; those that the base alone
-// names as one, of which none is likelier than the least that `now` names; and all others as one
-// (log sum inequality: Cover and Thomas, theorem 2.7.1). Nothing where a side tells nothing of a
-// position.
-[[nodiscard]] std::optional<double> divergence(const Likely& base, const Likely& now);
+// The Kullback-Leibler divergence of `candidate` from `base` in nats, the mean over the positions
+// of the answer up to the first that took another token: behind it they answer other questions. At
+// each position the least that it can be: over the tokens that both name; those that the base alone
+// names as one, of which none is likelier than the least that `candidate` names; and all others as
+// one (log sum inequality: Cover and Thomas, theorem 2.7.1). Nothing where a side tells nothing of
+// a position.
+[[nodiscard]] std::optional<double> divergence(const Likely& base, const Likely& candidate);
 
 }  // namespace weir::profile

@@ -1,3 +1,4 @@
+// Reduces the requests and batches of a load to what a picture shows.
 #include "gate/profile/load_picture.hpp"
 
 #include <algorithm>
@@ -8,23 +9,25 @@
 
 namespace weir::profile {
 
+// Keeps the fastest and the slowest request of every few in a row.
 std::vector<std::int64_t> thin_latencies(std::span<const std::int64_t> latencies,
                                          std::size_t most) {
   const std::size_t count = latencies.size() / k_latencies_of_request;
   const std::size_t groups = count <= most ? count : most / 2;
   std::vector<std::int64_t> thin;
-  const auto whole = [&](std::size_t request) {
+  const auto end_to_end = [&](std::size_t request) {
     return latencies[k_latencies_of_request * (request + 1) - 1];
   };
   const auto keep = [&](std::size_t request) {
-    const auto one = latencies.subspan(k_latencies_of_request * request, k_latencies_of_request);
-    thin.insert(thin.end(), one.begin(), one.end());
+    const auto latencies_of_request =
+        latencies.subspan(k_latencies_of_request * request, k_latencies_of_request);
+    thin.insert(thin.end(), latencies_of_request.begin(), latencies_of_request.end());
   };
   for (std::size_t group = 0; group < groups; ++group) {
     std::size_t fastest = count * group / groups, slowest = fastest;
     for (std::size_t i = fastest; i < count * (group + 1) / groups; ++i) {
-      if (whole(i) < whole(fastest)) fastest = i;
-      if (whole(i) > whole(slowest)) slowest = i;
+      if (end_to_end(i) < end_to_end(fastest)) fastest = i;
+      if (end_to_end(i) > end_to_end(slowest)) slowest = i;
     }
     keep(std::min(fastest, slowest));
     if (fastest != slowest) keep(std::max(fastest, slowest));
@@ -41,16 +44,17 @@ void fields(Fields& io, BatchBar& bar) {
       "needs from_tokens, to_tokens and graphs of at least 1, and to_tokens not below from_tokens");
 }
 
+// Returns a bar per number of tokens; of more than 24 numbers a bar per power of 2.
 std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& batches) {
   constexpr std::size_t k_most_bars = 24;
   std::vector<BatchBar> bars;
-  std::int64_t end = 1;  // of a range
+  std::int64_t end = 1;  // end of the current range, a power of 2
   for (const auto& [tokens, graphs] : batches) {
     if (tokens < 1 || graphs < 1) continue;
     while (end < tokens && end <= std::numeric_limits<std::int64_t>::max() / 2) end *= 2;
-    const bool joins =
+    const bool extends_last =
         batches.size() > k_most_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
-    if (!joins) bars.push_back({tokens, tokens, 0});
+    if (!extends_last) bars.push_back({tokens, tokens, 0});
     bars.back().to_tokens = tokens;
     add_capped(bars.back().graphs, graphs);
   }

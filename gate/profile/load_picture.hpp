@@ -1,4 +1,4 @@
-// What pictures of one load show: its requests, and how many tokens its graphs compute at once.
+// The data of pictures of one load: its requests, and how many tokens its graphs compute at once.
 // Small enough for a verdict's file and a trend page. Pure.
 #pragma once
 
@@ -13,8 +13,8 @@ class Fields;
 
 namespace weir::profile {
 
-// Of one request, in this order, microseconds: intended start, time to first token, end-to-end
-// latency. A list of latencies holds them one request after the other.
+// Numbers of one request in a list of latencies, in this order, in microseconds: intended start,
+// time to first token, end-to-end latency.
 inline constexpr std::size_t k_latencies_of_request = 3;
 
 // A verdict's file has so many requests of a cell at most.

@@ -24,7 +24,7 @@ struct Fit {
   std::vector<std::string> notes;  // why there is no line, or a length that does not repeat
 };
 
-// Of counts that agreed; of those that did not, with how far apart they lie.
+// Measurements of counts that agreed, and of counts that did not, with their spread.
 [[nodiscard]] Measurement exact_measurement(const unit::Metric& metric, const std::string& source,
                                             Rational value);
 [[nodiscard]] Measurement varying_measurement(const unit::Metric& metric, const std::string& source,
@@ -50,7 +50,7 @@ struct KernelFit {
 // REQUIRES: sweep is not none.
 [[nodiscard]] KernelSet fit_functions(const KernelSeries& series, Sweep sweep);
 
-// Of counts that scheduling enters into: least squares over all runs, sampled, never judged.
+// Fits counts that depend on scheduling: least squares over all runs, sampled, never judged.
 [[nodiscard]] Fit fit_sampled(const CountSeries& series, Sweep sweep);
 // System calls by name, per token or per prefill: the exact line, or where there is none least
 // squares to a tenth. They explain and are never gated. REQUIRES: sweep is not none.

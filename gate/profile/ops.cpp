@@ -1,3 +1,4 @@
+// Reads which ops a token or prefill consists of, from probes that see ops.
 #include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/profile/marginal.hpp"
@@ -6,13 +7,14 @@
 namespace weir::profile {
 namespace {
 
-// Those that see ops; where several do, the first is taken: it sees those that nobody marked.
+// Probes that see ops. The first one that saw some is used, because it also sees ops that nobody
+// marked.
 constexpr std::array<std::string_view, 2> k_probes{"ggml", k_marks};
 
 using Series = std::map<OpKey, std::vector<LengthCount>>;  // a point for every run
 
-// The probe's counts of every run; empty where one of them saw no op.
-std::vector<const ProbeCounts*> seen(const Records& counted) {
+// Returns the op probe's counts of every run; empty if a run has none.
+std::vector<const ProbeCounts*> find_op_probes(const Records& counted) {
   for (const std::string_view name : k_probes) {
     std::vector<const ProbeCounts*> probes;
     for (const RunRecord* record : counted) {
@@ -24,14 +26,15 @@ std::vector<const ProbeCounts*> seen(const Records& counted) {
   return {};
 }
 
-Series series_of(const CellFacts& facts, const Records& counted) {
+// Returns a point per run for each kind of op; 0 if the run did not have it.
+Series collect_op_series(const CellFacts& facts, const Records& counted) {
   Series series;
-  const auto probes = seen(counted);
+  const auto probes = find_op_probes(counted);
   for (const ProbeCounts* probe : probes) {
     for (const OpCount& op : probe->ops) series[key_of(op)];
   }
   for (auto& [key, points] : series) {
-    for (const RunRecord* record : counted) points.push_back({length_of(*record, facts.sweep), 0});
+    for (const RunRecord* record : counted) points.push_back({run_length(*record, facts.sweep), 0});
   }
   for (std::size_t i = 0; i < probes.size(); ++i) {
     for (const OpCount& op : probes[i]->ops) add_capped(series[key_of(op)][i].count, op.count);
@@ -39,21 +42,23 @@ Series series_of(const CellFacts& facts, const Records& counted) {
   return series;
 }
 
-// The kind of graph that was computed most often; with one token a graph where `of_a_token`.
-const GraphCount* busiest(const ProbeCounts& probe, bool of_a_token) {
-  const GraphCount* found = nullptr;
+// Returns the kind of graph that was computed most often, with `of_a_token` only among graphs of
+// one token. Null if there is none.
+const GraphCount* find_busiest_graph(const ProbeCounts& probe, bool of_a_token) {
+  const GraphCount* result = nullptr;
   for (const GraphCount& graph : probe.graphs) {
     if (of_a_token && graph.rows != 1) continue;
-    if (graph.computed > 0 && (found == nullptr || graph.computed > found->computed)) {
-      found = &graph;
+    if (graph.computed > 0 && (result == nullptr || graph.computed > result->computed)) {
+      result = &graph;
     }
   }
-  return found;
+  return result;
 }
 
-std::vector<OpRate> of_a_graph(const ProbeCounts& probe) {
+// Returns the ops of one computation of the busiest graph.
+std::vector<OpRate> ops_per_graph(const ProbeCounts& probe) {
   std::vector<OpRate> ops;
-  const GraphCount* graph = busiest(probe, false);
+  const GraphCount* graph = find_busiest_graph(probe, /*of_a_token=*/false);
   if (graph == nullptr) return ops;
   for (const OpCount& op : probe.ops) {
     if (op.graph != graph - probe.graphs.data()) continue;
@@ -64,106 +69,113 @@ std::vector<OpRate> of_a_graph(const ProbeCounts& probe) {
   return ops;
 }
 
-// Per length: by the exact line, else between the shortest and the longest run. An op whose shape
-// depends on the length (attention over a growing cache) lies on no line and is work all the same.
-Rational rate_of(const std::vector<LengthCount>& points) {
+// Returns how often an op runs per length: by the exact line, else between the shortest and the
+// longest run. An op whose shape grows with the length (attention) follows no line, but is work as
+// well.
+Rational op_rate(const std::vector<LengthCount>& points) {
   if (const auto line = exact_line(points)) return line->slope;
   const auto [low, high] = std::ranges::minmax_element(points, {}, &LengthCount::length);
-  const auto rise = Rational(high->count).minus(low->count);
+  const auto increase = Rational(high->count).minus(low->count);
   const auto rate =
-      rise ? Rational::make(rise->numerator(), high->length - low->length) : std::nullopt;
+      increase ? Rational::make(increase->numerator(), high->length - low->length) : std::nullopt;
   return rate.value_or(Rational(0));
 }
 
+// Returns true if the probe listed every op that it counted.
 bool is_complete(const std::vector<const ProbeCounts*>& probes) {
   return std::ranges::all_of(probes, [](const ProbeCounts* probe) {
     std::int64_t listed = 0;
     for (const OpCount& op : probe->ops) add_capped(listed, op.count);
-    // Where the probe cannot tell the ops of every graph, it does not give their number.
+    // A probe that cannot list the ops of every graph does not count them either.
     return probe->counts.contains("cpu_ops") && listed == count_of(*probe, "ops");
   });
 }
 
-// Rows of ops that could be one kernel, a point for every run; nothing where a graph's order is not
-// known.
+// Returns rows of ops that could be one kernel, a point per run; nothing if a graph's order is
+// unknown.
 std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records& counted) {
   KernelSeries series;
-  const auto probes = seen(counted);
+  const auto probes = find_op_probes(counted);
   for (std::size_t i = 0; i < probes.size(); ++i) {
     for (const GraphCount& graph : probes[i]->graphs) {
       if (!graph.fusible) return std::nullopt;
       for (const auto& [ops, times] : *graph.fusible) {
         auto& points = series[ops];
         for (std::size_t j = points.size(); j < counted.size(); ++j) {
-          points.push_back({length_of(*counted[j], facts.sweep), 0});
+          points.push_back({run_length(*counted[j], facts.sweep), 0});
         }
-        std::int64_t all = 0;
-        const bool fits = !__builtin_mul_overflow(times, graph.computed, &all);
-        add_capped(points[i].count, fits ? all : INT64_MAX);
+        std::int64_t total = 0;
+        const bool fits = !__builtin_mul_overflow(times, graph.computed, &total);
+        add_capped(points[i].count, fits ? total : INT64_MAX);
       }
     }
   }
   return series;
 }
 
-std::string typed(const OpKey& key) {
+std::string name_with_type(const OpKey& key) {
   return key.type.empty() ? key.op : fmt::format("{} {}", key.op, key.type);
 }
-std::string shaped(const OpKey& key) {
-  return key.shape.empty() ? typed(key) : fmt::format("{} {}", typed(key), key.shape);
+std::string name_with_shape(const OpKey& key) {
+  return key.shape.empty() ? name_with_type(key)
+                           : fmt::format("{} {}", name_with_type(key), key.shape);
 }
 
-KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*name_of)(const OpKey&)) {
-  KernelSeries named;
+// Fits ops as if they were kernels, with those that get one name added up.
+KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*make_name)(const OpKey&)) {
+  KernelSeries by_name;
   for (const auto& [key, points] : series) {
-    auto& sums = named[name_of(key)];
+    auto& sums = by_name[make_name(key)];
     if (sums.empty()) {
       sums = points;
       continue;
     }
     for (std::size_t i = 0; i < points.size(); ++i) add_capped(sums[i].count, points[i].count);
   }
-  return fit_kernels(named, sweep);
+  return fit_kernels(by_name, sweep);
 }
 
 }  // namespace
 
-OpWork op_work(const CellFacts& facts, const Records& counted) {
+// Returns the ops per token, prefill, request or graph.
+OpWork find_op_work(const CellFacts& facts, const Records& counted) {
   OpWork work;
-  const auto probes = seen(counted);
+  const auto probes = find_op_probes(counted);
   if (probes.empty()) return work;
   work.complete = is_complete(probes);
-  const bool no_line = facts.sweep == Sweep::none || shares_batches(facts.sweep);
-  if (no_line || lengths_of(counted, facts.sweep).size() < 2) {
+  const bool has_no_line = facts.sweep == Sweep::none || shares_batches(facts.sweep);
+  if (has_no_line || collect_lengths(counted, facts.sweep).size() < 2) {
     work.unit = "a graph";
-    work.ops = of_a_graph(*probes.front());
+    work.ops = ops_per_graph(*probes.front());
     return work;
   }
-  const bool of_requests = facts.sweep == Sweep::request;
-  work.unit = of_requests ? "a request" : facts.sweep == Sweep::repeats ? "a prefill" : "a token";
-  for (const auto& [key, points] : series_of(facts, counted)) {
-    const Rational each = of_requests
+  const bool per_request = facts.sweep == Sweep::request;
+  work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
+  if (per_request) work.unit = "a request";
+  for (const auto& [key, points] : collect_op_series(facts, counted)) {
+    const Rational each = per_request
                               ? std::ranges::max_element(points, {}, &LengthCount::length)->count
-                              : rate_of(points);
+                              : op_rate(points);
     if (each <= Rational(0)) continue;
     work.ops.push_back({key, each});
   }
   return work;
 }
 
+// Adds ops as kernels, with shapes unless these grow with the context.
 void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const Sweep sweep = sweep_seen(facts, counted);
+  const Sweep sweep = actual_sweep(facts, counted);
   if (sweep == Sweep::overlapping) return;  // as in add_kernels
-  const Series series = series_of(facts, counted);
+  const Series series = collect_op_series(facts, counted);
   if (series.empty() || profile.kernels) return;
-  // Shapes that grow with the context: the ops alone may still be the same for every token.
-  const bool grow =
+  // Shapes may grow with the context while the ops are the same for every token.
+  const bool shapes_grow =
       sweep != Sweep::none &&
-      fit_ops(series, sweep == Sweep::repeats ? sweep : Sweep::tokens, shaped).set.scope ==
+      fit_ops(series, sweep == Sweep::repeats ? sweep : Sweep::tokens, name_with_shape).set.scope ==
           unit::Scope::at_length;
-  KernelFit fit = fit_ops(series, sweep, shaped);
-  if (grow) {
-    KernelFit shapeless = fit_ops(series, sweep, typed);
+  KernelFit fit = fit_ops(series, sweep, name_with_shape);
+  if (shapes_grow) {
+    KernelFit shapeless = fit_ops(series, sweep, name_with_type);
     if (shapeless.set.scope != unit::Scope::at_length) fit = std::move(shapeless);
   }
   fit.set.named = facts.kernels_gated;
@@ -171,12 +183,14 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
 }
 
+// Adds the ops that devices ran per token or prefill, and rows of them that could be fused. Only if
+// all ops are listed and each token has the same.
 void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const Sweep sweep = sweep_seen(facts, counted);
-  const bool alike = sweep != Sweep::none && sweep != Sweep::overlapping;
-  if (facts.device == "cpu" || !alike || !is_complete(seen(counted))) return;
-  Series on_devices = series_of(facts, counted);
-  std::erase_if(on_devices, [](const auto& item) { return item.first.on_cpu; });
+  const Sweep sweep = actual_sweep(facts, counted);
+  const bool same_batches = sweep != Sweep::none && sweep != Sweep::overlapping;
+  if (facts.device == "cpu" || !same_batches || !is_complete(find_op_probes(counted))) return;
+  Series on_devices = collect_op_series(facts, counted);
+  std::erase_if(on_devices, [](const auto& entry) { return entry.first.on_cpu; });
   KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
   if (fit.set.varies || fit.set.scope == unit::Scope::at_length) return;
   fit.set.named = true;
@@ -190,18 +204,19 @@ void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& prof
   profile.graph_ops = std::move(fit.set);
 }
 
+// Warns if the graph of one token has other CPU ops or splits than the slopes say.
 void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const auto probes = seen(counted);
+  const auto probes = find_op_probes(counted);
   if (probes.empty()) return;
   const auto exact = [&](std::string_view base) -> std::optional<Rational> {
-    const auto* found = look_up(profile.metrics, fmt::format("{}_per_token", base));
-    const bool seen_here = found != nullptr && found->source == probes.front()->probe;
-    return seen_here ? found->exact : std::nullopt;
+    const auto* metric = look_up(profile.metrics, fmt::format("{}_per_token", base));
+    const bool same_source = metric != nullptr && metric->source == probes.front()->probe;
+    return same_source ? metric->exact : std::nullopt;
   };
-  // Only where a token is a graph does one tell what the other should.
+  // The slope is comparable with a graph only if each token is one graph.
   if (!over_tokens(facts.sweep) || exact("graphs") != Rational(1)) return;
   for (const ProbeCounts* probe : probes) {
-    const GraphCount* graph = busiest(*probe, true);
+    const GraphCount* graph = find_busiest_graph(*probe, /*of_a_token=*/true);
     if (graph == nullptr) continue;
     for (const auto& [base, count] :
          std::array{std::pair{"cpu_ops", graph->cpu_ops}, std::pair{"splits", graph->splits}}) {

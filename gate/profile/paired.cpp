@@ -1,3 +1,4 @@
+// Pairs up timed processes of base and candidate.
 #include "gate/profile/paired.hpp"
 
 #include "gate/base/find.hpp"
@@ -6,59 +7,68 @@
 namespace weir::profile {
 namespace {
 
-constexpr std::size_t k_most_crashes = 2;   // of one side
-constexpr std::size_t k_most_timeouts = 3;  // of one side, none of the other
+constexpr std::size_t k_most_crashes = 2;   // by one side
+constexpr std::size_t k_most_timeouts = 3;  // by one side, none by the other
 constexpr std::size_t k_most_timeouts_in_all = 6;
 
-struct Two {
+// The two processes of a pair; null if one has not run.
+struct RecordPair {
   const RunRecord* base = nullptr;
   const RunRecord* candidate = nullptr;
-  [[nodiscard]] bool whole() const { return base != nullptr && candidate != nullptr; }
+  [[nodiscard]] bool is_complete() const { return base != nullptr && candidate != nullptr; }
 };
 
 struct Failures {
   Records crashes, timeouts;
 };
 
-std::string_view program(Side side) {
+std::string_view program_name(Side side) {
   return side == Side::base ? "the base program" : "the candidate";
 }
 
 using BySide = std::map<Side, Failures>;
 
+// Records a process that failed, which counts as infinitely slow.
 void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
-  const auto error = error_of(record);
+  const auto error = find_error(record);
   if (!error) return;
-  Failures& mine = failures[record.side];
-  (record.ended == Ended::timed_out ? mine.timeouts : mine.crashes).push_back(&record);
+  Failures& side_failures = failures[record.side];
+  if (record.ended == Ended::timed_out) {
+    side_failures.timeouts.push_back(&record);
+  } else {
+    side_failures.crashes.push_back(&record);
+  }
+  const bool is_warm_up = *record.pair == 0;
   add_once(runs.warnings,
            fmt::format("{} counts as infinitely slow: {} {}",
-                       *record.pair == 0 ? "a warm-up" : fmt::format("pair {}", *record.pair),
-                       program(record.side), *error));
+                       is_warm_up ? "a warm-up" : fmt::format("pair {}", *record.pair),
+                       program_name(record.side), *error));
 }
 
 void set_error(PairedRuns& runs, std::string_view how, const RunRecord& record) {
-  runs.error = fmt::format("timed: {}: {}", how, error_of(record).value_or(""));
+  runs.error = fmt::format("timed: {}: {}", how, find_error(record).value_or(""));
   runs.stderr_tail = record.stderr_tail;
 }
 
-void judge_failures(BySide& failures, PairedRuns& runs) {
+// Sets an error if one side failed or timed out too often.
+void check_failures(BySide& failures, PairedRuns& runs) {
   for (const Side side : {Side::base, Side::candidate}) {
-    const Side beside = side == Side::base ? Side::candidate : Side::base;
-    const Failures &mine = failures[side], &other = failures[beside];
-    if (mine.crashes.size() >= k_most_crashes) {
-      return set_error(
-          runs, fmt::format("{} failed in {} of its processes", program(side), mine.crashes.size()),
-          *mine.crashes.back());
-    }
-    if (mine.timeouts.size() >= k_most_timeouts && other.timeouts.empty()) {
+    const Side other_side = side == Side::base ? Side::candidate : Side::base;
+    const Failures &failures_of_side = failures[side], &failures_of_other = failures[other_side];
+    if (failures_of_side.crashes.size() >= k_most_crashes) {
       return set_error(runs,
-                       fmt::format("{} timed out {} times, {} never", program(side),
-                                   mine.timeouts.size(), program(beside)),
-                       *mine.timeouts.back());
+                       fmt::format("{} failed in {} of its processes", program_name(side),
+                                   failures_of_side.crashes.size()),
+                       *failures_of_side.crashes.back());
+    }
+    if (failures_of_side.timeouts.size() >= k_most_timeouts && failures_of_other.timeouts.empty()) {
+      return set_error(runs,
+                       fmt::format("{} timed out {} times, {} never", program_name(side),
+                                   failures_of_side.timeouts.size(), program_name(other_side)),
+                       *failures_of_side.timeouts.back());
     }
   }
-  // None of one side alone: that would be three.
+  // Both sides have timeouts, because three of one side alone are an error above.
   const Records &candidate = failures[Side::candidate].timeouts,
                 &base = failures[Side::base].timeouts;
   if (candidate.size() + base.size() >= k_most_timeouts_in_all) {
@@ -71,36 +81,40 @@ void judge_failures(BySide& failures, PairedRuns& runs) {
 
 using Numbers = std::map<std::string, ProcessNumber>;
 
-Numbers numbers_of(const CellFacts& facts, const RunRecord* record) {
+Numbers read_numbers(const CellFacts& facts, const RunRecord* record) {
   Numbers numbers;
-  if (record == nullptr || error_of(*record)) return numbers;
+  if (record == nullptr || find_error(*record)) return numbers;
   for (ProcessNumber& number : process_numbers(*record, facts.times_source)) {
     numbers.emplace(number.metric.name, std::move(number));
   }
   return numbers;
 }
 
-std::optional<double> find(const Numbers& numbers, const std::string& name) {
-  const ProcessNumber* found = look_up(numbers, name);
-  return found == nullptr ? std::nullopt : std::optional(found->value);
+std::optional<double> find_number(const Numbers& numbers, const std::string& name) {
+  const ProcessNumber* number = look_up(numbers, name);
+  return number == nullptr ? std::nullopt : std::optional(number->value);
 }
 
-double tokens_asked(const RunRecord& record) {
-  const Asked& asked = record.asked;
-  const std::int64_t tokens = asked.tokens > 0 ? asked.tokens : asked.prompt_tokens;
-  return static_cast<double>(std::max<std::int64_t>(1, tokens * asked.repeats));
+// Returns how many tokens a process was asked for, at least 1.
+double requested_tokens(const RunRecord& record) {
+  const RunParameters& parameters = record.parameters;
+  const std::int64_t tokens = parameters.tokens > 0 ? parameters.tokens : parameters.prompt_tokens;
+  return static_cast<double>(std::max<std::int64_t>(1, tokens * parameters.repeats));
 }
 
-NumberPair pair_of(const Two& two, const Numbers& base, const Numbers& candidate,
-                   const std::string& name) {
-  return {find(base, name), find(candidate, name), two.base->order < two.candidate->order};
+NumberPair pair_numbers(const RecordPair& pair, const Numbers& base, const Numbers& candidate,
+                        const std::string& name) {
+  return {find_number(base, name), find_number(candidate, name),
+          pair.base->order < pair.candidate->order};
 }
 
 }  // namespace
 
-double wall_seconds_of(std::span<const RunRecord* const> records) {
+// Adds up wall time. Servers of one pair that were up at once count from the first start to the
+// last end.
+double total_wall_seconds(std::span<const RunRecord* const> records) {
   double sum = 0;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> beside;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> spans;
   for (const RunRecord* record : records) {
     if (record->turns.empty()) {
       sum += record->wall_seconds;
@@ -108,9 +122,9 @@ double wall_seconds_of(std::span<const RunRecord* const> records) {
     }
     const double end = record->started_at + record->wall_seconds;
     const auto [span, first] =
-        beside.try_emplace({record->pair.value_or(0), record->attempt}, record->started_at, end);
+        spans.try_emplace({record->pair.value_or(0), record->attempt}, record->started_at, end);
     if (first) continue;
-    // One that was kept by an earlier, killed run was not up beside this one.
+    // A record from before a killed run may not overlap this one.
     if (record->started_at > span->second.second || end < span->second.first) {
       sum += record->wall_seconds;
       continue;
@@ -118,23 +132,25 @@ double wall_seconds_of(std::span<const RunRecord* const> records) {
     span->second.first = std::min(span->second.first, record->started_at);
     span->second.second = std::max(span->second.second, end);
   }
-  for (const auto& [pair, span] : beside) sum += span.second - span.first;
+  for (const auto& [pair, span] : spans) sum += span.second - span.first;
   return sum;
 }
 
+// Collects pairs with their numbers and failures. Metrics come from the warm-ups, the pairs fill
+// them.
 PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records) {
   PairedRuns runs;
-  std::map<std::int64_t, Two> by_number;
+  std::map<std::int64_t, RecordPair> by_number;
   BySide failures;
   std::map<Side, int> warm_ups;
   Records all, base_runs, candidate_runs;
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
-    Two& two = by_number[*record->pair];
+    RecordPair& pair = by_number[*record->pair];
     if (record->side == Side::base) {
-      two.base = record;
+      pair.base = record;
     } else {
-      two.candidate = record;
+      pair.candidate = record;
     }
     if (*record->pair == 0) ++warm_ups[record->side];
     all.push_back(record);
@@ -143,40 +159,46 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
     Records& runs_of_side = record->side == Side::base ? base_runs : candidate_runs;
     runs_of_side.push_back(record);
   }
-  runs.seconds = wall_seconds_of(all);
-  judge_failures(failures, runs);
-  for (const auto& [side, mine] :
+  runs.seconds = total_wall_seconds(all);
+  check_failures(failures, runs);
+  for (const auto& [side, side_runs] :
        {std::pair(Side::base, &base_runs), std::pair(Side::candidate, &candidate_runs)}) {
-    if (auto note = explain_outliers(program(side), *mine)) runs.notes.push_back(std::move(*note));
+    if (auto note = explain_outliers(program_name(side), *side_runs)) {
+      runs.notes.push_back(std::move(*note));
+    }
   }
-  const auto warm = by_number.find(0);
-  if (warm == by_number.end() || !warm->second.whole()) return runs;
+  const auto warm_up = by_number.find(0);
+  if (warm_up == by_number.end() || !warm_up->second.is_complete()) return runs;
   runs.warm = true;
-  for (const RunRecord* record : {warm->second.base, warm->second.candidate}) {
-    if (!error_of(*record)) continue;
+  for (const RunRecord* record : {warm_up->second.base, warm_up->second.candidate}) {
+    if (!find_error(*record)) continue;
     runs.warm_up_failed.push_back(record->side);
     if (!runs.error && warm_ups[record->side] > 1) {
-      set_error(runs, fmt::format("{} failed in its warm-up, twice", program(record->side)),
+      set_error(runs, fmt::format("{} failed in its warm-up, twice", program_name(record->side)),
                 *record);
     }
   }
-  for (const auto& [number, two] : by_number) {  // the warm-up first
-    if (!two.whole()) continue;
-    const Numbers base = numbers_of(facts, two.base);
-    const Numbers candidate = numbers_of(facts, two.candidate);
+  for (const auto& [number, pair] : by_number) {  // the warm-up first
+    if (!pair.is_complete()) continue;
+    const Numbers base = read_numbers(facts, pair.base);
+    const Numbers candidate = read_numbers(facts, pair.candidate);
     if (number == 0) {
-      for (const auto& [name, of] : candidate) {
+      for (const auto& [name, process_number] : candidate) {
         if (!base.contains(name)) continue;
-        runs.metrics.push_back({of.metric, of.source, pair_of(two, base, candidate, name), {}});
-        if (of.metric.kind == unit::Kind::usage && of.metric.unit == unit::Unit::count) {
-          runs.metrics.back().added = tokens_asked(*two.base);
+        runs.metrics.push_back({process_number.metric,
+                                process_number.source,
+                                pair_numbers(pair, base, candidate, name),
+                                {}});
+        if (process_number.metric.kind == unit::Kind::usage &&
+            process_number.metric.unit == unit::Unit::count) {
+          runs.metrics.back().added = requested_tokens(*pair.base);
         }
       }
       continue;
     }
     ++runs.pairs;
     for (PairedMetric& metric : runs.metrics) {
-      metric.pairs.push_back(pair_of(two, base, candidate, metric.metric.name));
+      metric.pairs.push_back(pair_numbers(pair, base, candidate, metric.metric.name));
     }
   }
   return runs;

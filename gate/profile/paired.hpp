@@ -19,10 +19,10 @@ struct PairedMetric {
   std::string source;
   NumberPair warm_up;  // not measured; what was known before the first pair
   std::vector<NumberPair> pairs;
-  // Of numbers that may be negative (a slope): about their size, > 0, known before the first pair.
+  // For numbers that may be negative (a slope): about their size, > 0, known before the first pair.
   std::optional<double> line_unit{};
-  // Of counts that may be 0, and of which a few more or less mean nothing: what is added to both
-  // before they are compared, one for each token. Known before the first pair.
+  // Added to both numbers before they are compared, one for each token. Only for counts that may be
+  // 0, where a few more or less mean nothing. Known before the first pair.
   double added = 0;
 };
 
@@ -30,22 +30,22 @@ struct PairedRuns {
   bool warm = false;  // both warm-ups have ended, well or not
   // Sides whose last warm-up failed. It may be tried once more (as pair 0 again).
   std::vector<Side> warm_up_failed;
-  std::vector<PairedMetric> metrics;  // those that both warm-ups reported, by name
-  std::int64_t pairs = 0;             // whole ones
+  std::vector<PairedMetric> metrics;  // metrics that both warm-ups reported, by name
+  std::int64_t pairs = 0;             // complete ones
   double seconds = 0;                 // wall time of all of it, warm-ups included
   // Why pairs of this cell cannot be compared: two crashes of one side (the warm-up's included),
   // three time-outs of one side and none of the other, six in all, a warm-up that failed twice.
   std::optional<std::string> error;
-  std::string stderr_tail;  // of the process whose error it is
+  std::string stderr_tail;  // output of the process with that error
   std::vector<std::string> warnings;
-  // What the machine did meanwhile, where that explains processes that took far longer than others
-  // of their side.
+  // Events on the machine that explain why some processes took far longer than others of their
+  // side.
   std::vector<std::string> notes;
 };
 
 // Wall time that records of one cell's pairs took: one after the other, or, where both of a pair
 // were up at the same time, from the first one's start to the end of both.
-[[nodiscard]] double wall_seconds_of(std::span<const RunRecord* const> records);
+[[nodiscard]] double total_wall_seconds(std::span<const RunRecord* const> records);
 
 [[nodiscard]] PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records);
 

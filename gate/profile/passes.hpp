@@ -8,10 +8,11 @@ using Records = std::vector<const RunRecord*>;
 
 // A cell's records of both sides by `order`, the last attempt of each.
 [[nodiscard]] Records last_attempts(std::string_view cell, std::span<const RunRecord> records);
-// Why a record measures nothing, also where its maker did not say so.
-[[nodiscard]] std::optional<std::string> error_of(const RunRecord& record);
+// Returns the reason why a record measures nothing, even if the record does not state one; nothing
+// if it measures.
+[[nodiscard]] std::optional<std::string> find_error(const RunRecord& record);
 
-// What one timed process says of one metric: the best of its repeats.
+// One number of a timed process: the best of its repeats for one metric.
 struct ProcessNumber {
   unit::Metric metric;
   std::string source;
@@ -48,40 +49,42 @@ void add_instructions(const CellFacts& facts, const Records& counted, Profile& p
 void add_host(const CellFacts& facts, const Records& counted, Profile& profile);
 
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
-[[nodiscard]] std::int64_t length_of(const RunRecord& record, Sweep sweep);
+[[nodiscard]] std::int64_t run_length(const RunRecord& record, Sweep sweep);
 
 // The cell's sweep; of a server that nothing could hold back, requests overlap as it happens.
-[[nodiscard]] Sweep sweep_seen(const CellFacts& facts, const Records& counted);
+[[nodiscard]] Sweep actual_sweep(const CellFacts& facts, const Records& counted);
 
 // The probe that is made of an engine's own marks: of whatever device the engine says.
 inline constexpr std::string_view k_marks = "instrument";
 
-// Did the work run where it was asked to? `probe` saw every run and tells of the cell's device: its
-// own, or k_marks where the engine marks any work; "" where there is none.
-void place(const CellFacts& facts, std::string_view probe, const Records& counted,
-           Profile& profile);
+// Decides whether the work ran where it was asked to. `probe` saw every run and reports the cell's
+// device: its own, or k_marks if the engine marks any work; "" if there is none.
+void set_placement(const CellFacts& facts, std::string_view probe, const Records& counted,
+                   Profile& profile);
 
-// What a probe counted in a run; null when it was not attached.
+// Returns a probe's counts of a run; null if it was not attached.
 [[nodiscard]] const ProbeCounts* find_probe(const RunRecord& record, std::string_view name);
 // A count by its base name; 0 when it is not there.
 [[nodiscard]] std::int64_t count_of(const ProbeCounts& probe, const std::string& base);
 // The devices that a probe saw, each class once, sorted.
-[[nodiscard]] std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counted);
-// Those of an API, by its own probe or else by the engine's marks.
-[[nodiscard]] std::vector<DeviceSeen> devices_of_api(std::string_view api, const Records& counted);
+[[nodiscard]] std::vector<ProbedDevice> find_devices(std::string_view probe,
+                                                     const Records& counted);
+// Returns the devices of an API, by its own probe or else by the engine's marks.
+[[nodiscard]] std::vector<ProbedDevice> find_api_devices(std::string_view api,
+                                                         const Records& counted);
 [[nodiscard]] bool has_counts(const Profile& profile);
 
 void add_once(std::vector<std::string>& lines, const std::string& line);
 void refute(Profile& profile, std::string reason);
 // The lengths that records of a counted pass have.
-[[nodiscard]] std::set<std::int64_t> lengths_of(const Records& counted, Sweep sweep);
+[[nodiscard]] std::set<std::int64_t> collect_lengths(const Records& counted, Sweep sweep);
 
-// What a probe that sees ops ("ggml", or an engine's own marks) tells of a counted pass: which ops
-// a token or a prefill is made of, and where each of them ran. Pure. Used by this module alone.
+// Ops of a counted pass, by a probe that sees them ("ggml", or an engine's own marks): which ones a
+// token or a prefill consists of, and where each of them ran. Pure. Used by this module alone.
 //
-// Ops of the start (warm-up, a prompt in front of what is generated) are not among them: an op's
-// rate is its slope over the lengths. Where there is one length only, the kind of graph that was
-// computed most often stands for the work.
+// Ops of the start (warm-up, a prompt) are not among them, because an op's rate is its slope over
+// the lengths. If there is one length only, the graph that was computed most often stands for the
+// work.
 
 struct OpRate : OpKey {
   Rational each;  // times a token (a prefill, a graph); more than 0
@@ -89,11 +92,11 @@ struct OpRate : OpKey {
 
 struct OpWork {
   std::vector<OpRate> ops;  // empty where no probe saw an op in every run
-  std::string unit;         // what `each` counts by: "a token", "a prefill", "a graph"
+  std::string unit;         // unit of `each`: "a token", "a prefill", "a graph"
   bool complete = false;    // every op that was counted is in a list, with where it ran
 };
 
-[[nodiscard]] OpWork op_work(const CellFacts& facts, const Records& counted);
+[[nodiscard]] OpWork find_op_work(const CellFacts& facts, const Records& counted);
 
 // Adds the multiset of ops as the cell's kernels, unless it has some: on the CPU ops are what
 // kernels are on a device.
@@ -102,19 +105,19 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
 // Adds the ops that devices computed, where all are known and each token or prefill has the same.
 void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& profile);
 
-// Holds what a token's graph says of itself against the slopes; a disagreement is a warning.
+// Compares a token's graph with the slopes; a disagreement is a warning.
 void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile);
 
-// What a counted pass on a device twin has to hold before its counts are those of that device.
+// Conditions for a counted pass on a device twin, whose counts are to stand for the real device.
 // Pure. Used by this module alone.
 
 // Takes the processes that read the device's memory as other bytes out of `counted`, and compares
-// their counts with those of the process that was asked for the same. False, with the reason among
-// the profile's errors, where they differ (the engine looks at what the device computes, which a
-// twin does not) or where the work ran on another device than the twin.
-[[nodiscard]] bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile);
+// their counts with those of the process that was asked for the same. Returns false, with an error
+// in the profile, if they differ or if the work ran on another device than the twin. They differ if
+// the engine reads results, which a twin does not compute.
+[[nodiscard]] bool check_twin_counts(const CellFacts& facts, Records& counted, Profile& profile);
 
-// Leaves out what a twin makes up.
-void leave_out_results(const CellFacts& facts, Profile& profile);
+// Removes results that a twin makes up.
+void drop_twin_results(const CellFacts& facts, Profile& profile);
 
 }  // namespace weir::profile

@@ -1,4 +1,5 @@
-// Did the work run where it was asked to? Answered by probes that saw it and by the engine itself.
+// Decides whether the work ran on the device that was asked for, from probes that saw it and from
+// the engine itself.
 #include <cmath>
 
 #include "gate/base/find.hpp"
@@ -8,42 +9,42 @@
 namespace weir::profile {
 namespace {
 
-bool refuted(const Profile& profile) {
+bool is_refuted(const Profile& profile) {
   return profile.placement.state == Placement::State::refuted;
 }
 
-// An engine says itself on which device it worked.
-void place_marks(const CellFacts& facts, const Records& counted, Profile& profile) {
+// Decides placement by the engine's own marks.
+void place_by_marks(const CellFacts& facts, const Records& counted, Profile& profile) {
   std::vector<std::string> elsewhere;
-  bool here = false;
-  for (const DeviceSeen& device : devices_of(k_marks, counted)) {
-    here = here || device.api == facts.device;
+  bool on_device = false;
+  for (const ProbedDevice& device : find_devices(k_marks, counted)) {
+    on_device = on_device || device.api == facts.device;
     if (device.api != facts.device) add_once(elsewhere, device.name);
   }
-  // A GPU's cell may also work on the CPU; ops tell what that was.
-  if (elsewhere.empty() || (here && facts.device != "cpu")) return;
+  // A cell of a GPU may also work on the CPU; ops show how much.
+  if (elsewhere.empty() || (on_device && facts.device != "cpu")) return;
   refute(profile, fmt::format("asked for {}: the engine reports that it worked on {}", facts.device,
                               text::join(elsewhere)));
 }
 
-// A device's own probe: was the device opened, and did it get work?
-void place_device(const CellFacts& facts, std::string_view probe, const Records& counted,
-                  Profile& profile) {
-  if (refuted(profile)) return;
-  if (probe == k_marks) place_marks(facts, counted, profile);
-  if (facts.device == "cpu" || refuted(profile)) return;
-  const std::string there =
-      !profile.provenance.device_name.empty() && !devices_of_api(facts.device, counted).empty()
+// Decides placement by the device's own probe: if the device was opened, and if it got work.
+void place_by_device_probe(const CellFacts& facts, std::string_view probe, const Records& counted,
+                           Profile& profile) {
+  if (is_refuted(profile)) return;
+  if (probe == k_marks) place_by_marks(facts, counted, profile);
+  if (facts.device == "cpu" || is_refuted(profile)) return;
+  const std::string device_name =
+      !profile.provenance.device_name.empty() && !find_api_devices(facts.device, counted).empty()
           ? profile.provenance.device_name
           : facts.device_present.value_or("");
-  const std::string cure = facts.device_cure.empty() ? "" : ".\n  " + facts.device_cure;
+  const std::string advice = facts.device_cure.empty() ? "" : ".\n  " + facts.device_cure;
   if (probe.empty()) {
-    const bool marks = std::ranges::any_of(
+    const bool has_marks_probe = std::ranges::any_of(
         counted, [](const RunRecord* record) { return find_probe(*record, k_marks) != nullptr; });
-    if (!marks && facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
+    if (!has_marks_probe && facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
       refute(profile,
              fmt::format("asked for {}: the engine ran and never opened it, though {} is there{}",
-                         facts.device, there, cure));
+                         facts.device, device_name, advice));
     }
     return;
   }
@@ -53,15 +54,15 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
   }
   const Measurement* slope = look_up(profile.metrics, "dispatches_per_prefill");
   if (slope == nullptr) slope = look_up(profile.metrics, "dispatches_per_token");
-  const bool idle = slope != nullptr && slope->exact == Rational(0);
+  const bool is_idle = slope != nullptr && slope->exact == Rational(0);
   if (dispatches == 0) {
     refute(
         profile,
-        there.empty()
+        device_name.empty()
             ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
             : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there{}",
-                          facts.device, there, cure));
-  } else if (idle) {
+                          facts.device, device_name, advice));
+  } else if (is_idle) {
     refute(profile,
            fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "
                        "work itself",
@@ -71,103 +72,114 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
   }
 }
 
-std::string times(double count) {
+std::string times_text(double count) {
   if (count == 1) return "once";
   if (count == 2) return "twice";
   return fmt::format("{:.4g} times", count);
 }
 
-// Ops of one name that ran in one place, whatever their shapes.
-struct Moved {
+// Ops of one name that ran in one place, regardless of shapes.
+struct OpGroup {
   std::string op, backend;
   double each = 0;
   std::vector<std::string> shapes;  // the most frequent first
 };
 
-std::vector<Moved> together(std::vector<OpRate> ops) {
+// Groups ops by name and backend, the most frequent first.
+std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
   std::ranges::stable_sort(ops, [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
-  std::vector<Moved> moved;
+  std::vector<OpGroup> groups;
   for (const OpRate& rate : ops) {
-    Moved* known = first_of(
-        moved, [&](const Moved& one) { return one.op == rate.op && one.backend == rate.backend; });
-    Moved& one = known ? *known : moved.emplace_back(Moved{rate.op, rate.backend, 0, {}});
-    one.each += rate.each.value();
-    // "" when the probe could not read shapes; one shape may come with several types.
-    if (!rate.shape.empty()) add_once(one.shapes, rate.shape);
+    OpGroup* match = first_of(groups, [&](const OpGroup& group) {
+      return group.op == rate.op && group.backend == rate.backend;
+    });
+    if (match == nullptr) match = &groups.emplace_back(OpGroup{rate.op, rate.backend, 0, {}});
+    match->each += rate.each.value();
+    // Shapes are empty if the probe could not read them; one shape may come with several types.
+    if (!rate.shape.empty()) add_once(match->shapes, rate.shape);
   }
-  std::ranges::stable_sort(moved, [](const Moved& a, const Moved& b) { return a.each > b.each; });
-  return moved;
+  std::ranges::stable_sort(groups,
+                           [](const OpGroup& a, const OpGroup& b) { return a.each > b.each; });
+  return groups;
 }
 
-// "MUL_MAT 256x768,256->768 ran on the CPU 4 times a token", or a list of the most frequent.
-std::string describe(const std::vector<OpRate>& ops, std::string_view where,
-                     std::string_view unit) {
+// Returns "MUL_MAT 256x768,256->768 ran on the CPU 4 times a token", or a list of the most frequent
+// ops.
+std::string describe_ops(const std::vector<OpRate>& ops, std::string_view where,
+                         std::string_view unit) {
   constexpr std::size_t k_most = 8;
-  const std::vector<Moved> moved = together(ops);
-  if (moved.size() == 1 && moved.front().shapes.size() <= 1) {
-    const Moved& one = moved.front();
-    return fmt::format("{}{}{} ran on {} {} {}", one.op, one.shapes.empty() ? "" : " ",
-                       one.shapes.empty() ? "" : one.shapes.front(), where, times(one.each), unit);
+  const std::vector<OpGroup> groups = group_ops(ops);
+  if (groups.size() == 1 && groups.front().shapes.size() <= 1) {
+    const OpGroup& group = groups.front();
+    return fmt::format("{}{}{} ran on {} {} {}", group.op, group.shapes.empty() ? "" : " ",
+                       group.shapes.empty() ? "" : group.shapes.front(), where,
+                       times_text(group.each), unit);
   }
   double sum = 0;
   std::vector<std::string> parts;
-  for (const Moved& one : moved) {
-    sum += one.each;
+  for (const OpGroup& group : groups) {
+    sum += group.each;
     if (parts.size() == k_most) continue;
-    std::string shapes = one.shapes.empty() ? "" : " (" + one.shapes.front();
-    if (one.shapes.size() > 1) shapes += fmt::format(" and {} more", one.shapes.size() - 1);
+    std::string shapes = group.shapes.empty() ? "" : " (" + group.shapes.front();
+    if (group.shapes.size() > 1) shapes += fmt::format(" and {} more", group.shapes.size() - 1);
     if (!shapes.empty()) shapes += ")";
-    parts.push_back(fmt::format("{} {}{}", one.op, times(one.each), shapes));
+    parts.push_back(fmt::format("{} {}{}", group.op, times_text(group.each), shapes));
   }
-  if (moved.size() > k_most) {
-    parts.push_back(fmt::format("{} more kinds of ops", moved.size() - k_most));
+  if (groups.size() > k_most) {
+    parts.push_back(fmt::format("{} more kinds of ops", groups.size() - k_most));
   }
   return fmt::format("{:.4g} ops {} ran on {}: {}", sum, unit, where, text::join(parts));
 }
 
-std::vector<OpRate> chosen(const OpWork& work, const std::function<bool(const OpRate&)>& wanted) {
+std::vector<OpRate> select_ops(const OpWork& work,
+                               const std::function<bool(const OpRate&)>& is_selected) {
   std::vector<OpRate> ops;
-  std::ranges::copy_if(work.ops, std::back_inserter(ops), wanted);
+  std::ranges::copy_if(work.ops, std::back_inserter(ops), is_selected);
   return ops;
 }
 
-// A CPU cell whose ops went to a device that the engine saw measures that device.
+// Decides placement of a CPU cell by ops. If ops went to a device that the engine saw, the cell
+// measured that device.
 void place_on_cpu(const OpWork& work, Profile& profile) {
-  const auto elsewhere = chosen(work, [](const OpRate& rate) { return !rate.on_cpu; });
+  const auto elsewhere = select_ops(work, [](const OpRate& rate) { return !rate.on_cpu; });
   if (!elsewhere.empty()) {
-    refute(profile, "asked for cpu: " + describe(elsewhere, elsewhere.front().backend, work.unit));
-  } else if (work.complete && !refuted(profile)) {
+    refute(profile,
+           "asked for cpu: " + describe_ops(elsewhere, elsewhere.front().backend, work.unit));
+  } else if (work.complete && !is_refuted(profile)) {
     profile.placement.state = Placement::State::shown;
   }
 }
 
-bool may_stay(const CellFacts& facts, const OpRate& rate) {
+// Returns true if the configuration allows this op, with this shape, on the CPU.
+bool is_allowed_on_cpu(const CellFacts& facts, const OpRate& rate) {
   if (!facts.cpu_ops_allowed.contains(rate.op)) return false;
   const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
-  return conditions == nullptr || std::ranges::any_of(*conditions, [&](const std::string& when) {
-           return shape_fits(when, rate.shape).value_or(false);
+  return conditions == nullptr ||
+         std::ranges::any_of(*conditions, [&](const std::string& condition) {
+           return shape_fits(condition, rate.shape).value_or(false);
          });
 }
 
-// " (SOFT_MAX: only where ne0 < 128)": of ops that are named, but not for shapes such as these.
-std::string conditions_of(const CellFacts& facts, const std::vector<OpRate>& strays) {
-  std::vector<std::string> words;
+// Returns " (SOFT_MAX: only where ne0 < 128)" for ops that are allowed, but not with these shapes.
+std::string conditions_text(const CellFacts& facts, const std::vector<OpRate>& strays) {
+  std::vector<std::string> texts;
   for (const OpRate& rate : strays) {
     const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
     if (conditions != nullptr) {
-      add_once(words, fmt::format("{}: only where {}", rate.op, text::join(*conditions, " or ")));
+      add_once(texts, fmt::format("{}: only where {}", rate.op, text::join(*conditions, " or ")));
     }
   }
-  return words.empty() ? "" : fmt::format(" ({})", text::join(words, "; "));
+  return texts.empty() ? "" : fmt::format(" ({})", text::join(texts, "; "));
 }
 
+// Decides placement of a device cell by the ops that ran on the CPU.
 void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profile) {
-  const auto on_cpu = chosen(work, [](const OpRate& rate) { return rate.on_cpu; });
+  const auto on_cpu = select_ops(work, [](const OpRate& rate) { return rate.on_cpu; });
   if (on_cpu.size() == work.ops.size()) {
-    // All of it: which device was left aside says more than a list of every op.
-    if (!refuted(profile)) {
+    // If all ops ran there, the unused device says more than a list of every op.
+    if (!is_refuted(profile)) {
       refute(profile, fmt::format("asked for {}: all {}", facts.device,
-                                  describe(on_cpu, "the CPU", work.unit)));
+                                  describe_ops(on_cpu, "the CPU", work.unit)));
     }
     return;
   }
@@ -176,14 +188,14 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
   for (const auto& [op, sum] : sums) {
     profile.placement.cpu_ops[op] = std::max<std::int64_t>(1, std::llround(sum));
   }
-  if (refuted(profile)) return;
-  const auto strays =
-      chosen(work, [&](const OpRate& rate) { return rate.on_cpu && !may_stay(facts, rate); });
-  if (!strays.empty()) {
-    for (const OpRate& rate : strays) profile.placement.not_allowed.insert(rate.op);
-    refute(profile,
-           fmt::format("asked for {}: {}, which cpu_ops_allowed does not name{}", facts.device,
-                       describe(strays, "the CPU", work.unit), conditions_of(facts, strays)));
+  if (is_refuted(profile)) return;
+  const auto forbidden = select_ops(
+      work, [&](const OpRate& rate) { return rate.on_cpu && !is_allowed_on_cpu(facts, rate); });
+  if (!forbidden.empty()) {
+    for (const OpRate& rate : forbidden) profile.placement.not_allowed.insert(rate.op);
+    refute(profile, fmt::format("asked for {}: {}, which cpu_ops_allowed does not name{}",
+                                facts.device, describe_ops(forbidden, "the CPU", work.unit),
+                                conditions_text(facts, forbidden)));
   } else if (work.complete) {
     profile.placement.state = Placement::State::shown;
   }
@@ -191,26 +203,27 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
 
 }  // namespace
 
+// Evaluates a condition such as "ne0 < 128 and ne1 == 1" on the sizes of an op's result.
 Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
-  const std::size_t arrow = shape.rfind("->");  // the result stands behind it
+  const std::size_t arrow = shape.rfind("->");  // the result follows it
   const auto sizes = sizes_of(arrow == std::string_view::npos ? shape : shape.substr(arrow + 2));
   std::vector<std::string> words = text::split(condition, ' ');
   std::erase(words, "");
   words.insert(words.begin(), "and");  // before each comparison
-  bool fits = sizes.has_value(), known = words.size() % 4 == 0;
-  for (std::size_t i = 0; known && i < words.size(); i += 4) {
+  bool fits = sizes.has_value(), is_condition = words.size() % 4 == 0;
+  for (std::size_t i = 0; is_condition && i < words.size(); i += 4) {
     const std::string &field = words[i + 1], &sign = words[i + 2];
     const auto bound = text::to_int(words[i + 3]);
-    known = words[i] == "and" && field.size() == 3 && field.starts_with("ne") && field[2] >= '0' &&
-            field[2] <= '3' && bound;
-    if (!known) break;
-    const auto at = static_cast<std::size_t>(field[2] - '0');
-    const auto size = sizes && at < sizes->size() ? static_cast<long long>((*sizes)[at]) : 1;
-    known = sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "==";
+    is_condition = words[i] == "and" && field.size() == 3 && field.starts_with("ne") &&
+                   field[2] >= '0' && field[2] <= '3' && bound;
+    if (!is_condition) break;
+    const auto index = static_cast<std::size_t>(field[2] - '0');
+    const auto size = sizes && index < sizes->size() ? static_cast<long long>((*sizes)[index]) : 1;
+    is_condition = sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "==";
     fits = fits && ((sign[0] == '<' && size < *bound) || (sign[0] == '>' && size > *bound) ||
                     (sign.back() == '=' && size == *bound));
   }
-  if (known) return fits;
+  if (is_condition) return fits;
   return fail(Code::config,
               "\"{}\" is not a condition: write \"ne0 < 128\" (ne0 to ne3, <, <=, ==, >= or >, a "
               "number; several of them joined by \"and\")",
@@ -222,10 +235,11 @@ void refute(Profile& profile, std::string reason) {
   profile.placement.reason = std::move(reason);
 }
 
-void place(const CellFacts& facts, std::string_view probe, const Records& counted,
-           Profile& profile) {
-  place_device(facts, probe, counted, profile);
-  const OpWork work = op_work(facts, counted);
+// Decides placement by the device first, then by the ops that a probe saw.
+void set_placement(const CellFacts& facts, std::string_view probe, const Records& counted,
+                   Profile& profile) {
+  place_by_device_probe(facts, probe, counted, profile);
+  const OpWork work = find_op_work(facts, counted);
   if (work.ops.empty()) return;
   if (!work.complete) {
     add_once(
@@ -241,53 +255,56 @@ void place(const CellFacts& facts, std::string_view probe, const Records& counte
 
 namespace {
 
-// What is counted of the device; waits and polls vary by themselves.
+// Returns the gated counts of a device in a run; waits and polls vary and are left out.
 std::map<std::string, std::int64_t> gated_counts(const RunRecord& record,
                                                  const std::string& device) {
-  std::map<std::string, std::int64_t> out;
+  std::map<std::string, std::int64_t> result;
   const ProbeCounts* probe = find_probe(record, device);
-  if (probe == nullptr) return out;
+  if (probe == nullptr) return result;
   for (const std::string& base : unit::count_bases()) {
-    if (const auto* count = look_up(probe->counts, base)) out[base] = *count;
+    if (const auto* count = look_up(probe->counts, base)) result[base] = *count;
   }
-  for (const auto& [kernel, count] : probe->kernels) out["kernel " + kernel] = count;
-  return out;
+  for (const auto& [kernel, count] : probe->kernels) result["kernel " + kernel] = count;
+  return result;
 }
 
 }  // namespace
 
-bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile) {
+// Checks that counts do not depend on results, by processes that read device memory as other bytes.
+// Returns false, with an error, if they do or if the work ran elsewhere.
+bool check_twin_counts(const CellFacts& facts, Records& counted, Profile& profile) {
   if (!facts.twin) return true;
   for (const RunRecord* record : counted) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
-    const auto* other =
-        probe == nullptr ? nullptr : first_of(probe->devices, [&](const auto& seen) {
-          return seen.name != facts.device_present;
+    const auto* other_device =
+        probe == nullptr ? nullptr : first_of(probe->devices, [&](const auto& device) {
+          return device.name != facts.device_present;
         });
-    if (other == nullptr) continue;
+    if (other_device == nullptr) continue;
     profile.errors.push_back(fmt::format("counted: asked for the twin {}, but the work ran on {}",
-                                         *facts.twin, other->name));
+                                         *facts.twin, other_device->name));
     return false;
   }
-  const auto others =
+  const auto first_filled =
       std::stable_partition(counted.begin(), counted.end(),
                             [](const RunRecord* record) { return record->twin_fill == 0; });
-  const Records filled(others, counted.end());
-  counted.erase(others, counted.end());
+  const Records filled(first_filled, counted.end());
+  counted.erase(first_filled, counted.end());
   for (const RunRecord* record : filled) {
-    const auto* same =
-        first_of(counted, [&](const RunRecord* one) { return one->asked == record->asked; });
-    if (same == nullptr) continue;
-    const auto here = gated_counts(**same, facts.device);
-    const auto there = gated_counts(*record, facts.device);
-    if (here == there) continue;
-    for (const auto& [what, count] : here) {
-      const std::int64_t other = look_up(there, what, 0);
-      if (other == count) continue;
+    const auto* partner = first_of(counted, [&](const RunRecord* candidate) {
+      return candidate->parameters == record->parameters;
+    });
+    if (partner == nullptr) continue;
+    const auto counts = gated_counts(**partner, facts.device);
+    const auto filled_counts = gated_counts(*record, facts.device);
+    if (counts == filled_counts) continue;
+    for (const auto& [name, count] : counts) {
+      const std::int64_t filled_count = look_up(filled_counts, name, 0);
+      if (filled_count == count) continue;
       profile.errors.push_back(fmt::format(
           "counted: {} went from {} to {} when the device's results were other bytes: this engine "
           "looks at what the device computes, and a twin computes nothing",
-          what, count, other));
+          name, count, filled_count));
       return false;
     }
     profile.errors.emplace_back(
@@ -298,7 +315,7 @@ bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile) {
   return true;
 }
 
-void leave_out_results(const CellFacts& facts, Profile& profile) {
+void drop_twin_results(const CellFacts& facts, Profile& profile) {
   if (!facts.twin || !profile.work.output_digest) return;
   profile.work.output_digest.reset();
   add_once(profile.warnings, "the output is left out: what a twin computes means nothing");

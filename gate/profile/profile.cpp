@@ -1,4 +1,4 @@
-// Profile as JSON (weir.profile/1) and its small questions.
+// Writes and reads a profile as JSON (weir.profile/1), and answers small questions about it.
 #include "gate/profile/profile.hpp"
 
 #include <set>
@@ -28,32 +28,33 @@ std::optional<Nature> parse_nature(std::string_view text) { return value_of(k_na
 
 std::string_view to_string(Placement::State state) { return name_of(k_states, state); }
 
-// " (A, B)": variables that one of both lacks, or has as something else.
+// Returns " (A, B)": variables that only one side has, or that have different values.
 static std::string other_variables(const std::string* mine, const std::string* theirs) {
   if (mine == nullptr || theirs == nullptr) return "";
-  const auto words = [](const std::string& all) {
-    const auto list = text::split(all, ' ');
+  const auto split_set = [](const std::string& variables) {
+    const auto list = text::split(variables, ' ');
     return std::set<std::string>(list.begin(), list.end());
   };
-  std::vector<std::string> differ;
-  std::ranges::set_symmetric_difference(words(*mine), words(*theirs), std::back_inserter(differ));
+  std::vector<std::string> differing;
+  std::ranges::set_symmetric_difference(split_set(*mine), split_set(*theirs),
+                                        std::back_inserter(differing));
   std::set<std::string> names;
-  for (const std::string& word : differ) names.insert(word.substr(0, word.find('=')));
-  names.erase("");  // the word of none at all
+  for (const std::string& word : differing) names.insert(word.substr(0, word.find('=')));
+  names.erase("");  // from a side without variables
   constexpr std::size_t k_longest = 300;
   const std::string list = text::printable(fmt::format("{}", fmt::join(names, ", ")));
   return names.empty() ? "" : " (" + text::shortened(list, k_longest) + ")";
 }
 
 std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
-                                     const std::map<std::string, std::string>& other) {
+                                     const std::map<std::string, std::string>& others) {
   std::vector<std::string> names;
   for (const auto& [name, hash] : parts) {
-    const std::string* theirs = look_up(other, name);
-    if (name == k_variables || (theirs != nullptr && *theirs == hash)) continue;
+    const std::string* other_hash = look_up(others, name);
+    if (name == k_variables || (other_hash != nullptr && *other_hash == hash)) continue;
     names.push_back(name);
     if (name == "environment") {
-      names.back() += other_variables(look_up(parts, k_variables), look_up(other, k_variables));
+      names.back() += other_variables(look_up(parts, k_variables), look_up(others, k_variables));
     }
   }
   return names;
@@ -64,12 +65,13 @@ bool only_does_not_fit(const Profile& profile) {
          profile.errors.front().starts_with("counted: ");
 }
 
-std::optional<std::string> why_skipped(const Profile& profile, const unit::Metric& metric,
+std::optional<std::string> skip_reason(const Profile& profile, const unit::Metric& metric,
                                        std::string_view source) {
   if (metric.base == "instructions") return profile.instructions_skipped;
   return source == "host" ? profile.host_skipped : std::nullopt;
 }
 
+// Returns the median; the mean of the two middle values if their number is even.
 std::optional<double> median_of(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -120,39 +122,44 @@ void fields(Fields& io, Reference& reference) {
   io.always("rates", reference.rates);
 }
 
-static void fields(Fields& io, Measurement& measured) {
-  io("metric", unit::MetricField{measured.metric, "holds one that weir does not know"});
-  io("nature", nature_field(measured.nature));
-  io("source", measured.source);
-  io.sparse("exact", measured.exact);
-  io.sparse("samples", measured.samples);
-  io.sparse("repeatability", measured.repeatability);
-  io.sparse("warnings", measured.warnings);
+static void fields(Fields& io, Measurement& measurement) {
+  io("metric", unit::MetricField{measurement.metric, "holds one that weir does not know"});
+  io("nature", nature_field(measurement.nature));
+  io("source", measurement.source);
+  io.sparse("exact", measurement.exact);
+  io.sparse("samples", measurement.samples);
+  io.sparse("repeatability", measurement.repeatability);
+  io.sparse("warnings", measurement.warnings);
 }
 
-static void fields(Fields& io, Provenance& from) {
-  io("fingerprint", from.fingerprint);
-  io.always("fingerprint_parts", from.fingerprint_parts);
-  io.sparse("preset", from.preset);
-  io("device_class", from.device_class);
-  io("device_name", from.device_name);
-  io("machine_class", from.machine_class);
-  io("machine_name", from.machine_name);
-  io.always("seen_class", from.seen_class);
-  io.always("seen_name", from.seen_name);
-  io.always("engine_build", from.engine_build);
-  io.always("lengths", from.lengths);
+// Lists the fields of a profile's provenance.
+static void fields(Fields& io, Provenance& provenance) {
+  io("fingerprint", provenance.fingerprint);
+  io.always("fingerprint_parts", provenance.fingerprint_parts);
+  io.sparse("preset", provenance.preset);
+  io("device_class", provenance.device_class);
+  io("device_name", provenance.device_name);
+  io("machine_class", provenance.machine_class);
+  io("machine_name", provenance.machine_name);
+  io.always("seen_class", provenance.seen_class);
+  io.always("seen_name", provenance.seen_name);
+  io.always("engine_build", provenance.engine_build);
+  io.always("lengths", provenance.lengths);
 }
 
+// Lists the fields of a profile (weir.profile/1).
 void fields(Fields& io, Profile& profile) {
   io.schema_of_document("weir.profile/1", "not a profile: ");
   io("cell", profile.cell);
   io("device", profile.device);
   io("provenance", profile.provenance);
-  auto metrics = collect<Measurement>(profile.metrics, [](const auto& one) { return one.second; });
+  auto metrics =
+      collect<Measurement>(profile.metrics, [](const auto& entry) { return entry.second; });
   io("metrics", metrics, "metrics");
   if (io.reads()) {
-    for (Measurement& one : metrics) profile.metrics[std::string(one.metric.name)] = std::move(one);
+    for (Measurement& measurement : metrics) {
+      profile.metrics[std::string(measurement.metric.name)] = std::move(measurement);
+    }
   }
   io.always("kernels", profile.kernels, "kernels");
   io.sparse("codes", profile.codes, "kernels");

@@ -34,16 +34,17 @@ struct KernelSet {
   std::optional<std::int64_t> length;  // for at_length
   bool named = false;                  // gated only when the program named them
   std::map<std::string, Rational> counts;
-  bool varies = false;  // runs of one length disagreed: told, never gated
+  bool varies = false;  // runs of one length disagreed: reported, never gated
 
-  [[nodiscard]] std::optional<Rational> sum() const;  // of the counts; absent where it does not fit
+  [[nodiscard]] std::optional<Rational> sum()
+      const;  // sum of the counts; absent if it does not fit
   friend bool operator==(const KernelSet&, const KernelSet&) = default;
 };
 
 // Did the work run where it was asked to?
 struct Placement {
   enum class State {
-    unknown,  // nothing here can tell
+    unknown,  // nothing here shows it
     seen,     // the device was given work (a device probe counted it); single ops are not seen
     shown,    // every op is accounted for (a probe that sees ops, or the engine's own report)
     refuted,  // work or some ops ran elsewhere
@@ -53,34 +54,34 @@ struct Placement {
   // In a cell that asks for a device, where only some ops ran on the CPU: op -> times per token (or
   // prefill), rounded, at least 1. Empty in cells of the CPU.
   std::map<std::string, std::int64_t> cpu_ops;
-  // Those of cpu_ops that refute it: named in cpu_ops_allowed, they would not. Empty where that
+  // The ones among cpu_ops that refute it; named in cpu_ops_allowed, they would not. Empty if that
   // would not help, as when all ops ran on the CPU.
   std::set<std::string> not_allowed{};
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// What must be the same on two sides for their numbers to be comparable.
+// Facts that must be the same on both sides for their numbers to be comparable.
 struct WorkDone {
   std::optional<std::int64_t> generated_tokens;
   std::optional<std::int64_t> prompt_tokens;
   std::optional<std::string> output_digest;
   std::optional<std::string> model;
-  std::optional<std::string> load{};  // of result files: how many requests, how many at once
-  Likely likely{};  // of a server that is asked: then another output is judged by these
+  std::optional<std::string> load{};  // number of requests and how many at once, in result files
+  Likely likely{};  // from a server that is asked for them: then they judge a different output
 
   friend bool operator==(const WorkDone&, const WorkDone&) = default;
 };
 
 struct Provenance {
-  std::string fingerprint;  // of the cell: run/prepare.hpp
-  // What the fingerprint was made of, by name ("model header", "arguments", …) -> short hash, so
-  // that a changed fingerprint can say what changed.
+  std::string fingerprint;  // the cell's: run/prepare.hpp
+  // Parts of the fingerprint by name ("model header", "arguments", …) -> short hash, so that weir
+  // can report which one changed.
   std::map<std::string, std::string> fingerprint_parts;
   std::string preset{};       // "llama-bench 1": what the engine's keys come from; "": none
-  std::string device_class;   // what counts depend on; empty when nothing was measured
+  std::string device_class;   // class that counts depend on; empty if nothing was measured
   std::string device_name;    // for people
-  std::string machine_class;  // what times depend on
+  std::string machine_class;  // class that times depend on
   std::string machine_name;   // for people: CPU model, cores, memory
   std::optional<std::string> engine_build;
   std::vector<std::int64_t> lengths;  // generation lengths (or repeats) of the counted pass
@@ -93,7 +94,7 @@ struct Provenance {
 // round. A rate, so more is faster.
 struct Reference {
   std::string cell;                       // the reference workload's
-  std::string fingerprint, engine_build;  // of that cell: another one tells of another speed
+  std::string fingerprint, engine_build;  // another build has another speed
   std::string metric;
   std::vector<double> rates;
 
@@ -102,19 +103,19 @@ struct Reference {
 
 struct Profile {
   CellKey cell;
-  std::string device;  // what the backend asked for: "cpu", "vulkan", …
+  std::string device;  // the device that the backend asked for: "cpu", "vulkan", …
   Provenance provenance;
   std::map<std::string, Measurement> metrics;  // by metric name
   std::optional<KernelSet> kernels;
   // The same kernels with the code that each ran (counts.hpp: code_key), and how many groups that
   // took in all, where a probe knows code: what stands behind a name.
   std::optional<KernelSet> codes{}, code_groups{};
-  std::map<std::string, CodeFacts> code_facts{};  // of that code, by its hash
-  std::string compiler{};                         // of their costs; "": nothing was compiled
+  std::map<std::string, CodeFacts> code_facts{};  // facts about that code, by its hash
+  std::string compiler{};  // compiler of their costs; "": nothing was compiled
   // Ops of the engine's graphs that its devices computed, by name, where a probe saw all of them:
   // what kernels were sent for. They explain a change of kernels and are never gated.
   std::optional<KernelSet> graph_ops{};
-  // Of these, rows of ops that engines compute as one kernel (unit/fusions.hpp), by their names.
+  // Rows among these ops that engines compute as one kernel (unit/fusions.hpp), by their names.
   std::optional<KernelSet> fusible{};
   // Instructions per token or prefill by function, the largest ones, where valgrind counted them:
   // they explain a change of instructions_per_… and decide nothing.
@@ -134,24 +135,24 @@ struct Profile {
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;
-  // Of an engine that serves: requests of the last timed run, and what its own metrics said.
+  // For an inference server: requests of the last timed run, and what its own metrics reported.
   std::optional<std::int64_t> requests{};
   std::vector<ServerFigure> server{};
-  std::vector<std::int64_t> latencies{};  // of the last, as EngineReport::latencies; in no file
-  // Where requests share batches: tokens that one graph computes -> graphs of the last counted run;
-  // in no file.
+  std::vector<std::int64_t>
+      latencies{};  // latencies of the last run, as EngineReport::latencies; in no file
+  // Tokens that one graph computes -> graphs of the last counted run, if requests share batches; in
+  // no file.
   std::map<std::int64_t, std::int64_t> batches{};
-  // Of the reference workload itself it names its own cell.
+  // The reference workload names its own cell here.
   std::optional<Reference> reference{};
   std::optional<double> profiling_cost;  // 1 - rate with probes / rate without, of pairs
 };
 
-// Of a fingerprint's parts: "NAME=HASH NAME=HASH", a hash for each variable's value, so that a
-// changed "environment" names those that changed. The fingerprint is not made of it. Not there: not
-// known.
+// A part beside those of the fingerprint: "NAME=HASH NAME=HASH", a hash for each variable's value,
+// so that a changed "environment" names the variables that changed. Absent if not known.
 inline constexpr const char* k_variables = "variables";
-// Names of parts of a fingerprint that `other` has not, or as something else: "prompt",
-// "environment (A, B)".
+// Returns the names of parts that `other` lacks or has with another hash: "prompt", "environment
+// (A, B)".
 [[nodiscard]] std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
                                                    const std::map<std::string, std::string>& other);
 
@@ -161,7 +162,7 @@ inline constexpr const char* k_variables = "variables";
 
 // Why a metric that is counted in processes of its own was not counted by `profile`, although the
 // config asks for it; nothing of others.
-[[nodiscard]] std::optional<std::string> why_skipped(const Profile& profile,
+[[nodiscard]] std::optional<std::string> skip_reason(const Profile& profile,
                                                      const unit::Metric& metric,
                                                      std::string_view source);
 

@@ -1,4 +1,4 @@
-// The JSON of coverage builds: clang's and GCC's.
+// Reads the JSON of coverage builds (clang's and GCC's), and stores what a cell executed.
 #include "gate/profile/reach.hpp"
 
 #include "gate/base/json.hpp"
@@ -17,6 +17,8 @@ void add_executed(Executed& executed, const std::string& file, std::string_view 
   }
 }
 
+// Adds everything in `more`, up to the limits. If one side does not know what is inlined, neither
+// does the result.
 void merge_executed(Executed& into, const Executed& more) {
   for (const auto& [file, functions] : more.files) {
     add_executed(into, file, "");
@@ -29,25 +31,26 @@ void merge_executed(Executed& into, const Executed& more) {
   }
 }
 
-bool of_the_system(std::string_view object) {
-  // Not all of /usr: containers like to build in /usr/src.
+bool is_system_object(std::string_view object) {
+  // /usr as a whole is not among them, because containers like to build in /usr/src.
   return std::ranges::any_of(
       std::array{"/usr/lib", "/usr/bin/", "/usr/sbin/", "/usr/include/", "/lib", "/bin/"},
       [&](std::string_view folder) { return object.starts_with(folder); });
 }
 
+// Resolves "." and ".." in a path without looking at files.
 std::string normal_path(std::string_view path) {
-  const bool rooted = path.starts_with('/');
+  const bool is_absolute = path.starts_with('/');
   std::vector<std::string> parts;
   for (std::string& part : text::split(path, '/')) {
     if (part.empty() || part == ".") continue;
     if (part == ".." && !parts.empty() && parts.back() != "..") {
       parts.pop_back();
-    } else if (part != ".." || !rooted) {
+    } else if (part != ".." || !is_absolute) {
       parts.push_back(std::move(part));
     }
   }
-  return (rooted ? "/" : "") + text::join(parts, "/");
+  return (is_absolute ? "/" : "") + text::join(parts, "/");
 }
 
 std::string path_below(std::string_view path, std::string_view top) {
@@ -59,6 +62,8 @@ std::string path_below(std::string_view path, std::string_view top) {
   return normal;
 }
 
+// Lists the fields of a reach record. Read records pass through merge_executed(), which applies the
+// limits.
 void fields(Fields& io, Reach& reach) {
   io.schema("weir.reach/1", "not a weir.reach/1");
   io("cell", reach.cell);
@@ -79,61 +84,65 @@ void fields(Fields& io, Reach& reach) {
 
 namespace {
 
-// What is no object, array, text or number where one belongs is as if it were not there: both
-// formats have grown over the years, and what is asked of them is little.
-std::string text_of(const Json& json) {
+// Returns a node's text; "" if it is no text. A node of an unexpected kind counts as absent,
+// because both formats have grown over the years.
+std::string read_text(const Json& json) {
   return json.is_string() ? text::printable(json.get_ref<const std::string&>()) : std::string();
 }
 
-bool positive(const Json& json) { return json.is_number() && json.get<double>() > 0; }
+bool is_positive(const Json& json) { return json.is_number() && json.get<double>() > 0; }
 
-// Each segment is [line, column, count, has a count, …].
-bool some_segment_ran(const Json& file) {
+// Returns true if code of a segment ran. A segment is [line, column, count, has a count, …].
+bool has_executed_segment(const Json& file) {
   return std::ranges::any_of(list_in(file, "segments"), [](const Json& segment) {
-    return segment.is_array() && segment.size() >= 4 && positive(segment[2]) &&
+    return segment.is_array() && segment.size() >= 4 && is_positive(segment[2]) &&
            segment[3] != Json(false);
   });
 }
 
+// Reads files and functions that ran from llvm-cov's export.
 void read_llvm(const Json& document, Executed& executed) {
   for (const Json& data : list_in(document, "data")) {
     for (const Json& file : list_in(data, "files")) {
-      if (some_segment_ran(file) ||
-          positive(below(below(below(file, "summary"), "lines"), "covered"))) {
-        add_executed(executed, normal_path(text_of(below(file, "filename"))), "");
+      if (has_executed_segment(file) ||
+          is_positive(below(below(below(file, "summary"), "lines"), "covered"))) {
+        add_executed(executed, normal_path(read_text(below(file, "filename"))), "");
       }
     }
     for (const Json& function : list_in(data, "functions")) {
-      if (!positive(below(function, "count"))) continue;
+      if (!is_positive(below(function, "count"))) continue;
       const Json& names = list_in(function, "filenames");
-      // The first is where it stands; the others are what it took in.
+      // The first file holds the function; others are inlined into it.
       if (names.empty()) continue;
-      add_executed(executed, normal_path(text_of(names.front())), text_of(below(function, "name")));
+      add_executed(executed, normal_path(read_text(names.front())),
+                   read_text(below(function, "name")));
     }
   }
 }
 
+// Reads files and functions that ran from gcov's JSON.
 void read_gcov(const Json& document, Executed& executed) {
-  const std::string folder = text_of(below(document, "current_working_directory"));
+  const std::string folder = read_text(below(document, "current_working_directory"));
   for (const Json& file : list_in(document, "files")) {
-    const std::string name = text_of(below(file, "file"));
+    const std::string name = read_text(below(file, "file"));
     if (name.empty()) continue;
     const std::string path =
         normal_path(name.starts_with('/') || folder.empty() ? name : folder + "/" + name);
-    const bool ran = std::ranges::any_of(
-        list_in(file, "lines"), [](const Json& line) { return positive(below(line, "count")); });
-    if (ran) add_executed(executed, path, "");
+    const bool file_ran = std::ranges::any_of(
+        list_in(file, "lines"), [](const Json& line) { return is_positive(below(line, "count")); });
+    if (file_ran) add_executed(executed, path, "");
     for (const Json& function : list_in(file, "functions")) {
-      if (!positive(below(function, "execution_count"))) continue;
-      std::string shown = text_of(below(function, "demangled_name"));
-      if (shown.empty()) shown = text_of(below(function, "name"));
-      add_executed(executed, path, shown);
+      if (!is_positive(below(function, "execution_count"))) continue;
+      std::string name_shown = read_text(below(function, "demangled_name"));
+      if (name_shown.empty()) name_shown = read_text(below(function, "name"));
+      add_executed(executed, path, name_shown);
     }
   }
 }
 
+// Adds one coverage document, clang's or GCC's.
 Result<void> read_document(const Json& document, Executed& executed) {
-  if (text_of(below(document, "type")) == "llvm.coverage.json.export") {
+  if (read_text(below(document, "type")) == "llvm.coverage.json.export") {
     read_llvm(document, executed);
   } else if (below(document, "gcc_version").is_string()) {
     read_gcov(document, executed);
@@ -147,11 +156,12 @@ Result<void> read_document(const Json& document, Executed& executed) {
 
 }  // namespace
 
+// Reads coverage that is one document, or one document a line.
 Result<Executed> read_coverage(std::string_view text) {
   constexpr JsonLimits k_limits{.bytes = std::size_t{512} << 20, .depth = 64};
   Executed executed;
-  if (const auto whole = parse_json(text, k_limits)) {
-    WEIR_CHECK(read_document(*whole, executed));
+  if (const auto single = parse_json(text, k_limits)) {
+    WEIR_CHECK(read_document(*single, executed));
   } else {
     std::size_t number = 0;
     while (!text.empty()) {
@@ -161,7 +171,7 @@ Result<Executed> read_coverage(std::string_view text) {
       ++number;
       if (line.empty()) continue;
       const auto document = parse_json(line, k_limits);
-      if (!document && number == 1) return tl::unexpected(whole.error());
+      if (!document && number == 1) return tl::unexpected(single.error());
       if (!document) return fail(Code::data, "line {}: {}", number, document.error().message);
       WEIR_CHECK(read_document(*document, executed));
     }

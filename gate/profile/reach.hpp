@@ -1,4 +1,5 @@
-// What a cell executed: source files with functions, kernels and ops; and how it is stored. Pure.
+// The code that a cell executed (source files with functions, kernels, ops), and how it is stored.
+// Pure.
 //
 // It comes from callgrind's output (probes/read/instructions.hpp), from the JSON of an engine's own
 // coverage build (read_coverage), and for kernels and ops from the counted pass. All text is
@@ -33,7 +34,7 @@ struct Executed {
 // One more function of `file`; what is beyond the limits is left out, of files too.
 void add_executed(Executed& executed, const std::string& file, std::string_view function);
 // Programs and libraries of the system run in every cell, without being what a change is about.
-[[nodiscard]] bool of_the_system(std::string_view object);
+[[nodiscard]] bool is_system_object(std::string_view object);
 void merge_executed(Executed& into, const Executed& more);
 
 // "a/./b/../c" -> "a/c"; "//" is "/". What leads above the start stays ("../x").
@@ -43,11 +44,11 @@ void merge_executed(Executed& into, const Executed& more);
 
 struct Reach {
   std::string cell;
-  std::string commit;  // of the engine's repository when it was recorded; "" when unknown
+  std::string commit;  // the engine repository's when it was recorded; "" if unknown
   bool dirty = false;  // files that git knows differed from it
   std::string source;  // "callgrind" or "coverage"
   Executed executed;   // paths of the repository counted from its top, others as they were
-  // Of the newest run's counted pass; nothing where there was none.
+  // Kernels of the newest run's counted pass; nothing if there was none.
   std::optional<std::set<std::string>> kernels;
   bool kernels_named = false;  // by the program, each of them
   std::set<std::string> ops;
@@ -57,9 +58,9 @@ struct Reach {
 // weir.reach/1
 void fields(Fields& io, Reach& reach);
 
-// What `llvm-cov export -format=text` prints, or `gcov --json-format --stdout` (one document a
-// line). Files of which no line ran are left out. Fails with Code::data on anything else, also
-// where nothing ran at all.
+// Reads what `llvm-cov export -format=text` or `gcov --json-format --stdout` prints (one document a
+// line). Files of which no line ran are left out. Fails with Code::data on anything else, also if
+// nothing ran at all.
 [[nodiscard]] Result<Executed> read_coverage(std::string_view text);
 
 }  // namespace weir::profile

@@ -19,14 +19,14 @@ struct ChangedFile {
 
   friend bool operator==(const ChangedFile&, const ChangedFile&) = default;
 };
-// What `git diff --raw -z` prints. Code::data on anything else. At most 1 000 000 files.
+// Parses the output of `git diff --raw -z`. Code::data on anything else. At most 1 000 000 files.
 [[nodiscard]] Result<std::vector<ChangedFile>> parse_raw_diff(std::string_view text);
 
 enum class FileKind {
   source,     // reaches the cells that execute it
   shader,     // reaches the cells whose kernels are named after it
   anything,   // headers, build files, weir.yaml: what they reach is unknown, so every cell
-  documents,  // documents and CI: no cell runs them, and nobody need be told
+  documents,  // documents and CI: no cell runs them, and that is no news
   tests,      // the same unless a cell executes them
 };
 [[nodiscard]] FileKind file_kind(std::string_view path);
@@ -48,7 +48,7 @@ struct ReachedCell {
 struct DiffReach {
   std::vector<ReachedCell> cells;  // all, in the order they were given
   std::vector<std::string> none;   // changed files that no cell runs
-  std::vector<std::string> quiet;  // documents, tests and CI among them, which nobody misses
+  std::vector<std::string> quiet;  // documents, tests and CI among them, which no cell has to run
 };
 
 // `known`: every file of the repository, from its top, in any order: which of them debug
@@ -56,11 +56,11 @@ struct DiffReach {
 // file's name and a folder at least; where several fit equally well, all of them.
 [[nodiscard]] DiffReach reach_of_diff(std::span<const CellReach> cells,
                                       std::span<const ChangedFile> changed,
-                                      std::span<const std::string> known);
+                                      std::span<const std::string> known_paths);
 
 // "changed files that no cell runs: a.cpp, b.cpp (+3 more)"; "" when there are none. One line, at
 // most ten names, fit to show.
-[[nodiscard]] std::string words_of_none(const DiffReach& reach);
+[[nodiscard]] std::string unreached_files_text(const DiffReach& reach);
 // A path in one line, fit to show.
 [[nodiscard]] std::string shown_path(std::string_view path);
 // How many names at the end of both paths are the same: 2 of "x/src/a.cpp" and "y/src/a.cpp".

@@ -1,5 +1,5 @@
-// RunRecord as one line of JSON. Keys are the names of the fields; what is absent, empty or at its
-// default is left out, so that a journal of thousands of lines stays small.
+// Writes and reads a RunRecord as one line of JSON, under the names of its fields. Absent, empty
+// and default values are left out, so that a journal of thousands of lines stays small.
 #include "gate/profile/record.hpp"
 
 #include "gate/base/json.hpp"
@@ -15,6 +15,7 @@ constexpr auto k_figure_kinds = names_in_order<ServerFigure::Kind>("counter", "g
 
 }  // namespace
 
+// A metric that an engine declares for one of its counts.
 struct CountMetric {
   std::string count;
   unit::Metric metric;
@@ -31,19 +32,22 @@ static void fields(Fields& io, EngineReport::Series& series) {
   io.always("samples", series.samples);
 }
 
-static void fields(Fields& io, CountMetric& declared) {
-  io("count", declared.count);
-  io("metric", unit::MetricField{declared.metric, "has a metric that is not known"});
+static void fields(Fields& io, CountMetric& count) {
+  io("count", count.count);
+  io("metric", unit::MetricField{count.metric, "has a metric that is not known"});
 }
 
+// Lists the fields of an engine's report.
 static void fields(Fields& io, EngineReport& report) {
   io.sparse("times", report.times, "report times");
   io.sparse("counts", report.counts);
-  std::vector<CountMetric> declared;
-  for (const auto& [name, metric] : report.count_metrics) declared.push_back({name, metric});
-  io.sparse("count_metrics", declared, "report count_metrics");
+  std::vector<CountMetric> count_metrics;
+  for (const auto& [name, metric] : report.count_metrics) count_metrics.push_back({name, metric});
+  io.sparse("count_metrics", count_metrics, "report count_metrics");
   if (io.reads()) {
-    for (CountMetric& one : declared) report.count_metrics[one.count] = std::move(one.metric);
+    for (CountMetric& count : count_metrics) {
+      report.count_metrics[count.count] = std::move(count.metric);
+    }
   }
   io.sparse("shares", report.shares);
   io.sparse("uncounted", report.uncounted);
@@ -62,7 +66,7 @@ static void fields(Fields& io, EngineReport& report) {
   io.sparse("warnings", report.warnings);
 }
 
-static void fields(Fields& io, DeviceSeen& device) {
+static void fields(Fields& io, ProbedDevice& device) {
   io("api", device.api);
   io("name", device.name);
   io("type", device.type);
@@ -104,6 +108,7 @@ void fields(Fields& io, CodeFacts& code) {
   io.sparse("not_compiled", code.not_compiled);
 }
 
+// Lists the fields of a probe's counts. An op must refer to a listed graph.
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
   io.sparse("devices", probe.devices, "probe device");
@@ -120,23 +125,25 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.sparse("functions", probe.functions);
   io.sparse("warnings", probe.warnings);
   const auto graphs = static_cast<std::int64_t>(probe.graphs.size());
-  const bool lost = std::ranges::any_of(
+  const bool has_unknown_graph = std::ranges::any_of(
       probe.ops, [&](const OpCount& op) { return op.graph < 0 || op.graph >= graphs; });
-  if (io.reads() && lost) io.refuse({Code::data, "probe op is of a graph that is not there"});
+  if (io.reads() && has_unknown_graph) {
+    io.refuse({Code::data, "probe op is of a graph that is not there"});
+  }
 }
 
-static void fields(Fields& io, Asked& asked) {
-  io.always("prompt_tokens", asked.prompt_tokens);
-  io.always("tokens", asked.tokens);
-  io.always("repeats", asked.repeats);
-  io.always("depth", asked.depth);
+static void fields(Fields& io, RunParameters& parameters) {
+  io.always("prompt_tokens", parameters.prompt_tokens);
+  io.always("tokens", parameters.tokens);
+  io.always("repeats", parameters.repeats);
+  io.always("depth", parameters.depth);
 }
 
-static void fields(Fields& io, Took& took) {
-  io("voluntary_switches", took.voluntary_switches);
-  io("involuntary_switches", took.involuntary_switches);
-  io("minor_faults", took.minor_faults);
-  io("major_faults", took.major_faults);
+static void fields(Fields& io, SystemUsage& usage) {
+  io("voluntary_switches", usage.voluntary_switches);
+  io("involuntary_switches", usage.involuntary_switches);
+  io("minor_faults", usage.minor_faults);
+  io("major_faults", usage.major_faults);
 }
 
 static void fields(Fields& io, MachineState& machine) {
@@ -145,6 +152,7 @@ static void fields(Fields& io, MachineState& machine) {
   io.sparse("major_faults", machine.major_faults);
 }
 
+// Lists the fields of a record, and checks those that exclude each other.
 void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
@@ -166,7 +174,7 @@ void fields(Fields& io, RunRecord& record) {
   io.sparse("held", record.held);
   io.check(!record.start || (*record.start >= 0 && *record.start <= record.order),
            "has a start that comes after it");
-  io("asked", record.asked, "record asked");
+  io("asked", record.parameters, "record asked");
   io.unless("attempt", record.attempt, 1);
   io("started_at", record.started_at);
   io("wall_seconds", record.wall_seconds);
@@ -175,7 +183,7 @@ void fields(Fields& io, RunRecord& record) {
   io.sparse("signal", record.signal);
   io.sparse("cpu_seconds", record.cpu_seconds);
   io.sparse("peak_rss_bytes", record.peak_rss_bytes);
-  io.sparse("took", record.took);
+  io.sparse("took", record.system_usage);
   io.sparse("machine", record.machine, "record machine");
   io.sparse("report", record.report);
   io.sparse("probes", record.probes, "probe");

@@ -11,17 +11,17 @@ namespace weir::profile {
 
 enum class Pass { timed, counted };
 
-// Whose program a process ran: the one being judged, or the base beside it (`--against`).
+// The program that a process ran: the one being judged, or the base (`--against`).
 enum class Side { candidate, base };
 
 // The values the placeholders got in this process.
-struct Asked {
+struct RunParameters {
   std::int64_t prompt_tokens = 0;
   std::int64_t tokens = 0;
   std::int64_t repeats = 1;
   std::int64_t depth = 0;
 
-  friend bool operator==(const Asked&, const Asked&) = default;
+  friend bool operator==(const RunParameters&, const RunParameters&) = default;
 };
 
 enum class Ended {
@@ -33,8 +33,8 @@ enum class Ended {
   interrupted,   // Ctrl-C or SIGTERM reached weir
 };
 
-// What a server's own metrics said of a load: how much a counter grew, what a gauge was at the end,
-// the mean of what a histogram took in meanwhile.
+// A figure of a server's own metrics over a load: the growth of a counter, the last value of a
+// gauge, or the mean of what a histogram recorded.
 struct ServerFigure {
   enum class Kind { counter, gauge, mean };
   std::string name;  // as the server has it, without labels; hostile text, fit to show
@@ -48,7 +48,7 @@ void fields(Fields& io, ServerFigure& figure);
 
 inline constexpr std::size_t k_most_latencies = 10'000;
 
-// What an engine said of itself, read by an adapter. Base units; absent is absent.
+// The report of an engine about itself, read by an adapter. Base units; absent is absent.
 struct EngineReport {
   struct Series {
     unit::Metric metric;
@@ -67,7 +67,8 @@ struct EngineReport {
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
   std::optional<std::string> output_digest;
-  std::optional<std::int64_t> requests;     // that its figures are of, of an engine that serves
+  std::optional<std::int64_t>
+      requests;  // number of requests behind its figures, of an inference server
   std::optional<std::string> model;         // the engine's description of the model
   std::optional<std::string> load{};        // "max_concurrency 8, num_prompts 200", of result files
   std::optional<std::string> engine_build;  // commit or version
@@ -76,7 +77,7 @@ struct EngineReport {
   std::optional<std::string> device_refuted;
   std::vector<ServerFigure> server;  // by name
   Likely likely{};                   // tokens of one answer
-  // Of the whole requests of a load: intended start, time to first token and end-to-end latency in
+  // Intended start, time to first token and end-to-end latency of each request that succeeded, in
   // microseconds, one request after the other; at most k_most_latencies requests.
   std::vector<std::int64_t> latencies{};
   std::vector<std::string> warnings;
@@ -93,39 +94,39 @@ struct MachineState {
   friend bool operator==(const MachineState&, const MachineState&) = default;
 };
 
-// What the system did for a process and for the descendants that it waited for.
-struct Took {
+// Work of the system for a process and for the descendants that it waited for.
+struct SystemUsage {
   std::int64_t voluntary_switches = 0, involuntary_switches = 0;
   std::int64_t minor_faults = 0, major_faults = 0;
 
-  friend bool operator==(const Took&, const Took&) = default;
+  friend bool operator==(const SystemUsage&, const SystemUsage&) = default;
 };
 
 struct RunRecord {
   std::string cell;
   Pass pass = Pass::timed;
-  // Of the counted pass: a process for instructions alone, with no probe in it. Instructions of
-  // probes would be counted as the engine's.
+  // In the counted pass: a process for instructions alone, without a probe, because instructions of
+  // probes would count as the engine's.
   bool instructions = false;
   // The same for its system calls: it is traced.
   bool host = false;
-  // Of a cell with a twin: the byte that memory of the device is read as. Two of them in one pass
-  // tell whether counts depend on what a device computes.
+  // For a cell with a twin: the byte that device memory is read as. Two different ones in one pass
+  // show if counts depend on what a device computes.
   std::int64_t twin_fill = 0;
   std::int64_t order = 0;  // position in the plan: unique within a run
   Side side = Side::candidate;
-  // Of a timed process that runs next to one of the other side: the pair's number within its cell,
-  // from 1; 0 is the warm-up, which is not measured.
+  // For a timed process that runs next to one of the other side: the pair's number within its cell,
+  // from 1. 0 is the warm-up, which is not measured.
   std::optional<std::int64_t> pair = std::nullopt;
-  // Of a server that was up beside the other side's: which turns of the pair were its own, from 0.
+  // For a server that was up next to the other side's: its own turns of the pair, from 0.
   std::vector<std::int64_t> turns{};
-  // Of a server whose start several steps shared: `order` of the first of them.
+  // For a server whose start several steps shared: `order` of the first of them.
   std::optional<std::int64_t> start{};
-  // Of a server: so many requests were queued before it computed the first of them.
+  // For a server: the number of requests that were queued before it computed the first.
   std::optional<std::int64_t> held{};
-  // Of a timed process that shows what probes cost: whether they were in it.
+  // For a timed process that shows the cost of probes: true if they were attached.
   std::optional<bool> probed{};
-  Asked asked;
+  RunParameters parameters;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry
   double started_at = 0;     // seconds since the epoch
   double wall_seconds = 0;
@@ -134,7 +135,8 @@ struct RunRecord {
   int signal = 0;                     // when signaled
   std::optional<double> cpu_seconds;  // user + system, the whole process tree that was waited for
   std::optional<std::int64_t> peak_rss_bytes;
-  std::optional<Took> took{};  // of a timed process, where the host's path is asked for
+  std::optional<SystemUsage>
+      system_usage{};  // for a timed process, if metrics of the host are asked for
   MachineState machine;
   std::optional<EngineReport> report;
   std::vector<ProbeCounts> probes;

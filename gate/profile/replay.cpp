@@ -1,3 +1,4 @@
+// Reads and writes recordings of an engine's ops (weir.ops/1).
 #include "gate/profile/replay.hpp"
 
 #include "gate/base/json.hpp"
@@ -8,7 +9,7 @@ namespace {
 
 constexpr std::string_view k_replay_schema = "weir.ops/1";
 constexpr std::size_t k_replay_most_steps = 128;
-constexpr std::size_t k_replay_most_nodes = 1U << 14;  // of a step, each different
+constexpr std::size_t k_replay_most_nodes = 1U << 14;  // different ones in a step
 constexpr std::size_t k_replay_most_seconds = 4096;
 constexpr std::size_t k_replay_most_warnings = 100;
 constexpr std::size_t k_replay_longest_text = 4096;
@@ -17,61 +18,62 @@ constexpr std::int64_t k_replay_most_bytes = std::int64_t{1} << 42;
 constexpr std::int64_t k_replay_most_types = 256;  // and of ops
 constexpr std::int64_t k_replay_most_threads = 1024;
 
-// A text of another program: cut off where it would be endless, and fit to show.
+// A text of another program. It must not be too long, and is made printable.
 struct Word {
   std::string& value;
   std::size_t longest = k_replay_longest_text;
   void put(Json& slot) const { slot = value; }
   void take(const Json& json, Fields& io, const char* key) const {
     io.take(json, key, value);
-    if (value.size() > longest) io.complain_of(key, "is too long");
+    if (value.size() > longest) io.complain_about(key, "is too long");
     value = text::printable(value);
   }
 };
 
-// As many whole numbers as there are places for, each within bounds.
+// A list of exactly N whole numbers, each within bounds.
 template <class Whole, std::size_t N>
 struct WholeNumbers {
   std::array<Whole, N>& value;
   std::int64_t least, most;
   void put(Json& slot) const { slot = value; }
   void take(const Json& json, Fields& io, const char* key) const {
-    if (!json.is_array()) return io.complain_of(key, "should be a list");
-    if (json.size() != N) return io.complain_of(key, fmt::format("does not hold {} numbers", N));
+    if (!json.is_array()) return io.complain_about(key, "should be a list");
+    if (json.size() != N) return io.complain_about(key, fmt::format("does not hold {} numbers", N));
     for (std::size_t i = 0; i < N; ++i) {
       const auto number = json[i].is_number() ? rational_from_json(json[i]) : std::nullopt;
-      if (!number) return io.complain_of(key, "holds what is no number within bounds");
-      std::int64_t whole = 0;
-      Within{whole, least, most}.take(json[i], io, key);
-      value[i] = static_cast<Whole>(whole);
+      if (!number) return io.complain_about(key, "holds what is no number within bounds");
+      std::int64_t number_in_bounds = 0;
+      Within{number_in_bounds, least, most}.take(json[i], io, key);
+      value[i] = static_cast<Whole>(number_in_bounds);
     }
   }
 };
 template <class Whole, std::size_t N>
 WholeNumbers(std::array<Whole, N>&, std::int64_t, std::int64_t) -> WholeNumbers<Whole, N>;
 
+// A list of times below 1e9 seconds.
 struct Seconds {
   std::vector<double>& value;
   void put(Json& slot) const { slot = value; }
   void take(const Json& json, Fields& io, const char* key) const {
-    if (!json.is_array()) return io.complain_of(key, "should be a list");
-    for (const Json& one : json) {
-      value.push_back(one.is_number() ? one.get<double>() : -1);
+    if (!json.is_array()) return io.complain_about(key, "should be a list");
+    for (const Json& item : json) {
+      value.push_back(item.is_number() ? item.get<double>() : -1);
       if (value.back() >= 0 && value.back() < 1e9) continue;
       return io.refuse({Code::data, io.path() + ": \"seconds\" holds what is no time"});
     }
   }
 };
 
-// The sources, then what becomes of them.
+// Returns "a,b->c": the sources, then the result.
 template <class TextOf>
-std::string operands_text(const ReplayNode& node, TextOf text_of) {
+std::string join_operands(const ReplayNode& node, TextOf text_of) {
   if (node.tensors.empty()) return "";
-  std::string out;
+  std::string result;
   for (std::size_t i = 1; i < node.tensors.size(); ++i) {
-    out += (i > 1 ? "," : "") + text_of(node.tensors[i]);
+    result += (i > 1 ? "," : "") + text_of(node.tensors[i]);
   }
-  return out + "->" + text_of(node.tensors.front());
+  return result + "->" + text_of(node.tensors.front());
 }
 
 }  // namespace
@@ -92,16 +94,16 @@ static void fields(Fields& io, ReplayTensor& tensor) {
   io("root", tensor.root);
 }
 
-// What only all tensors of a node together can tell.
+// Checks the tensors of a node together: roots exist, slots differ, and the result comes first.
 static void check_tensors(Fields& io, const ReplayNode& node) {
   const auto roots = static_cast<std::int64_t>(node.roots.size());
-  std::array<bool, k_replay_sources + 1> seen{};
+  std::array<bool, k_replay_sources + 1> used{};
   for (const ReplayTensor& tensor : node.tensors) {
     if (tensor.root < 0 || tensor.root >= roots) {
       io.refuse({Code::data, fmt::format("{}.tensors \"root\" is {}, not 0 to {}", io.path(),
                                          tensor.root, roots - 1)});
     }
-    if (std::exchange(seen.at(static_cast<std::size_t>(tensor.slot)), true)) {
+    if (std::exchange(used.at(static_cast<std::size_t>(tensor.slot)), true)) {
       io.refuse({Code::data, fmt::format("{}: slot {} stands twice", io.path(), tensor.slot)});
     }
   }
@@ -110,6 +112,7 @@ static void check_tensors(Fields& io, const ReplayNode& node) {
   }
 }
 
+// Lists the fields of a node; tensors are checked when read.
 static void fields(Fields& io, ReplayNode& node) {
   io("op", Word{node.op});
   io("description", Word{node.description});
@@ -139,6 +142,7 @@ static void fields(Fields& io, ReplayStep& step) {
   io("nodes", step.nodes, ".nodes[]");
 }
 
+// Lists the fields of a recording. Texts and lists that are too long are refused or cut.
 void fields(Fields& io, Replay& replay) {
   io.derived("schema", k_replay_schema);
   std::string engine = "ggml";
@@ -153,8 +157,9 @@ void fields(Fields& io, Replay& replay) {
   io.at_most("steps", k_replay_most_steps, "\"steps\" are too many");
   io("steps", replay.steps, "steps[]");
   if (!io.reads()) return;
-  if (replay.warnings.size() > k_replay_most_warnings)
+  if (replay.warnings.size() > k_replay_most_warnings) {
     replay.warnings.resize(k_replay_most_warnings);
+  }
   for (std::string& warning : replay.warnings) warning = text::printable(warning.substr(0, 1000));
 }
 
@@ -165,17 +170,18 @@ Result<Replay> replay_from_json(const Json& json) {
   return read_fields<Replay>(json, "recording");
 }
 
+// Prefers steps of one token, then those with most timed graphs; without such a step, the longest.
 std::optional<std::size_t> main_step(const Replay& replay) {
   std::optional<std::size_t> best;
-  const auto worth = [&](std::size_t i) {
+  const auto priority = [&](std::size_t i) {
     const ReplayStep& step = replay.steps[i];
     double sum = 0;
-    for (const double each : step.seconds) sum += each;
+    for (const double graph_seconds : step.seconds) sum += graph_seconds;
     return std::pair(step.rows == 1,
                      step.rows == 1 ? static_cast<double>(step.seconds.size()) : sum);
   };
   for (std::size_t i = 0; i < replay.steps.size(); ++i) {
-    if (!best || worth(i) > worth(*best)) best = i;
+    if (!best || priority(i) > priority(*best)) best = i;
   }
   return best;
 }
@@ -187,11 +193,11 @@ std::string sizes_text(const std::array<std::int64_t, 4>& ne) {
 }
 
 std::string type_text(const ReplayNode& node) {
-  return operands_text(node, [](const ReplayTensor& tensor) { return tensor.type; });
+  return join_operands(node, [](const ReplayTensor& tensor) { return tensor.type; });
 }
 
 std::string shape_text(const ReplayNode& node) {
-  return operands_text(node, [](const ReplayTensor& tensor) { return sizes_text(tensor.ne); });
+  return join_operands(node, [](const ReplayTensor& tensor) { return sizes_text(tensor.ne); });
 }
 
 }  // namespace weir::profile

@@ -40,14 +40,14 @@ struct ReplayTensor {
 
 // Nodes of a step that differ in nothing but the bytes they compute with.
 struct ReplayNode {
-  std::string op;           // of the number: "UNARY"
+  std::string op;           // name of op_number: "UNARY"
   std::string description;  // "SILU"
   std::int64_t op_number = 0;
   std::array<std::int32_t, k_replay_params> params{};
   std::int64_t flags = 0;
   std::string backend;     // "CPU"
-  std::string name;        // of the first of them: "Qcur-0"
-  std::int64_t count = 1;  // of them in a step
+  std::string name;        // name of the first one: "Qcur-0"
+  std::int64_t count = 1;  // how many in a step
   std::vector<ReplayRoot> roots;
   std::vector<ReplayTensor> tensors;  // empty: the probe could not look at it
 
@@ -56,12 +56,12 @@ struct ReplayNode {
 
 // All graphs of the same ops with the same shapes.
 struct ReplayStep {
-  std::int64_t rows = 0;   // of its first look-up: the tokens it computes; 0 unknown
+  std::int64_t rows = 0;   // tokens it computes, by its first look-up; 0 unknown
   std::int64_t views = 0;  // nodes that only look at bytes in another way: no work
   // Share of the places in masks of attention that are looked at, over all graphs: kernels skip the
   // others.
   std::optional<double> mask_open;
-  std::vector<double> seconds;  // of each graph but the first, which also touches fresh memory
+  std::vector<double> seconds;  // time of each graph but the first, which also touches fresh memory
   std::vector<ReplayNode> nodes;
 
   friend bool operator==(const ReplayStep&, const ReplayStep&) = default;
@@ -69,7 +69,7 @@ struct ReplayStep {
 
 struct Replay {
   std::string program;          // "llama-bench"
-  std::string version, commit;  // of ggml; "" where it does not say
+  std::string version, commit;  // ggml's; "" if it does not say
   std::string library;          // path of the ggml that computed; "" unknown
   std::optional<std::int64_t> threads;
   std::vector<ReplayStep> steps;

@@ -1,4 +1,4 @@
-
+// Summarizes requests that were sent to an inference server, and turns the summary into metrics.
 #include "gate/profile/served.hpp"
 
 #include <cmath>
@@ -26,6 +26,7 @@ std::int64_t ServedRequest::output_tokens() const {
   return reported.output_tokens.value_or(counted_tokens);
 }
 
+// Appends a block of requests as if it had started when the earlier ones ended.
 void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block) {
   if (all.empty()) all.swap(block);
   if (block.empty()) return;
@@ -44,6 +45,7 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
   }
 }
 
+// Lists the fields of a server's report about a request.
 static void fields(Fields& io, ServedReport& report) {
   io.sparse("prompt_tokens", report.prompt_tokens);
   io.sparse("cached_tokens", report.cached_tokens);
@@ -63,6 +65,7 @@ static void fields(Fields& io, ServedFailure& failure) {
   io.always("detail", failure.detail);
 }
 
+// Lists the fields of one line of a requests file.
 void fields(Fields& io, ServedRequest& request) {
   io.derived("schema", k_served_schema);
   io("number", request.number);
@@ -78,7 +81,8 @@ void fields(Fields& io, ServedRequest& request) {
   io.sparse("connected", request.connected);
   io.sparse("answered", request.answered);
   io.sparse("output_digest", request.output_digest);
-  // Times and counts of events are two lists, the second only where one event is not one token.
+  // Times and counts of events are two lists. The second is present only if an event may hold
+  // several tokens.
   auto times = collect<double>(request.tokens, &ServedToken::at);
   auto counts = collect<std::int64_t>(request.tokens, &ServedToken::tokens);
   if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
@@ -90,18 +94,19 @@ void fields(Fields& io, ServedRequest& request) {
 
 namespace {
 
-// A driver that sends this late (p99) has added to what it measures.
+// A driver that sends this late (p99) has added to the latencies.
 constexpr double k_late_seconds = 0.002;
 
-// Of values in order, at least one.
+// Returns the percentile of sorted values, at least one, interpolated linearly.
 double percentile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-std::optional<ServedSpread> spread_of(std::vector<double> values) {
+// Returns mean and percentiles; nothing without values.
+std::optional<ServedSpread> measure_spread(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
   ServedSpread spread;
@@ -115,44 +120,46 @@ std::optional<ServedSpread> spread_of(std::vector<double> values) {
   return spread;
 }
 
-bool is_within(const Latencies& found, const ServedObjectives& objectives) {
-  const auto good = [](const std::optional<double>& limit, double value) {
+bool is_within(const Latencies& latencies, const ServedObjectives& objectives) {
+  const auto is_good = [](const std::optional<double>& limit, double value) {
     return !limit || value <= *limit;
   };
-  return good(objectives.first_token_seconds, found.first_token) &&
-         good(objectives.per_token_seconds, found.per_token.value_or(0)) &&
-         good(objectives.end_to_end_seconds, found.end_to_end);
+  return is_good(objectives.first_token_seconds, latencies.first_token) &&
+         is_good(objectives.per_token_seconds, latencies.per_token.value_or(0)) &&
+         is_good(objectives.end_to_end_seconds, latencies.end_to_end);
 }
 
-// What the sums and the doubts are made from, over all requests.
-struct Gathered {
+// Sums over all requests, from which the summary and its warnings are made.
+struct RequestSums {
   std::vector<double> first_token, per_token, gap, end_to_end, late;
   double first_start = INFINITY, last_end = -INFINITY;
-  std::int64_t miscounted = 0, from_cache = 0, cache_unsaid = 0, short_of_asked = 0, unreported = 0;
+  std::int64_t miscounted = 0, from_cache = 0, cache_unreported = 0, short_of_asked = 0,
+               unreported = 0;
 };
 
-void gather_whole(const ServedRequest& request, const ServedObjectives& objectives,
-                  ServedSummary& summary, Gathered& all) {
-  const Latencies found = latencies_of(request);
+// Adds a request that succeeded to the sums and to the outputs of its prompt.
+void add_request(const ServedRequest& request, const ServedObjectives& objectives,
+                 ServedSummary& summary, RequestSums& sums) {
+  const Latencies latencies = measure_latencies(request);
   ++summary.whole;
-  all.first_token.push_back(found.first_token);
-  all.end_to_end.push_back(found.end_to_end);
-  if (found.per_token) all.per_token.push_back(*found.per_token);
+  sums.first_token.push_back(latencies.first_token);
+  sums.end_to_end.push_back(latencies.end_to_end);
+  if (latencies.per_token) sums.per_token.push_back(*latencies.per_token);
   for (std::size_t i = 1; i < request.tokens.size(); ++i) {
-    all.gap.push_back(request.tokens[i].at - request.tokens[i - 1].at);
+    sums.gap.push_back(request.tokens[i].at - request.tokens[i - 1].at);
   }
-  if (summary.good && is_within(found, objectives)) ++*summary.good;
+  if (summary.good && is_within(latencies, objectives)) ++*summary.good;
 
   const ServedReport& reported = request.reported;
   summary.input_tokens += reported.prompt_tokens.value_or(0);
   summary.output_tokens += request.output_tokens();
   summary.cached_tokens += reported.cached_tokens.value_or(0);
-  all.unreported += reported.output_tokens ? 0 : 1;
-  all.cache_unsaid += reported.cached_tokens ? 0 : 1;
-  all.from_cache += reported.cached_tokens.value_or(0) > 0 ? 1 : 0;
-  all.miscounted +=
+  sums.unreported += reported.output_tokens ? 0 : 1;
+  sums.cache_unreported += reported.cached_tokens ? 0 : 1;
+  sums.from_cache += reported.cached_tokens.value_or(0) > 0 ? 1 : 0;
+  sums.miscounted +=
       reported.output_tokens && *reported.output_tokens != request.counted_tokens ? 1 : 0;
-  all.short_of_asked += request.output_tokens() < request.asked_tokens ? 1 : 0;
+  sums.short_of_asked += request.output_tokens() < request.asked_tokens ? 1 : 0;
 
   ServedOutputs& outputs = summary.outputs[request.prompt];
   const std::int64_t tokens = request.output_tokens();
@@ -161,22 +168,24 @@ void gather_whole(const ServedRequest& request, const ServedObjectives& objectiv
   ++outputs.digests[request.output_digest];
 }
 
-void add_doubts(ServedSummary& summary, const Gathered& all) {
-  const auto doubt = [&](std::int64_t of, std::string_view words) {
-    if (of > 0)
-      summary.warnings.push_back(fmt::format("{} of {} requests {}", of, summary.whole, words));
+// Adds warnings about everything that makes the summary doubtful.
+void add_warnings(ServedSummary& summary, const RequestSums& sums) {
+  const auto warn = [&](std::int64_t count, std::string_view words) {
+    if (count > 0) {
+      summary.warnings.push_back(fmt::format("{} of {} requests {}", count, summary.whole, words));
+    }
   };
   for (const auto& [fault, count] : summary.faults) {
     summary.warnings.push_back(
         fmt::format("{} of {} requests failed: {}", count, summary.requests, to_string(fault)));
   }
-  doubt(all.unreported, "have no report of their tokens: those that came were counted");
-  doubt(all.miscounted,
-        "report another number of tokens than came as events: gaps are between events, rates and "
-        "times per token go by the report");
-  doubt(all.short_of_asked, "have fewer tokens than asked for");
-  doubt(all.from_cache, "took a part of their prompt from a cache");
-  doubt(all.cache_unsaid, "do not say whether a cache was used");
+  warn(sums.unreported, "have no report of their tokens: those that came were counted");
+  warn(sums.miscounted,
+       "report another number of tokens than came as events: gaps are between events, rates and "
+       "times per token go by the report");
+  warn(sums.short_of_asked, "have fewer tokens than asked for");
+  warn(sums.from_cache, "took a part of their prompt from a cache");
+  warn(sums.cache_unreported, "do not say whether a cache was used");
   for (const auto& [prompt, outputs] : summary.outputs) {
     if (outputs.digests.size() > 1) {
       summary.warnings.push_back(
@@ -191,21 +200,21 @@ void add_doubts(ServedSummary& summary, const Gathered& all) {
   }
 }
 
-unit::Metric time_metric(const std::string& name) {
-  if (const auto known = unit::find_metric(name)) return *known;
+unit::Metric find_time_metric(const std::string& name) {
+  if (const auto metric = unit::find_metric(name)) return *metric;
   return unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
 }
 
 void add_figures(std::vector<ServedFigure>& figures, const std::string& base,
                  const std::optional<ServedSpread>& spread) {
   if (!spread) return;
-  figures.push_back({time_metric(base + "_seconds"), spread->p50});
-  figures.push_back({time_metric(base + "_p90_seconds"), spread->p90});
-  figures.push_back({time_metric(base + "_p99_seconds"), spread->p99});
+  figures.push_back({find_time_metric(base + "_seconds"), spread->p50});
+  figures.push_back({find_time_metric(base + "_p90_seconds"), spread->p90});
+  figures.push_back({find_time_metric(base + "_p99_seconds"), spread->p99});
 }
 
-void add_rate(std::vector<ServedFigure>& figures, const char* name, unit::Unit unit,
-              const std::optional<double>& value) {
+void add_rate_figure(std::vector<ServedFigure>& figures, const char* name, unit::Unit unit,
+                     const std::optional<double>& value) {
   if (value) {
     figures.push_back(
         {unit::custom_metric(name, unit::Kind::time, unit, unit::Better::higher), *value});
@@ -214,42 +223,43 @@ void add_rate(std::vector<ServedFigure>& figures, const char* name, unit::Unit u
 
 }  // namespace
 
-Latencies latencies_of(const ServedRequest& request) {
+Latencies measure_latencies(const ServedRequest& request) {
   const double first = request.tokens.front().at, last = request.tokens.back().at;
-  Latencies found;
-  found.first_token = first - request.intended;
-  found.end_to_end = last - request.intended;
+  Latencies result;
+  result.first_token = first - request.intended;
+  result.end_to_end = last - request.intended;
   const std::int64_t tokens = request.output_tokens();
-  if (tokens > 1) found.per_token = (last - first) / static_cast<double>(tokens - 1);
-  return found;
+  if (tokens > 1) result.per_token = (last - first) / static_cast<double>(tokens - 1);
+  return result;
 }
 
+// Summarizes all requests except warm-ups.
 ServedSummary summarise(std::span<const ServedRequest> requests,
                         const ServedObjectives& objectives) {
   ServedSummary summary;
-  Gathered all;
+  RequestSums sums;
   if (objectives.any()) summary.good = 0;
   for (const ServedRequest& request : requests) {
     if (request.warm_up) continue;
     ++summary.requests;
-    all.first_start = std::min(all.first_start, request.intended);
-    all.last_end = std::max(all.last_end, request.ended);
-    all.late.push_back(request.sent - request.intended);
+    sums.first_start = std::min(sums.first_start, request.intended);
+    sums.last_end = std::max(sums.last_end, request.ended);
+    sums.late.push_back(request.sent - request.intended);
     if (request.failure) {
       ++summary.faults[request.failure->fault];
     } else if (request.tokens.empty()) {
       ++summary.faults[ServedFault::no_token];
     } else {
-      gather_whole(request, objectives, summary, all);
+      add_request(request, objectives, summary, sums);
     }
   }
   if (summary.requests == 0) return {};
-  summary.span_seconds = std::max(all.last_end - all.first_start, 0.0);
-  summary.first_token = spread_of(std::move(all.first_token));
-  summary.per_token = spread_of(std::move(all.per_token));
-  summary.gap = spread_of(std::move(all.gap));
-  summary.end_to_end = spread_of(std::move(all.end_to_end));
-  summary.late = spread_of(std::move(all.late));
+  summary.span_seconds = std::max(sums.last_end - sums.first_start, 0.0);
+  summary.first_token = measure_spread(std::move(sums.first_token));
+  summary.per_token = measure_spread(std::move(sums.per_token));
+  summary.gap = measure_spread(std::move(sums.gap));
+  summary.end_to_end = measure_spread(std::move(sums.end_to_end));
+  summary.late = measure_spread(std::move(sums.late));
   if (summary.span_seconds > 0) {
     const auto rate = [&](std::int64_t count) {
       return static_cast<double>(count) / summary.span_seconds;
@@ -258,22 +268,23 @@ ServedSummary summarise(std::span<const ServedRequest> requests,
     summary.requests_per_second = rate(summary.whole);
     if (summary.good) summary.goodput = rate(*summary.good);
   }
-  add_doubts(summary, all);
+  add_warnings(summary, sums);
   return summary;
 }
 
+// Returns the figures of a summary under the names of their metrics.
 std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
   std::vector<ServedFigure> figures;
   add_figures(figures, "time_to_first_token", summary.first_token);
   add_figures(figures, "time_per_output_token", summary.per_token);
   add_figures(figures, "inter_token_latency", summary.gap);
   add_figures(figures, "end_to_end_latency", summary.end_to_end);
-  add_rate(figures, "output_tokens_per_second", unit::Unit::tokens_per_second,
-           summary.output_tokens_per_second);
-  // weir has no unit of requests a second: a plain number.
-  add_rate(figures, "requests_per_second", unit::Unit::requests_per_second,
-           summary.requests_per_second);
-  add_rate(figures, "goodput_requests_per_second", unit::Unit::ratio, summary.goodput);
+  add_rate_figure(figures, "output_tokens_per_second", unit::Unit::tokens_per_second,
+                  summary.output_tokens_per_second);
+  // weir has no unit for goodput, so it is a plain ratio.
+  add_rate_figure(figures, "requests_per_second", unit::Unit::requests_per_second,
+                  summary.requests_per_second);
+  add_rate_figure(figures, "goodput_requests_per_second", unit::Unit::ratio, summary.goodput);
   return figures;
 }
 
@@ -292,6 +303,7 @@ static void fields(Fields& io, ServedOutputs& outputs) {
   io("most_tokens", outputs.most_tokens);
 }
 
+// Lists the fields of a summary (weir.served-summary/1).
 void fields(Fields& io, ServedSummary& summary) {
   std::map<std::string, std::int64_t> faults;
   for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);

@@ -16,20 +16,20 @@ namespace weir::profile {
 enum class ServedFault {
   invalid_request,    // cannot be sent: a bad URL, control characters in a header
   no_connection,      // no such host, unreachable, or not connected in time
-  refused,            // nobody listens there
+  refused,            // no server listens there
   tls,                // the handshake failed, or the other side is not who it should be
   timeout_headers,    // sent, and no whole header of an answer in time
   timeout_token,      // no next token in time (the first one: since the header)
   timeout_total,      // tokens came, but not the end in time
   cut_off,            // the connection ended before the answer did
-  bad_http,           // what came is no HTTP that can be understood
+  bad_http,           // the answer is no HTTP that can be understood
   redirected,         // 3xx: a load is not sent to another place than the one stated
   too_many_requests,  // 429
   status,             // any other status but 200
   bad_content_type,   // not the type of the API's streams
   encoded,            // compressed, though nothing of the kind was accepted
   bad_event,          // an event that is not what the API says, or above the limits on one
-  server_error,       // an error that the server told within the stream
+  server_error,       // an error that the server reported within the stream
   unfinished,         // ended as HTTP, without the API's end of a stream ("[DONE]")
   no_token,           // whole, and not one token in it
   too_long,           // more tokens or bytes than may come
@@ -40,19 +40,19 @@ enum class ServedFault {
 
 struct ServedFailure {
   ServedFault fault = ServedFault::other;
-  int status = 0;      // of HTTP, where the fault is about it
+  int status = 0;      // HTTP status, if the fault is about it
   std::string detail;  // fit to show (text::printable), cut in length; hostile still
   friend bool operator==(const ServedFailure&, const ServedFailure&) = default;
 };
 
-// What the server itself said of a request, in `usage`, `timings` or the last line of a stream.
+// The server's own report about a request, in `usage`, `timings` or the last line of a stream.
 struct ServedReport {
   std::optional<std::int64_t> prompt_tokens{};  // all of the prompt's, those from a cache included
-  std::optional<std::int64_t> cached_tokens{};  // of them, taken from a prompt or prefix cache
+  std::optional<std::int64_t> cached_tokens{};  // the part taken from a prompt or prefix cache
   std::optional<std::int64_t> output_tokens{};
-  // Of speculative decoding: tokens that were drafted, and those of them that were right.
+  // For speculative decoding: tokens that were drafted, and how many of them were right.
   std::optional<std::int64_t> drafted_tokens{}, accepted_tokens{};
-  std::optional<double> prompt_seconds{};       // that the server spent on the prompt
+  std::optional<double> prompt_seconds{};       // time that the server spent on the prompt
   std::optional<double> output_seconds{};       // and on tokens; whether the first is in it differs
   std::optional<std::string> finish{};          // "length", "stop"
   std::optional<std::string> model{}, build{};  // as the server names them; hostile text
@@ -62,7 +62,7 @@ struct ServedReport {
 // One event of a stream that brought tokens.
 struct ServedToken {
   double at = 0;            // when the last byte of it was there
-  std::int64_t tokens = 1;  // that it holds, where the server says; else 1
+  std::int64_t tokens = 1;  // tokens in it, if the server reports that; else 1
   friend bool operator==(const ServedToken&, const ServedToken&) = default;
 };
 
@@ -82,14 +82,14 @@ struct ServedRequest {
   double ended = 0;                 // the last byte of the answer, or its failure
   bool kept_connection = false;     // sent on a connection that an earlier request had opened
 
-  std::int64_t counted_tokens = 0;  // of `tokens` together
+  std::int64_t counted_tokens = 0;  // tokens of all events
   ServedReport reported;
-  std::int64_t output_bytes = 0;         // of text
-  std::string output_digest;             // of all text that came (hash_hex); "" without any
-  Likely likely{};                       // where it was asked for; no part of the file
+  std::int64_t output_bytes = 0;         // bytes of text
+  std::string output_digest;             // hash_hex of all text that came; "" without any
+  Likely likely{};                       // if asked for; in no file
   std::optional<ServedFailure> failure;  // absent: whole, as it should be
 
-  // What metrics are made from: those reported, else those counted.
+  // Number of tokens for metrics: reported, else counted.
   [[nodiscard]] std::int64_t output_tokens() const;
   friend bool operator==(const ServedRequest&, const ServedRequest&) = default;
 };
@@ -121,17 +121,17 @@ void fields(Fields& io, ServedRequest& request);
 // numpy's, and so vLLM's, are: the same numbers give the same figures. Of n samples, percentiles
 // above 1 − 1/n lie between the two largest: `samples` is there so that nobody has to guess.
 
-// Of one request with a token, in seconds.
+// Latencies of a request with at least one token, in seconds.
 struct Latencies {
   double first_token = 0, end_to_end = 0;
-  std::optional<double> per_token;  // of more than one token
+  std::optional<double> per_token;  // only with more than one token
 };
-[[nodiscard]] Latencies latencies_of(const ServedRequest& request);
+[[nodiscard]] Latencies measure_latencies(const ServedRequest& request);
 
 // Service level objectives: a request is good when it is whole and within each that is stated.
 struct ServedObjectives {
   std::optional<double> first_token_seconds{};
-  std::optional<double> per_token_seconds{};  // of a request with one token: 0, as in vLLM
+  std::optional<double> per_token_seconds{};  // 0 for a request with one token, as in vLLM
   std::optional<double> end_to_end_seconds{};
   [[nodiscard]] bool any() const {
     return first_token_seconds || per_token_seconds || end_to_end_seconds;
@@ -145,7 +145,8 @@ struct ServedSpread {
   friend bool operator==(const ServedSpread&, const ServedSpread&) = default;
 };
 
-// What the whole requests of one prompt answered. With greedy sampling and caches off, one digest.
+// Outputs of all requests with one prompt that succeeded. With greedy sampling and caches off there
+// is one digest.
 struct ServedOutputs {
   std::map<std::string, std::int64_t> digests;  // digest -> requests
   std::int64_t least_tokens = 0, most_tokens = 0;
@@ -165,7 +166,7 @@ struct ServedSummary {
 
   std::int64_t input_tokens = 0;  // as reported, of whole requests
   std::int64_t output_tokens = 0;
-  std::int64_t cached_tokens = 0;                // of the input; reported ones
+  std::int64_t cached_tokens = 0;                // input tokens that servers report as cached
   std::optional<ServedSpread> late;              // sent − intended: what the driver itself added
   std::map<std::string, ServedOutputs> outputs;  // by prompt
   // Doubts: counted and reported tokens differ, a prompt came from a cache, several digests of one

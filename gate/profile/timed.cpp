@@ -1,4 +1,4 @@
-// The timed pass: one number a process and metric.
+// Assembles the timed pass: one number per process and metric.
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -16,6 +16,7 @@ double best(const std::vector<double>& samples, unit::Better better) {
 
 }  // namespace
 
+// Returns the best number of each metric that a process reports, and weir's own readings of it.
 std::vector<ProcessNumber> process_numbers(const RunRecord& record,
                                            const std::string& times_source) {
   std::vector<ProcessNumber> numbers;
@@ -33,80 +34,83 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
     numbers.push_back(
         {*unit::find_metric(k_memory), "weir", static_cast<double>(*record.peak_rss_bytes)});
   }
-  if (!record.took) return numbers;
+  if (!record.system_usage) return numbers;
   const auto add = [&](const char* name, double value) {
     numbers.push_back({*unit::find_metric(name), "weir", value});
   };
   if (record.cpu_seconds) add("process_cpu_seconds", *record.cpu_seconds);
-  const Took& took = *record.took;
-  add("voluntary_switches", static_cast<double>(took.voluntary_switches));
-  add("involuntary_switches", static_cast<double>(took.involuntary_switches));
-  add("minor_faults", static_cast<double>(took.minor_faults));
-  add("major_faults", static_cast<double>(took.major_faults));
+  const SystemUsage& system_usage = *record.system_usage;
+  add("voluntary_switches", static_cast<double>(system_usage.voluntary_switches));
+  add("involuntary_switches", static_cast<double>(system_usage.involuntary_switches));
+  add("minor_faults", static_cast<double>(system_usage.minor_faults));
+  add("major_faults", static_cast<double>(system_usage.major_faults));
   return numbers;
 }
 
+// Adds the numbers of all timed processes as samples.
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
   std::vector<std::string> names;
   for (const RunRecord* record : timed) {
     for (const ProcessNumber& number : process_numbers(*record, facts.times_source)) {
-      Measurement& measured = profile.metrics[number.metric.name];
-      measured.metric = number.metric;
-      measured.nature =
+      Measurement& measurement = profile.metrics[number.metric.name];
+      measurement.metric = number.metric;
+      measurement.nature =
           number.metric.kind == unit::Kind::count ? Nature::nearly_exact : Nature::sampled;
-      measured.source = number.source;
-      measured.samples.push_back(number.value);
+      measurement.source = number.source;
+      measurement.samples.push_back(number.value);
       if (number.metric.name != k_memory) add_once(names, number.metric.name);
     }
   }
   for (const std::string& name : names) {
-    Measurement& measured = profile.metrics[name];
-    if (measured.samples.size() < timed.size()) {
-      measured.warnings.push_back(fmt::format("{}: reported by {} of {} timed runs", name,
-                                              measured.samples.size(), timed.size()));
+    Measurement& measurement = profile.metrics[name];
+    if (measurement.samples.size() < timed.size()) {
+      measurement.warnings.push_back(fmt::format("{}: reported by {} of {} timed runs", name,
+                                                 measurement.samples.size(), timed.size()));
     }
   }
 }
 
-// What the machine did while some processes took far longer than others.
+// Finds what the machine did while some processes took far longer than others.
 
 namespace {
 
 constexpr double k_far = 1.5;                // x the median wall time
-constexpr double k_steal = 0.02;             // of all processors' time
+constexpr double k_steal = 0.02;             // share of the time of all processors
 constexpr double k_busier = 1.0;             // load average above the middle one's
 constexpr std::int64_t k_more_faults = 100;  // major ones, above the middle one's
 
 template <class Get>
-double median_of(const Records& records, Get get) {
-  auto values = collect<double>(records, [&](const RunRecord* one) { return get(*one); });
+double middle_value(const Records& records, Get get) {
+  auto values = collect<double>(records, [&](const RunRecord* record) { return get(*record); });
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
 
-double wall(const RunRecord& record) { return record.wall_seconds; }
-double load(const RunRecord& record) { return record.machine.other_load.value_or(0); }
-double faults(const RunRecord& record) {
+double wall_time(const RunRecord& record) { return record.wall_seconds; }
+double load_average(const RunRecord& record) { return record.machine.other_load.value_or(0); }
+double major_faults(const RunRecord& record) {
   return static_cast<double>(record.machine.major_faults.value_or(0));
 }
 
 }  // namespace
 
+// Explains processes that took over 1.5 x the usual time; nothing if there are none, or no reason.
 std::optional<std::string> explain_outliers(std::string_view program, const Records& records) {
   if (records.empty()) return std::nullopt;
-  const double usual = median_of(records, wall), usual_load = median_of(records, load),
-               usual_faults = median_of(records, faults);
-  int far = 0, stolen = 0, busy = 0, paged = 0;
+  const double usual_wall = middle_value(records, wall_time),
+               usual_load = middle_value(records, load_average),
+               usual_faults = middle_value(records, major_faults);
+  int slow = 0, stolen = 0, busy = 0, paged = 0;
   double most_steal = 0, most_load = 0;
   for (const RunRecord* record : records) {
-    if (record->wall_seconds <= k_far * usual) continue;
-    ++far;
+    if (record->wall_seconds <= k_far * usual_wall) continue;
+    ++slow;
     const double steal = record->machine.steal_share.value_or(0);
     if (steal >= k_steal) ++stolen;
-    if (load(*record) >= usual_load + k_busier) ++busy;
-    if (faults(*record) >= usual_faults + k_more_faults) ++paged;
+    if (load_average(*record) >= usual_load + k_busier) ++busy;
+    if (major_faults(*record) >= usual_faults + k_more_faults) ++paged;
     most_steal = std::max(most_steal, steal);
-    most_load = std::max(most_load, load(*record));
+    most_load = std::max(most_load, load_average(*record));
   }
   std::vector<std::string> reasons;
   if (stolen > 0) {
@@ -118,10 +122,11 @@ std::optional<std::string> explain_outliers(std::string_view program, const Reco
         fmt::format("other programs ran during {} (load average up to {:.1f}, usually {:.1f})",
                     busy, most_load, usual_load));
   }
-  if (paged > 0)
+  if (paged > 0) {
     reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged));
+  }
   if (reasons.empty()) return std::nullopt;
-  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", far,
+  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", slow,
                      records.size(), program, k_far, text::join(reasons, "; "));
 }
 

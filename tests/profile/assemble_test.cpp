@@ -1,3 +1,4 @@
+// Profiles assembled from records.
 #include "gate/profile/assemble.hpp"
 
 #include <limits>
@@ -27,15 +28,15 @@ CellFacts facts(Sweep sweep = Sweep::tokens) {
   return facts;
 }
 
-// A counted run as the Vulkan probe and llama-bench give it: `dispatches` and so on over the whole
-// process.
+// Builds a counted run as the Vulkan probe and llama-bench report it. Counts such as `dispatches`
+// are over the whole process.
 RunRecord counted(std::int64_t order, std::int64_t tokens, std::int64_t dispatches,
                   std::map<std::string, std::int64_t> more = {}) {
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
   record.order = order;
-  record.asked.tokens = tokens;
+  record.parameters.tokens = tokens;
   record.report.emplace();
   record.report->generated_tokens = tokens;
   ProbeCounts probe;
@@ -54,8 +55,8 @@ RunRecord timed(std::int64_t order, std::vector<double> rates, std::int64_t rss 
   record.cell = k_cell;
   record.pass = Pass::timed;
   record.order = order;
-  record.asked.tokens = 32;
-  record.asked.repeats = static_cast<std::int64_t>(rates.size());
+  record.parameters.tokens = 32;
+  record.parameters.repeats = static_cast<std::int64_t>(rates.size());
   record.peak_rss_bytes = rss;
   record.report.emplace();
   record.report->generated_tokens = 32;
@@ -65,12 +66,12 @@ RunRecord timed(std::int64_t order, std::vector<double> rates, std::int64_t rss 
 }
 
 std::optional<Rational> exact(const Profile& profile, const char* name) {
-  const auto found = profile.metrics.find(name);
-  return found == profile.metrics.end() ? std::nullopt : found->second.exact;
+  const auto match = profile.metrics.find(name);
+  return match == profile.metrics.end() ? std::nullopt : match->second.exact;
 }
 
-// The reference of the tiny llama model on lavapipe: 65 + 65n dispatches, 46 + 46n barriers, one
-// sync a token (and one for the warm-up).
+// Reference of the tiny llama model on lavapipe: 65 + 65n dispatches and 46 + 46n barriers. Each
+// token has one sync, and so has the warm-up.
 std::vector<RunRecord> reference() {
   std::vector<RunRecord> records;
   std::int64_t order = 0;
@@ -114,9 +115,9 @@ TEST(Assemble, DoesNotDependOnTheOrderOfTheRecords) {
   std::vector<RunRecord> records = reference();
   records.push_back(timed(3, {10, 12}));
   records.push_back(timed(4, {11, 9}));
-  const std::string one = dump_json(write_fields(assemble(facts(), records)));
+  const std::string dumped = dump_json(write_fields(assemble(facts(), records)));
   std::reverse(records.begin(), records.end());
-  EXPECT_EQ(dump_json(write_fields(assemble(facts(), records))), one);
+  EXPECT_EQ(dump_json(write_fields(assemble(facts(), records))), dumped);
 }
 
 TEST(Assemble, PassesOverRecordsOfOtherCells) {
@@ -127,10 +128,10 @@ TEST(Assemble, PassesOverRecordsOfOtherCells) {
   EXPECT_EQ(exact(assemble(facts(), records), "dispatches_per_token"), Rational(65));
 }
 
-// 4 requests of 8 tokens each, which share batches as it happens: 16 dispatches a token, then 18.
+// Four requests of 8 tokens each share batches at random: 16 dispatches a token, then 18.
 TEST(Assemble, DividesCountsOfOverlappingRequestsByAllTheirTokens) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 576)};
-  for (RunRecord& record : records) record.asked.repeats = 4;
+  for (RunRecord& record : records) record.parameters.repeats = 4;
   const Profile profile = assemble(facts(Sweep::overlapping), records);
   EXPECT_THAT(profile.errors, IsEmpty());
   const Measurement& measured = profile.metrics.at("dispatches_per_token");
@@ -141,11 +142,11 @@ TEST(Assemble, DividesCountsOfOverlappingRequestsByAllTheirTokens) {
   EXPECT_FALSE(profile.kernels) << "which kernels run depends on how requests meet";
 }
 
-// The same requests, all queued before the first of them was computed.
+// The same requests, all queued before the first one is computed.
 TEST(Assemble, TakesCountsOfHeldRequestsAsExactWhereTheyAgree) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
   for (RunRecord& record : records) {
-    record.asked.repeats = 4;
+    record.parameters.repeats = 4;
     record.held = 4;
   }
   const auto measured = [&] {
@@ -161,7 +162,7 @@ TEST(Assemble, TakesCountsOfHeldRequestsAsExactWhereTheyAgree) {
   EXPECT_EQ(measured().repeatability, 0.02);
 }
 
-// What requests to a server ran, in all: a prompt by "mul_mat" and tokens by "mul_vec", of one
+// Work of requests to a server, in all: a prompt by "mul_mat" and tokens by "mul_vec", of one
 // request alone at each length and of a burst.
 TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
   const auto ran = [](std::int64_t order, std::int64_t tokens, std::int64_t prompts,
@@ -174,9 +175,9 @@ TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
     return record;
   };
   RunRecord burst = ran(0, 8, 3, 16), again = ran(1, 8, 3, 16);
-  for (RunRecord* one : {&burst, &again}) {
-    one->asked.repeats = 4;
-    one->held = 4;
+  for (RunRecord* run_record : {&burst, &again}) {
+    run_record->parameters.repeats = 4;
+    run_record->held = 4;
   }
   using Kernels = std::map<std::string, Rational>;
   const struct {
@@ -185,7 +186,7 @@ TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
     std::vector<RunRecord> records;
     unit::Scope scope;
     Kernels kernels;
-    const char* total;  // the metric that they add up to
+    const char* total;  // metric that they add up to
   } cases[] = {
       {"one alone",
        Sweep::request,
@@ -224,14 +225,14 @@ TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
 
 TEST(Assemble, ComparesNoKernelsOfABurstThatDisagreesOrWasNotHeld) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
-  for (RunRecord& record : records) record.held = record.asked.repeats = 4;
+  for (RunRecord& record : records) record.held = record.parameters.repeats = 4;
   records[1].probes[0].kernels = {{"mul", 508}, {"load", 4}};
   EXPECT_TRUE(assemble(facts(Sweep::held), records).kernels->varies);
   records[1].held.reset();
   EXPECT_FALSE(assemble(facts(Sweep::held), records).kernels);
 }
 
-// Of the last run alone; a graph whose rows are not known is in no batch.
+// Only the last run counts; a graph whose rows are not known is in no batch.
 TEST(Assemble, KeepsTheSizesOfBatchesWhereRequestsShareThem) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
   records[0].probes[0].graphs = {{.rows = 9, .computed = 1}};
@@ -250,12 +251,12 @@ TEST(Assemble, KeepsTheSizesOfBatchesWhereRequestsShareThem) {
       << "a file may say what no sum can hold";
 }
 
-// What a server counted itself, as whole numbers: of loads of several lengths, the longest.
+// A server's own counts are whole numbers: of loads of several lengths, the longest.
 TEST(Assemble, TakesTheSharesThatAServerReports) {
   std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80), counted(2, 12, 120)};
   for (RunRecord& record : records) {
     record.report->shares["draft_acceptance"] =
-        record.asked.tokens == 12 ? *Rational::make(9, 12) : Rational(1);
+        record.parameters.tokens == 12 ? *Rational::make(9, 12) : Rational(1);
   }
   EXPECT_EQ(exact(assemble(facts(), records), "draft_acceptance"), *Rational::make(3, 4));
 }
@@ -285,7 +286,8 @@ TEST(Assemble, TakesSharesOfMetricsThatAreDeclared) {
   EXPECT_EQ(exact(profile, "evictions"), *Rational::make(3, 2));
 }
 
-// Ten runs of 512 tokens: what is left without the lowest and the highest spans 128 to 136 of 132.
+// Ten runs of 512 tokens. Without the lowest and the highest, they span 128 to 136 with a median of
+// 132.
 TEST(Assemble, LeavesTheFarthestRunsOutOfHowFarBatchesRepeat) {
   std::vector<RunRecord> records;
   for (const std::int64_t graphs : {128, 132, 132, 130, 132, 134, 132, 136, 420, 100}) {
@@ -308,7 +310,7 @@ TEST(Assemble, FitsPrefillOverRepeats) {
   std::vector<RunRecord> records;
   for (const std::int64_t repeats : {1, 2, 3}) {
     RunRecord record = counted(repeats, 0, 70 + 68 * repeats);
-    record.asked.repeats = repeats;
+    record.parameters.repeats = repeats;
     records.push_back(record);
   }
   const Profile profile = assemble(facts(Sweep::repeats), records);
@@ -318,7 +320,7 @@ TEST(Assemble, FitsPrefillOverRepeats) {
 }
 
 TEST(Assemble, KeepsFractionsExact) {
-  // Every second token costs one more: 66.5 a token, as the lengths are even.
+  // Every second token costs one dispatch more: 66.5 a token, as the lengths are even.
   const std::vector<RunRecord> records = {counted(0, 8, 10 + 532), counted(1, 16, 10 + 1064),
                                           counted(2, 24, 10 + 1596)};
   EXPECT_EQ(exact(assemble(facts(), records), "dispatches_per_token"), Rational::make(133, 2));
@@ -371,9 +373,9 @@ TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {
 TEST(Assemble, TakesWhatIsThereAtOnceFromTheLongestRun) {
   std::vector<RunRecord> records = reference();
   for (RunRecord& record : records) {
-    // In steps, as a cache that is made for some tokens at a time grows.
+    // Memory grows in steps, like a cache that is allocated for several tokens at a time.
     record.probes[0].counts["device_memory_peak_bytes"] =
-        record.asked.tokens == 24 ? 7'500'000 : 7'000'000;
+        record.parameters.tokens == 24 ? 7'500'000 : 7'000'000;
   }
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(exact(profile, "device_memory_peak_bytes"), Rational(7'500'000));
@@ -428,7 +430,7 @@ TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
 }
 
 TEST(Assemble, FitsInstructionsByLeastSquares) {
-  // 100 + 10 n, the second repetition 2 higher at the longest: slopes 10 and 10 + 2/16.
+  // Counts are 100 + 10 n, 2 more in the second repetition of the longest: slopes 10 and 10 + 2/16.
   std::vector<RunRecord> records;
   const std::int64_t k_counts[2][3] = {{180, 260, 340}, {180, 260, 342}};
   for (const auto& counts : k_counts) {
@@ -444,14 +446,14 @@ TEST(Assemble, FitsInstructionsByLeastSquares) {
   EXPECT_DOUBLE_EQ(*measured.repeatability, 0.125 / 10.0625);
 }
 
-// A process that instructions were counted of: 1000 + 100 n, of which "dot" takes 90 n.
+// Builds a process with counted instructions: 1000 + 100 n, including 90 n in "dot".
 RunRecord instructions(std::int64_t order, std::int64_t tokens, std::int64_t more = 0) {
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
   record.instructions = true;
   record.order = order;
-  record.asked.tokens = tokens;
+  record.parameters.tokens = tokens;
   record.report.emplace();
   record.report->generated_tokens = tokens;
   ProbeCounts probe;
@@ -504,9 +506,9 @@ TEST(Assemble, KeepsTheOtherCountsWhereInstructionsCouldNotBeCounted) {
 }
 
 TEST(Assemble, CallsNoNumberOfInstructionsExact) {
-  CellFacts whole = facts(Sweep::none);
+  CellFacts cell_facts = facts(Sweep::none);
   const std::vector<RunRecord> records = {instructions(0, 4), instructions(1, 4)};
-  const Profile profile = assemble(whole, records);
+  const Profile profile = assemble(cell_facts, records);
   EXPECT_EQ(profile.metrics.at("instructions_at_4").nature, Nature::nearly_exact);
   EXPECT_EQ(profile.metrics.at("instructions_at_4").repeatability, 0);
   EXPECT_FALSE(profile.functions);
@@ -575,7 +577,7 @@ TEST(Assemble, KeepsTheLastWordsOfEachRunWithItsOwnError) {
     std::vector<std::string> errors;
     const char* words;
   };
-  for (const Case& one :
+  for (const Case& entry :
        {Case{
             {{"exited with code 2", "run 0: no such layer"}, {"exited with code 3", "run 1: full"}},
             {"timed: 1 of 2 runs: exited with code 2",
@@ -591,14 +593,14 @@ TEST(Assemble, KeepsTheLastWordsOfEachRunWithItsOwnError) {
              {"timed: all 3 runs: exited with code 2"},
              "bad"}}) {
     std::vector<RunRecord> records;
-    for (const Failed& run : one.runs) {
+    for (const Failed& run : entry.runs) {
       records.push_back(timed(std::ssize(records), {10}));
       records.back().error = run.error;
       records.back().stderr_tail = run.words;
     }
     const Profile profile = assemble(facts(), records);
-    EXPECT_EQ(profile.errors, one.errors);
-    EXPECT_EQ(profile.stderr_tail, one.words) << one.errors.front();
+    EXPECT_EQ(profile.errors, entry.errors);
+    EXPECT_EQ(profile.stderr_tail, entry.words) << entry.errors.front();
   }
   std::vector<RunRecord> records = reference();
   records[1].error = "exited with code 2";
@@ -622,7 +624,7 @@ TEST(Assemble, TellsErrorsOfOneReasonWithoutTheirNumberOfRuns) {
            Row{"timed: all 3 runs: exit 1", "timed: exit 1"},
            Row{"timed: 1 of 3 runs: exit 1\ncounted: all 2 runs: exit 2",
                "timed: some runs: exit 1\ncounted: exit 2"},
-           // Words of an engine, not ours.
+           // An engine's own message, not weir's.
            Row{"timed: exit 1: all 3 runs: bad", "timed: exit 1: all 3 runs: bad"},
            Row{"timed: most of 3 runs: exit 1", "timed: most of 3 runs: exit 1"},
            Row{"no runs: none", "no runs: none"},
@@ -657,9 +659,9 @@ TEST(Assemble, ForgetsTheFailedAttemptThatWasRetried) {
 TEST(Placement, IsRefutedWhereTheDeviceGotNoWork) {
   std::vector<RunRecord> records = {counted(0, 8, 0), counted(1, 16, 0), counted(2, 24, 0)};
   for (RunRecord& record : records) record.probes[0].kernels.clear();
-  CellFacts known = facts();
-  known.device_cure = "Set this";
-  const Profile profile = assemble(known, records);
+  CellFacts cell_facts = facts();
+  cell_facts.device_cure = "Set this";
+  const Profile profile = assemble(cell_facts, records);
   EXPECT_EQ(profile.placement.state, Placement::State::refuted);
   EXPECT_THAT(profile.placement.reason,
               HasSubstr("gave it no work, though llvmpipe is there.\n  Set this"));
@@ -684,9 +686,9 @@ TEST(Placement, TellsADeviceNeverOpenedFromAProbeThatSawNothing) {
   std::vector<RunRecord> records = reference();
   for (RunRecord& record : records) record.probes.clear();
   EXPECT_THAT(assemble(facts(), records).errors, ElementsAre(HasSubstr("nothing was counted")));
-  CellFacts known = facts();
-  known.device_present = "llvmpipe";
-  const Profile profile = assemble(known, records);
+  CellFacts cell_facts = facts();
+  cell_facts.device_present = "llvmpipe";
+  const Profile profile = assemble(cell_facts, records);
   EXPECT_THAT(profile.errors, IsEmpty());
   EXPECT_EQ(profile.placement.state, Placement::State::refuted);
   EXPECT_THAT(profile.placement.reason, HasSubstr("never opened it, though llvmpipe is there"));
@@ -738,9 +740,9 @@ TEST(Assemble, HoldsASecondCountAgainstTheFirstAndTakesNoMetricOfIt) {
       own.devices = {{"cuda", "GPU", "discrete", "cuda-10de-1-0-2-0a"}};
       ProbeCounts check = own;
       check.probe = "cupti";
-      check.counts["dispatches"] += more * record.asked.tokens;
-      check.counts["graph_launches"] = record.asked.tokens;  // the first one has none
-      own.counts["cublas_calls"] = cublas * record.asked.tokens;
+      check.counts["dispatches"] += more * record.parameters.tokens;
+      check.counts["graph_launches"] = record.parameters.tokens;  // the first token has none
+      own.counts["cublas_calls"] = cublas * record.parameters.tokens;
       record.probes.push_back(check);
     }
     CellFacts of = facts();
@@ -752,7 +754,7 @@ TEST(Assemble, HoldsASecondCountAgainstTheFirstAndTakesNoMetricOfIt) {
   EXPECT_THAT(differs.warnings,
               ElementsAre("dispatches_per_token: cuda counted 65, cupti says 67"));
   EXPECT_FALSE(differs.metrics.contains("graph_launches_per_token"));
-  // Behind a call of cuBLAS there are as many kernels as it likes.
+  // A call of cuBLAS may start any number of kernels.
   EXPECT_THAT(counted_twice(1, 2).warnings, IsEmpty());
   EXPECT_THAT(counted_twice(0, 0).warnings, IsEmpty());
 }
@@ -761,7 +763,7 @@ TEST(Assemble, SaysWhatProbesCostWhereProcessesRanInPairs) {
   std::vector<RunRecord> records = reference();
   for (std::int64_t i = 0; i < 3; ++i) records.push_back(timed(10 + i, {10}));
   EXPECT_FALSE(assemble(facts(), records).profiling_cost) << "nobody asked";
-  // Rates without probes and with them; the machine was slow during the second pair.
+  // Rates without and with probes; the machine was slow during the second pair.
   const std::pair<double, double> pairs[] = {{10, 9.9}, {5, 4.9}, {10, 9.7}};
   std::int64_t order = 20;
   for (const auto& [without, with] : pairs) {
@@ -794,7 +796,7 @@ TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {
   EXPECT_THAT(assemble(skipped, {}).errors, IsEmpty());
 }
 
-// weir run takes one process of a cell that nothing was expected to count, to see where it worked.
+// weir run starts one process of a cell that nothing counts, to see where it worked.
 TEST(Assemble, DoesNotCallCountedWhatTheEngineCountedUncounted) {
   for (const bool counts : {true, false}) {
     CellFacts unexpected = facts();
@@ -827,14 +829,14 @@ TEST(DecodeLengths, AreThreeMultiplesBetweenFourAndEight) {
   EXPECT_THAT(decode_lengths(1), ElementsAre(4, 8, 12));
 }
 
-// 65 dispatches a token, of which one has no name.
+// Runs 65 dispatches a token, one of them without a name.
 TEST(Assemble, DoubtsKernelsThatAreNotAsManyAsTheDispatches) {
   std::vector<RunRecord> records = reference();
   EXPECT_THAT(assemble(facts(), records).warnings, Not(Contains(HasSubstr("kernels by name"))));
   for (RunRecord& record : records) {
     for (ProbeCounts& probe : record.probes) {
       for (auto& [name, count] : probe.kernels) {
-        if (name == "mul") count -= record.asked.tokens;
+        if (name == "mul") count -= record.parameters.tokens;
       }
     }
   }
@@ -854,13 +856,13 @@ TEST(Assemble, TellsOnceWhatEachProcessSaysWithFiguresOfItsOwn) {
 }
 
 TEST(Assemble, TakesWhatOneCompilerSaysOfKernels) {
-  // A run that was resumed after another Mesa was installed.
+  // The run was resumed after another Mesa was installed.
   auto records = reference();
   for (RunRecord& record : records) {
     const bool last = record.order == 2;
     ProbeCounts& probe = record.probes[0];
-    probe.codes = {{"mul@00000000000000a1", record.asked.tokens}};
-    probe.code_groups = {{"mul@00000000000000a1", 4 * record.asked.tokens}};
+    probe.codes = {{"mul@00000000000000a1", record.parameters.tokens}};
+    probe.code_groups = {{"mul@00000000000000a1", 4 * record.parameters.tokens}};
     probe.code_facts["00000000000000a1"].costs = {{"throughput_cycles", last ? 9 : 7},
                                                   {"waves", 1}};
     probe.compiler = last ? "radv-navi31, Mesa 25.0.7" : "radv-navi31, Mesa 22.3.6";

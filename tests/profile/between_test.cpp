@@ -1,4 +1,4 @@
-// Two readings of one process, and what it did in between.
+// Tests the difference of two readings of one process.
 #include <gmock/gmock.h>
 
 #include "gate/profile/counts.hpp"
@@ -8,13 +8,13 @@ namespace between_test {
 
 using testing::HasSubstr;
 
-// A graph of one token and one of a prompt: `tokens` and `prompts` computations of them.
+// Builds counts of a token's graph and a prompt's graph, computed `tokens` and `prompts` times.
 ProbeCounts seen(std::int64_t tokens, std::int64_t prompts) {
   ProbeCounts probe;
   probe.probe = "ggml";
   probe.counts = {{"graphs", tokens + prompts}, {"cpu_ops", 0}};
   const auto add = [&](std::int64_t rows, std::int64_t computed) {
-    if (computed == 0) return;  // probes leave out what did not occur
+    if (computed == 0) return;  // probes leave out graphs that were not computed
     const auto place = static_cast<std::int64_t>(probe.graphs.size());
     probe.graphs.push_back({rows, computed, 2, 0, 1, {{"tensor_sets", 3 * computed}}});
     probe.ops.push_back({"ADD", "f32", std::to_string(rows), "CPU", true, place, computed});
@@ -36,12 +36,11 @@ TEST(Between, LeavesOutKindsOfGraphThatWereNotComputedAndFindsThoseThatRemain) {
   const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(3, 3)};
   const auto between = counts_between(before, after);
   ASSERT_TRUE(between) << between.error().message;
-  // The token's graph stands first in both readings: the prompt's moves up to its place.
+  // The token's graph is first in both readings, so the prompt's takes its place.
   EXPECT_EQ(*between, std::vector{seen(0, 2)});
 }
 
-// Shapes grow with the context, and once there are very many the list names them as one. The graph
-// stays the same kind.
+// Shapes grow with the context, and a long list joins them in one entry. The graph keeps its kind.
 TEST(Between, FindsAGraphWhoseOpsComeInOtherShapes) {
   const auto attends = [](std::vector<std::pair<std::string, std::int64_t>> shapes) {
     ProbeCounts probe;
@@ -84,11 +83,12 @@ TEST(Between, KeepsCountsThatStayedAsZeroAndDropsKernelsThatDidNotRun) {
   after.transfers = {{"set", "program", "Vulkan0", 2, 100}, {"get", "Vulkan0", "program", 3, 24}};
   const auto between = counts_between(std::vector{before}, std::vector{after});
   ASSERT_TRUE(between) << between.error().message;
-  const ProbeCounts& found = between->at(0);
-  EXPECT_EQ(found.counts,
+  const ProbeCounts& probe_counts = between->at(0);
+  EXPECT_EQ(probe_counts.counts,
             (std::map<std::string, std::int64_t>{{"syncs", 0}, {"dispatches", 5}, {"copies", 2}}));
-  EXPECT_EQ(found.kernels, (std::map<std::string, std::int64_t>{{"add", 4}, {"mul", 1}}));
-  EXPECT_EQ(found.transfers, (std::vector<TransferCount>{{"get", "Vulkan0", "program", 2, 16}}));
+  EXPECT_EQ(probe_counts.kernels, (std::map<std::string, std::int64_t>{{"add", 4}, {"mul", 1}}));
+  EXPECT_EQ(probe_counts.transfers,
+            (std::vector<TransferCount>{{"get", "Vulkan0", "program", 2, 16}}));
 }
 
 TEST(Between, IsAllOfAProbeThatHadSeenNothingBefore) {

@@ -1,3 +1,4 @@
+// Names of cells.
 #include "gate/profile/cell.hpp"
 
 #include <gtest/gtest.h>

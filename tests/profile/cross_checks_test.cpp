@@ -1,3 +1,4 @@
+// Kernels by name compared with the count of dispatches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ TEST(CrossChecks, HoldKernelsByNameAgainstTheCountOfDispatches) {
               ElementsAre("kernels by name add up to 64, dispatches were counted 65"));
 }
 
-// An engine's own count of dispatches beside ops that the ggml probe saw: fused ops are one.
+// The engine counts dispatches itself; the ggml probe counts ops. A fused dispatch has several ops.
 TEST(CrossChecks, LeaveOpsBesideAnEnginesOwnCountAlone) {
   Profile profile = sixty_five_dispatches();
   profile.kernels->counts["b"] = 21;

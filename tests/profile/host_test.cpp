@@ -1,4 +1,4 @@
-// What the host does: system calls of traced processes, and what timed ones took.
+// Work of the host: system calls of traced processes, and usage of timed ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ CellFacts facts() {
   return facts;
 }
 
-// A traced process of `threads`: 1600 + 58 n system calls, `waits` of futexes.
+// Builds a traced process with `threads` threads: 1600 + 58 n system calls, `waits` of them futex
+// waits.
 RunRecord traced(std::int64_t order, std::int64_t tokens, std::int64_t threads = 1,
                  std::int64_t waits = 0) {
   RunRecord record;
@@ -27,7 +28,7 @@ RunRecord traced(std::int64_t order, std::int64_t tokens, std::int64_t threads =
   record.pass = Pass::counted;
   record.host = true;
   record.order = order;
-  record.asked.tokens = tokens;
+  record.parameters.tokens = tokens;
   record.report.emplace();
   record.report->generated_tokens = tokens;
   ProbeCounts probe;
@@ -103,9 +104,9 @@ TEST(Host, WhatATimedProcessTookGoesIntoPairs) {
     record.order = order;
     record.pair = order / 2;
     record.side = order % 2 == 0 ? Side::base : Side::candidate;
-    record.asked = {.tokens = 32, .repeats = 3};
+    record.parameters = {.tokens = 32, .repeats = 3};
     record.cpu_seconds = 2;
-    record.took = {order, 7, 1000, 0};
+    record.system_usage = {order, 7, 1000, 0};
     record.report.emplace();
     record.report->generated_tokens = 32;
     records.push_back(record);

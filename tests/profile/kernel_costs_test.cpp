@@ -1,4 +1,4 @@
-// What compiled kernels cost, summed up over a token.
+// Costs of compiled kernels, summed over a token.
 #include <gmock/gmock.h>
 
 #include "gate/profile/passes.hpp"
@@ -12,36 +12,36 @@ using testing::IsEmpty;
 using Costs = std::map<std::string, std::int64_t>;
 
 CodeFacts facts(Costs costs, std::string not_compiled = "") {
-  CodeFacts made;
-  made.costs = std::move(costs);
-  made.not_compiled = std::move(not_compiled);
-  return made;
+  CodeFacts code_facts;
+  code_facts.costs = std::move(costs);
+  code_facts.not_compiled = std::move(not_compiled);
+  return code_facts;
 }
 
-// Two kernels a token, in 96 and 4 groups.
+// Builds a profile with two kernels a token, in 96 and 4 groups.
 Profile with(std::map<std::string, CodeFacts> codes, Rational groups = 96) {
-  Profile made;
-  made.compiler = "radv-navi31, Mesa 25.0.7";
-  made.code_groups.emplace();
-  made.code_groups->scope = unit::Scope::per_token;
-  made.code_groups->counts = {{"flash@00000000000000a1", groups},
-                              {"matmul@00000000000000b1", 4},
-                              {"unused@00000000000000c1", 0}};
-  made.codes = made.code_groups;
-  made.codes->counts["flash@00000000000000a1"] = 4;
-  made.code_facts = std::move(codes);
-  return made;
+  Profile profile;
+  profile.compiler = "radv-navi31, Mesa 25.0.7";
+  profile.code_groups.emplace();
+  profile.code_groups->scope = unit::Scope::per_token;
+  profile.code_groups->counts = {{"flash@00000000000000a1", groups},
+                                 {"matmul@00000000000000b1", 4},
+                                 {"unused@00000000000000c1", 0}};
+  profile.codes = profile.code_groups;
+  profile.codes->counts["flash@00000000000000a1"] = 4;
+  profile.code_facts = std::move(codes);
+  return profile;
 }
 const std::string k_flash = "00000000000000a1", k_matmul = "00000000000000b1";
 
 std::map<std::string, Rational> sums(Profile profile) {
   add_kernel_costs(profile);
-  std::map<std::string, Rational> made;
+  std::map<std::string, Rational> result;
   for (const auto& [name, measured] : profile.metrics) {
     EXPECT_EQ(measured.source, profile.compiler);
-    made[name] = *measured.exact;
+    result[name] = *measured.exact;
   }
-  return made;
+  return result;
 }
 
 TEST(KernelCosts, AreSummedOverWavesOfGroupsWhereAllKernelsHaveThem) {
@@ -82,9 +82,10 @@ TEST(KernelCosts, AreSummedOverWavesOfGroupsWhereAllKernelsHaveThem) {
        {{"throughput_cycles", 1}, {"waves", 1}},
        {}},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(sums(with({{k_flash, facts(one.flash)}, {k_matmul, facts(one.matmul)}})), one.sums)
-        << one.what;
+  for (const Case& entry : cases) {
+    EXPECT_EQ(sums(with({{k_flash, facts(entry.flash)}, {k_matmul, facts(entry.matmul)}})),
+              entry.sums)
+        << entry.what;
   }
 }
 
@@ -93,13 +94,13 @@ TEST(KernelCosts, AreNotSummedWithoutACompilerOrOverGroupsThatVary) {
       {k_flash, facts({{"throughput_cycles", 1}, {"waves", 1}})},
       {k_matmul, facts({{"throughput_cycles", 1}, {"waves", 1}})}};
   EXPECT_EQ(sums(with(codes, 6)).at("estimated_cycles_per_token"), 10);
-  // Called, and nobody knows in how many groups: an indirect dispatch.
+  // An indirect dispatch: the number of groups is unknown.
   EXPECT_THAT(sums(with(codes, 0)), IsEmpty());
   Profile nobody = with(codes), varying = with(codes), ungrouped = with(codes);
   nobody.compiler.clear();
   varying.code_groups->varies = true;
   ungrouped.code_groups.reset();
-  for (const Profile& one : {nobody, varying, ungrouped}) EXPECT_THAT(sums(one), IsEmpty());
+  for (const Profile& profile : {nobody, varying, ungrouped}) EXPECT_THAT(sums(profile), IsEmpty());
 }
 
 TEST(KernelCosts, ThatCouldNotBeHadAreNotedOnceARun) {

@@ -1,4 +1,4 @@
-// What pictures of a load keep of it. Numbers are invented.
+// Data of pictures of a load. Numbers are invented.
 #include "gate/profile/load_picture.hpp"
 
 #include <limits>
@@ -10,7 +10,7 @@ namespace load_picture_test {
 
 using ::testing::ElementsAre;
 
-// Requests a second apart, by how long they took.
+// Builds requests one second apart from their durations.
 std::vector<std::int64_t> requests(const std::vector<std::int64_t>& took) {
   std::vector<std::int64_t> latencies;
   for (std::size_t i = 0; i < took.size(); ++i) {

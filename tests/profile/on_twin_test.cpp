@@ -1,4 +1,4 @@
-// Counts of a device twin: which of them hold.
+// Tests which counts of a device twin are valid for the device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,13 +25,13 @@ CellFacts facts() {
   return out;
 }
 
-// 65 dispatches a token and 10 at the start, as the probe above the twin's driver counts them.
+// 65 dispatches a token and 10 at the start, counted by the probe above the twin's driver.
 RunRecord counted(std::int64_t order, std::int64_t tokens, std::int64_t fill = 0) {
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
   record.order = order;
-  record.asked.tokens = tokens;
+  record.parameters.tokens = tokens;
   record.twin_fill = fill;
   record.report.emplace();
   record.report->generated_tokens = tokens;
@@ -69,7 +69,7 @@ TEST(OnTwin, RefusesAnEngineThatLooksAtWhatTheDeviceComputes) {
                                     "were other bytes")));
   EXPECT_EQ(profile.metrics.count("dispatches_per_token"), 0U);
 
-  // The same number of other kernels is noticed as well.
+  // The same number of different kernels is noticed, too.
   records = a_pass();
   records[3].probes[0].kernels = {{"mul", 100}, {"other", 170}};
   EXPECT_THAT(assemble(facts(), records).errors, ElementsAre(HasSubstr("kernel mul")));
@@ -91,13 +91,14 @@ TEST(OnTwin, ATwinWithTooLittleMemoryIsTheErrorAndANumber) {
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(profile.metrics.at("fits").exact, Rational(0));
   EXPECT_THAT(profile.errors, ElementsAre("counted: all 4 runs: exit 1"));
-  // A time-out, a crash, and one process that was not refused are other errors.
+  // A time-out, a crash and a process that was not refused are other errors.
   const auto fits_after = [&](auto change) {
     auto others = records;
     change(others[1]);
     return assemble(facts(), others).metrics.contains("fits");
   };
-  EXPECT_TRUE(fits_after([](RunRecord& one) { one.ended = Ended::signaled, one.signal = 6; }));
+  EXPECT_TRUE(fits_after(
+      [](RunRecord& run_record) { run_record.ended = Ended::signaled, run_record.signal = 6; }));
   EXPECT_FALSE(fits_after([](RunRecord& one) { one.ended = Ended::signaled, one.signal = 11; }));
   EXPECT_FALSE(fits_after([](RunRecord& one) { one.ended = Ended::timed_out; }));
   EXPECT_FALSE(fits_after([](RunRecord& one) { one.probes[0].counts["out_of_memory"] = 0; }));
@@ -118,7 +119,9 @@ TEST(OnTwin, NamesTheTwinAsAPossibleCauseOfACrashAlone) {
     return profile.errors.at(0);
   };
   const auto signaled = [](int signal) {
-    return [signal](RunRecord& one) { one.ended = Ended::signaled, one.signal = signal; };
+    return [signal](RunRecord& run_record) {
+      run_record.ended = Ended::signaled, run_record.signal = signal;
+    };
   };
   constexpr int k_abort = 6, k_segv = 11, k_kill = 9;
   const auto blames_twin = HasSubstr("it ended; the device twin may be why");

@@ -1,4 +1,5 @@
-// Ops, as a probe of ggml tells them: counts beside the device's, kernels of CPU cells, placement.
+// Tests ops counted by a probe of ggml, next to the counts of a device: kernels of CPU cells,
+// placement.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ struct Op {
   std::int64_t each;
 };
 
-// One layer on Vulkan, as llama.cpp places it: the embedding row is looked up on the CPU.
+// Ops of one layer on Vulkan in llama.cpp. The CPU looks up the embedding row.
 const std::vector<Op> k_on_gpu = {{"GET_ROWS", "256x512,1->256", "CPU", 1},
                                   {"MUL_MAT", "256x768,256->768", "Vulkan0", 2},
                                   {"MUL_MAT", "768x256,768->256", "Vulkan0", 1},
@@ -65,17 +66,17 @@ ProbeCounts ggml(const std::vector<Op>& ops, std::int64_t graphs) {
   return probe;
 }
 
-// A run of `tokens` tokens and a warm-up of one: the graph is computed once more.
+// Builds a run of `tokens` tokens and a warm-up of one: the graph is computed once more.
 RunRecord run_of(const CellFacts& facts, std::int64_t order, std::int64_t tokens,
                  const std::vector<Op>& ops) {
   RunRecord record;
   record.cell = facts.cell.str();
   record.pass = Pass::counted;
   record.order = order;
-  record.asked.tokens = facts.sweep == Sweep::repeats ? 0 : tokens;
-  record.asked.repeats = facts.sweep == Sweep::repeats ? tokens : 1;
+  record.parameters.tokens = facts.sweep == Sweep::repeats ? 0 : tokens;
+  record.parameters.repeats = facts.sweep == Sweep::repeats ? tokens : 1;
   record.report.emplace();
-  record.report->generated_tokens = record.asked.tokens;
+  record.report->generated_tokens = record.parameters.tokens;
   if (facts.device == "vulkan") {
     ProbeCounts vulkan;
     vulkan.probe = "vulkan";
@@ -99,8 +100,8 @@ std::vector<RunRecord> runs_of(const CellFacts& facts, const std::vector<Op>& op
 }
 
 std::optional<Rational> exact(const Profile& profile, const char* name) {
-  const auto found = profile.metrics.find(name);
-  return found == profile.metrics.end() ? std::nullopt : found->second.exact;
+  const auto match = profile.metrics.find(name);
+  return match == profile.metrics.end() ? std::nullopt : match->second.exact;
 }
 
 TEST(FusibleRows, AreCountedPerTokenWhereTheOrderOfEachGraphIsKnown) {
@@ -155,7 +156,8 @@ TEST(OpCounts, KeepNoShapesAsKernelsWhereThoseGrowWithTheContext) {
   std::vector<RunRecord> records;
   for (const std::int64_t tokens : {4, 8, 12}) {
     RunRecord record = run_of(cpu, tokens, tokens, {{"SWIGLU", "768", "CPU", 1}});
-    // One product over a cache of 4 rows, of 8, of 12: four tokens each, the warm-up at first.
+    // One multiplication over a cache of 4, 8 and 12 rows, for four tokens each. The first includes
+    // the warm-up.
     for (std::int64_t rows = 4; rows <= tokens; rows += 4) {
       record.probes[0].ops.push_back(
           {"MUL_MAT", "", std::to_string(rows), "CPU", true, 0, rows == 4 ? 5 : 4});
@@ -204,13 +206,13 @@ struct Refuted {
 class OpPlaces : public ::testing::TestWithParam<Refuted> {};
 
 TEST_P(OpPlaces, IsToldByOpShapeAndNumber) {
-  const Refuted& one = GetParam();
-  const CellFacts asked = facts(one.device, one.sweep);
-  const Profile profile = assemble(asked, runs_of(asked, one.ops));
-  EXPECT_EQ(profile.placement.state, one.state);
-  EXPECT_EQ(profile.placement.reason, one.says);
-  EXPECT_EQ(profile.placement.cpu_ops, one.cpu_ops);
-  EXPECT_EQ(profile.placement.not_allowed, one.not_allowed);
+  const Refuted& refuted = GetParam();
+  const CellFacts cell_facts = facts(refuted.device, refuted.sweep);
+  const Profile profile = assemble(cell_facts, runs_of(cell_facts, refuted.ops));
+  EXPECT_EQ(profile.placement.state, refuted.state);
+  EXPECT_EQ(profile.placement.reason, refuted.says);
+  EXPECT_EQ(profile.placement.cpu_ops, refuted.cpu_ops);
+  EXPECT_EQ(profile.placement.not_allowed, refuted.not_allowed);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -266,8 +268,8 @@ INSTANTIATE_TEST_SUITE_P(
                 State::shown,
                 "",
                 {{"GET_ROWS", 1}}}),
-    [](const auto& one) {
-      std::string name = one.param.name;
+    [](const auto& entry) {
+      std::string name = entry.param.name;
       std::replace(name.begin(), name.end(), ' ', '_');
       return name;
     });
@@ -306,13 +308,13 @@ TEST(OpPlaces, HoldOpsThatMayStayForSomeShapesToThose) {
   const std::vector<Op> ops = {{"MUL_MAT", "256x768,256->768", "Vulkan0", 2},
                                {"SOFT_MAX", "64,1->64", "CPU", 3},
                                {"SOFT_MAX", "512,1->512", "CPU", 1}};
-  CellFacts asked = facts();
-  asked.cpu_ops_allowed = {{"SOFT_MAX", "cheaper than a dispatch"}};
+  CellFacts cell_facts = facts();
+  cell_facts.cpu_ops_allowed = {{"SOFT_MAX", "cheaper than a dispatch"}};
   const auto place_of = [&](const std::vector<Op>& seen) {
-    return assemble(asked, runs_of(asked, seen)).placement;
+    return assemble(cell_facts, runs_of(cell_facts, seen)).placement;
   };
   EXPECT_EQ(place_of(ops).state, State::shown);
-  asked.cpu_ops_when = {{"SOFT_MAX", {"ne0 < 128"}}};
+  cell_facts.cpu_ops_when = {{"SOFT_MAX", {"ne0 < 128"}}};
   EXPECT_EQ(place_of(ops).state, State::refuted);
   EXPECT_EQ(place_of(ops).reason,
             "asked for vulkan: SOFT_MAX 512,1->512 ran on the CPU once a token, which "
@@ -337,10 +339,10 @@ TEST(ShapeCondition, IsOfTheSizesOfAnOpsResult) {
       {"ne0 < 128", "", false},
       {"ne0 < 128", "64xy", false},
   };
-  for (const auto& one : cases) {
-    const auto fits = shape_fits(one.condition, one.shape);
-    ASSERT_TRUE(fits) << one.condition;
-    EXPECT_EQ(*fits, one.fits) << one.condition << " of \"" << one.shape << '"';
+  for (const auto& entry : cases) {
+    const auto fits = shape_fits(entry.condition, entry.shape);
+    ASSERT_TRUE(fits) << entry.condition;
+    EXPECT_EQ(*fits, entry.fits) << entry.condition << " of \"" << entry.shape << '"';
   }
   for (const char* bad : {"", "ne0", "ne4 < 1", "ne0 < x", "ne0 <> 1", "ne0 != 1",
                           "ne0 < 1 or ne1 < 1", "ne0 < 1 and", "and ne0 < 1", "ne0 < 1 ne1 < 2"}) {

@@ -1,3 +1,4 @@
+// Pairs of timed processes.
 #include "gate/profile/paired.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,7 @@ RunRecord run(std::int64_t order, std::int64_t pair, Side side, std::vector<doub
   record.order = order;
   record.pair = pair;
   record.side = side;
-  record.asked.tokens = 32;
+  record.parameters.tokens = 32;
   record.wall_seconds = 1;
   record.report.emplace();
   record.report->generated_tokens = 32;
@@ -77,12 +78,12 @@ TEST(PairedRuns, ServersBesideEachOtherTakeTheTimeOfBothOnce) {
   records[1].started_at = 1000.5;
   std::vector<const RunRecord*> all;
   for (const RunRecord& record : records) all.push_back(&record);
-  EXPECT_DOUBLE_EQ(wall_seconds_of(all), 3);
+  EXPECT_DOUBLE_EQ(total_wall_seconds(all), 3);
   records[0].turns = {0, 3};
   records[1].turns = {1, 2};
-  EXPECT_DOUBLE_EQ(wall_seconds_of(all), 1.5 + 1);  // 1000 … 1001.5, and the one alone
-  records[1].started_at += 7200;  // a run that was killed and went on: they were not up together
-  EXPECT_DOUBLE_EQ(wall_seconds_of(all), 3);
+  EXPECT_DOUBLE_EQ(total_wall_seconds(all), 1.5 + 1);  // 1000 … 1001.5, and the one alone
+  records[1].started_at += 7200;  // resumed after a kill: the two did not overlap
+  EXPECT_DOUBLE_EQ(total_wall_seconds(all), 3);
 }
 
 TEST(PairedRuns, APairWithoutItsSecondProcessIsNoneYet) {
@@ -132,8 +133,8 @@ TEST(PairedRuns, KeepTheLastWordsOfTheProcessWhoseErrorItIs) {
 
 struct Case {
   const char* name;
-  std::vector<std::pair<Side, Ended>> failures;  // one a pair
-  const char* error;                             // "" when the cell goes on
+  std::vector<std::pair<Side, Ended>> failures;  // one per pair
+  const char* error;                             // "": the cell goes on
 };
 
 TEST(PairedRuns, GivesUpNamingTheSideThatHangsOrCrashes) {
@@ -160,21 +161,21 @@ TEST(PairedRuns, GivesUpNamingTheSideThatHangsOrCrashes) {
         {Side::candidate, Ended::timed_out}},
        ""},
   };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.name);
+  for (const Case& entry : cases) {
+    SCOPED_TRACE(entry.name);
     auto records = warm_up();
     std::int64_t order = 2, pair = 1;
-    for (const auto& [side, how] : one.failures) {
+    for (const auto& [side, how] : entry.failures) {
       const Side other = side == Side::base ? Side::candidate : Side::base;
       records.push_back(ended(run(order++, pair, side, {1}), how));
       records.push_back(run(order++, pair++, other, {100}));
     }
     const PairedRuns runs = paired_runs(facts(), records);
-    if (*one.error == '\0') {
+    if (*entry.error == '\0') {
       EXPECT_FALSE(runs.error) << *runs.error;
     } else {
       ASSERT_TRUE(runs.error);
-      EXPECT_THAT(*runs.error, HasSubstr(one.error));
+      EXPECT_THAT(*runs.error, HasSubstr(entry.error));
     }
   }
 }

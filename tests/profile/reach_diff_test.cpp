@@ -1,3 +1,4 @@
+// Changed files mapped to cells.
 #include "gate/profile/reach_diff.hpp"
 
 #include <random>
@@ -96,7 +97,7 @@ Reach ran(std::vector<std::string> files, std::set<std::string> kernels = {}) {
   return reach;
 }
 
-// Names of the cells that one change reaches, and its reason in the first of them.
+// Names of the cells that one change reaches, and the reason in the first of them.
 struct Answer {
   std::vector<std::string> cells;
   std::string why;
@@ -127,15 +128,15 @@ TEST(ReachOfDiff, NamesTheCellsThatExecuteAChangedFile) {
   EXPECT_TRUE(unseen.none);
 }
 
-// A call that was inlined may leave no line behind.
+// An inlined call may leave no line in the coverage.
 TEST(ReachOfDiff, NeverSaysNoOfCodeThatMayBeInlined) {
   std::vector<CellReach> cells = {{"one", "cpu", ran({"src/b.cpp"})},
                                   {"two", "cpu", ran({"src/b.cpp"})}};
   cells[0].reach->executed.inlined = {"/build/src/a.cpp"};
-  const Answer one = ask(cells, {"src/a.cpp"});
-  EXPECT_THAT(one.cells, ElementsAre("one"));
-  EXPECT_THAT(one.why, HasSubstr("it may run it: some of its functions are inlined"));
-  EXPECT_FALSE(one.none);
+  const Answer answer = ask(cells, {"src/a.cpp"});
+  EXPECT_THAT(answer.cells, ElementsAre("one"));
+  EXPECT_THAT(answer.why, HasSubstr("it may run it: some of its functions are inlined"));
+  EXPECT_FALSE(answer.none);
   EXPECT_THAT(ask(cells, {"src/z.cpp", "src/a.cpp"}).cells, ElementsAre("one")) << "renamed";
   cells[1].reach->executed.inlined.reset();
   EXPECT_THAT(ask(cells, {"src/c.cpp"}).cells, ElementsAre("two"));
@@ -167,16 +168,16 @@ TEST(ReachOfDiff, FindsFilesOfABuildElsewhereByTheLongestCommonEnd) {
       {"/build/a.cpp/src/b.cpp", "src/a.cpp", false, "another file"},
       {"x/src/a.cpp", "src/a.cpp", false, "another file of this repository"},
   };
-  for (const Case& one : cases) {
-    // b.cpp keeps the record from being one without debug information.
-    const std::vector<CellReach> cells = {{"c", "cpu", ran({one.ran, "src/b.cpp"})}};
-    if (std::string_view(one.changed) == "src/b.cpp") {
-      const std::vector<CellReach> other = {{"c", "cpu", ran({one.ran, "main.cpp"})}};
-      EXPECT_EQ(!ask(other, {one.changed}).cells.empty(), one.reached) << one.because;
+  for (const Case& entry : cases) {
+    // b.cpp gives the record debug information.
+    const std::vector<CellReach> cells = {{"c", "cpu", ran({entry.ran, "src/b.cpp"})}};
+    if (std::string_view(entry.changed) == "src/b.cpp") {
+      const std::vector<CellReach> other = {{"c", "cpu", ran({entry.ran, "main.cpp"})}};
+      EXPECT_EQ(!ask(other, {entry.changed}).cells.empty(), entry.reached) << entry.because;
       continue;
     }
-    EXPECT_EQ(!ask(cells, {one.changed}).cells.empty(), one.reached)
-        << one.ran << " " << one.changed << ": " << one.because;
+    EXPECT_EQ(!ask(cells, {entry.changed}).cells.empty(), entry.reached)
+        << entry.ran << " " << entry.changed << ": " << entry.because;
   }
 }
 
@@ -215,7 +216,7 @@ TEST(ReachOfDiff, ShadersReachTheCellsWhoseKernelsAreNamedAfterThem) {
               ElementsAre("mat", "nameless", "uncounted"));
   EXPECT_EQ(ask(cells, {"s/mul_mat_vec.comp"}).why, "it runs the kernel mul_mat_vec_q4_0_f32_f32");
   EXPECT_THAT(ask(cells, {"s/add.comp"}).cells, ElementsAre("mat", "add", "nameless", "uncounted"));
-  // Nothing is named after it: unknown is not "no".
+  // No recorded name matches this file: unknown is not "no".
   EXPECT_THAT(ask(cells, {"s/soft_max.comp"}).cells,
               ElementsAre("mat", "add", "nameless", "uncounted"));
   EXPECT_THAT(ask(cells, {"s/soft_max.cu"}).cells, ElementsAre("cuda"));
@@ -232,7 +233,7 @@ TEST(ReachOfDiff, WhatWasNeverRecordedIsReachedByEverything) {
 }
 
 TEST(ReachOfDiff, ARecordWithoutDebugInformationIsNoRecord) {
-  // What glibc's own debug information names, and a library of the system's.
+  // Files in glibc's own debug information, and a library of the system's.
   Reach none = ran({"elf/rtld.c", "/usr/include/c++/12/bits/vector.tcc"});
   EXPECT_THAT(ask({{"c", "cpu", none}}, {"src/c.cpp"}).why, HasSubstr("no debug information"));
   Reach part = ran({"src/a.cpp"});
@@ -245,11 +246,12 @@ TEST(ReachOfDiff, ARecordWithoutDebugInformationIsNoRecord) {
 
 TEST(WordsOfNone, AreOneLineThatNamesTen) {
   DiffReach reach;
-  EXPECT_EQ(words_of_none(reach), "");
+  EXPECT_EQ(unreached_files_text(reach), "");
   reach.none = {"a\n::error::x.cpp", "b\x1b[31m.cpp"};
-  EXPECT_EQ(words_of_none(reach), "changed files that no cell runs: a?::error::x.cpp, b.cpp");
+  EXPECT_EQ(unreached_files_text(reach),
+            "changed files that no cell runs: a?::error::x.cpp, b.cpp");
   reach.none.assign(13, "a.cpp");
-  EXPECT_THAT(words_of_none(reach), testing::EndsWith("a.cpp (+3 more)"));
+  EXPECT_THAT(unreached_files_text(reach), testing::EndsWith("a.cpp (+3 more)"));
 }
 
 TEST(ParseRawDiff, TakesAnyBytesWithoutHarm) {

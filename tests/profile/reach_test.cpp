@@ -1,3 +1,4 @@
+// Records of what a cell executed.
 #include "gate/profile/reach.hpp"
 
 #include <random>
@@ -48,7 +49,7 @@ TEST(Reach, ComesBackFromJsonAsItWas) {
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(*back, reach);
   }
-  reach.executed.inlined.reset();  // not known
+  reach.executed.inlined.reset();  // unknown
   const auto unknown = read_fields<Reach>(*parse_json(dump_json(write_fields(reach), 1)), "reach");
   ASSERT_TRUE(unknown) << unknown.error().message;
   EXPECT_EQ(*unknown, reach);
@@ -62,7 +63,7 @@ TEST(Reach, RefusesOtherJson) {
   }
 }
 
-// As llvm-cov 14 export -format=text prints it, shortened.
+// Output of llvm-cov 14 export -format=text, shortened.
 constexpr std::string_view k_llvm = R"({"data": [{"files": [
   {"filename": "/r/src/a.cpp", "segments": [[1, 12, 4, true, true, false], [3, 2, 0, false, false, false]],
    "summary": {"lines": {"count": 3, "covered": 3}}},
@@ -72,7 +73,7 @@ constexpr std::string_view k_llvm = R"({"data": [{"files": [
                 {"name": "unused", "count": 0, "filenames": ["/r/src/b.cpp"]}]}],
   "type": "llvm.coverage.json.export", "version": "2.0.1"})";
 
-// As gcov 12 --json-format --stdout prints it, shortened: a document a line.
+// Output of gcov 12 --json-format --stdout, shortened: one document a line.
 constexpr std::string_view k_gcov =
     R"x({"gcc_version": "12.2.0", "current_working_directory": "/r/build", "files": [)x"
     R"x({"file": "../src/a.cpp", "functions": [{"name": "_Z1fv", "demangled_name": "f()", )x"

@@ -1,3 +1,4 @@
+// Records of engine processes as JSON.
 #include "gate/profile/record.hpp"
 
 #include <random>
@@ -44,7 +45,7 @@ RunRecord full_record() {
   record.cell = "llama.cpp/tiny-llama/vulkan/decode";
   record.pass = Pass::counted;
   record.order = 7;
-  record.asked = {16, 24, 3, 256};
+  record.parameters = {16, 24, 3, 256};
   record.attempt = 2;
   record.started_at = 1790000000.25;
   record.wall_seconds = 0.1 + 0.2;  // not a short decimal: must come back to the last bit
@@ -150,17 +151,17 @@ TEST(Record, SaysWhichFieldIsWrong) {
       {"/probes/1/graphs/0/sums/tensor_copies", 0.5, "sums"},
       {"/probes/1/transfers/0/bytes", nullptr, "bytes"},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     Json json = write_fields(full_record());
-    json[Json::json_pointer(one.pointer)] = one.value;
+    json[Json::json_pointer(test_case.pointer)] = test_case.value;
     const auto back = read_fields<RunRecord>(json, "record");
-    ASSERT_FALSE(back) << one.pointer;
-    EXPECT_NE(back.error().message.find(one.names), std::string::npos)
-        << one.pointer << ": " << back.error().message;
+    ASSERT_FALSE(back) << test_case.pointer;
+    EXPECT_NE(back.error().message.find(test_case.names), std::string::npos)
+        << test_case.pointer << ": " << back.error().message;
   }
 }
 
-// Whatever a journal line holds: an answer, never a crash, and what is taken is written back alike.
+// A damaged line never crashes the reader. A line that is accepted is written back the same.
 TEST(Record, SurvivesTenThousandMutatedLines) {
   const std::string line = dump_json(write_fields(full_record()));
   std::mt19937 random(20261120);
@@ -183,7 +184,7 @@ TEST(Record, SurvivesTenThousandMutatedLines) {
           text.insert(at, k_pieces[random() % std::size(k_pieces)]);
           break;
         default: {
-          // A whole value replaced keeps the text valid JSON and reaches the field checks.
+          // Replacing a whole value keeps the text valid JSON and reaches the field checks.
           const std::size_t colon = text.find(':', at);
           const std::size_t end = text.find_first_of(",}", colon);
           if (end != std::string::npos) {
@@ -202,7 +203,7 @@ TEST(Record, SurvivesTenThousandMutatedLines) {
         read_fields<RunRecord>(*parse_json(dump_json(write_fields(*record))), "record");
     ASSERT_TRUE(again) << text;
   }
-  EXPECT_GT(taken, 100U);  // else the mutations never reached past the parser
+  EXPECT_GT(taken, 100U);  // otherwise mutations never got past the parser
 }
 
 TEST(ProfileJson, ComesBackAsItWas) {

@@ -1,3 +1,4 @@
+// Summaries of requests to a server.
 #include "gate/profile/served.hpp"
 
 #include <functional>
@@ -10,32 +11,32 @@
 namespace weir::profile {
 namespace served_test {
 
-// Tokens at these moments; reported as many as came, nothing from a cache.
+// Builds a request with tokens at these moments. It reports each as a token, and no cached ones.
 ServedRequest request(double intended, std::vector<double> tokens, std::string prompt = "p") {
-  ServedRequest made;
-  made.prompt = std::move(prompt);
-  made.intended = made.sent = intended;
-  for (const double at : tokens) made.tokens.push_back({at, 1});
-  made.ended = tokens.empty() ? intended : tokens.back();
-  made.counted_tokens = static_cast<std::int64_t>(tokens.size());
-  made.asked_tokens = made.counted_tokens;
-  made.reported.output_tokens = made.counted_tokens;
-  made.reported.prompt_tokens = 10;
-  made.reported.cached_tokens = 0;
-  made.output_digest = "d";
-  return made;
+  ServedRequest request;
+  request.prompt = std::move(prompt);
+  request.intended = request.sent = intended;
+  for (const double at : tokens) request.tokens.push_back({at, 1});
+  request.ended = tokens.empty() ? intended : tokens.back();
+  request.counted_tokens = static_cast<std::int64_t>(tokens.size());
+  request.asked_tokens = request.counted_tokens;
+  request.reported.output_tokens = request.counted_tokens;
+  request.reported.prompt_tokens = 10;
+  request.reported.cached_tokens = 0;
+  request.output_digest = "d";
+  return request;
 }
 
 ServedRequest failed(double intended, double ended, ServedFault fault) {
-  ServedRequest made = request(intended, {});
-  made.ended = ended;
-  made.failure = ServedFailure{fault, 0, ""};
-  return made;
+  ServedRequest served = request(intended, {});
+  served.ended = ended;
+  served.failure = ServedFailure{fault, 0, ""};
+  return served;
 }
 
 double figure(const ServedSummary& summary, std::string_view name) {
-  for (const ServedFigure& one : figures_of(summary)) {
-    if (one.metric.name == name) return one.value;
+  for (const ServedFigure& figure : figures_of(summary)) {
+    if (figure.metric.name == name) return figure.value;
   }
   ADD_FAILURE() << "no figure " << name;
   return -1;
@@ -72,7 +73,7 @@ TEST(Summary, OfTwoRequestsIsWhatOneCountsByHand) {
 }
 
 TEST(Blocks, OfALoadGoOnWhereTheOneBeforeEnded) {
-  // Two blocks of a request each, 0.5 s and 1 s long, with 10 s of somebody else's between them.
+  // Two blocks of one request each, 0.5 s and 1 s long, with 10 s of another server between them.
   std::vector<ServedRequest> all;
   append_block(all, {request(1, {1.25, 1.5})});
   append_block(all, {});
@@ -85,7 +86,7 @@ TEST(Blocks, OfALoadGoOnWhereTheOneBeforeEnded) {
   const ServedSummary summary = summarise(all);
   EXPECT_DOUBLE_EQ(summary.span_seconds, 1.5);
   EXPECT_DOUBLE_EQ(*summary.requests_per_second, 2 / 1.5);
-  EXPECT_DOUBLE_EQ(summary.first_token->p50, 0.375);  // of 0.25 and 0.5
+  EXPECT_DOUBLE_EQ(summary.first_token->p50, 0.375);  // median of 0.25 and 0.5
 }
 
 TEST(Summary, FiguresStandUnderTheNamesOfTheirMetrics) {
@@ -100,23 +101,23 @@ TEST(Summary, FiguresStandUnderTheNamesOfTheirMetrics) {
   EXPECT_DOUBLE_EQ(figure(summary, "requests_per_second"), 2 / 4.5);
   EXPECT_DOUBLE_EQ(figure(summary, "goodput_requests_per_second"), 1 / 4.5);
   std::set<std::string> names;
-  for (const ServedFigure& one : figures_of(summary)) {
-    EXPECT_TRUE(names.insert(one.metric.name).second) << one.metric.name << " twice";
-    const bool rate = one.metric.name.find("per_second") != std::string::npos;
-    EXPECT_EQ(one.metric.better, rate ? unit::Better::higher : unit::Better::lower);
+  for (const ServedFigure& figure : figures_of(summary)) {
+    EXPECT_TRUE(names.insert(figure.metric.name).second) << figure.metric.name << " twice";
+    const bool rate = figure.metric.name.find("per_second") != std::string::npos;
+    EXPECT_EQ(figure.metric.better, rate ? unit::Better::higher : unit::Better::lower);
   }
   EXPECT_EQ(names.size(), 15U);
 }
 
 TEST(Summary, GoodRequestsAreWithinEveryObjectiveThatIsStated) {
-  // first 1, 3; per token 1, .25; in all 3, 3.5
+  // First token 1, 3; per token 1, .25; in all 3, 3.5.
   const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}), request(2, {5, 5.25, 5.5}),
                                                failed(2, 3, ServedFault::cut_off)};
   const struct {
     ServedObjectives objectives;
     std::int64_t good;
   } cases[] = {
-      {{.first_token_seconds = 3}, 2},  // at the limit is within it
+      {{.first_token_seconds = 3}, 2},  // the limit itself is good
       {{.first_token_seconds = 2.9}, 1},
       {{.per_token_seconds = 0.5}, 1},
       {{.first_token_seconds = 2, .per_token_seconds = 0.5}, 0},
@@ -138,11 +139,12 @@ TEST(Summary, ARequestOfOneTokenHasNoTimePerTokenAndIsGoodByIt) {
   EXPECT_EQ(summary.good, 1);
 }
 
-// Two tokens an event, as with speculation: gaps are between events, times per token by the report.
+// Each event has two tokens, as in speculative decoding. Gaps are between events; times per token
+// use the reported number.
 TEST(Summary, ReportedTokensAreTheOnesThatCount) {
-  ServedRequest one = request(0, {1, 3});
-  one.reported.output_tokens = 5;
-  const std::vector<ServedRequest> requests = {one};
+  ServedRequest served = request(0, {1, 3});
+  served.reported.output_tokens = 5;
+  const std::vector<ServedRequest> requests = {served};
   const ServedSummary summary = summarise(requests);
   EXPECT_EQ(summary.output_tokens, 5);
   EXPECT_DOUBLE_EQ(summary.per_token->p50, 0.5);  // 2 / (5 − 1)
@@ -162,7 +164,7 @@ TEST(Summary, FailedOnesAreCountedByFaultAndInNoLatency) {
   EXPECT_EQ(summary.faults, (std::map<ServedFault, std::int64_t>{{ServedFault::timeout_token, 1},
                                                                  {ServedFault::status, 2}}));
   EXPECT_EQ(summary.end_to_end->samples, 1);
-  EXPECT_DOUBLE_EQ(summary.span_seconds, 9);  // what failed took time, too
+  EXPECT_DOUBLE_EQ(summary.span_seconds, 9);  // failed requests take time, too
   EXPECT_DOUBLE_EQ(*summary.requests_per_second, 1.0 / 9);
   EXPECT_EQ(summary.warnings, (std::vector<std::string>{"1 of 4 requests failed: timeout_token",
                                                         "2 of 4 requests failed: status"}));
