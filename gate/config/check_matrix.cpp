@@ -1,3 +1,4 @@
+// Checks that a combination of the matrix fits together, and that limits apply to some cell.
 #include "gate/config/check_matrix.hpp"
 
 #include "gate/base/find.hpp"
@@ -12,32 +13,32 @@ bool has_amount(const verdict::LimitEntry& entry) {
   return entry.max_drop || entry.max_increase || entry.max_decrease || entry.max || entry.min;
 }
 
-// Every metric that a cell of the engine can have and that the entry may name. Those fitted over
-// depths need a list of them.
-std::vector<unit::Metric> metrics_of(const EngineSettings& engine, bool has_depths,
-                                     const verdict::LimitEntry& entry) {
+// Returns every metric that a cell of the engine can have and that the entry may name. Metrics that
+// are fitted over depths need a list of depths.
+std::vector<unit::Metric> list_metrics(const EngineSettings& engine, bool has_depths,
+                                       const verdict::LimitEntry& entry) {
   std::vector<unit::Metric> metrics;
   for (const std::string& name : unit::metric_names()) {
     const auto metric = unit::find_metric(name);
-    if (metric && (has_depths || !unit::over_context(*metric))) metrics.push_back(*metric);
+    if (metric && (has_depths || !unit::is_over_context(*metric))) metrics.push_back(*metric);
   }
   for (const ValueRule& rule : engine.generic.values) {
     if (rule.custom) metrics.push_back(*rule.custom);
   }
   for (const std::string& pattern : entry.metrics) {
     const auto metric = unit::find_metric(pattern);
-    // Names that nobody knows before the engine runs.
-    if (metric && (metric->scope == unit::Scope::at_length || unit::names_work(pattern))) {
+    // These names exist only once the engine runs.
+    if (metric && (metric->scope == unit::Scope::at_length || unit::is_work_name(pattern))) {
       metrics.push_back(*metric);
     }
   }
   return metrics;
 }
 
-// Whether metrics of single ops and kernels that `pattern` fits can come up in a cell at all:
-// probes count kernels of devices and ops of the CPU, compilers tell what those kernels cost;
-// times, and all else, an engine has to print.
-bool is_told(const std::string& pattern, const Cell& cell) {
+// Returns true if some source of the cell can report metrics of single ops or kernels that match
+// `pattern`. Probes count kernels of devices and ops of the CPU, and compilers report costs of
+// kernels. An engine has to print times and everything else.
+bool can_be_reported(const std::string& pattern, const Cell& cell) {
   const bool cpu = cell.device == "cpu";
   if (pattern.starts_with(cpu ? "op_calls:" : "kernel_calls:")) return true;
   if (!cpu && unit::find_kernel_cost(pattern) != nullptr) return true;
@@ -47,14 +48,16 @@ bool is_told(const std::string& pattern, const Cell& cell) {
       rules, [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
 }
 
-std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
-                                          std::span<const Cell> cells) {
+// Returns the complaint about a metric of single ops or kernels that no cell of the entry can
+// report; nothing if there is none.
+std::optional<std::string> unreported_reason(const verdict::LimitEntry& entry,
+                                             std::span<const Cell> cells) {
   for (const std::string& pattern : entry.metrics) {
-    if (!unit::names_work(pattern)) continue;
-    const bool told = std::ranges::any_of(cells, [&](const Cell& cell) {
-      return entry.match.fits(cell.key) && is_told(pattern, cell);
+    if (!unit::is_work_name(pattern)) continue;
+    const bool is_reported = std::ranges::any_of(cells, [&](const Cell& cell) {
+      return entry.match.fits(cell.key) && can_be_reported(pattern, cell);
     });
-    if (told) continue;
+    if (is_reported) continue;
     return fmt::format(
         "nothing reports \"{}\" in the cells that this limit matches: probes count kernel_calls of "
         "devices and op_calls of the CPU, compilers of devices tell costs of kernels, the rest is "
@@ -64,10 +67,10 @@ std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
   return std::nullopt;
 }
 
-// An entry over many metrics holds each of them to what of it makes sense there; one that is named
-// has to make sense, and a pattern has to for some.
-std::optional<std::string> complaint(const verdict::LimitEntry& entry,
-                                     std::span<const Cell> cells) {
+// Returns the complaint about a limit that applies to no cell or metric, or makes no sense. A limit
+// must make sense for each metric that it names; a pattern must do so for at least one metric.
+std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
+                                           std::span<const Cell> cells) {
   if (entry.metrics.empty() && (entry.max || entry.min)) {
     return "max and min need \"metrics\": one number does not suit all of them";
   }
@@ -75,14 +78,14 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
   bool covers = false;
   bool makes_sense = false;
   std::optional<std::string> why_not;
-  // What metrics depend on: the engine, and whether there are depths to fit over.
-  std::set<std::pair<const EngineSettings*, bool>> seen;
+  // A cell's metrics depend on its engine and on having depths only.
+  std::set<std::pair<const EngineSettings*, bool>> checked;
   for (const Cell& cell : cells) {
     if (!entry.match.fits(cell.key)) continue;
     fits_a_cell = true;
     const bool has_depths = cell.key.depth.has_value();
-    if (!seen.insert({cell.engine, has_depths}).second) continue;
-    for (const unit::Metric& metric : metrics_of(*cell.engine, has_depths, entry)) {
+    if (!checked.insert({cell.engine, has_depths}).second) continue;
+    for (const unit::Metric& metric : list_metrics(*cell.engine, has_depths, entry)) {
       if (!entry.covers(cell.key, metric.name)) continue;
       covers = true;
       const auto why = verdict::nonsense(entry, metric);
@@ -101,12 +104,12 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
   }
   if (!fits_a_cell) return "this limit matches no cell of the matrix";
   if (!covers) return "no engine that this limit matches has such a metric";
-  if (auto why = told_by_nobody(entry, cells)) return why;
+  if (auto why = unreported_reason(entry, cells)) return why;
   return makes_sense ? std::nullopt : why_not;
 }
 
-// A server is asked over HTTP: for a prompt and at least one token.
-std::optional<std::string> server_misfit(const Cell& cell) {
+// Returns why a server cannot be sent the requests of this cell; nothing if it can.
+std::optional<std::string> server_misfit_reason(const Cell& cell) {
   if (cell.depth != 0) return "a server has no depth to be asked for";
   if (cell.tokens == 0 && !cell.workload)
     return "a server is asked for at least one token, and the prompt for none";
@@ -142,30 +145,32 @@ Extra Combination::extra() const {
   return all;
 }
 
-std::optional<std::string> misfit(const Cell& cell, const std::optional<std::string>& missing_flag,
-                                  const Combination& of, const Settings& settings) {
+std::optional<std::string> misfit_reason(const Cell& cell,
+                                         const std::optional<std::string>& missing_flag,
+                                         const Combination& combination, const Settings& settings) {
   const auto has = [&](std::string_view name) { return uses(cell.command, cell.env, name); };
   const auto no_placeholder = [](std::string_view name) {
     return fmt::format("the command has no {{{}}}", name);
   };
-  const std::optional<ServerSettings>& server = of.engine->server;
-  const Extra of_model = of.model->extra.for_engine(of.engine->name);
-  const bool model_matters = settings.models.size() > 1 && !has("model") && of_model.args.empty() &&
-                             of_model.env.empty() && of_model.replaced.empty();
-  if (model_matters) return "the command has no {model}, so that all models would be the same";
+  const EngineSettings& engine = *combination.engine;
+  const PromptSettings& prompt = *combination.prompt;
+  const Extra model_extra = combination.model->extra.for_engine(engine.name);
+  const bool ignores_model = settings.models.size() > 1 && !has("model") &&
+                             model_extra.args.empty() && model_extra.env.empty() &&
+                             model_extra.replaced.empty();
+  if (ignores_model) return "the command has no {model}, so that all models would be the same";
   if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
   if (missing_flag) {
     return fmt::format("replace: the command has no {}: add it to args",
                        text::printable(*missing_flag));
   }
-  if (server) return server_misfit(cell);
-  // What the tool asked for that wrote the results, as far as weir.yaml says it.
-  if (of.engine->command.empty()) return std::nullopt;
+  if (engine.server) return server_misfit_reason(cell);
+  // Without a command, another tool has run the engine and written result files.
+  if (engine.command.empty()) return std::nullopt;
   if (has("port")) return "{port} is for engines that serve (kind: server)";
-  if (!of.prompt->concurrency.empty() || of.prompt->rate || of.prompt->requests ||
-      of.prompt->hold || of.prompt->may_be_cached || of.prompt->duration_seconds ||
-      of.prompt->capacity || of.prompt->workload) {
+  if (!prompt.concurrency.empty() || prompt.rate || prompt.requests || prompt.hold ||
+      prompt.may_be_cached || prompt.duration_seconds || prompt.capacity || prompt.workload) {
     return "concurrency, rate, requests, hold, cache, duration, capacity and workload are asked of "
            "servers (kind: server)";
   }
@@ -185,7 +190,7 @@ std::optional<std::string> misfit(const Cell& cell, const std::optional<std::str
 Result<void> check_limits(const Settings& settings, std::span<const Cell> cells) {
   std::vector<std::string> complaints;
   for (const verdict::LimitEntry& entry : settings.limits) {
-    if (const auto why = complaint(entry, cells)) {
+    if (const auto why = limit_complaint(entry, cells)) {
       complaints.push_back(fmt::format("{}: {}", entry.source, *why));
     }
   }

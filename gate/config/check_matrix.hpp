@@ -1,5 +1,5 @@
-// Inside of expand(): whether the parts of one point of the product fit together, and whether the
-// config's limits hold anything and make sense. Not for other modules. Pure.
+// Inside of expand(): checks that the parts of one combination fit together, and that the config's
+// limits apply to something and make sense. Not for other modules. Pure.
 #pragma once
 
 #include "gate/config/matrix.hpp"
@@ -13,15 +13,15 @@ struct Combination {
   const ModelSettings* model;
   const BackendSettings* backend;
   const PromptSettings* prompt;
-  // What all of them bring along, later ones on top.
+  // Arguments and environment that all of them bring along, later ones on top.
   [[nodiscard]] Extra extra() const;
 };
 
-// Why the engine cannot be asked for this, ready to show; nothing where it can. `cell` is what was
-// made of the combination; `missing_flag` should get another value and is not in its command.
-[[nodiscard]] std::optional<std::string> misfit(const Cell& cell,
-                                                const std::optional<std::string>& missing_flag,
-                                                const Combination& of, const Settings& settings);
+// Returns why the engine cannot run this combination, ready to show; nothing if it can. `cell` is
+// made from the combination; `missing_flag` should get another value but is not in its command.
+[[nodiscard]] std::optional<std::string> misfit_reason(
+    const Cell& cell, const std::optional<std::string>& missing_flag,
+    const Combination& combination, const Settings& settings);
 
 // Fails with Code::config on an entry that covers nothing in the whole matrix, or whose kind makes
 // no sense for a metric that it covers.

@@ -1,3 +1,4 @@
+// Reads and writes command lines of docker, podman and srun.
 #include "gate/config/container.hpp"
 
 #include "gate/base/text.hpp"
@@ -15,8 +16,8 @@ constexpr std::string_view k_run_flags =
 // The same as letters, which may stand together: "-it".
 constexpr std::string_view k_run_letters = "diPtq";
 
-// By these a probe, or the driver of a device twin, gets in or is told what to do; what begins with
-// WEIR_ is weir's own.
+// Variables that load or control a probe, or the driver of a device twin. weir's own begin with
+// WEIR_.
 constexpr std::string_view k_probe_variables =
     " LD_PRELOAD VK_LAYER_PATH VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS VK_DRIVER_FILES "
     "VK_ICD_FILENAMES VK_LOADER_DRIVERS_SELECT OPENCL_LAYERS CUDA_INJECTION64_PATH ";
@@ -31,32 +32,31 @@ constexpr std::string_view k_srun_flags =
     "--container-entrypoint --container-writable --container-readonly --container-entrypoint-log ";
 constexpr std::string_view k_srun_letters = "EHIKOQVXZhklsuv";
 
-// Whether it is one of the words, which have a blank on either side.
-bool among(std::string_view words, std::string_view word) {
+// Returns true if `word` is one of `words`, which have a blank on either side.
+bool contains_word(std::string_view words, std::string_view word) {
   return word.find(' ') == word.npos && words.find(fmt::format(" {} ", word)) != words.npos;
 }
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
-// Whether the option takes the next word for its value: all do that are no flags and have no "=".
-// "-v" and "-it" are told by their last letter; a value that is glued to its letter ("-p8080:80",
-// "-eNAME=VALUE") holds more than flags.
-bool takes_next(std::string_view option, bool srun) {
+// Returns true if the option takes the next word as its value: it is no flag and has no "=". Of
+// letters such as "-it" the last one decides. A value may follow its letter directly ("-p8080:80").
+bool takes_next_word(std::string_view option, bool srun) {
   if (option.find('=') != option.npos || (srun && option.starts_with("--no-container-"))) {
     return false;
   }
-  if (option.starts_with("--")) return !among(srun ? k_srun_flags : k_run_flags, option);
+  if (option.starts_with("--")) return !contains_word(srun ? k_srun_flags : k_run_flags, option);
   const std::size_t letter = option.find_first_not_of(srun ? k_srun_letters : k_run_letters, 1);
   return letter != option.npos && letter + 1 == option.size();
 }
 
-// Past the options that begin at `at`. Of srun not all are known: what cannot be an option's value
-// is none.
-std::size_t behind_options(const Arguments& command, std::size_t at, bool srun) {
+// Returns the index after the options that begin at `at`. The list of srun's options is incomplete,
+// so a word that begins with "-" is never taken for a value of theirs.
+std::size_t skip_options(const Arguments& command, std::size_t at, bool srun) {
   while (at < command.size() && is_option(command[at])) {
     if (command[at] == "--") return at + 1;
     const bool value = at + 1 < command.size() && !(srun && is_option(command[at + 1]));
-    at += value && takes_next(command[at], srun) ? 2 : 1;
+    at += value && takes_next_word(command[at], srun) ? 2 : 1;
   }
   return at;
 }
@@ -72,32 +72,34 @@ bool begins_with(const Arguments& command, Runtime runtime) {
 }
 
 std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime) {
-  if (runtime == Runtime::srun) return RuntimeLine{1, behind_options(command, 1, true)};
+  if (runtime == Runtime::srun) return RuntimeLine{1, skip_options(command, 1, /*srun=*/true)};
   const auto run = std::find(command.begin() + 1, command.end(), "run");
   if (run == command.end()) return std::nullopt;
   const auto options = static_cast<std::size_t>(run - command.begin()) + 1;
-  return RuntimeLine{options, behind_options(command, options, false)};
+  return RuntimeLine{options, skip_options(command, options, /*srun=*/false)};
 }
 
-std::optional<Arguments> asking_inside(const Arguments& line, Runtime runtime,
-                                       const Arguments& words) {
+std::optional<Arguments> command_inside(const Arguments& line, Runtime runtime,
+                                        const Arguments& words) {
   const auto parts = parts_of(line, runtime);
   const bool needs_image = runtime != Runtime::srun;
   if (!parts || (needs_image && parts->image >= line.size())) return std::nullopt;
-  Arguments asking(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(parts->image));
-  const auto filled = [](const std::string& word) { return !placeholders_in(word).empty(); };
-  if (std::ranges::any_of(asking, filled)) return std::nullopt;
+  Arguments command(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(parts->image));
+  const auto has_placeholder = [](const std::string& word) {
+    return !placeholders_in(word).empty();
+  };
+  if (std::ranges::any_of(command, has_placeholder)) return std::nullopt;
   if (needs_image) {
     for (const std::string& word :
          {std::string("--rm"), std::string("--entrypoint"), words.front(), line[parts->image]}) {
-      asking.push_back(word);
+      command.push_back(word);
     }
   }
-  asking.insert(asking.end(), words.begin() + (needs_image ? 1 : 0), words.end());
-  return asking;
+  command.insert(command.end(), words.begin() + (needs_image ? 1 : 0), words.end());
+  return command;
 }
 
-Arguments whole_command(const ContainerSettings& container, const Arguments& engine) {
+Arguments container_command(const ContainerSettings& container, const Arguments& engine) {
   if (begins_with(engine, container.runtime)) return engine;
   Arguments line{std::string(to_string(container.runtime))};
   if (container.runtime != Runtime::srun) line.emplace_back("run");
@@ -111,25 +113,26 @@ Arguments whole_command(const ContainerSettings& container, const Arguments& eng
   return line;
 }
 
-Arguments without_program(const ContainerSettings& container, const Arguments& engine) {
+Arguments fingerprint_command(const ContainerSettings& container, const Arguments& engine) {
   if (engine.empty()) return {};
   const auto parts =
       begins_with(engine, container.runtime) ? parts_of(engine, container.runtime) : std::nullopt;
   if (!parts) return {engine.begin() + 1, engine.end()};
+  // srun has no image: the engine's program stands there itself.
   const bool srun = container.runtime == Runtime::srun;
   const std::size_t program = srun ? parts->image : parts->image + 1;
   Arguments rest;
   for (std::size_t i = 1; i < engine.size(); ++i) {
     const std::string& word = engine[i];
     if (!srun && i == parts->image) continue;
-    if (srun && i < parts->image && is_or_sets(word, k_container_image)) {
+    if (srun && i < parts->image && matches_option(word, k_container_image)) {
       if (word == k_container_image) ++i;
       continue;
     }
-    // Its place in the image or on the nodes says nothing of what it does. The name stays, for an
-    // image with an entry point has the first of its arguments there.
-    const bool is_place = i == program && !is_option(word) && word.find('{') == std::string::npos;
-    rest.push_back(is_place ? word.substr(word.rfind('/') + 1) : word);
+    // The program's folder has no influence. Its name stays, as an image with an entry point has
+    // the first argument there.
+    const bool is_path = i == program && !is_option(word) && word.find('{') == std::string::npos;
+    rest.push_back(is_path ? word.substr(word.rfind('/') + 1) : word);
   }
   return rest;
 }
@@ -153,45 +156,48 @@ std::optional<std::string> variable_set_by(const std::string& word, const std::s
   return std::string(text.substr(0, text.find('=')));
 }
 
-bool is_or_sets(std::string_view word, std::string_view option) {
+bool matches_option(std::string_view word, std::string_view option) {
   return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
 }
 
-// What a command line must not hold.
 namespace {
 
-bool carries_probes(std::string_view variable) {
+bool is_probe_variable(std::string_view variable) {
   return variable.starts_with("WEIR_PROBE") || variable.starts_with("WEIR_PROFILE") ||
-         variable.starts_with("WEIR_TWIN") || among(k_probe_variables, variable);
+         variable.starts_with("WEIR_TWIN") || contains_word(k_probe_variables, variable);
 }
 
-// "-d", also among other letters ("-itd", "-dp8080:80").
+// Returns true for an option that detaches: "--detach", or "-d", also among other letters ("-itd",
+// "-dp8080:80").
 bool detaches(const std::string& word) {
   if (word == "--detach" || word == "--detach=true") return true;
   if (!is_option(word) || word[1] == '-') return false;
   return word.find('d') < word.find_first_not_of(k_run_letters, 1);
 }
 
-std::string brings_probes(std::string_view runtime, std::string_view variable) {
+std::string probe_variable_problem(std::string_view runtime, std::string_view variable) {
   return fmt::format(
       "{}: {} is what probes come in by: write it under \"env\", where weir adds to it", runtime,
       variable);
 }
 
-void check_run(const std::string& word, const std::string& next, std::string_view name,
-               std::vector<std::string>& problems) {
+// Adds the problems of one option of `docker run` or `podman run`; `next` is the word after it.
+void check_run_option(const std::string& word, const std::string& next, std::string_view name,
+                      std::vector<std::string>& problems) {
   if (detaches(word)) {
     problems.push_back(
         fmt::format("{}: weir reads what the engine prints: leave {} out", name, word));
   }
-  if (is_or_sets(word, "--cidfile")) {
+  if (matches_option(word, "--cidfile")) {
     problems.push_back(fmt::format(
         "{}: weir knows the container by a --cidfile of its own: leave yours out", name));
   }
   const auto variable = variable_set_by(word, next);
-  if (variable && carries_probes(*variable)) problems.push_back(brings_probes(name, *variable));
+  if (variable && is_probe_variable(*variable))
+    problems.push_back(probe_variable_problem(name, *variable));
 }
 
+// Adds the problems of the value of srun's option --export.
 void check_export(std::string_view value, std::vector<std::string>& problems) {
   const std::vector<std::string> items = text::split(value, ',');
   if (items.front() != "ALL") {
@@ -200,13 +206,13 @@ void check_export(std::string_view value, std::vector<std::string>& problems) {
   }
   for (const std::string& item : items) {
     const std::string variable = item.substr(0, item.find('='));
-    if (carries_probes(variable)) problems.push_back(brings_probes("srun", variable));
+    if (is_probe_variable(variable)) problems.push_back(probe_variable_problem("srun", variable));
   }
 }
 
-void check_srun(const std::string& word, const std::string& next, std::string_view /*name*/,
-                std::vector<std::string>& problems) {
-  if (is_or_sets(word, "--export")) {
+void check_srun_option(const std::string& word, const std::string& next, std::string_view /*name*/,
+                       std::vector<std::string>& problems) {
+  if (matches_option(word, "--export")) {
     check_export(word == "--export" ? next : word.substr(word.find('=') + 1), problems);
   }
   if (word.starts_with("--job-name") || (word.starts_with("-J") && !word.starts_with("--"))) {
@@ -216,11 +222,11 @@ void check_srun(const std::string& word, const std::string& next, std::string_vi
 
 }  // namespace
 
-bool says_network(const Arguments& line, const RuntimeLine& parts) {
+bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
   for (std::size_t i = parts.options; i < parts.image; ++i) {
     const std::string& word = line[i];
     for (const char* option : {"--network", "--net", "--publish", "--publish-all", "--pod"}) {
-      if (is_or_sets(word, option)) return true;
+      if (matches_option(word, option)) return true;
     }
     if (word.starts_with("--") || !word.starts_with('-')) continue;
     // "-p", "-P", "-itp", "-p8080:80"
@@ -230,14 +236,14 @@ bool says_network(const Arguments& line, const RuntimeLine& parts) {
   return false;
 }
 
-std::vector<std::string> problems_of(const Arguments& line, Runtime runtime) {
+std::vector<std::string> check_runtime_line(const Arguments& line, Runtime runtime) {
   const std::string_view name = to_string(runtime);
   const auto parts = parts_of(line, runtime);
   if (!parts) {
     return {
         fmt::format("the command has no \"run\": weir carries probes into \"{} run\" alone", name)};
   }
-  const auto check = runtime == Runtime::srun ? check_srun : check_run;
+  const auto check = runtime == Runtime::srun ? check_srun_option : check_run_option;
   std::vector<std::string> problems;
   for (std::size_t i = parts->options; i < parts->image; ++i) {
     check(line[i], i + 1 < line.size() ? line[i + 1] : "", name, problems);

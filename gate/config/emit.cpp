@@ -1,4 +1,4 @@
-// A tree as YAML, and texts as its scalars.
+// Writes a tree as YAML, and texts as its scalars.
 #include "gate/base/json.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/presets.hpp"
@@ -6,10 +6,10 @@
 namespace weir::config {
 namespace {
 
-// On one line, as it stands between brackets.
+// Returns the node in YAML's flow style: on one line, with brackets.
 std::string flow(const Node& node) {
-  const auto entry = [](const Entry& one) {
-    return fmt::format("{}: {}", yaml_scalar(one.key), flow(one.value));
+  const auto entry = [](const Entry& item) {
+    return fmt::format("{}: {}", yaml_scalar(item.key), flow(item.value));
   };
   switch (node.kind) {
     case Node::Kind::null:
@@ -24,6 +24,8 @@ std::string flow(const Node& node) {
   return "";
 }
 
+// Appends the node in block style. Mappings and lists of mappings that fit on a line are written
+// in flow style.
 void write(const Node& node, std::size_t indent, std::string& text) {
   constexpr std::size_t k_width = 100;
   const std::string margin(indent, ' ');
@@ -31,10 +33,10 @@ void write(const Node& node, std::size_t indent, std::string& text) {
   for (const Entry& entry : node.entries) {
     const std::string key = yaml_scalar(entry.key);
     const std::string line = flow(entry.value);
-    const bool parts = entry.value.kind == Node::Kind::map ||
-                       (entry.value.kind == Node::Kind::list && !entry.value.items.empty() &&
-                        entry.value.items.front().kind == Node::Kind::map);
-    if (parts && indent + key.size() + line.size() > k_width) {
+    const bool can_break = entry.value.kind == Node::Kind::map ||
+                           (entry.value.kind == Node::Kind::list && !entry.value.items.empty() &&
+                            entry.value.items.front().kind == Node::Kind::map);
+    if (can_break && indent + key.size() + line.size() > k_width) {
       text += fmt::format("{}{}:\n", margin, key);
       write(entry.value, indent + 2, text);
     } else {
@@ -65,7 +67,8 @@ std::string to_yaml(const Node& node) {
 }
 
 std::string yaml_scalar(std::string_view text) {
-  // Without what YAML could take for something else at the beginning, or anywhere in brackets.
+  // A plain scalar has no characters that mean something to YAML, neither at its beginning nor
+  // within brackets.
   const auto inside = [](char c) {
     return text::is_alphanumeric(c) ||
            std::string_view("._-/+%*^=").find(c) != std::string_view::npos;
@@ -74,10 +77,10 @@ std::string yaml_scalar(std::string_view text) {
   const auto fits = [&](std::string_view word) {
     return !word.empty() && first(word[0]) && std::ranges::all_of(word, inside);
   };
-  // An argument's dashes are no list's.
+  // Dashes of an option ("--flag") are no list.
   const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
-  const bool plain = fits(text.substr(dashes)) && text::lower(text) != "null";
-  return plain ? std::string(text) : dump_json(Json(text));
+  const bool is_plain = fits(text.substr(dashes)) && text::lower(text) != "null";
+  return is_plain ? std::string(text) : dump_json(Json(text));
 }
 
 std::string yaml_list(std::span<const std::string> texts) { return flow(texts_node(texts)); }

@@ -1,4 +1,4 @@
-// `preset:` in the tree of a weir.yaml, and what it comes to.
+// Expands `preset:` in the tree of a weir.yaml.
 #include <algorithm>
 
 #include "gate/config/parse.hpp"
@@ -7,85 +7,91 @@
 namespace weir::config {
 namespace {
 
-Node placed(Node node, Place at) {
+// Returns `node` with all places in it set to `at`, where messages about it then point.
+Node at_place(Node node, Place at) {
   node.at = at;
-  for (Node& item : node.items) item = placed(std::move(item), at);
+  for (Node& item : node.items) item = at_place(std::move(item), at);
   for (Entry& entry : node.entries) {
-    entry = {std::move(entry.key), at, placed(std::move(entry.value), at)};
+    entry = {std::move(entry.key), at, at_place(std::move(entry.value), at)};
   }
   return node;
 }
 
-// Of two mappings in one place both keys, else what stands there already.
-void merge(Node& into, const Node& from, Place at, bool deeper) {
+// Adds those entries of `from` to `into` whose keys it lacks. With `deep`, mappings under the same
+// key are merged one level down; there an empty value of `into` removes its key.
+void merge(Node& into, const Node& from, Place at, bool deep) {
   for (const Entry& entry : from.entries) {
     Node* own = into.find(entry.key);
     if (own == nullptr) {
-      into.entries.push_back({entry.key, at, placed(entry.value, at)});
-    } else if (deeper && own->kind == Node::Kind::map && entry.value.kind == Node::Kind::map) {
-      merge(*own, entry.value, at, false);
-    } else if (!deeper && own->kind == Node::Kind::null) {
-      std::erase_if(into.entries, [&](const Entry& one) { return one.key == entry.key; });
+      into.entries.push_back({entry.key, at, at_place(entry.value, at)});
+    } else if (deep && own->kind == Node::Kind::map && entry.value.kind == Node::Kind::map) {
+      merge(*own, entry.value, at, /*deep=*/false);
+    } else if (!deep && own->kind == Node::Kind::null) {
+      std::erase_if(into.entries,
+                    [&](const Entry& candidate) { return candidate.key == entry.key; });
     }
   }
 }
 
-// Takes out of the mappings in `from` the keys that those in `own` have: these go first.
-void leave_to(const Node& own, Node& from) {
-  std::erase_if(from.entries, [&](Entry& one) {
-    const Node* kept = own.find(one.key);
-    if (kept == nullptr) return false;
-    std::erase_if(one.value.entries,
-                  [&](const Entry& inner) { return kept->find(inner.key) != nullptr; });
-    return one.value.entries.empty();
+// Removes from the mappings in `from` the keys that the same mappings in `own` have, as these win.
+void remove_overridden(const Node& own, Node& from) {
+  std::erase_if(from.entries, [&](Entry& preset_entry) {
+    const Node* own_map = own.find(preset_entry.key);
+    if (own_map == nullptr) return false;
+    std::erase_if(preset_entry.value.entries,
+                  [&](const Entry& inner) { return own_map->find(inner.key) != nullptr; });
+    return preset_entry.value.entries.empty();
   });
 }
 
-// What stands under `key`, which is `made` where nothing does.
-Node& node_under(Node& node, const char* key, Node made) {
-  if (Node* found = node.find(key)) return *found;
-  return node.entries.emplace_back(Entry{key, made.at, std::move(made)}).value;
+// Returns the value under `key`; adds `default_node` there if the key is absent.
+Node& find_or_add(Node& node, const char* key, Node default_node) {
+  if (Node* existing = node.find(key)) return *existing;
+  return node.entries.emplace_back(Entry{key, default_node.at, std::move(default_node)}).value;
 }
 
-// A mapping under `key`, made where there is none.
-Node& map_under(Node& node, const char* key, Place at) {
-  Node& found = node_under(node, key, map_node({}, at));
-  if (found.kind == Node::Kind::null) found = map_node({}, found.at);
-  return found;
+// Returns the value under `key`; adds an empty mapping there if the key is absent or empty.
+Node& find_or_add_map(Node& node, const char* key, Place at) {
+  Node& map = find_or_add(node, key, map_node({}, at));
+  if (map.kind == Node::Kind::null) map = map_node({}, map.at);
+  return map;
 }
 
-bool stands(const Node* node) { return node != nullptr && node->kind != Node::Kind::null; }
+bool has_value(const Node* node) { return node != nullptr && node->kind != Node::Kind::null; }
 
-class Expanding {
+// Fills a weir.yaml from the presets of its engines.
+class PresetExpansion {
  public:
-  Expanding(Node& root, Problems& problems) : root_(root), problems_(problems) {}
+  PresetExpansion(Node& root, Problems& problems) : root_(root), problems_(problems) {}
 
   PresetNotes run() {
     Node* engines = root_.find("engines");
     if (engines == nullptr || engines->kind != Node::Kind::map) return {};
     for (Entry& entry : engines->entries) expand_engine(entry);
     if (uses_.empty() || problems_.any()) return {};
-    alone_ = engines->entries.size() == 1;
+    is_only_engine_ = engines->entries.size() == 1;
     const Node* matrix = root_.find("matrix");
-    chosen_ = matrix != nullptr && matrix->find("include") != nullptr;
-    fill("models", "model");
+    has_include_ = matrix != nullptr && matrix->find("include") != nullptr;
+    fill_section("models", "model");
     fill_backends();
-    fill("prompts", "prompt");
+    fill_section("prompts", "prompt");
     for (const Use& use : uses_) {
       add_limits(use);
-      leave_out_models(use);
+      exclude_models(use);
       choose_devices(use);
     }
     return std::move(notes_);
   }
 
  private:
+  // An engine of the file with its preset.
   struct Use {
     std::string engine;
     const Preset* preset;
     Place at;
   };
 
+  // Merges the preset's keys into an engine, with the program of the file in its command.
   void expand_engine(Entry& entry) {
     Node& engine = entry.value;
     const Node* named = engine.find("preset");
@@ -104,7 +110,7 @@ class Expanding {
     const Place at = named->at;
     uses_.push_back({entry.key, preset, at});
     const Node* command = engine.find("command");
-    if (program != nullptr && stands(command)) {
+    if (program != nullptr && has_value(command)) {
       problems_.add(program->at,
                     "program stands in the preset's command: with a command of your own, "
                     "leave it out");
@@ -114,103 +120,109 @@ class Expanding {
     if (program != nullptr && path.empty()) {
       return void(problems_.expected(*program, "program", "a text"));
     }
-    std::erase_if(engine.entries, [](const Entry& one) { return one.key == "program"; });
-    merge(engine, *preset->tree->find("engine"), at, true);
+    std::erase_if(engine.entries,
+                  [](const Entry& candidate) { return candidate.key == "program"; });
+    merge(engine, *preset->tree->find("engine"), at, /*deep=*/true);
     if (!path.empty()) engine.find("command")->items.front().text = path;
   }
 
-  // Models or prompts that the file does not have: the presets', each for its own engine.
-  void fill(const char* section, const char* one) {
-    if (stands(root_.find(section))) {
+  // Takes a missing section (models, prompts) from the presets, each preset's for its own engine.
+  // `dimension` is the section's name in a matrix entry.
+  void fill_section(const char* section, const char* dimension) {
+    if (has_value(root_.find(section))) {
       for (const Use& use : uses_) {
-        const Node* theirs = use.preset->tree->find(section);
-        // Of the same names it is clear whose they are.
-        if (theirs != nullptr &&
-            !std::ranges::is_permutation(keys_of(*theirs), keys_of(*root_.find(section)))) {
-          note(notes_.replaced, use,
-               fmt::format("{} in this file replace the preset's: {}", section,
-                           text::join(keys_of(*theirs))));
-        }
+        const Node* preset_section = use.preset->tree->find(section);
+        if (preset_section == nullptr) continue;
+        // The same names need no note.
+        const std::vector<std::string> names = key_names(*preset_section);
+        if (std::ranges::is_permutation(names, key_names(*root_.find(section)))) continue;
+        note(notes_.replaced, use,
+             fmt::format("{} in this file replace the preset's: {}", section, text::join(names)));
       }
       return;
     }
     Node filled = map_node({});
     for (const Use& use : uses_) {
       const Node* from = use.preset->tree->find(section);
-      if (from != nullptr) merge(filled, *from, use.at, false);
+      if (from != nullptr) merge(filled, *from, use.at, /*deep=*/false);
     }
     if (filled.entries.empty()) return;
     for (const Use& use : uses_) {
       const Node* from = use.preset->tree->find(section);
       for (const Entry& entry : filled.entries) {
-        const bool others = from != nullptr && from->find(entry.key) == nullptr;
-        if (others) leave_out(use.engine, one, entry.key, use.at);
+        const bool is_foreign = from != nullptr && from->find(entry.key) == nullptr;
+        if (is_foreign) exclude(use.engine, dimension, entry.key, use.at);
       }
     }
-    map_under(root_, section, uses_.front().at) = std::move(filled);
+    find_or_add_map(root_, section, uses_.front().at) = std::move(filled);
   }
 
-  // Where the file has none: the first device of each preset.
+  // Adds the first device of each preset if the file has no backends.
   void fill_backends() {
-    if (stands(root_.find("backends"))) return;
-    Node& backends = map_under(root_, "backends", uses_.front().at);
+    if (has_value(root_.find("backends"))) return;
+    Node& backends = find_or_add_map(root_, "backends", uses_.front().at);
     for (const Use& use : uses_) {
-      map_under(backends, use.preset->devices.front().name.c_str(), use.at);
+      find_or_add_map(backends, use.preset->devices.front().name.c_str(), use.at);
     }
   }
 
-  static void note(std::vector<std::string>& notes, const Use& use, const std::string& words) {
-    notes.push_back(fmt::format("engine {}, preset {}: {}", use.engine, use.preset->name, words));
+  static void note(std::vector<std::string>& notes, const Use& use, const std::string& text) {
+    notes.push_back(fmt::format("engine {}, preset {}: {}", use.engine, use.preset->name, text));
   }
-  // What of this file is nothing for the preset.
-  void leave_out(const Use& use, const char* what, const std::vector<std::string>& names) {
-    for (const std::string& name : names) leave_out(use.engine, what, name, use.at);
-    if (chosen_ || names.empty()) return;
-    note(notes_.left_out, use, fmt::format("left out: {} {}", what, text::join(names)));
-  }
-
-  void leave_out(const std::string& engine, std::string what, const std::string& name, Place at) {
-    if (chosen_) return;
-    Node& matrix = map_under(root_, "matrix", at);
-    node_under(matrix, "exclude", list_node({}, at))
-        .items.push_back(map_node(
-            {{"engine", at, text_node(engine, at)}, {std::move(what), at, text_node(name, at)}},
-            at));
+  // Excludes models or backends of the file that the engine cannot use, with a note.
+  void exclude(const Use& use, const char* dimension, const std::vector<std::string>& names) {
+    for (const std::string& name : names) exclude(use.engine, dimension, name, use.at);
+    if (has_include_ || names.empty()) return;
+    note(notes_.left_out, use, fmt::format("left out: {} {}", dimension, text::join(names)));
   }
 
-  // Before those of the file, of which the last that matches wins.
+  // Adds {engine: ENGINE, DIMENSION: NAME} to matrix.exclude, unless there is a matrix.include.
+  void exclude(const std::string& engine, std::string dimension, const std::string& name,
+               Place at) {
+    if (has_include_) return;
+    Node& matrix = find_or_add_map(root_, "matrix", at);
+    find_or_add(matrix, "exclude", list_node({}, at))
+        .items.push_back(map_node({{"engine", at, text_node(engine, at)},
+                                   {std::move(dimension), at, text_node(name, at)}},
+                                  at));
+  }
+
+  // Adds the preset's limits for its engine before those of the file. The last matching one wins.
   void add_limits(const Use& use) {
     const Node* limits = use.preset->tree->find("limits");
     if (limits == nullptr) return;
-    Node& own = node_under(root_, "limits", list_node({}, use.at));
+    Node& own = find_or_add(root_, "limits", list_node({}, use.at));
     if (own.kind != Node::Kind::list) return;  // parse_limits complains
     std::vector<Node> before;
     for (const Node& item : limits->items) {
-      before.push_back(placed(item, use.at));
-      map_under(before.back(), "match", use.at)
+      before.push_back(at_place(item, use.at));
+      find_or_add_map(before.back(), "match", use.at)
           .entries.push_back({"engine", use.at, text_node(use.engine, use.at)});
     }
     own.items.insert(own.items.begin(), before.begin(), before.end());
   }
 
-  void leave_out_models(const Use& use) {
+  // Excludes models of a format that the preset's engine does not load.
+  void exclude_models(const Use& use) {
     const Node* models = root_.find("models");
     const std::string& loads = use.preset->loads;
     if (models == nullptr || loads.empty()) return;
-    std::vector<std::string> others;
+    std::vector<std::string> misfits;
     for (const Entry& entry : models->entries) {
       const Node* path =
           entry.value.kind == Node::Kind::map ? entry.value.find("path") : &entry.value;
-      // What a folder is, only its name tells here.
-      const bool file = path != nullptr && text::lower(path->text).ends_with(".gguf");
+      // No files are read here, so the name alone tells a folder from a file.
+      const bool is_gguf = path != nullptr && text::lower(path->text).ends_with(".gguf");
       const bool fits =
-          path != nullptr && loads_model(loads, path->text, loads == "folder" && !file);
-      if (!fits) others.push_back(entry.key);
+          path != nullptr && loads_model(loads, path->text, loads == "folder" && !is_gguf);
+      if (!fits) misfits.push_back(entry.key);
     }
-    if (others.size() == models->entries.size()) return;  // named otherwise, or the engine says so
-    leave_out(use, "model", others);
+    if (misfits.size() == models->entries.size()) return;  // left to the engine to report
+    exclude(use, "model", misfits);
   }
 
+  // Adds the preset's arguments and environment to each backend whose device it has, and excludes
+  // the other backends for the engine.
   void choose_devices(const Use& use) {
     Node* backends = root_.find("backends");
     if (backends == nullptr) return;
@@ -229,40 +241,40 @@ class Expanding {
         if (own == nullptr && backend.find("args") == nullptr) left_out.push_back(entry.key);
         continue;
       }
-      // What stands there for all engines, or at the engine, goes before what a preset has for one.
+      // Keys of the backend or the engine in the file win over the preset's.
       Node extra = *row;
-      leave_to(engine, extra);
-      if (alone_ && own == nullptr) {
-        merge(backend, extra, use.at, true);
+      remove_overridden(engine, extra);
+      if (is_only_engine_ && own == nullptr) {
+        merge(backend, extra, use.at, /*deep=*/true);
         continue;
       }
-      leave_to(backend, extra);
+      remove_overridden(backend, extra);
       if (extra.entries.empty()) continue;
-      Node& engines_here = map_under(backend, "engines", use.at);
-      merge(map_under(engines_here, use.engine.c_str(), use.at), extra, use.at, true);
+      Node& by_engine = find_or_add_map(backend, "engines", use.at);
+      merge(find_or_add_map(by_engine, use.engine.c_str(), use.at), extra, use.at, /*deep=*/true);
     }
     if (!left_out.empty() && left_out.size() == backends->entries.size()) {
-      const std::vector<std::string> names = keys_of(devices);
+      const std::vector<std::string> names = key_names(devices);
       return void(problems_.add(use.at,
                                 "preset {} runs on {}, and no backend here does\n"
                                 "  write: backends: {{{}: {{}}}}, or give a backend its args",
                                 use.preset->name, text::join(names), names.front()));
     }
-    leave_out(use, "backend", left_out);
+    exclude(use, "backend", left_out);
   }
 
   Node& root_;
   Problems& problems_;
   std::vector<Use> uses_;
   PresetNotes notes_;
-  bool alone_ = false;   // one engine: what is a backend's is the engine's
-  bool chosen_ = false;  // matrix.include says what is wanted
+  bool is_only_engine_ = false;  // a preset's keys for a backend need no `engines:` within it
+  bool has_include_ = false;     // matrix.include decides, so nothing is excluded
 };
 
 }  // namespace
 
 PresetNotes expand_presets(Node& root, Problems& problems) {
-  return Expanding(root, problems).run();
+  return PresetExpansion(root, problems).run();
 }
 
 Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name) {
@@ -275,10 +287,11 @@ Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_n
     for (Entry& entry : engines->entries) {
       const Node* preset = entry.value.find("preset");
       if (preset == nullptr) continue;
-      const Preset* known = find_named(presets(), preset->text);
-      text += fmt::format("# {}: preset {}, version {}\n", text::printable(entry.key), known->name,
-                          known->version);
-      std::erase_if(entry.value.entries, [](const Entry& one) { return one.key == "preset"; });
+      const Preset* used = find_named(presets(), preset->text);
+      text += fmt::format("# {}: preset {}, version {}\n", text::printable(entry.key), used->name,
+                          used->version);
+      std::erase_if(entry.value.entries,
+                    [](const Entry& candidate) { return candidate.key == "preset"; });
     }
   }
   for (const std::string& note : notes.replaced) text += "# " + text::printable(note) + "\n";

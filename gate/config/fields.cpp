@@ -1,3 +1,4 @@
+// Reads values out of YAML nodes with their types, and collects problems.
 
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
@@ -6,35 +7,38 @@ namespace weir::config {
 namespace {
 
 constexpr std::size_t k_shown_problems = 8;
-constexpr std::size_t k_shown_text = 60;
+constexpr std::size_t k_longest_text = 60;
 constexpr double k_below = 0.5;  // a share is
 
-std::string shown(std::string_view text) {
-  std::string result = text::printable(text.substr(0, k_shown_text));
+// Returns `text` on one line, printable and cut.
+std::string shorten(std::string_view text) {
+  std::string result = text::printable(text.substr(0, k_longest_text));
   std::ranges::replace_if(
       result, [](char c) { return c == '\n' || c == '\t'; }, ' ');
-  return text.size() > k_shown_text ? result + "…" : result;
+  return text.size() > k_longest_text ? result + "…" : result;
 }
 
+// Complains about placeholders in `text` that weir does not have.
 void check_placeholders(std::string_view text, Place at, Problems& problems) {
   const auto& names = placeholder_names();
   for (const std::string& word : placeholders_in(text)) {
     if (!holds(names, word)) {
       problems.add(at, "unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the text itself{}",
-                   shown(word), text::did_you_mean(word, names), shown(word), known_here(names));
+                   shorten(word), text::did_you_mean(word, names), shorten(word),
+                   choices_text(names));
     }
   }
 }
 
 }  // namespace
 
-bool variable_name(std::string_view name) {
+bool is_variable_name(std::string_view name) {
   const auto fits = [](char c) { return text::is_alphanumeric(c) || c == '_'; };
   return !name.empty() && !text::is_digit(name[0]) && std::ranges::all_of(name, fits);
 }
 
 std::nullopt_t Problems::add(Place at, std::string message) {
-  found_.emplace_back(at, std::move(message));
+  entries_.emplace_back(at, std::move(message));
   return std::nullopt;
 }
 
@@ -46,7 +50,7 @@ std::nullopt_t Problems::expected(const Node& node, std::string_view what,
 void Problems::unknown(Place at, std::string_view what, std::string_view word,
                        std::span<const std::string> names) {
   add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word),
-                      text::did_you_mean(word, names), known_here(names)));
+                      text::did_you_mean(word, names), choices_text(names)));
 }
 
 std::string Problems::source(Place at) const {
@@ -54,7 +58,7 @@ std::string Problems::source(Place at) const {
 }
 
 Error Problems::error() const {
-  auto sorted = found_;
+  auto sorted = entries_;
   std::ranges::stable_sort(sorted, {}, &decltype(sorted)::value_type::first);
   std::vector<std::string> lines;
   for (const auto& [at, message] :
@@ -68,13 +72,20 @@ Error Problems::error() const {
 }
 
 std::string describe(const Node& node) {
-  return node.kind == Node::Kind::scalar ? fmt::format("\"{}\"", shown(node.text))
-         : node.kind == Node::Kind::list ? "a list"
-         : node.kind == Node::Kind::map  ? "a mapping"
-                                         : "nothing";
+  switch (node.kind) {
+    case Node::Kind::scalar:
+      return fmt::format("\"{}\"", shorten(node.text));
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "a mapping";
+    case Node::Kind::null:
+      break;
+  }
+  return "nothing";
 }
 
-std::string known_here(std::span<const std::string> names) {
+std::string choices_text(std::span<const std::string> names) {
   constexpr std::size_t k_most = 30;
   if (names.empty()) return "\n  known here: nothing";
   const std::string more = names.size() > k_most ? ", …" : "";
@@ -86,8 +97,8 @@ std::optional<std::string> read_text(const Node& node, std::string_view what, Pr
   return problems.expected(node, what, "a text");
 }
 
-std::optional<std::int64_t> Whole::operator()(const Node& node, std::string_view what,
-                                              Problems& problems) const {
+std::optional<std::int64_t> WholeNumber::operator()(const Node& node, std::string_view what,
+                                                    Problems& problems) const {
   if (node.kind == Node::Kind::scalar) {
     const auto value = text::to_int(node.text);
     if (value && *value >= low && *value <= high) return *value;
@@ -95,7 +106,7 @@ std::optional<std::int64_t> Whole::operator()(const Node& node, std::string_view
   return problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
 }
 
-Form Whole::form() const {
+Form WholeNumber::form() const {
   return {"integer", fmt::format(R"("type": "integer", "minimum": {}, "maximum": {})", low, high)};
 }
 
@@ -153,7 +164,8 @@ Arguments read_arguments(const Node& node, std::string_view what, Problems& prob
 
 namespace {
 
-// `place`: of the values, "in the environment".
+// Reads a mapping of names to values, with their placeholders checked. `place` names the values in
+// messages: "in the environment".
 std::map<std::string, std::string> read_values(const Node& node, std::string_view what,
                                                std::string_view place, Problems& problems) {
   std::map<std::string, std::string> values;
@@ -179,8 +191,9 @@ std::map<std::string, std::string> read_values(const Node& node, std::string_vie
 
 Environment read_environment(const Node& node, std::string_view what, Problems& problems) {
   for (const Entry& entry : node.entries) {
-    if (!variable_name(entry.key)) {
-      problems.add(entry.key_at, "\"{}\" is no name of an environment variable", shown(entry.key));
+    if (!is_variable_name(entry.key)) {
+      problems.add(entry.key_at, "\"{}\" is no name of an environment variable",
+                   shorten(entry.key));
     }
   }
   return read_values(node, what, "in the environment", problems);
@@ -190,7 +203,7 @@ std::map<std::string, std::string> read_replaced(const Node& node, std::string_v
                                                  Problems& problems) {
   for (const Entry& entry : node.entries) {
     if (!entry.key.starts_with('-')) {
-      problems.add(entry.key_at, "\"{}\" is no flag: one starts with -", shown(entry.key));
+      problems.add(entry.key_at, "\"{}\" is no flag: one starts with -", shorten(entry.key));
     }
   }
   return read_values(node, what, "a flag's value", problems);
@@ -203,7 +216,7 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
   }
   if (holds(names, node.text)) return node.text;
   return problems.add(node.at, "unknown {} {}{}{}", what, describe(node),
-                      text::did_you_mean(node.text, names), known_here(names));
+                      text::did_you_mean(node.text, names), choices_text(names));
 }
 
 std::optional<verdict::Amount> AmountType::operator()(const Node& node, std::string_view what,
@@ -253,21 +266,21 @@ Fields::Fields(const Node& node, std::string what, Problems& problems)
 const Node* Fields::take(const Key& key, const Form& form, const std::string& usual, bool needed) {
   known_.emplace_back(key.name);
   if (KeyList* keys = problems_->lists()) {
-    const bool words = *key.usual != '\0';
+    const bool has_words = *key.usual != '\0';
     return keys->add({node_->text, key.name, form, key.meaning, key.example,
-                      words ? key.usual : usual, !words && !usual.empty(), needed});
+                      has_words ? key.usual : usual, !has_words && !usual.empty(), needed});
   }
-  const Node* found = is_map_ ? node_->find(key.name) : nullptr;
-  if (found == nullptr || found->kind == Node::Kind::null) return nullptr;
-  if (refusal_.empty()) return found;
-  problems_->add(found->at, fmt::format("\"{}\" {}", key.name, refusal_));
+  const Node* node = is_map_ ? node_->find(key.name) : nullptr;
+  if (node == nullptr || node->kind == Node::Kind::null) return nullptr;
+  if (refusal_.empty()) return node;
+  problems_->add(node->at, fmt::format("\"{}\" {}", key.name, refusal_));
   return nullptr;
 }
 
 const Node* Fields::need(const Key& key, const Form& form) {
-  const Node* found = take(key, form, "", true);
-  if (found == nullptr) lacks(key.name);
-  return found;
+  const Node* node = take(key, form, "", /*needed=*/true);
+  if (node == nullptr) lacks(key.name);
+  return node;
 }
 
 void Fields::lacks(const char* key) {
@@ -279,8 +292,8 @@ void Fields::finish() {
   for (const Entry& entry : node_->entries) {
     if (holds(known_, entry.key)) continue;
     problems_->add(entry.key_at,
-                   fmt::format("unknown key \"{}\" in {}{}{}", shown(entry.key), what_,
-                               text::did_you_mean(entry.key, known_), known_here(known_)));
+                   fmt::format("unknown key \"{}\" in {}{}{}", shorten(entry.key), what_,
+                               text::did_you_mean(entry.key, known_), choices_text(known_)));
   }
 }
 

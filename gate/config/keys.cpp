@@ -1,3 +1,4 @@
+// Lists the keys of weir.yaml, and writes its JSON Schema.
 #include "gate/config/keys.hpp"
 
 #include "gate/base/json.hpp"
@@ -5,21 +6,21 @@
 
 namespace weir::config {
 
-Json json_of(const Node& node) {
+Json node_to_json(const Node& node) {
   if (node.kind == Node::Kind::null) return nullptr;
   if (node.kind == Node::Kind::list) {
     Json list = Json::array();
-    for (const Node& item : node.items) list.push_back(json_of(item));
+    for (const Node& item : node.items) list.push_back(node_to_json(item));
     return list;
   }
   if (node.kind == Node::Kind::map) {
     Json map = Json::object();
-    for (const Entry& entry : node.entries) map[entry.key] = json_of(entry.value);
+    for (const Entry& entry : node.entries) map[entry.key] = node_to_json(entry.value);
     return map;
   }
   if (node.quoted) return node.text;
   if (node.text == "true" || node.text == "false") return node.text == "true";
-  if (const auto whole = text::to_int(node.text)) return *whole;
+  if (const auto integer = text::to_int(node.text)) return *integer;
   if (const auto number = text::to_double(node.text)) return *number;
   return node.text;
 }
@@ -27,22 +28,23 @@ Json json_of(const Node& node) {
 namespace {
 
 std::string json_of_yaml(const std::string& yaml) {
-  return dump_json(json_of(parse_yaml(yaml, "an example").value()));
+  return dump_json(node_to_json(parse_yaml(yaml, "an example").value()));
 }
 
 std::string quoted(const std::string& text) { return dump_json(Json(text)); }
 
-// "properties" of one mapping and of all within it; `depth` indents.
+// Returns the schema's "properties" of the mapping at path `owner`, with all mappings within it.
+// `depth` indents.
 std::string properties(const std::vector<KeyInfo>& keys, const std::string& owner, int depth) {
   const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
   std::vector<std::string> lines, needed;
   for (const KeyInfo& key : keys) {
     if (key.owner != owner) continue;
     if (key.needed) needed.push_back(quoted(key.name));
-    const bool words = !key.usual.empty() && !key.is_value;
+    const bool has_words = !key.usual.empty() && !key.is_value;
     std::string line = fmt::format(
         R"({}  {}: {{"description": {})", indent, quoted(key.name),
-        quoted(words ? fmt::format("{} Default: {}.", key.meaning, key.usual) : key.meaning));
+        quoted(has_words ? fmt::format("{} Default: {}.", key.meaning, key.usual) : key.meaning));
     if (key.is_value) line += ", \"default\": " + json_of_yaml(key.usual);
     if (!key.example.empty())
       line += fmt::format(R"(, "examples": [{}])", json_of_yaml(key.example));
@@ -73,21 +75,21 @@ Form named(const Form& value, std::string_view pattern, const char* sample) {
           ".*" + value.within, sample};
 }
 
-Form list_of(const Form& item, std::string_view more) {
+Form list_form(const Form& item, std::string_view more) {
   return {"list", fmt::format(R"("type": "array"{}, "items": {{{}}})", more, item.schema),
           "[]" + item.within};
 }
 
-Form operator|(const Form& one, const Form& other) {
-  const Form& outer = one.within.empty() ? other : one;
-  return {one.type.empty() ? other.type : one.type + ", " + other.type,
-          fmt::format(R"("anyOf": [{{{}}}, {{{}}}])", one.schema, other.schema), outer.within,
+Form operator|(const Form& first, const Form& second) {
+  const Form& outer = first.within.empty() ? second : first;
+  return {first.type.empty() ? second.type : first.type + ", " + second.type,
+          fmt::format(R"("anyOf": [{{{}}}, {{{}}}])", first.schema, second.schema), outer.within,
           outer.sample};
 }
 
 Form nothing() { return {"", R"("type": "null")"}; }
 
-Form one_of(std::span<const std::string> texts, bool open) {
+Form choice_form(std::span<const std::string> texts, bool open) {
   const std::string all = text::join(collect<std::string>(texts, quoted));
   return {text::join(texts),
           open ? fmt::format(R"("anyOf": [{{"enum": [{}]}}, {{"type": "string"}}])", all)
@@ -95,7 +97,7 @@ Form one_of(std::span<const std::string> texts, bool open) {
 }
 
 const Node* KeyList::add(KeyInfo key) {
-  // A mapping within is there, without keys of its own: parsing it lists those that it may have.
+  // The inner mapping exists but has no keys: parsing it lists the keys that it may have.
   const std::string inner = key.path() + key.form.within;
   const bool has_keys = key.form.schema.find(k_keys_here) != std::string::npos;
   Node node = map_node({});
@@ -106,9 +108,9 @@ const Node* KeyList::add(KeyInfo key) {
   return has_keys ? &nodes_.emplace_back(std::move(node)) : nullptr;
 }
 
-std::vector<KeyInfo> list_keys(const Known& known) {
+std::vector<KeyInfo> list_keys(const Known& supported) {
   KeyList list;
-  Parsing parsing{known, Problems(""), {}};
+  Parsing parsing{supported, Problems(""), {}};
   parsing.problems.list_into(&list);
   parse_root(map_node({}), parsing);
   std::vector<KeyInfo> keys = list.take();

@@ -1,13 +1,13 @@
-// The keys of weir.yaml as a list: for its JSON Schema, its reference and whoever compares files
-// key by key. Each key is declared once, by the function that parses it (Fields in parse.hpp), with
-// its form and its meaning; the list is what these functions ask for. Pure.
+// The keys of weir.yaml as a list: for its JSON Schema, its reference and comparisons of files key
+// by key. Each key is declared once, with its form and meaning, by the function that parses it
+// (Fields in parse.hpp). The list is collected from these functions. Pure.
 #pragma once
 
 #include "gate/config/settings.hpp"
 
 namespace weir::config {
 
-// What a value looks like.
+// The form of a value.
 struct Form {
   std::string type;      // for people: "integer", "docker, podman, srun"
   std::string schema;    // members of its JSON Schema; k_keys_here stands for those of keys within
@@ -21,12 +21,12 @@ inline constexpr std::string_view k_keys_here = "$keys";
 // A mapping of names that match `pattern` to values.
 inline constexpr std::string_view k_name_pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 [[nodiscard]] Form named(const Form& value, std::string_view pattern, const char* sample = "NAME");
-[[nodiscard]] Form list_of(const Form& item, std::string_view more = "");
+[[nodiscard]] Form list_form(const Form& item, std::string_view more = "");
 // One form or the other.
-[[nodiscard]] Form operator|(const Form& one, const Form& other);
+[[nodiscard]] Form operator|(const Form& first, const Form& second);
 [[nodiscard]] Form nothing();
 // One of these texts; `open`: editors take others too, of weirs that know more.
-[[nodiscard]] Form one_of(std::span<const std::string> texts, bool open);
+[[nodiscard]] Form choice_form(std::span<const std::string> texts, bool open);
 
 struct KeyInfo {
   std::string owner;  // path of the mapping that it stands in: "", "gate", "engines.*", "limits[]"
@@ -34,7 +34,7 @@ struct KeyInfo {
   Form form;
   std::string meaning;    // a sentence or two
   std::string example;    // as YAML; "": none
-  std::string usual;      // what holds where it is left out; "": nothing
+  std::string usual;      // default; "": none
   bool is_value = false;  // `usual` is a value that could stand there, not words
   bool needed = false;
 
@@ -43,7 +43,7 @@ struct KeyInfo {
 };
 
 // All keys, by path. Names that forms list (formats, probes, APIs) are those of `known`.
-[[nodiscard]] std::vector<KeyInfo> list_keys(const Known& known);
+[[nodiscard]] std::vector<KeyInfo> list_keys(const Known& supported);
 // JSON Schema (draft 7) of weir.yaml, one key a line.
 [[nodiscard]] std::string json_schema(const std::vector<KeyInfo>& keys);
 

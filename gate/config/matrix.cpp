@@ -1,3 +1,4 @@
+// Expands the matrix of weir.yaml into cells, and writes the command line of a cell's process.
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/config/check_matrix.hpp"
@@ -11,7 +12,7 @@ namespace {
 constexpr std::size_t k_most_cells = 20'000;
 constexpr std::size_t k_most_combinations = 50'000;
 
-// The entry names this engine and prompt rather than sweeping over them.
+// Returns true if the entry names one engine and one prompt, without patterns.
 bool asks_by_name(const MatrixEntry& entry) {
   const auto exact = [](const std::string& pattern) {
     return !pattern.empty() && pattern.find('*') == std::string::npos;
@@ -19,8 +20,8 @@ bool asks_by_name(const MatrixEntry& entry) {
   return exact(entry.match.engine) && exact(entry.match.prompt);
 }
 
-// {args} marks where arguments go; without it they are appended.
-Arguments place(const Arguments& command, const Arguments& args) {
+// Returns `command` with `args` in the place of "{args}", or at the end.
+Arguments insert_arguments(const Arguments& command, const Arguments& args) {
   Arguments placed = command;
   auto at = std::find(placed.begin(), placed.end(), "{args}");
   if (at != placed.end()) at = placed.erase(at);
@@ -28,9 +29,10 @@ Arguments place(const Arguments& command, const Arguments& args) {
   return placed;
 }
 
-// As `-ngl 99` and as `--device=none`. Answers the first flag that the command does not have.
-std::optional<std::string> replace_values(Arguments& command,
-                                          const std::map<std::string, std::string>& replaced) {
+// Replaces the values of flags, written as `-ngl 99` or `--device=none`. Returns the first flag of
+// `replaced` that the command lacks.
+std::optional<std::string> replace_flag_values(Arguments& command,
+                                               const std::map<std::string, std::string>& replaced) {
   auto missing = replaced;
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string flag = command[i].substr(0, command[i].find('='));
@@ -47,10 +49,11 @@ std::optional<std::string> replace_values(Arguments& command,
   return missing.begin()->first;
 }
 
-// What counts depend on, as written. The program's path is not in it: the same engine lies
-// elsewhere on another machine, or in another image. Of `all` extras, threads and seed.
-std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments& command,
-                                               const Extra& all) {
+// Returns the parts of a cell's fingerprint, as JSON text: everything that its counts depend on, as
+// written. The program's path is left out, as it differs between machines and images. `all` gives
+// threads and seed.
+std::map<std::string, std::string> fingerprint_parts(const Cell& cell, const Arguments& command,
+                                                     const Extra& all) {
   Json arguments = {{"command", command}};
   if (cell.engine->container && !cell.engine->container->args.empty()) {
     arguments["container"] = cell.engine->container->args;
@@ -64,7 +67,7 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
       {"prompt_tokens", cell.prompt_tokens}, {"tokens", cell.tokens}, {"depth", cell.depth}};
   if (cell.text) prompt["text"] = hash_hex(*cell.text);
   if (const auto& server = cell.engine->server) {
-    // Where it listens and when it is up change nothing of what it does.
+    // The server's address and its readiness check do not change its work.
     arguments["server"] = {{"api", server->api},
                            {"model_name", server->model_name},
                            {"warm_up", server->warm_up},
@@ -85,23 +88,24 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
           {"prompt", dump_json(prompt)}};
 }
 
-// One of the cells that a prompt's lists make.
+// One combination of the values in a prompt's lists; each is a cell.
 struct Point {
   std::optional<std::int64_t> depth, concurrency, threads;
 };
 
-profile::CellKey key_of(const Combination& of, const Point& at) {
-  return {of.engine->name,
-          of.variant->name,
-          of.model->name,
-          of.backend->name,
-          of.prompt->name,
-          of.prompt->depth_is_list ? at.depth : std::nullopt,
-          of.prompt->concurrency_is_list ? at.concurrency : std::nullopt,
+profile::CellKey make_key(const Combination& combination, const Point& at) {
+  return {combination.engine->name,
+          combination.variant->name,
+          combination.model->name,
+          combination.backend->name,
+          combination.prompt->name,
+          combination.prompt->depth_is_list ? at.depth : std::nullopt,
+          combination.prompt->concurrency_is_list ? at.concurrency : std::nullopt,
           at.threads};
 }
 
-std::vector<Point> points_of(const PromptSettings& prompt) {
+// Returns all combinations of the prompt's depths, concurrencies and threads.
+std::vector<Point> list_points(const PromptSettings& prompt) {
   const auto list = [](const std::vector<std::int64_t>& written) {
     std::vector<std::optional<std::int64_t>> values(written.begin(), written.end());
     if (values.empty()) values.emplace_back();
@@ -118,84 +122,107 @@ std::vector<Point> points_of(const PromptSettings& prompt) {
   return points;
 }
 
-// Can a probe in it hold back what it computes, and weir see which of its threads sleep?
-bool can_be_held(const Combination& of) {
-  const EngineSettings& engine = *of.engine;
-  const bool beside_us = !engine.command.empty() && !engine.container && of.backend->runner.empty();
-  return beside_us && (holds(engine.probes, "ggml") ||
-                       (of.backend->device == "vulkan" && holds(engine.probes, "vulkan")));
+// Returns true if a probe in the server can hold back its work until all requests are queued. The
+// server must run on this machine, outside of containers.
+bool can_be_held(const Combination& combination) {
+  const EngineSettings& engine = *combination.engine;
+  const bool is_local =
+      !engine.command.empty() && !engine.container && combination.backend->runner.empty();
+  return is_local && (holds(engine.probes, "ggml") ||
+                      (combination.backend->device == "vulkan" && holds(engine.probes, "vulkan")));
 }
 
-// A server's load: where one request alone is under way, counts have a line over its lengths.
-void set_load(const Combination& of, const Point& at, Cell& cell) {
-  constexpr std::int64_t k_each = 8, k_arriving = 32, k_of_a_rate = 1000, k_recorded = 100;
+// Returns how many requests a timed run sends if the prompt does not say.
+std::int64_t default_requests(const PromptSettings& prompt, std::int64_t concurrency) {
+  constexpr std::int64_t k_per_rate = 1000, k_recorded = 100, k_arriving = 32, k_each = 8;
+  if (prompt.capacity) return k_per_rate;
+  if (prompt.workload) return k_recorded;
+  if (prompt.rate) return k_arriving;
+  return k_each * concurrency;
+}
+
+// Returns how a server's counted passes vary. With one request at a time, counts are fitted over
+// its lengths.
+profile::Sweep server_sweep(const Combination& combination, std::int64_t concurrency) {
+  const PromptSettings& prompt = *combination.prompt;
+  if (concurrency == 1 && !prompt.rate) return profile::Sweep::request;
+  const bool is_held =
+      !prompt.rate && !prompt.workload && prompt.hold.value_or(can_be_held(combination));
+  return is_held ? profile::Sweep::held : profile::Sweep::overlapping;
+}
+
+// Sets the members of `cell` that describe a server's load.
+void set_load(const Combination& combination, const Point& at, Cell& cell) {
+  const PromptSettings& prompt = *combination.prompt;
   cell.concurrency = at.concurrency.value_or(1);
-  cell.rate = of.prompt->rate;
-  cell.requests = of.prompt->requests.value_or(of.prompt->capacity   ? k_of_a_rate
-                                               : of.prompt->workload ? k_recorded
-                                               : cell.rate           ? k_arriving
-                                                                     : k_each * cell.concurrency);
-  const bool alone = cell.concurrency == 1 && !cell.rate;
-  const bool held = !cell.rate && !of.prompt->workload && of.prompt->hold.value_or(can_be_held(of));
-  cell.sweep = alone  ? profile::Sweep::request
-               : held ? profile::Sweep::held
-                      : profile::Sweep::overlapping;
-  cell.must_be_held = cell.sweep == profile::Sweep::held && of.prompt->hold.has_value();
-  cell.may_be_cached = of.prompt->may_be_cached;
-  cell.duration_seconds = of.prompt->duration_seconds;
-  cell.capacity = of.prompt->capacity;
-  cell.workload = of.prompt->workload;
-  cell.turns = of.prompt->turns;
+  cell.rate = prompt.rate;
+  cell.requests = prompt.requests.value_or(default_requests(prompt, cell.concurrency));
+  cell.sweep = server_sweep(combination, cell.concurrency);
+  cell.must_be_held = cell.sweep == profile::Sweep::held && prompt.hold.has_value();
+  cell.may_be_cached = prompt.may_be_cached;
+  cell.duration_seconds = prompt.duration_seconds;
+  cell.capacity = prompt.capacity;
+  cell.workload = prompt.workload;
+  cell.turns = prompt.turns;
 }
 
-// With the flag that its command lacks, of those that get another value.
-std::pair<Cell, std::optional<std::string>> make_cell(const Combination& of, const Point& at) {
-  Cell cell;
-  cell.key = key_of(of, at);
-  cell.device = of.backend->device;
-  cell.twin = of.backend->twin;
-  cell.twin_devices = of.backend->devices;
-  cell.compile = of.backend->compile;
-  cell.runner = of.backend->runner;
-  cell.gpu = of.backend->gpu;
-  cell.adapter = of.engine->output;
-  cell.engine = of.engine;
-  cell.profile_args = of.engine->profile_args;
-  cell.counted_env = of.engine->counted_env;
-  cell.model_path = of.model->path;
-  cell.prompt_tokens = of.prompt->prompt_tokens.value_or(0);
-  cell.tokens = of.prompt->tokens.value_or(0);
-  cell.depth = at.depth.value_or(0);
-  cell.text = of.prompt->text;
-  cell.prompt_file = of.prompt->workload ? of.prompt->workload : of.prompt->file;
-  cell.is_private = of.engine->is_private || of.model->is_private || of.prompt->is_private;
+// Returns what an engine without a server is run over: tokens or repeats, if its command takes
+// them. An engine that counts by itself runs once.
+profile::Sweep engine_sweep(const EngineSettings& engine, const Cell& cell) {
+  if (engine.probes.empty() && engine.reports_counts()) return profile::Sweep::none;
+  if (cell.tokens > 0) return profile::Sweep::tokens;
+  const bool repeats = uses(cell.command, cell.env, "repeats");
+  return repeats ? profile::Sweep::repeats : profile::Sweep::none;
+}
 
-  Extra all = of.extra();
+// Returns the cell of a combination, and the flag that `replace` names but its command lacks.
+std::pair<Cell, std::optional<std::string>> make_cell(const Combination& combination,
+                                                      const Point& at) {
+  Cell cell;
+  cell.key = make_key(combination, at);
+  cell.device = combination.backend->device;
+  cell.twin = combination.backend->twin;
+  cell.twin_devices = combination.backend->devices;
+  cell.compile = combination.backend->compile;
+  cell.runner = combination.backend->runner;
+  cell.gpu = combination.backend->gpu;
+  cell.adapter = combination.engine->output;
+  cell.engine = combination.engine;
+  cell.profile_args = combination.engine->profile_args;
+  cell.counted_env = combination.engine->counted_env;
+  cell.model_path = combination.model->path;
+  cell.prompt_tokens = combination.prompt->prompt_tokens.value_or(0);
+  cell.tokens = combination.prompt->tokens.value_or(0);
+  cell.depth = at.depth.value_or(0);
+  cell.text = combination.prompt->text;
+  cell.prompt_file =
+      combination.prompt->workload ? combination.prompt->workload : combination.prompt->file;
+  cell.is_private = combination.engine->is_private || combination.model->is_private ||
+                    combination.prompt->is_private;
+
+  Extra all = combination.extra();
   if (at.threads) all.threads = *at.threads == 0 ? k_all_threads : *at.threads;
   cell.env = all.env;
   cell.passed = all.passed;
   cell.threads = all.threads.value_or(cell.threads);
   cell.seed = all.seed.value_or(cell.seed);
-  Arguments command = place(of.engine->command, all.args);
-  auto missing_flag = replace_values(command, all.replaced);
-  const std::optional<ContainerSettings>& container = of.engine->container;
-  cell.command = container ? whole_command(*container, command) : command;
+  Arguments command = insert_arguments(combination.engine->command, all.args);
+  auto missing_flag = replace_flag_values(command, all.replaced);
+  const std::optional<ContainerSettings>& container = combination.engine->container;
+  cell.command = container ? container_command(*container, command) : command;
 
-  using profile::Sweep;
-  const bool counts_itself = of.engine->probes.empty() && of.engine->reports_counts();
-  cell.sweep = counts_itself                             ? Sweep::none
-               : cell.tokens > 0                         ? Sweep::tokens
-               : uses(cell.command, cell.env, "repeats") ? Sweep::repeats
-                                                         : Sweep::none;
-  if (of.engine->server) set_load(of, at, cell);
+  cell.sweep = engine_sweep(*combination.engine, cell);
+  if (combination.engine->server) set_load(combination, at, cell);
   // A server that runs already has no command.
   const auto program = command.begin() + (command.empty() ? 0 : 1);
-  cell.identity = identity_of(
-      cell, container ? without_program(*container, command) : Arguments(program, command.end()),
+  cell.identity = fingerprint_parts(
+      cell,
+      container ? fingerprint_command(*container, command) : Arguments(program, command.end()),
       all);
   return {std::move(cell), std::move(missing_flag)};
 }
 
+// Expands the settings into cells, and checks that every entry and limit applies to some cell.
 class Expansion {
  public:
   explicit Expansion(const Settings& settings)
@@ -207,7 +234,7 @@ class Expansion {
     WEIR_CHECK(check_size());
     for (const EngineSettings& engine : settings_.engines) {
       for (const VariantSettings& variant : settings_.variants) {
-        // One that names engines is not made for others.
+        // A variant that names engines is for these alone.
         const auto& named = variant.extra.engines;
         if (!named.empty() && !named.contains(engine.name)) continue;
         for (const ModelSettings& model : settings_.models) {
@@ -220,18 +247,19 @@ class Expansion {
       }
     }
     WEIR_CHECK(check_entries());
-    if (!settings_.rules_from_elsewhere) WEIR_CHECK(check_reference());
+    if (!settings_.has_replaced_rules) WEIR_CHECK(check_reference());
     if (matrix_.cells.empty()) {
       const std::string why = matrix_.notes.empty() ? std::string(": exclude leaves out everything")
                                                     : ":\n  " + text::join(matrix_.notes, "\n  ");
       return fail(Code::config, "{}: the matrix has no cell{}", settings_.file, why);
     }
-    if (!settings_.rules_from_elsewhere) WEIR_CHECK(check_limits(settings_, matrix_.cells));
+    if (!settings_.has_replaced_rules) WEIR_CHECK(check_limits(settings_, matrix_.cells));
     matrix_.notes.insert(matrix_.notes.begin(), settings_.notes.begin(), settings_.notes.end());
     return std::move(matrix_);
   }
 
  private:
+  // Fails if the product of the sections is too large.
   Result<void> check_size() const {
     std::size_t combinations = 1;
     for (const std::size_t factor :
@@ -246,93 +274,100 @@ class Expansion {
     return {};
   }
 
-  Result<void> add(const Combination& of) {
-    for (const Point& at : points_of(*of.prompt)) {
-      // The name alone decides what the matrix entries say; making the whole cell is dearer.
-      const profile::CellKey key = key_of(of, at);
-      const MatrixEntry* asked = nullptr;
-      if (!wanted(key, asked)) continue;
-      auto [cell, missing_flag] = make_cell(of, at);
-      if (const auto reason = misfit(cell, missing_flag, of, settings_)) {
-        if (asked != nullptr && asks_by_name(*asked)) {
-          return fail(Code::config, "{}: {} does not fit: {}", asked->source, cell.key.str(),
+  // Adds the cells of a combination that are wanted and fit; leaves a note for those that do not
+  // fit. Fails if an include entry names a cell that does not fit.
+  Result<void> add(const Combination& combination) {
+    for (const Point& at : list_points(*combination.prompt)) {
+      // Matrix entries go by the name alone, so cells that they exclude are never made.
+      const profile::CellKey key = make_key(combination, at);
+      const MatrixEntry* entry = nullptr;
+      if (!is_wanted(key, entry)) continue;
+      auto [cell, missing_flag] = make_cell(combination, at);
+      if (const auto reason = misfit_reason(cell, missing_flag, combination, settings_)) {
+        if (entry != nullptr && asks_by_name(*entry)) {
+          return fail(Code::config, "{}: {} does not fit: {}", entry->source, cell.key.str(),
                       *reason);
         }
-        note(of, *reason);
+        note(combination, *reason);
         continue;
       }
       if (matrix_.cells.size() >= k_most_cells) {
         return fail(Code::config, "{}: the matrix has more than {} cells", settings_.file,
                     k_most_cells);
       }
-      name_works(cell);
+      add_works(cell);
       matrix_.cells.push_back(std::move(cell));
     }
     return {};
   }
 
-  void name_works(Cell& cell) const {
+  // Adds the patterns of single ops and kernels that limits of this cell name.
+  void add_works(Cell& cell) const {
     for (const verdict::LimitEntry& entry : settings_.limits) {
       if (!entry.match.fits(cell.key)) continue;
       for (const std::string& pattern : entry.metrics) {
-        if (unit::names_work(pattern)) cell.works.push_back(pattern);
+        if (unit::is_work_name(pattern)) cell.works.push_back(pattern);
       }
     }
   }
 
-  bool wanted(const profile::CellKey& key, const MatrixEntry*& asked) {
-    bool is_wanted = settings_.include.empty();
+  // Returns true if `include` and `exclude` leave the cell in. `entry` becomes the include entry
+  // that matches, preferably one that names the cell; null if there is none.
+  bool is_wanted(const profile::CellKey& key, const MatrixEntry*& entry) {
+    bool wanted = settings_.include.empty();
     for (std::size_t i = 0; i < settings_.include.size(); ++i) {
       if (!settings_.include[i].match.fits(key)) continue;
       included_[i] = true;
-      is_wanted = true;
-      if (asked == nullptr || asks_by_name(settings_.include[i])) asked = &settings_.include[i];
+      wanted = true;
+      if (entry == nullptr || asks_by_name(settings_.include[i])) entry = &settings_.include[i];
     }
     for (std::size_t i = 0; i < settings_.exclude.size(); ++i) {
       if (!settings_.exclude[i].match.fits(key)) continue;
       excluded_[i] = true;
-      is_wanted = false;
+      wanted = false;
     }
-    return is_wanted;
+    return wanted;
   }
 
-  // The reference workload is a cell like others.
+  // Fails if `gate.reference` names no timed cell.
   Result<void> check_reference() const {
-    const std::optional<std::string>& wanted = settings_.gate.reference;
-    if (!wanted) return {};
+    const std::optional<std::string>& reference = settings_.gate.reference;
+    if (!reference) return {};
     std::vector<std::string> names;
     for (const Cell& cell : matrix_.cells) {
       if (!cell.twin) names.push_back(cell.key.str());
     }
-    if (holds(names, *wanted)) return {};
+    if (holds(names, *reference)) return {};
     return fail(Code::config, "{}: reference: no timed cell is named \"{}\"{}",
-                settings_.gate.reference_source, text::printable(*wanted),
-                text::did_you_mean(*wanted, names));
+                settings_.gate.reference_source, text::printable(*reference),
+                text::did_you_mean(*reference, names));
   }
 
+  // Fails if an include or exclude entry matched nothing.
   Result<void> check_entries() const {
-    for (const auto& [entries, seen, what] :
+    for (const auto& [entries, matched, section] :
          {std::tuple(&settings_.include, &included_, "include"),
           std::tuple(&settings_.exclude, &excluded_, "exclude")}) {
-      const auto unused = std::ranges::find(*seen, false) - seen->begin();
-      if (unused == std::ssize(*seen)) continue;
+      const auto unused = std::ranges::find(*matched, false) - matched->begin();
+      if (unused == std::ssize(*matched)) continue;
       return fail(Code::config, "{}: this {} entry matches no combination of the matrix",
-                  (*entries)[static_cast<std::size_t>(unused)].source, what);
+                  (*entries)[static_cast<std::size_t>(unused)].source, section);
     }
     return {};
   }
 
-  // One note for an engine and prompt, not one for each model and backend.
-  void note(const Combination& of, const std::string& reason) {
+  // Adds a note that a combination is left out: one for an engine and prompt, whatever the model
+  // and backend.
+  void note(const Combination& combination, const std::string& reason) {
     constexpr std::size_t k_most_notes = 100;
-    const std::string text =
-        fmt::format("left out: {} × {}: {}", of.engine->name, of.prompt->name, reason);
+    const std::string text = fmt::format("left out: {} × {}: {}", combination.engine->name,
+                                         combination.prompt->name, reason);
     if (noted_.size() < k_most_notes && noted_.insert(text).second) matrix_.notes.push_back(text);
   }
 
   const Settings& settings_;
   Matrix matrix_;
-  std::vector<bool> included_, excluded_;
+  std::vector<bool> included_, excluded_;  // by entry: it matched some cell
   std::set<std::string> noted_;
 };
 
@@ -343,8 +378,8 @@ Result<Matrix> expand(const Settings& settings) { return Expansion(settings).run
 Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
                                  const Redactor& redactor) {
   std::vector<Cell> chosen;
-  // What each cell answers to: its name, what is shown for it, and the name of the line that is
-  // fitted over its depths.
+  // Names by which each cell can be selected: its own, the redacted one, and that of the line over
+  // its depths.
   std::vector<std::vector<std::string>> names;
   std::vector<std::string> shown;
   for (const Cell& cell : matrix.cells) {
@@ -358,42 +393,42 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
     names.back().push_back(redactor.cell(line).str());
   }
   for (const std::string& glob : globs) {
-    if (std::ranges::any_of(names, [&](const auto& mine) { return matches_one(glob, mine); }))
-      continue;
-    constexpr std::size_t k_shown = 10;
-    const auto some = std::span(shown).first(std::min(shown.size(), k_shown));
-    std::vector<std::string> here(some.begin(), some.end());
-    if (names.size() > k_shown) here.push_back(fmt::format("… {} in all", names.size()));
+    const bool matches = std::ranges::any_of(
+        names, [&](const auto& cell_names) { return matches_any(glob, cell_names); });
+    if (matches) continue;
+    constexpr std::size_t k_listed = 10;
+    const auto first = std::span(shown).first(std::min(shown.size(), k_listed));
+    std::vector<std::string> list(first.begin(), first.end());
+    if (names.size() > k_listed) list.push_back(fmt::format("… {} in all", names.size()));
     return fail(Code::usage, "no cell is named \"{}\"{}\n  cells here: {}", text::printable(glob),
-                text::did_you_mean(glob, shown), text::join(here, "\n              "));
+                text::did_you_mean(glob, shown), text::join(list, "\n              "));
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool wanted = std::ranges::any_of(
-        globs, [&](const std::string& glob) { return matches_one(glob, names[i]); });
-    if (wanted || globs.empty()) chosen.push_back(matrix.cells[i]);
+    const bool is_selected = std::ranges::any_of(
+        globs, [&](const std::string& glob) { return matches_any(glob, names[i]); });
+    if (is_selected || globs.empty()) chosen.push_back(matrix.cells[i]);
   }
   return chosen;
 }
 
 CommandLine fill(const Cell& cell, const Filling& filling) {
+  std::int64_t threads = cell.threads > 0 ? cell.threads : filling.threads;
   // Threads that wait for each other by spinning never take the same number of instructions.
-  const std::int64_t threads = filling.one_thread ? 1
-                               : cell.threads > 0 ? cell.threads
-                                                  : filling.threads;
+  if (filling.one_thread) threads = 1;
   const std::map<std::string_view, std::string> values{
       {"model", filling.model},
       {"prompt", cell.text.value_or("")},
       {"prompt_file", filling.prompt_file},
-      {"prompt_tokens", std::to_string(filling.asked.prompt_tokens)},
-      {"tokens", std::to_string(filling.asked.tokens)},
-      {"repeats", std::to_string(filling.asked.repeats)},
-      {"depth", std::to_string(filling.asked.depth)},
+      {"prompt_tokens", std::to_string(filling.parameters.prompt_tokens)},
+      {"tokens", std::to_string(filling.parameters.tokens)},
+      {"repeats", std::to_string(filling.parameters.repeats)},
+      {"depth", std::to_string(filling.parameters.depth)},
       {"threads", std::to_string(threads)},
       {"seed", std::to_string(cell.seed)},
       {"out", filling.out},
       {"probe_dir", filling.probe_dir},
       {"port", filling.port}};
-  // The parser lets no other through.
+  // The parser refuses placeholders that are not among these.
   const auto value = [&](std::string_view name) { return look_up(values, name, ""); };
   const bool counted = filling.pass == profile::Pass::counted && !filling.bare;
   CommandLine line;
@@ -406,7 +441,7 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
   return line;
 }
 
-profile::Asked timed_asked(const Cell& cell, const GateSettings& gate) {
+profile::RunParameters timed_request(const Cell& cell, const GateSettings& gate) {
   if (cell.engine != nullptr && cell.engine->server) {
     return {cell.prompt_tokens, cell.tokens, cell.requests, 0};
   }
@@ -414,38 +449,41 @@ profile::Asked timed_asked(const Cell& cell, const GateSettings& gate) {
   return {cell.prompt_tokens, cell.tokens, repeats ? gate.repeats : 1, cell.depth};
 }
 
-// One process for each point of the cell's sweep, over repeats or tokens; one where it has none.
-static std::vector<profile::Asked> asked_at(const Cell& cell,
-                                            const std::vector<std::int64_t>& repeats,
-                                            const std::vector<std::int64_t>& tokens) {
+// Returns the request of one process for each point of the cell's sweep: `repeats` or `tokens`.
+// A cell without a sweep has one process.
+static std::vector<profile::RunParameters> requests_over_sweep(
+    const Cell& cell, const std::vector<std::int64_t>& repeats,
+    const std::vector<std::int64_t>& tokens) {
   using profile::Sweep;
   if (cell.sweep == Sweep::overlapping) {
     return {{cell.prompt_tokens, cell.tokens, cell.requests, 0}};
   }
-  // More than it can serve at once, so that requests join batches that are under way.
+  // Twice what the server takes at once, so that requests join running batches.
   if (cell.sweep == Sweep::held) {
     return {{cell.prompt_tokens, cell.tokens, 2 * cell.concurrency, 0}};
   }
   std::vector<std::int64_t> points{1};
   if (cell.sweep == Sweep::repeats) points = repeats;
   if (over_tokens(cell.sweep)) points = tokens;
-  std::vector<profile::Asked> asked;
+  std::vector<profile::RunParameters> requests;
   for (const std::int64_t point : points) {
-    asked.push_back({cell.prompt_tokens, over_tokens(cell.sweep) ? point : cell.tokens,
-                     cell.sweep == Sweep::repeats ? point : 1, cell.depth});
+    requests.push_back({cell.prompt_tokens, over_tokens(cell.sweep) ? point : cell.tokens,
+                        cell.sweep == Sweep::repeats ? point : 1, cell.depth});
   }
-  return asked;
+  return requests;
 }
 
-std::vector<profile::Asked> counted_asked(const Cell& cell, std::span<const std::int64_t> lengths) {
-  return asked_at(cell, {1, 2, 3},
-                  lengths.size() == 3 ? std::vector<std::int64_t>(lengths.begin(), lengths.end())
-                                      : profile::decode_lengths(cell.tokens));
+std::vector<profile::RunParameters> counted_requests(const Cell& cell,
+                                                     std::span<const std::int64_t> lengths) {
+  return requests_over_sweep(cell, {1, 2, 3},
+                             lengths.size() == 3
+                                 ? std::vector<std::int64_t>(lengths.begin(), lengths.end())
+                                 : profile::decode_lengths(cell.tokens));
 }
 
-std::vector<profile::Asked> instructions_asked(const Cell& cell) {
-  return asked_at(cell, profile::instruction_repeats(cell.prompt_tokens),
-                  profile::instruction_lengths(cell.tokens));
+std::vector<profile::RunParameters> instruction_requests(const Cell& cell) {
+  return requests_over_sweep(cell, profile::instruction_repeats(cell.prompt_tokens),
+                             profile::instruction_lengths(cell.tokens));
 }
 
 }  // namespace weir::config

@@ -14,9 +14,9 @@ inline constexpr std::int64_t k_all_threads = -1;
 // One cell, resolved: templates still hold their placeholders.
 struct Cell {
   profile::CellKey key;
-  std::string device;  // what must really do the work
+  std::string device;  // device that must really do the work
   std::optional<std::string> twin;
-  std::int64_t twin_devices = 1;  // how many of it there are
+  std::int64_t twin_devices = 1;  // simulated GPUs
   std::string compile{};          // as in BackendSettings
   std::string adapter;
   const EngineSettings* engine =
@@ -31,12 +31,13 @@ struct Cell {
   std::string model_path;  // as written
   std::int64_t prompt_tokens = 0, tokens = 0, depth = 0;
   std::optional<std::string> text, prompt_file;
-  // Of servers: requests under way at once, or arrivals a second; how many a timed run sends.
+  // Load of a server: requests under way at once, or arrivals a second, and requests in a timed
+  // run.
   std::int64_t concurrency = 1;
   std::optional<double> rate{};
   std::int64_t requests = 1;
   bool must_be_held = false;   // its prompt says "hold: all"
-  bool may_be_cached = false;  // of a server: its prompts may come from caches
+  bool may_be_cached = false;  // the server may answer prompts from its caches
   std::optional<double> duration_seconds{};
   std::optional<std::pair<double, double>> capacity{};
   std::optional<std::string> workload{};
@@ -49,10 +50,10 @@ struct Cell {
   std::int64_t seed = 1;
   profile::Sweep sweep = profile::Sweep::tokens;
   bool is_private = false;
-  std::vector<std::string> runner{};  // of the backend
-  std::string gpu{};                  // of the backend, or as a container answered
-  // What the fingerprint is made of, as written in the config, without the program's path: name ->
-  // text ("arguments", "environment", "prompt"). The model's header is added by the caller.
+  std::vector<std::string> runner{};  // the backend's
+  std::string gpu{};                  // the backend's, or the GPU that a container reported
+  // Parts of the fingerprint as written in the config, without the program's path: name -> text
+  // ("arguments", "environment", "prompt"). The caller adds the model's header.
   std::map<std::string, std::string> identity;
   // Patterns of metrics of single ops and kernels (unit/metric.hpp) that limits of this cell
   // name: of what an engine prints of them, only these are taken.
@@ -75,39 +76,39 @@ struct Matrix {
                                                std::span<const std::string> globs,
                                                const Redactor& redactor = {});
 
-// What placeholders are filled with besides a cell's own dimensions.
+// Values for placeholders besides a cell's own dimensions.
 struct Filling {
-  profile::Asked asked;
+  profile::RunParameters parameters;
   std::string model;        // resolved path
   std::string prompt_file;  // resolved path, "" when none
   std::string out;          // a folder the engine may write into
   std::string probe_dir;    // "" in a timed pass
-  std::string port{};       // of a server that weir starts
+  std::string port{};       // for a server that weir starts
   std::int64_t threads = 1;
   profile::Pass pass = profile::Pass::timed;
-  bool bare = false;        // nothing of what the counted pass adds
+  bool bare = false;        // leave out all that the counted pass adds
   bool one_thread = false;  // whatever the config says
 };
 struct CommandLine {
   Arguments argv;   // argv[0] as written
-  Environment env;  // what is set on top of the inherited environment
+  Environment env;  // variables set on top of the inherited environment
 };
 [[nodiscard]] CommandLine fill(const Cell& cell, const Filling& filling);
 
-// What one process is asked for in each pass: timed {tokens, prompt_tokens, repeats}; counted the
-// sweep's points in order.
-[[nodiscard]] profile::Asked timed_asked(const Cell& cell, const GateSettings& gate);
-[[nodiscard]] std::vector<profile::Asked> counted_asked(const Cell& cell,
-                                                        std::span<const std::int64_t> lengths = {});
+// Requests of the processes of each pass. A timed pass has one kind of process; a counted one has
+// a process for each point of the sweep, in order.
+[[nodiscard]] profile::RunParameters timed_request(const Cell& cell, const GateSettings& gate);
+[[nodiscard]] std::vector<profile::RunParameters> counted_requests(
+    const Cell& cell, std::span<const std::int64_t> lengths = {});
 // The same for processes that instructions are counted of: their count varies a little from run to
 // run, so that the points lie further apart.
-[[nodiscard]] std::vector<profile::Asked> instructions_asked(const Cell& cell);
+[[nodiscard]] std::vector<profile::RunParameters> instruction_requests(const Cell& cell);
 
 struct Shard {
   std::vector<std::string>
-      runner;  // what a machine must offer ("runner" of the backend); may be empty
+      runner;  // labels that a machine must offer ("runner" of the backend); may be empty
   std::vector<std::size_t> cells;  // places in the matrix, rising; never empty
-  double seconds = 0;              // what they take, by the weights
+  double seconds = 0;              // their total, by the weights
 };
 
 // At most `count` shards (>= 1), fewer where there are not as many things to split: the depths of
@@ -120,6 +121,6 @@ struct Shard {
 
 // A guess of what one process of a cell takes where nothing is known, in seconds of an ordinary
 // machine and a small model: good enough to balance cells of one kind, and told as a guess.
-[[nodiscard]] double guessed_seconds(const Cell& cell, const profile::Asked& asked);
+[[nodiscard]] double guessed_seconds(const Cell& cell, const profile::RunParameters& parameters);
 
 }  // namespace weir::config

@@ -1,3 +1,4 @@
+// Reads a whole weir.yaml into settings; and the keys that several sections share.
 #include "gate/config/parse.hpp"
 
 #include "gate/config/placeholders.hpp"
@@ -28,13 +29,13 @@ Extra PerEngine::for_engine(const std::string& engine) const {
 std::vector<CpuOp> EngineSettings::cpu_ops_in(const profile::CellKey& cell) const {
   std::vector<CpuOp> ops;
   std::ranges::copy_if(cpu_ops_allowed, std::back_inserter(ops),
-                       [&](const CpuOp& one) { return one.match.fits(cell); });
+                       [&](const CpuOp& op) { return op.match.fits(cell); });
   return ops;
 }
 
 bool EngineSettings::reports_counts() const {
-  const bool asked = !profile_args.empty() || !counted_env.empty();
-  if (tells_counts || (tells_counts_if_asked && asked)) return true;
+  const bool is_profiled = !profile_args.empty() || !counted_env.empty();
+  if (always_reports_counts || (reports_counts_on_request && is_profiled)) return true;
   return std::ranges::any_of(generic.values, [](const ValueRule& rule) {
     const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
     return metric && metric->kind == unit::Kind::count;
@@ -53,14 +54,14 @@ void check_names(const Node& section, const std::string& what, Problems& problem
   if (section.entries.size() > k_most_entries) {
     problems.add(section.at, "more than {} {}s", k_most_entries, what);
   }
-  std::set<std::string> seen;
+  std::set<std::string> names;
   for (const Entry& entry : section.entries) {
     if (!profile::valid_name(entry.key)) {
       problems.add(entry.key_at,
                    "\"{}\" cannot name a {}: letters, digits, \".\", \"_\" and \"-\", at most 64, "
                    "a letter or digit first",
                    text::printable(entry.key.substr(0, 80)), what);
-    } else if (!seen.insert(text::lower(entry.key)).second) {
+    } else if (!names.insert(text::lower(entry.key)).second) {
       problems.add(entry.key_at,
                    "two {}s are named \"{}\" (upper and lower case are the same in a file name)",
                    what, entry.key);
@@ -75,17 +76,17 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
     const Node* node =
         fields.read({key, "A name, or a pattern with *.", "'*'", "any"}, into, k_text);
     if (node == nullptr || into.empty()) return;
-    // "llama.cpp@fused", "long@d256": the part behind the @ is known once the matrix is made.
-    const std::string head = into.substr(0, into.find('@'));
-    if (matches_one(head, names)) return;
+    // "llama.cpp@fused", "long@d256": the part after the @ exists once the matrix is expanded.
+    const std::string name = into.substr(0, into.find('@'));
+    if (matches_any(name, names)) return;
     parsing.problems.add(node->at, "unknown {} \"{}\"{}{}", key, text::printable(into),
-                         text::did_you_mean(head, names), known_here(names));
+                         text::did_you_mean(name, names), choices_text(names));
   };
-  pattern("engine", match.engine, names_of(settings.engines));
-  pattern("model", match.model, names_of(settings.models));
-  pattern("backend", match.backend, names_of(settings.backends));
-  pattern("prompt", match.prompt, names_of(settings.prompts));
-  pattern("variant", match.variant, names_of(settings.variants));
+  pattern("engine", match.engine, section_names(settings.engines));
+  pattern("model", match.model, section_names(settings.models));
+  pattern("backend", match.backend, section_names(settings.backends));
+  pattern("prompt", match.prompt, section_names(settings.prompts));
+  pattern("variant", match.variant, section_names(settings.variants));
 }
 
 void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Parsing& parsing) {
@@ -95,16 +96,17 @@ void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Pars
   parse_match(parts, match, parsing);
 }
 
-std::vector<std::string> keys_of(const Node& map) {
+std::vector<std::string> key_names(const Node& map) {
   return collect<std::string>(map.entries, &Entry::key);
 }
 
-bool matches_one(std::string_view glob, std::span<const std::string> names) {
+bool matches_any(std::string_view glob, std::span<const std::string> names) {
   return std::ranges::any_of(names, [&](const auto& name) { return text::glob_match(glob, name); });
 }
 
 void parse_seed(Fields& fields, Extra& extra) {
-  fields.read({"seed", "Value of {seed}.", "7", "1"}, extra.seed, Whole{0, INT64_C(0xFFFFFFFF)});
+  fields.read({"seed", "Value of {seed}.", "7", "1"}, extra.seed,
+              WholeNumber{0, INT64_C(0xFFFFFFFF)});
 }
 
 void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
@@ -117,7 +119,7 @@ void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
   if (node == nullptr) return;
   Node set = *node;
   std::erase_if(set.entries, [&](const Entry& entry) {
-    const bool passes = entry.value.kind == Node::Kind::null && variable_name(entry.key);
+    const bool passes = entry.value.kind == Node::Kind::null && is_variable_name(entry.key);
     if (passes) extra.passed.insert(entry.key);
     return passes;
   });
@@ -153,7 +155,7 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool t
     parsing.problems.expected(*engines, "engines", "a mapping of engine names to what they get");
     return;
   }
-  const auto names = names_of(parsing.settings.engines);
+  const auto names = section_names(parsing.settings.engines);
   for (const Entry& entry : engines->entries) {
     if (!holds(names, entry.key)) {
       parsing.problems.unknown(entry.key_at, "engine", entry.key, names);
@@ -168,21 +170,23 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool t
 
 namespace {
 
-bool asks_for_a_model(const Settings& settings) {
-  const auto asks = [](const EngineSettings& engine) {
+// Returns true if the command of some engine has {model}, or if there are no engines.
+bool needs_model(const Settings& settings) {
+  const auto has_placeholder = [](const EngineSettings& engine) {
     return uses(engine.command, engine.extra.env, "model");
   };
-  return settings.engines.empty() || std::ranges::any_of(settings.engines, asks);
+  return settings.engines.empty() || std::ranges::any_of(settings.engines, has_placeholder);
 }
 
 struct Section {
   Key key;
   Form form;
   void (*parse)(const Node&, Parsing&);
-  bool needed = false;
+  bool needed = false;  // required, unless a preset brings it
 };
 
-// Engines come first: the other sections name them; matrix and limits name everything.
+// Returns the sections of weir.yaml in the order in which they are read. Engines come first, as
+// other sections name them; matrix and limits name everything.
 const std::vector<Section>& sections() {
   const auto entries = [](const Form& value) { return named(value, k_name_pattern); };
   constexpr std::string_view k_engine_needs =
@@ -225,7 +229,7 @@ const std::vector<Section>& sections() {
         "Limits besides the default ones. For each metric and kind the last entry that matches "
         "wins.",
         "[{metrics: decode_tokens_per_second, max_drop: 5%}]", "the default limits"},
-       nothing() | list_of(mapping(), R"(, "maxItems": 1000)"),
+       nothing() | list_form(mapping(), R"(, "maxItems": 1000)"),
        parse_limits},
       {{"gate", "How the gate decides.", "{budget: 20m}"}, nothing() | mapping(), parse_gate},
       {{"explain", "What a team knows about its engine, for weir explain and the reports.",
@@ -249,24 +253,24 @@ void parse_root(const Node& root, Parsing& parsing) {
     if (parse == parse_matrix && settings.variants.empty()) {
       settings.variants.push_back({"default", {}, settings.file});
     }
-    const bool models = parse == parse_models;
-    const bool wanted = models ? asks_for_a_model(settings) : needed;
-    const bool always = parse == parse_engines;  // the others may come from a preset
-    const Node* section = always ? fields.need(key, form) : fields.take(key, form);
+    const bool is_models = parse == parse_models;
+    const bool is_needed = is_models ? needs_model(settings) : needed;
+    const bool is_engines = parse == parse_engines;  // other sections may come from a preset
+    const Node* section = is_engines ? fields.need(key, form) : fields.take(key, form);
     if (section != nullptr) {
       parse(*section, parsing);
       continue;
     }
-    if (wanted) fields.lacks(key.name);
-    if (models) settings.models.push_back({"none", "", {}, false, settings.file});
+    if (is_needed) fields.lacks(key.name);
+    if (is_models) settings.models.push_back({"none", "", {}, false, settings.file});
   }
   parse_cpu_ops(parsing);
 }
 
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
-                                const Known& known) {
+                                const Known& supported) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
-  Parsing parsing{known, Problems(std::string(file_name)), {}};
+  Parsing parsing{supported, Problems(std::string(file_name)), {}};
   parsing.settings.file = file_name;
   parsing.settings.notes = expand_presets(root, parsing.problems).left_out;
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());

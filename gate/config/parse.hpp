@@ -1,8 +1,8 @@
-// Inside of parse_settings: YAML as a tree with places, typed fields out of it with what is wrong
-// with them, and one function for each section of weir.yaml. Not for other modules. Pure.
+// Inside of parse_settings: YAML as a tree with places, typed fields with problems, and one
+// function for each section of weir.yaml. Not for other modules. Pure.
 //
-// The text is hostile: limits hold on bytes, depth and nodes after aliases are expanded, and every
-// exception of yaml-cpp, which only yaml.cpp knows, ends there.
+// The text is hostile: bytes, depth and nodes after expanding aliases are limited. Exceptions of
+// yaml-cpp end in yaml.cpp.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct YamlLimits {
   std::size_t bytes = std::size_t{1} << 20;
   std::size_t depth = 32;
   std::size_t nodes = 100'000;                    // after aliases are expanded
-  std::size_t text_bytes = std::size_t{4} << 20;  // of all scalars, after aliases are expanded
+  std::size_t text_bytes = std::size_t{4} << 20;  // all scalars, after aliases are expanded
 };
 
 // Fails with Code::config, the message begins "file:line:column: ". Several documents, duplicate
@@ -62,15 +62,16 @@ struct YamlLimits {
 [[nodiscard]] Node text_node(std::string text, Place at = {});
 [[nodiscard]] Node list_node(std::vector<Node> items, Place at = {});
 [[nodiscard]] Node texts_node(std::span<const std::string> texts);
-// As an editor's YAML mode reads it.
-[[nodiscard]] Json json_of(const Node& node);
+// The tree as JSON, with scalars as YAML's core schema reads them.
+[[nodiscard]] Json node_to_json(const Node& node);
 // The tree as YAML that parses to it, but for places and comments.
 [[nodiscard]] std::string to_yaml(const Node& node);
 
-// The keys that parsing an empty mapping asks for, one after the other.
+// Collects the keys that the parsing functions declare, while they parse an empty mapping.
 class KeyList {
  public:
-  // Answers what to parse in its place: a mapping that may have keys of its own, else null.
+  // Returns the node to parse in the key's place: a mapping if it may have keys of its own, else
+  // null.
   const Node* add(KeyInfo key);
   [[nodiscard]] std::vector<KeyInfo> take() { return std::move(keys_); }
 
@@ -79,12 +80,12 @@ class KeyList {
   std::deque<Node> nodes_;
 };
 
-// What is wrong with a text, each with its place: parsing goes on after a problem, so that one run
-// shows all of them.
+// Problems of a text, each with its place. Parsing goes on after a problem, so that one run shows
+// all of them.
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
-  // Nothing comes of it: std::nullopt, for who returns that.
+  // Returns std::nullopt, so that a function can report a problem and return nothing.
   std::nullopt_t add(Place at, std::string message);
   template <class... Args>
   requires(sizeof...(Args) > 0) auto add(Place at, fmt::format_string<Args...> format,
@@ -93,12 +94,12 @@ class Problems {
   }
   // "limits must be a list, not a mapping".
   std::nullopt_t expected(const Node& node, std::string_view what, std::string_view wanted);
-  // "unknown engine "x" (did you mean …)", and what is known.
+  // Adds "unknown engine "x" (did you mean …)" and the list of `names`.
   void unknown(Place at, std::string_view what, std::string_view word,
                std::span<const std::string> names);
   // "weir.yaml:3:5", for messages that are made later.
   [[nodiscard]] std::string source(Place at) const;
-  [[nodiscard]] bool any() const { return !found_.empty(); }
+  [[nodiscard]] bool any() const { return !entries_.empty(); }
   // All of them in the order of the text, the first eight in full. Requires any().
   [[nodiscard]] Error error() const;
 
@@ -109,21 +110,22 @@ class Problems {
  private:
   KeyList* keys_ = nullptr;
   std::string file_;
-  std::vector<std::pair<Place, std::string>> found_;
+  std::vector<std::pair<Place, std::string>> entries_;
 };
 
 // "a list", "a mapping", "nothing", "\"text\"".
 [[nodiscard]] std::string describe(const Node& node);
 // "\n  known here: a, b".
-[[nodiscard]] std::string known_here(std::span<const std::string> names);
+[[nodiscard]] std::string choices_text(std::span<const std::string> names);
 
-// Of an environment variable.
-[[nodiscard]] bool variable_name(std::string_view name);
+// Returns true if `name` can be the name of an environment variable.
+[[nodiscard]] bool is_variable_name(std::string_view name);
 
-// Types of values. Each reads a node, or adds a problem and answers nothing (or what it could
-// read) where it does not fit; `what` names the field in messages. form() is what fits.
+// Types of values. Each reads a node. If the node does not fit, it adds a problem and returns
+// nothing, or the part that it could read. `what` names the field in messages; form() describes
+// the values that fit.
 
-// By a function alone.
+// A type that is read by a function.
 template <class Value>
 struct Plain {
   Value (*read)(const Node& node, std::string_view what, Problems& problems);
@@ -164,13 +166,13 @@ inline constexpr Plain k_replaced{
     read_replaced, "object",
     R"("type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]})"};
 
-struct Whole {
+struct WholeNumber {
   std::int64_t low, high;
   std::optional<std::int64_t> operator()(const Node& node, std::string_view what,
                                          Problems& problems) const;
   [[nodiscard]] Form form() const;
 };
-// Between 0 and 0.5, without these.
+// A number above 0 and below 0.5.
 struct Share {
   std::optional<double> operator()(const Node& node, std::string_view what,
                                    Problems& problems) const;
@@ -201,9 +203,9 @@ struct OneName {
                                         Problems& problems) const {
     return read_choice(node, what, names, problems);
   }
-  [[nodiscard]] Form form() const { return one_of(names, true); }
+  [[nodiscard]] Form form() const { return choice_form(names, true); }
 };
-// The same, of which each stands for something.
+// One of the names in `choices`, read as the value that it stands for.
 template <class Value>
 struct OneOf {
   std::span<const Name<Value>> choices;
@@ -215,17 +217,18 @@ struct OneOf {
   [[nodiscard]] std::vector<std::string> names() const {
     return collect<std::string>(choices, &Name<Value>::second);
   }
-  [[nodiscard]] Form form() const { return one_of(names(), false); }
+  [[nodiscard]] Form form() const { return choice_form(names(), false); }
   [[nodiscard]] std::string show(Value value) const {
-    const auto* found = first_of(choices, [&](const auto& one) { return one.first == value; });
-    return found == nullptr ? "" : std::string(found->second);
+    const auto* match =
+        first_of(choices, [&](const auto& choice) { return choice.first == value; });
+    return match == nullptr ? "" : std::string(match->second);
   }
 };
 template <class Choices>
 OneOf(const Choices&) -> OneOf<typename std::ranges::range_value_t<Choices>::first_type>;
 
-// A key as its parser declares it: its name, what it is in a sentence or two, an example as YAML,
-// and what holds where it is left out, where that is not the value that stands there already.
+// A key as its parser declares it: its name, its meaning in a sentence or two, an example as YAML,
+// and its default in words, if that is not the value that the setting has already.
 struct Key {
   const char* name;
   const char* meaning = "";
@@ -233,9 +236,9 @@ struct Key {
   const char* usual = "";
 };
 
-// One mapping. Every key that may stand in it is asked for once; its end then complains about the
-// rest. A value of nothing ("limits:" alone) counts as absent. Where keys are listed, each goes
-// into that list, and none is there but mappings whose own keys are to be listed.
+// One mapping. Its parser takes every key that it allows once; the destructor complains about all
+// other keys. An empty value ("limits:" alone) counts as absent. While keys are listed, each taken
+// key goes into the list, and the mapping holds only mappings whose own keys are to be listed.
 class Fields {
  public:
   // A node that is no mapping is a problem, and then has no fields. `what`: "engine \"x\"".
@@ -246,11 +249,10 @@ class Fields {
   const Node* take(const Key& key, const Form& form = {}) { return take(key, form, "", false); }
   // The same, and a problem when it is absent.
   const Node* need(const Key& key, const Form& form = {});
-  // Reads what stands under `key`, where there is something. A value stays as it is where `type`
-  // answers nothing; an optional one is then absent.
+  // Reads the value under `key`, if there is one. `into` stays unchanged if `type` returns nothing.
   template <class Value, class Type>
   const Node* read(const Key& key, Value& into, const Type& type) {
-    return assign(take(key, type.form(), usual_of(into, type), false), key, into, type);
+    return assign(take(key, type.form(), default_text(into, type), false), key, into, type);
   }
   template <class Value, class Type>
   const Node* need(const Key& key, Value& into, const Type& type) {
@@ -258,9 +260,9 @@ class Fields {
   }
   // Adds the problem that `key` is absent.
   void lacks(const char* key);
-  // Until it is called with "": a key that is there is a problem, `"KEY" WHY`, and not read.
+  // Until it is called with "", each key that is present is not read but a problem: `"KEY" WHY`.
   void refuse(const char* why) { refusal_ = why; }
-  // Before its end, for who asks then whether there are problems.
+  // Complains about unknown keys now, for a caller that asks for problems before the destructor.
   void finish();
   [[nodiscard]] bool lists_keys() const { return problems_->lists() != nullptr; }
 
@@ -269,17 +271,17 @@ class Fields {
   template <class Value, class Type>
   const Node* assign(const Node* node, const Key& key, Value& into, const Type& type) {
     if (node == nullptr) return node;
-    auto found = type(*node, key.name, *problems_);
-    if constexpr (std::is_same_v<decltype(found), std::optional<Value>>) {
-      if (found) into = *std::move(found);
+    auto result = type(*node, key.name, *problems_);
+    if constexpr (std::is_same_v<decltype(result), std::optional<Value>>) {
+      if (result) into = *std::move(result);
     } else {
-      into = std::move(found);
+      into = std::move(result);
     }
     return node;
   }
-  // The value that holds where none is written, as YAML.
+  // Returns the default value as YAML.
   template <class Value, class Type>
-  static std::string usual_of(const Value& value, const Type& type) {
+  static std::string default_text(const Value& value, const Type& type) {
     if constexpr (requires { type.show(value); }) {
       return type.show(value);
     } else if constexpr (std::is_arithmetic_v<Value>) {
@@ -301,35 +303,34 @@ class Fields {
 inline constexpr std::size_t k_most_entries = 1000;
 
 struct Parsing {
-  const Known& known;
+  const Known& supported;
   Problems problems;
   Settings settings;
   std::vector<std::pair<std::string, const Node*>> cpu_ops{};  // by engine, read at the end
 };
 
-// Whether it is a list of entries such as `example`, and no longer than they may be; else a
-// complaint.
+// Returns true if `node` is a list of at most k_most_entries; else adds a problem that shows
+// `example`.
 [[nodiscard]] bool is_entries(const Node& node, std::string_view what, std::string_view example,
                               Problems& problems);
 
 // Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems);
 
-// What presets bring and a file has no use for, a line each, for people.
+// Notes on what presets bring but a file does not use, a line each, for people.
 struct PresetNotes {
   std::vector<std::string> left_out;
-  std::vector<std::string> replaced;  // by what stands in the file, which is how one changes it
+  std::vector<std::string> replaced;  // parts of presets that the file's own replace
 };
-// Takes what presets fill into `root`, a whole weir.yaml. Each key that stands there goes before
-// the preset's: mappings of an engine (env, counted_env, cpu_ops_allowed …) key by key, and
-// "nothing" takes a preset's key away. Sections that are missing (models, backends, prompts) come
-// from the presets; what a preset's engine does not load or run on is excluded, unless
-// matrix.include chooses.
+// Fills `root`, a whole weir.yaml, with the keys of its presets. Keys of the file win, in mappings
+// of an engine (env, counted_env, cpu_ops_allowed …) key by key; an empty value removes a preset's
+// key. Missing sections (models, backends, prompts) come from the presets. Models and backends that
+// a preset's engine cannot use are excluded, unless there is a matrix.include.
 PresetNotes expand_presets(Node& root, Problems& problems);
 // A whole weir.yaml, after expand_presets().
 void parse_root(const Node& root, Parsing& parsing);
 void parse_engines(const Node& node, Parsing& parsing);
-// What cpu_ops_allowed can name: no pattern and no text.
+// Returns true if `op` can be a key of cpu_ops_allowed: not empty, no pattern, no spaces.
 [[nodiscard]] bool names_op(std::string_view op);
 // `cpu_ops_allowed` of each engine, once all names are known.
 void parse_cpu_ops(Parsing& parsing);
@@ -341,35 +342,35 @@ void parse_matrix(const Node& node, Parsing& parsing);
 void parse_limits(const Node& node, Parsing& parsing);
 void parse_gate(const Node& node, Parsing& parsing);
 void parse_explain(const Node& node, Parsing& parsing);
-// The keys of an engine that serves, where `kind` says that it is one; else a complaint about each
-// of them that stands there.
+// Reads the keys of an inference server if `kind` says that the engine is one; else complains about
+// each such key.
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing);
-// What does not go with a server, once all of the engine is known.
+// Complains about keys that do not go with a server. Call it when the engine is read.
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
-inline constexpr Whole k_threads{1, 4096};
+inline constexpr WholeNumber k_threads{1, 4096};
 inline constexpr Key k_threads_key{"threads", "Value of {threads}.", "8", "physical cores"};
 inline constexpr Key k_private{"private", "Show an alias in reports.", "true"};
-// env: a name without a value is passed on.
+// Reads `env`. A name without a value passes weir's own variable on.
 void parse_environment(Fields& fields, Extra& extra, Problems& problems);
 void parse_seed(Fields& fields, Extra& extra);
-// args, env, seed, and threads unless a list of them may stand there.
+// Reads args, env and seed; with `threads`, the number of threads too.
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads = true);
 // The same, and `engines: {NAME: {…}}`.
 void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads = true);
-// Complains about "{args}" where it stands for nothing.
+// Complains about "{args}" outside of an engine's command.
 void check_args(const Node* node, const Arguments& args, Problems& problems);
-// Globs over the names of engines, models, backends, prompts and variants; a complaint about one
-// that matches none of them ("unknown backend …").
+// Reads globs over the names of engines, models, backends, prompts and variants. Complains about
+// one that matches no name ("unknown backend …").
 void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing);
 // The same, in the mapping that `key` names.
 void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Parsing& parsing);
 
 template <class Section>
-[[nodiscard]] std::vector<std::string> names_of(const std::vector<Section>& sections) {
+[[nodiscard]] std::vector<std::string> section_names(const std::vector<Section>& sections) {
   return collect<std::string>(sections, &Section::name);
 }
-[[nodiscard]] std::vector<std::string> keys_of(const Node& map);
-// Some name is matched.
-[[nodiscard]] bool matches_one(std::string_view glob, std::span<const std::string> names);
+[[nodiscard]] std::vector<std::string> key_names(const Node& map);
+// Returns true if `glob` matches one of `names`.
+[[nodiscard]] bool matches_any(std::string_view glob, std::span<const std::string> names);
 
 }  // namespace weir::config

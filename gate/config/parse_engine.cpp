@@ -11,8 +11,10 @@
 namespace weir::config {
 namespace {
 
-bool metric_name(std::string_view name) {
-  if (unit::names_work(name)) {
+// Returns true if `name` can name a metric: letters, digits and "_", or an op or kernel after its
+// prefix. Patterns are no names.
+bool is_metric_name(std::string_view name) {
+  if (unit::is_work_name(name)) {
     return unit::find_metric(name) && name.find_first_of("*?") == std::string_view::npos;
   }
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -20,11 +22,12 @@ bool metric_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && letter(name[0]) && std::ranges::all_of(name, fits);
 }
 
+// Reads `probes` into the engine; complains about unknown ones and repetitions.
 void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   for (const std::string& probe : read_texts(node, "probes", parsing.problems)) {
-    const Known& known = parsing.known;
-    if (!holds(known.probes, probe)) {
-      parsing.problems.unknown(node.at, "probe", probe, known.probes);
+    const std::vector<std::string>& probes = parsing.supported.probes;
+    if (!holds(probes, probe)) {
+      parsing.problems.unknown(node.at, "probe", probe, probes);
     } else if (holds(engine.probes, probe)) {
       parsing.problems.add(node.at, "the probe \"{}\" stands here twice", probe);
     } else {
@@ -37,14 +40,29 @@ const std::vector<std::string> k_units{"s",     "ms",         "us",    "ns",    
                                        "KiB",   "MiB",        "GiB",   "kB",    "MB",  "GB",
                                        "tok/s", "requests/s", "count", "ratio", "%"};
 
-// A metric that weir knows needs no declaration; any other says its unit and direction.
+// Returns the kind of a declared metric that does not say it.
+unit::Kind default_kind(unit::Unit base_unit) {
+  switch (base_unit) {
+    case unit::Unit::count:
+      return unit::Kind::count;
+    case unit::Unit::bytes:
+      return unit::Kind::memory;
+    case unit::Unit::ratio:
+      return unit::Kind::quality;
+    default:
+      return unit::Kind::time;
+  }
+}
+
+// Reads the unit, direction and kind of a metric that the generic output declares. A metric that
+// weir has itself needs none of them; any other needs unit and direction.
 void parse_declared(const std::string& name, const Entry& entry, Fields& fields, ValueRule& rule,
                     Problems& problems) {
   constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
   constexpr auto k_kinds =
       names_in_order<unit::Kind>("time", "memory", "quality", "usage", "count");
   const Node* unit = fields.take({"unit", "Unit in the output.", "ms", "the metric's base unit"},
-                                 one_of(k_units, true));
+                                 choice_form(k_units, true));
   const Node* better =
       fields.take({"better", "Direction, for a metric that weir does not know.", "lower"},
                   OneOf{k_better}.form());
@@ -56,19 +74,20 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     if (!text) return;
     rule.scale = unit::parse_scale(*text);
     if (!rule.scale) {
-      problems.add(unit->at, "unknown unit \"{}\"{}", text::printable(*text), known_here(k_units));
+      problems.add(unit->at, "unknown unit \"{}\"{}", text::printable(*text),
+                   choices_text(k_units));
       return;
     }
   }
-  if (const auto known = unit::find_metric(name)) {
+  if (const auto metric = unit::find_metric(name)) {
     if (better != nullptr || kind != nullptr) {
       problems.add((better != nullptr ? better : kind)->at,
                    "weir knows \"{}\" (better: {}): leave this out", name,
-                   unit::to_string(known->better));
+                   unit::to_string(metric->better));
     }
-    if (rule.scale && rule.scale->unit != known->unit) {
+    if (rule.scale && rule.scale->unit != metric->unit) {
       problems.add(unit->at, "\"{}\" is measured in {}: its unit cannot be {}", name,
-                   unit::to_string(known->unit), describe(*unit));
+                   unit::to_string(metric->unit), describe(*unit));
     }
     return;
   }
@@ -80,17 +99,14 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     return;
   }
   const auto direction = OneOf{k_better}(*better, "direction", problems);
-  auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
-              : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
-              : rule.scale->unit == unit::Unit::ratio ? unit::Kind::quality
-                                                      : unit::Kind::time;
+  unit::Kind metric_kind = default_kind(rule.scale->unit);
   if (kind != nullptr) {
-    what = OneOf{k_kinds}(*kind, "kind", problems).value_or(what);
+    metric_kind = OneOf{k_kinds}(*kind, "kind", problems).value_or(metric_kind);
   }
-  if (direction) rule.custom = unit::custom_metric(name, what, rule.scale->unit, *direction);
+  if (direction) rule.custom = unit::custom_metric(name, metric_kind, rule.scale->unit, *direction);
 }
 
-// What may stay there, and why: a text, or {why, when, match}; several of one op are a list.
+// Reads one entry of `cpu_ops_allowed`: the reason as a text, or a mapping {why, when, match}.
 void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engine,
                   Parsing& parsing) {
   Problems& problems = parsing.problems;
@@ -101,8 +117,8 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
     const Node* when = fields.read({"when", "Condition on the sizes of the op's result.",
                                     "ne0 < 128 and ne1 == 1", "any size"},
                                    allowed.when, k_text);
-    const auto read = profile::shape_fits(allowed.when, "");
-    if (when != nullptr && !read) problems.add(when->at, "when: " + read.error().message);
+    const auto condition = profile::shape_fits(allowed.when, "");
+    if (when != nullptr && !condition) problems.add(when->at, "when: " + condition.error().message);
     parse_match_key(fields,
                     {"match", "Only in cells that match.", "{backend: vulkan}", "all cells"},
                     allowed.match, parsing);
@@ -112,10 +128,11 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
   engine.cpu_ops_allowed.push_back(std::move(allowed));
 }
 
+// Reads `output_limit` in bytes.
 std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view what,
                                               Problems& problems) {
   constexpr std::int64_t k_least = 4096;
-  // The output is read in memory, and weir stays within 64 MiB above the engine's own.
+  // Output is read into memory, and weir itself may use 64 MiB at most.
   constexpr std::int64_t k_most = std::int64_t{32} << 20;
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
@@ -125,6 +142,7 @@ std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view
                                      : "output_limit: " + bytes.error().message);
 }
 
+// Reads how one metric or fact is found in the output: by regex or by JSON pointer.
 ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   Problems& problems = parsing.problems;
   ValueRule rule;
@@ -177,7 +195,7 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   return rule;
 }
 
-// `metrics` and `facts` of an engine with the generic output.
+// Reads `metrics` and `facts` of an engine with the generic output; either may be null.
 void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
                    Parsing& parsing) {
   constexpr std::size_t k_most_rules = 100;
@@ -198,7 +216,7 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
         parsing.problems.unknown(entry.key_at, "fact", entry.key, k_facts);
         continue;
       }
-      if (!is_fact && !metric_name(entry.key)) {
+      if (!is_fact && !is_metric_name(entry.key)) {
         parsing.problems.add(
             entry.key_at,
             "\"{}\" cannot name a metric: lower-case letters, digits and \"_\", at most 64, a "
@@ -218,7 +236,8 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
   }
 }
 
-// `container` of an engine whose command and probes are known.
+// Reads `container` of an engine. Its command and probes must be read already, as they are checked
+// against the container.
 void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing) {
   Problems& problems = parsing.problems;
   const Node *runtime = &node, *image = nullptr, *args = nullptr;
@@ -250,25 +269,26 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
                  probe, name);
   }
   if (engine.command.empty() || engine.command.front().empty()) return;
-  const bool whole = begins_with(engine.command, container.runtime);
-  if (whole && (!container.image.empty() || !container.args.empty())) {
+  const bool has_runtime = begins_with(engine.command, container.runtime);
+  if (has_runtime && (!container.image.empty() || !container.args.empty())) {
     problems.add(node.at, "the command begins with {}: image and args stand there", name);
     return;
   }
-  if (!whole && container.image.empty() && container.runtime != Runtime::srun) {
+  if (!has_runtime && container.image.empty() && container.runtime != Runtime::srun) {
     problems.add(node.at,
                  "the command does not begin with {0}: write {0} run … IMAGE before it, or\n"
                  "  container: {{runtime: {0}, image: IMAGE}}",
                  name);
     return;
   }
-  // Options that come by {args}, from backends or prompts, are looked at when a cell is prepared.
+  // Options that come through {args} are checked when a cell is prepared.
   for (std::string& problem :
-       problems_of(whole_command(container, engine.command), container.runtime)) {
+       check_runtime_line(container_command(container, engine.command), container.runtime)) {
     problems.add(node.at, std::move(problem));
   }
 }
 
+// Reads one entry of `engines` and adds it to the settings.
 void parse_engine(const Entry& entry, Parsing& parsing) {
   Problems& problems = parsing.problems;
   EngineSettings engine;
@@ -281,19 +301,20 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                    "models, backends "
                    "and prompts where the file has none: weir init --list, weir config show.",
                    "llama-bench"},
-                  one_of(preset_names(), true));
+                  choice_form(preset_names(), true));
   if (preset != nullptr) {
-    if (const auto* known = find_named(presets(), preset->text)) engine.preset = known->id();
+    if (const auto* match = find_named(presets(), preset->text)) engine.preset = match->id();
   }
-  // expand_presets() has put it into the command.
+  // expand_presets() has put the program into the command.
   fields.take({"program",
                "The program of the preset's command. A relative path with a / counts from this "
                "file's folder.",
                "./build/bin/llama-bench"},
               k_text.form());
   parse_server(fields, entry.key_at, engine, parsing);
-  const Node* read_as = entry.value.find("output");
-  const bool is_result = read_as != nullptr && holds(parsing.known.results, read_as->text);
+  const Node* output_key = entry.value.find("output");
+  const bool is_result =
+      output_key != nullptr && holds(parsing.supported.results, output_key->text);
   const bool has_command = !is_result && (!engine.server || engine.server->url.empty());
   const Node* command = fields.take(
       {"command",
@@ -319,7 +340,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     }
   }
   const Node* output = fields.take({"output", "Format of its output.", "llama-bench"},
-                                   one_of(parsing.known.adapters, true));
+                                   choice_form(parsing.supported.adapters, true));
   if (engine.server) {
     engine.output = k_requests;
     if (output != nullptr) {
@@ -328,17 +349,18 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   } else if (output == nullptr) {
     fields.lacks("output");
   } else {
-    engine.output = read_choice(*output, "output", parsing.known.adapters, problems).value_or("");
-    engine.tells_counts = holds(parsing.known.telling, engine.output);
-    engine.tells_counts_if_asked = holds(parsing.known.telling_if_asked, engine.output);
+    engine.output =
+        read_choice(*output, "output", parsing.supported.adapters, problems).value_or("");
+    engine.always_reports_counts = holds(parsing.supported.telling, engine.output);
+    engine.reports_counts_on_request = holds(parsing.supported.reporting_on_request, engine.output);
   }
-  const Form probe = one_of(parsing.known.probes, true);
+  const Form probe = choice_form(parsing.supported.probes, true);
   const Node* probes = fields.take(
       {"probes",
        "Attached in the counted pass, where the backend's device fits; instructions and host "
        "(system calls) in processes of their own.",
        "[vulkan]"},
-      probe | list_of(probe, R"(, "uniqueItems": true)"));
+      probe | list_form(probe, R"(, "uniqueItems": true)"));
   if (probes != nullptr) parse_probes(*probes, engine, parsing);
   constexpr auto k_ways = names_in_order<InstructionsBy>("auto", "perf", "valgrind");
   const Node* how = fields.read(
@@ -389,10 +411,10 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
       {"output_limit", "More output than this is the cell's error.", "64KiB", "16MiB"},
       engine.output_limit,
       Plain{read_output_limit, "size", R"("type": ["integer", "string"], "minimum": 4096)"});
-  constexpr Whole k_code{0, 255};
+  constexpr WholeNumber k_code{0, 255};
   const Node* codes =
       fields.take({"ok_exit_codes", "Exit codes besides 0 of an engine that did its work.", "[1]"},
-                  k_code.form() | list_of(k_code.form()));
+                  k_code.form() | list_form(k_code.form()));
   if (codes != nullptr) {
     const bool is_list = codes->kind == Node::Kind::list;
     for (const Node& item : is_list ? std::span(codes->items) : std::span(codes, 1)) {

@@ -1,5 +1,4 @@
-// The sections limits, gate and explain (what a team knows of its engine, and what counts are usual
-// for it).
+// The sections limits, gate and explain (a team's own rules and usual ranges of counts).
 #include <limits>
 
 #include "gate/config/parse.hpp"
@@ -7,7 +6,9 @@
 namespace weir::config {
 namespace {
 
-std::vector<std::string> metric_names(const Settings& settings) {
+// Returns the names that a limit may use: metrics of weir, special ones, and those that engines
+// declare.
+std::vector<std::string> limitable_names(const Settings& settings) {
   std::vector<std::string> names = unit::metric_names();
   names.insert(names.end(), verdict::k_specials.begin(), verdict::k_specials.end());
   for (const EngineSettings& engine : settings.engines) {
@@ -18,11 +19,12 @@ std::vector<std::string> metric_names(const Settings& settings) {
   return names;
 }
 
+// Reads `metrics` of a limit: names or patterns; complains about those that match no metric.
 void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsing) {
-  const auto names = metric_names(parsing.settings);
+  const auto names = limitable_names(parsing.settings);
   const auto complain = [&](Place at, const std::string& pattern) {
-    const bool known = unit::find_metric(pattern).has_value() || matches_one(pattern, names);
-    if (!known) parsing.problems.unknown(at, "metric", pattern, names);
+    const bool is_known = unit::find_metric(pattern).has_value() || matches_any(pattern, names);
+    if (!is_known) parsing.problems.unknown(at, "metric", pattern, names);
   };
   entry.metrics = read_texts(node, "metrics", parsing.problems);
   if (node.kind == Node::Kind::list) {
@@ -37,6 +39,7 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
   }
 }
 
+// Reads the keys of a limit that say how and until when it applies. `at` is the limit's place.
 void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& parsing) {
   Problems& problems = parsing.problems;
   fields.read({"mode", "gate: fail; report: show only; off: ignore.", "report", "gate"}, entry.mode,
@@ -51,16 +54,17 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& p
   if (!entry.until) return;
   if (!verdict::is_day(*entry.until)) {
     problems.expected(*until, "until", "a day such as 2027-03-01");
-  } else if (*entry.until < parsing.known.today) {
-    const std::string named =
+  } else if (*entry.until < parsing.supported.today) {
+    const std::string reason =
         entry.reason ? fmt::format(" (\"{}\")", text::printable(*entry.reason)) : "";
     problems.add(at,
                  "this limit{} expired on {}: decide what holds now, then take \"until\" out or "
                  "give it a later day",
-                 named, *entry.until);
+                 reason, *entry.until);
   }
 }
 
+// Reads one entry of `limits`.
 void parse_limit(const Node& node, Parsing& parsing) {
   Problems& problems = parsing.problems;
   verdict::LimitEntry entry;
@@ -73,7 +77,7 @@ void parse_limit(const Node& node, Parsing& parsing) {
        "Metrics by name or pattern; kernels; kernel_code; placement; op:NAME, kernel:NAME, "
        "buffer:LABEL (times), op_calls:NAME, kernel_calls:NAME, buffers:LABEL.",
        "dispatches_per_token"},
-      k_text.form() | list_of(k_text.form(), R"(, "minItems": 1, "maxItems": 100)"));
+      k_text.form() | list_form(k_text.form(), R"(, "minItems": 1, "maxItems": 100)"));
   if (metrics != nullptr) parse_metrics(*metrics, entry, parsing);
   constexpr AmountType k_change{true}, k_bound{false};
   fields.read({"exact", "The count must not change. false removes that limit.", "false",
@@ -92,7 +96,7 @@ void parse_limit(const Node& node, Parsing& parsing) {
   fields.read({"min", "Absolute lower bound.", "1"}, entry.min, k_bound);
   parse_mode(fields, entry, node.at, parsing);
   fields.finish();
-  if (auto bad = verdict::bad_tolerate(entry)) problems.add(node.at, *bad);
+  if (auto bad = verdict::tolerate_problem(entry)) problems.add(node.at, *bad);
   if (entry.max && entry.min && entry.max->value < entry.min->value) {
     problems.add(node.at, "max ({}) is smaller than min ({})", verdict::show(*entry.max),
                  verdict::show(*entry.min));
@@ -110,6 +114,7 @@ void parse_limit(const Node& node, Parsing& parsing) {
 constexpr std::size_t k_most_explain_rules = 200;
 constexpr std::size_t k_longest_saying = 2000;
 
+// Reads a count from 0 to 1e9.
 std::optional<double> read_count(const Node& node, std::string_view what, Problems& problems) {
   const auto text = read_text(node, what, problems);
   const auto value = text ? text::to_double(*text) : std::nullopt;
@@ -117,6 +122,7 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
   return text ? problems.expected(node, what, "a count from 0 to 1e9") : std::nullopt;
 }
 
+// Reads the condition of a rule of `explain`.
 void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   Fields when(node, "when", problems);
   when.read({"kernel", "A kernel whose name matches the pattern changed.", "'mul_mat_vec*'"},
@@ -129,8 +135,8 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   using Change = explain::Rule::Change;
   const Node* change =
       when.read({"change", "How it changed.", "more"}, rule.change, OneOf{explain::k_changes});
-  const bool of_time = rule.change == Change::slower || rule.change == Change::faster;
-  if (of_time && !(rule.kernel.empty() && rule.op.empty())) {
+  const bool is_of_time = rule.change == Change::slower || rule.change == Change::faster;
+  if (is_of_time && !(rule.kernel.empty() && rule.op.empty())) {
     problems.add(change->at,
                  "change: {} is for a metric of time: kernels and ops are counted here (any, "
                  "more, fewer, appeared, vanished)",
@@ -140,7 +146,7 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
     return void(problems.add(node.at, "a rule says when it holds: kernel, op or metric"));
   }
   const auto& names = unit::metric_names();
-  if (!rule.metric.empty() && !matches_one(rule.metric, names)) {
+  if (!rule.metric.empty() && !matches_any(rule.metric, names)) {
     problems.add(node.at, "unknown metric \"{}\"{}", text::printable(rule.metric),
                  text::did_you_mean(rule.metric, names));
   }
@@ -171,6 +177,7 @@ void parse_rules(const Node& node, Parsing& parsing) {
   for (const Node& item : node.items) parse_explain_rule(item, parsing);
 }
 
+// Reads the usual range of one count, and its best values.
 explain::Band parse_band(const Node& node, Problems& problems) {
   explain::Band band;
   Fields fields(node, "a band", problems);
@@ -179,7 +186,7 @@ explain::Band parse_band(const Node& node, Problems& problems) {
   fields.read({"high", "Highest usual value.", "2"}, band.high, k_count);
   const Node* good =
       fields.take({"good", "Best values known: the pair of a lowest and a highest.", "[300, 600]"},
-                  list_of(k_count.form(), R"(, "minItems": 2, "maxItems": 2)"));
+                  list_form(k_count.form(), R"(, "minItems": 2, "maxItems": 2)"));
   if (good != nullptr) {
     if (good->kind != Node::Kind::list || good->items.size() != 2) {
       problems.add(good->at, "good is a list of two counts: [300, 600]");
@@ -207,6 +214,7 @@ std::vector<std::string> count_names() {
   return names;
 }
 
+// Reads `bands` of `explain`: usual ranges by count.
 void parse_bands(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map) {
     return void(parsing.problems.expected(node, "bands", "a mapping of metrics to their band"));
@@ -236,7 +244,7 @@ void parse_limits(const Node& node, Parsing& parsing) {
 void parse_gate(const Node& node, Parsing& parsing) {
   Problems& problems = parsing.problems;
   GateSettings& gate = parsing.settings.gate;
-  constexpr Whole k_runs{1, 1000};
+  constexpr WholeNumber k_runs{1, 1000};
   constexpr Name<bool> k_policies[] = {{false, "warn"}, {true, "fail"}};
   Fields fields(node, "gate", problems);
   fields.read({"false_alarm",
@@ -302,7 +310,7 @@ void parse_explain(const Node& node, Parsing& parsing) {
   Fields fields(node, "explain", parsing.problems);
   const Node* rules = fields.take({"rules", "Sentences to print when something changed.",
                                    "[{when: {op: GET_ROWS}, say: See chapter 3.}]"},
-                                  list_of(mapping(), R"(, "maxItems": 200)"));
+                                  list_form(mapping(), R"(, "maxItems": 200)"));
   if (rules != nullptr) parse_rules(*rules, parsing);
   const Node* bands = fields.take(
       {"bands", "Usual ranges of counts; weir explain --checklist lists what is outside.",

@@ -5,36 +5,37 @@
 namespace weir::config {
 namespace {
 
-std::string named(const std::string& what, const Entry& entry) {
+std::string describe_entry(const std::string& what, const Entry& entry) {
   return fmt::format("{} \"{}\"", what, text::printable(entry.key.substr(0, 80)));
 }
 
-// A section of named things, each of which `parse` reads.
-template <class Thing, class Parse>
-void parse_named(const Node& node, const std::string& what, std::vector<Thing>& into,
+// Reads a section of named entries into `into`; `parse` reads one entry.
+template <class Section, class Parse>
+void parse_named(const Node& node, const std::string& what, std::vector<Section>& into,
                  Parsing& parsing, const Parse& parse) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {
     return void(parsing.problems.expected(node, what + "s", "a mapping with at least one " + what));
   }
   check_names(node, what, parsing.problems);
   for (const Entry& entry : node.entries) {
-    Thing thing;
-    thing.name = entry.key;
-    thing.source = parsing.problems.source(entry.key_at);
-    parse(entry, thing);
-    into.push_back(std::move(thing));
+    Section section;
+    section.name = entry.key;
+    section.source = parsing.problems.source(entry.key_at);
+    parse(entry, section);
+    into.push_back(std::move(section));
   }
 }
 
 constexpr std::size_t k_most_points = 100;
 
-// One number, or a list of them, each of which is a cell.
-Form points(const Form& one) {
-  return one | list_of(one, fmt::format(R"(, "minItems": 1, "maxItems": {}, "uniqueItems": true)",
-                                        k_most_points));
+// Returns the form of a key that is one number, or a list of numbers of which each makes a cell.
+Form points_form(const Form& point) {
+  return point |
+         list_form(point, fmt::format(R"(, "minItems": 1, "maxItems": {}, "uniqueItems": true)",
+                                      k_most_points));
 }
 
-void parse_points(const Node& node, const char* what, const Whole& one,
+void parse_points(const Node& node, const char* what, const WholeNumber& number,
                   std::vector<std::int64_t>& points, bool& is_list, Problems& problems) {
   is_list = node.kind == Node::Kind::list;
   const auto list = is_list ? std::span(node.items) : std::span(&node, 1);
@@ -43,7 +44,7 @@ void parse_points(const Node& node, const char* what, const Whole& one,
         problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most_points));
   }
   for (const Node& item : list) {
-    const auto point = one(item, what, problems);
+    const auto point = number(item, what, problems);
     if (!point) continue;
     if (holds(points, *point)) {
       problems.add(item.at, "{} {} stands here twice", what, *point);
@@ -52,27 +53,25 @@ void parse_points(const Node& node, const char* what, const Whole& one,
   }
 }
 
-// One number for the command, or a list of them, each of which is a cell; "all" are the machine's
-// cores.
+// Reads `threads` of a prompt: one number, or a list of which each makes a cell. "all" in a list
+// means all cores of the machine, kept as 0.
 void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems) {
   if (node.kind != Node::Kind::list) {
     prompt.extra.extra.threads = k_threads(node, "threads", problems);
     return;
   }
   Node numbers = node;
-  const auto all = std::ranges::stable_partition(
-      numbers.items, [](const Node& item) { return item.text != "all"; });
-  const std::size_t alls = all.size();
-  numbers.items.erase(all.begin(), all.end());
+  const std::size_t all_count =
+      std::erase_if(numbers.items, [](const Node& item) { return item.text == "all"; });
   bool is_list = true;
-  if (alls == 0 || !numbers.items.empty()) {
+  if (all_count == 0 || !numbers.items.empty()) {
     parse_points(numbers, "threads", k_threads, prompt.threads, is_list, problems);
   }
-  if (alls > 0) prompt.threads.push_back(0);
-  if (alls > 1) problems.add(node.at, "threads all stands here twice");
+  if (all_count > 0) prompt.threads.push_back(0);
+  if (all_count > 1) problems.add(node.at, "threads all stands here twice");
 }
 
-// How many requests a second arrive.
+// Reads a rate in requests per second.
 std::optional<double> read_rate(const Node& node, std::string_view what, Problems& problems) {
   constexpr double k_fastest = 100'000;
   const auto text = read_text(node, what, problems);
@@ -86,25 +85,27 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
 constexpr Plain k_rate{read_rate, "number",
                        R"("type": "number", "exclusiveMinimum": 0, "maximum": 100000)"};
 
+// Reads `capacity`: the two rates between which the highest sustainable one is searched.
 void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems) {
   Fields fields(node, "capacity", problems);
   std::pair<double, double> rates{0, 0};
   fields.need({"low", "Lowest rate in requests per second.", "4"}, rates.first, k_rate);
   fields.need({"high", "Highest rate.", "64"}, rates.second, k_rate);
-  const bool whole = rates.first > 0 && rates.second > 0;
-  if (whole && rates.first >= rates.second) {
+  const bool is_valid = rates.first > 0 && rates.second > 0;
+  if (is_valid && rates.first >= rates.second) {
     problems.add(node.at, "capacity: low must be below high, between which it is looked for");
-  } else if (whole) {
+  } else if (is_valid) {
     prompt.capacity = rates;
   }
 }
 
+// Reads the keys of a prompt that say how a server is loaded.
 void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
-  constexpr Whole k_at_once{1, 1024};
+  constexpr WholeNumber k_at_once{1, 1024};
   const Node* concurrency = fields.take(
       {"concurrency", "Server: requests at the same time. Each value of a list is a cell (@c4).",
        "[1, 4]", "1"},
-      points(k_at_once.form()));
+      points_form(k_at_once.form()));
   if (concurrency != nullptr) {
     parse_points(*concurrency, "concurrency", k_at_once, prompt.concurrency,
                  prompt.concurrency_is_list, problems);
@@ -135,7 +136,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
   const Node* requests = fields.read(
       {"requests", "Server: requests per timed run, or for each rate that capacity tries.", "100",
        "8 per concurrency, 32 with rate, 1000 with capacity"},
-      prompt.requests, Whole{1, 1'000'000});
+      prompt.requests, WholeNumber{1, 1'000'000});
   constexpr Name<bool> k_holds[] = {{true, "all"}, {false, "none"}};
   const Node* hold = fields.read(
       {"hold",
@@ -156,7 +157,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
        "Server: of each conversation of a workload so many turns, a request each, sent once the "
        "turn before is answered.",
        "4"},
-      prompt.turns, Whole{1, 100});
+      prompt.turns, WholeNumber{1, 100});
   if (turns != nullptr && !prompt.workload) {
     problems.add(turns->at, "turns are of the conversations of a workload");
   }
@@ -171,31 +172,32 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
   }
 }
 
+// Complains about a prompt that has several sources of its text, or that asks for nothing.
 void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& parsing) {
   Problems& problems = parsing.problems;
-  // What was written counts here, also where its value was refused: one mistake, one complaint.
+  // A key counts even if its value was refused, so that one mistake gives one complaint.
   const auto has = [&](const char* key) { return entry.value.find(key) != nullptr ? 1 : 0; };
   if (has("text") + has("file") + has("prompt_tokens") + has("workload") > 1) {
     problems.add(entry.key_at, "{} has more than one of text, file, prompt_tokens and workload",
-                 named("prompt", entry));
+                 describe_entry("prompt", entry));
   }
   const bool nothing = has("text") + has("file") + has("workload") == 0 &&
                        (has("tokens") == 0 || prompt.tokens == 0) &&
                        (has("prompt_tokens") == 0 || prompt.prompt_tokens == 0);
-  // Of results that come as files another tool knows what was asked for.
-  const bool is_known = std::ranges::any_of(parsing.settings.engines, [](const auto& engine) {
+  // Results that come as files were requested by another tool.
+  const bool reads_results = std::ranges::any_of(parsing.settings.engines, [](const auto& engine) {
     return engine.command.empty() && !engine.server;
   });
-  if (nothing && !is_known) {
+  if (nothing && !reads_results) {
     problems.add(entry.key_at, "{} asks for nothing: give it tokens, prompt_tokens, text or file",
-                 named("prompt", entry));
+                 describe_entry("prompt", entry));
   }
 }
 
 void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) {
-  constexpr Whole k_tokens{0, 10'000'000}, k_depth{0, 100'000'000};
+  constexpr WholeNumber k_tokens{0, 10'000'000}, k_depth{0, 100'000'000};
   Problems& problems = parsing.problems;
-  Fields fields(entry.value, named("prompt", entry), problems);
+  Fields fields(entry.value, describe_entry("prompt", entry), problems);
   fields.read({"prompt_tokens", "Tokens of the prompt.", "64", "0"}, prompt.prompt_tokens,
               k_tokens);
   fields.read({"tokens", "Tokens to generate.", "32"}, prompt.tokens, k_tokens);
@@ -204,7 +206,7 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
        "Tokens of context before it. Each value of a list is a cell (@d256), and a line is fitted "
        "over them.",
        "[0, 256, 1024]", "0"},
-      points(k_depth.form()));
+      points_form(k_depth.form()));
   if (depth != nullptr) {
     parse_points(*depth, "depth", k_depth, prompt.depth, prompt.depth_is_list, problems);
   }
@@ -213,19 +215,20 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   fields.read({"file", "File with the text of the prompt.", "prompts/long.txt"}, prompt.file,
               k_text);
   fields.read(k_private, prompt.is_private, k_boolean);
-  parse_per_engine(fields, prompt.extra, parsing, false);
+  parse_per_engine(fields, prompt.extra, parsing, /*threads=*/false);
   const Node* threads = fields.take(
       {"threads",
        "Value of {threads}. Each value of a list is a cell (@t4, @tall: all cores); the report "
        "tells what a thread adds.",
        "[1, 2, 4, all]", "physical cores"},
-      k_threads.form() | list_of(k_threads.form() | Form{"", R"("const": "all")"},
-                                 R"(, "minItems": 1, "uniqueItems": true)"));
+      k_threads.form() | list_form(k_threads.form() | Form{"", R"("const": "all")"},
+                                   R"(, "minItems": 1, "uniqueItems": true)"));
   if (threads != nullptr) parse_threads(*threads, prompt, problems);
   parse_load(fields, prompt, problems);
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, parsing);
 }
 
+// Reads the list `include` or `exclude` of the matrix.
 std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, Parsing& parsing) {
   std::vector<MatrixEntry> entries;
   Problems& problems = parsing.problems;
@@ -243,26 +246,27 @@ std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, 
   return entries;
 }
 
-// A twin is a device of Vulkan or CUDA whose description is known here.
+// Complains about a twin of another API than Vulkan and CUDA, and about an unknown one.
 void check_twin(const Node& twin, const BackendSettings& backend, const Entry& entry,
                 Parsing& parsing) {
   Problems& problems = parsing.problems;
-  if (!parsing.known.twins) {
+  if (!parsing.supported.twins) {
     return void(problems.add(twin.at, "device twins: this weir was built without them"));
   }
   if (!backend.device.empty() && backend.device != "vulkan" && backend.device != "cuda") {
     problems.add(twin.at, "{}: a twin is a device of vulkan or cuda, not \"{}\"",
-                 named("backend", entry), backend.device);
+                 describe_entry("backend", entry), backend.device);
   }
-  const std::vector<std::string>& known = *parsing.known.twins;
-  if (!backend.twin || holds(known, *backend.twin)) return;
-  problems.unknown(twin.at, "twin", *backend.twin, known);
+  const std::vector<std::string>& twins = *parsing.supported.twins;
+  if (!backend.twin || holds(twins, *backend.twin)) return;
+  problems.unknown(twin.at, "twin", *backend.twin, twins);
 }
 
+// Reads one entry of `backends`. Its device defaults to its name.
 void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsing) {
   const Node empty = map_node({}, entry.value.at);
-  Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value, named("backend", entry),
-                parsing.problems);
+  Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value,
+                describe_entry("backend", entry), parsing.problems);
   const Node* device = fields.read(
       {"device", "Device that must really do the work.", "vulkan", "the backend's name"},
       backend.device, OneName{unit::device_names()});
@@ -271,9 +275,9 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
       backend.device = entry.key;
     } else {
       parsing.problems.add(entry.key_at, "{} needs \"device\": what must really do the work{}{}",
-                           named("backend", entry),
+                           describe_entry("backend", entry),
                            text::did_you_mean(entry.key, unit::device_names()),
-                           known_here(unit::device_names()));
+                           choices_text(unit::device_names()));
     }
   }
   const Node* twin = fields.read(
@@ -282,10 +286,10 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
       backend.twin, k_text);
   if (twin != nullptr) check_twin(*twin, backend, entry, parsing);
   const Node* count = fields.read({"count", "How many of a CUDA twin there are.", "2"},
-                                  backend.devices, Whole{1, 16});
+                                  backend.devices, WholeNumber{1, 16});
   if (count != nullptr && (!backend.twin || backend.device != "cuda")) {
     parsing.problems.add(count->at, "{}: \"count\" is how many of a CUDA twin there are",
-                         named("backend", entry));
+                         describe_entry("backend", entry));
   }
   const Node* compile = fields.read(
       {"compile",
@@ -295,7 +299,7 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
       backend.compile, k_text);
   if (compile != nullptr && backend.device != "vulkan") {
     parsing.problems.add(compile->at, "{}: \"compile\" is for kernels of vulkan, not of \"{}\"",
-                         named("backend", entry), backend.device);
+                         describe_entry("backend", entry), backend.device);
   }
   fields.read({"runner", "Labels of the machine that its cells need, for weir plan.",
                "[self-hosted, rtx4090]"},
@@ -311,22 +315,22 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
 }  // namespace
 
 void parse_models(const Node& node, Parsing& parsing) {
-  parse_named(
-      node, "model", parsing.settings.models, parsing,
-      [&](const Entry& entry, ModelSettings& model) {
-        Problems& problems = parsing.problems;
-        if (entry.value.kind == Node::Kind::null) return;  // no file
-        if (entry.value.kind != Node::Kind::map) {
-          model.path =
-              read_text(entry.value, "the path of " + named("model", entry), problems).value_or("");
-          return;
-        }
-        Fields fields(entry.value, named("model", entry), problems);
-        fields.need({"path", "The model, from this file's folder.", "models/tiny.gguf"}, model.path,
-                    k_text);
-        fields.read(k_private, model.is_private, k_boolean);
-        parse_per_engine(fields, model.extra, parsing);
-      });
+  parse_named(node, "model", parsing.settings.models, parsing,
+              [&](const Entry& entry, ModelSettings& model) {
+                Problems& problems = parsing.problems;
+                if (entry.value.kind == Node::Kind::null) return;  // no file
+                if (entry.value.kind != Node::Kind::map) {
+                  model.path = read_text(entry.value,
+                                         "the path of " + describe_entry("model", entry), problems)
+                                   .value_or("");
+                  return;
+                }
+                Fields fields(entry.value, describe_entry("model", entry), problems);
+                fields.need({"path", "The model, from this file's folder.", "models/tiny.gguf"},
+                            model.path, k_text);
+                fields.read(k_private, model.is_private, k_boolean);
+                parse_per_engine(fields, model.extra, parsing);
+              });
 }
 
 void parse_backends(const Node& node, Parsing& parsing) {
@@ -338,7 +342,7 @@ void parse_variants(const Node& node, Parsing& parsing) {
   parse_named(node, "variant", parsing.settings.variants, parsing,
               [&](const Entry& entry, VariantSettings& variant) {
                 if (entry.value.kind == Node::Kind::null) return;
-                Fields fields(entry.value, named("variant", entry), parsing.problems);
+                Fields fields(entry.value, describe_entry("variant", entry), parsing.problems);
                 parse_per_engine(fields, variant.extra, parsing);
               });
 }
@@ -351,7 +355,7 @@ void parse_prompts(const Node& node, Parsing& parsing) {
 void parse_matrix(const Node& node, Parsing& parsing) {
   Settings& settings = parsing.settings;
   Fields fields(node, "matrix", parsing.problems);
-  const Form entries = list_of(mapping(R"(, "minProperties": 1)"), R"(, "maxItems": 1000)");
+  const Form entries = list_form(mapping(R"(, "minProperties": 1)"), R"(, "maxItems": 1000)");
   const Node* include = fields.take(
       {"include", "Combinations that are cells; each names one value or a pattern per dimension.",
        "[{engine: llama.cpp, prompt: decode}]", "all"},

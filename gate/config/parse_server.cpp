@@ -1,4 +1,4 @@
-// Engines that serve: `kind: server` and the keys that go with it.
+// Inference servers: `kind: server` and the keys that go with it.
 #include <cmath>
 
 #include "gate/base/json.hpp"
@@ -11,11 +11,12 @@ namespace {
 
 constexpr Duration k_within_a_day{24 * 3600, "24 h 0 m"};
 
-bool is_web(std::string_view url) {
+bool is_http_url(std::string_view url) {
   return url.starts_with("http://") || url.starts_with("https://");
 }
 
-// The host and the port, of which nothing would be known before the server is asked.
+// Complains about a URL without a host, with credentials, or with an impossible port. Otherwise
+// they would fail only when the server is contacted.
 void check_address(const Node& node, std::string_view what, std::string_view url,
                    Problems& problems) {
   std::string_view address = url.substr(url.find("://") + 3);
@@ -41,44 +42,45 @@ void check_address(const Node& node, std::string_view what, std::string_view url
   }
 }
 
-// {port} alone, and only of a server that weir starts.
-void check_url_words(const Node& node, std::string_view what, std::string_view url,
-                     Problems& problems) {
+// Complains about characters that no URL has, a bad address, and placeholders other than {port}.
+void check_url(const Node& node, std::string_view what, std::string_view url, Problems& problems) {
   const bool fits = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
   if (!fits) problems.add(node.at, "{} holds what no URL can", what);
-  if (is_web(url)) check_address(node, what, url, problems);
-  for (const std::string& word : placeholders_in(url)) {
-    if (word != "port") {
-      problems.add(node.at, "{} can hold {{port}} alone, not {{{}}}", what, text::printable(word));
+  if (is_http_url(url)) check_address(node, what, url, problems);
+  for (const std::string& placeholder : placeholders_in(url)) {
+    if (placeholder != "port") {
+      problems.add(node.at, "{} can hold {{port}} alone, not {{{}}}", what,
+                   text::printable(placeholder));
     }
   }
 }
 
+// Reads the base URL of a server, without the slashes at its end.
 std::optional<std::string> read_url(const Node& node, std::string_view what, Problems& problems) {
   auto url = read_text(node, what, problems);
   if (!url) return url;
   while (url->ends_with('/')) url->pop_back();
-  if (!is_web(*url) || url->find_first_of("?#") != std::string::npos) {
+  if (!is_http_url(*url) || url->find_first_of("?#") != std::string::npos) {
     problems.add(node.at,
                  "url is where the server listens, as in http://127.0.0.1:8080; the paths of its "
                  "API weir knows");
   }
-  check_url_words(node, what, *url, problems);
+  check_url(node, what, *url, problems);
   return url;
 }
 
-// A path of the server, or a whole URL.
-struct ServerPlace {
-  const char* may_be;
+// Type of a key that is a path of the server, or a full URL.
+struct ServerPath {
+  const char* example;  // for messages
   std::optional<std::string> operator()(const Node& node, std::string_view what,
                                         Problems& problems) const {
     auto url = read_text(node, what, problems);
     if (!url) return url;
-    if (!url->starts_with('/') && !is_web(*url)) {
-      problems.add(node.at, "{} is a path of the server, as in {}: not {}", what, may_be,
+    if (!url->starts_with('/') && !is_http_url(*url)) {
+      problems.add(node.at, "{} is a path of the server, as in {}: not {}", what, example,
                    describe(node));
     }
-    check_url_words(node, what, *url, problems);
+    check_url(node, what, *url, problems);
     return url;
   }
   [[nodiscard]] static Form form() {
@@ -86,38 +88,40 @@ struct ServerPlace {
   }
 };
 
-// The name of a variable; what it holds stands in no file.
+// Reads the name of the variable that holds a token.
 std::optional<std::string> read_token(const Node& node, std::string_view what, Problems& problems) {
   auto name = read_text(node, what, problems);
-  if (!name || (name->size() <= 128 && variable_name(*name))) return name;
-  // Not shown: somebody may have put the token itself here.
+  if (!name || (name->size() <= 128 && is_variable_name(*name))) return name;
+  // The text is not shown, as it may be the token itself.
   return problems.add(node.at,
                       "token_env is the name of an environment variable, as in SERVER_TOKEN: the "
                       "token itself stands in no file");
 }
 
+// Reads a regular expression that a line must match.
 std::optional<std::string> read_line_pattern(const Node& node, std::string_view what,
                                              Problems& problems) {
   auto line = read_text(node, what, problems);
   if (!line) return line;
-  // Whether it matches is all that counts: any group does.
+  // Pattern needs a group; only the match matters here.
   if (const auto pattern = Pattern::compile("(" + *line + ")"); !pattern) {
     problems.add(node.at, pattern.error().message);
   }
   return line;
 }
 
-constexpr ServerPlace k_ready_place{"/health, a URL, or {line: REGEX}"};
+constexpr ServerPath k_ready_path{"/health, a URL, or {line: REGEX}"};
 
+// Reads `ready`: a path or URL that answers once the server is up, or a mapping {url|line,
+// timeout}.
 void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
   const auto take_url = [&](const Node& url) {
-    if (auto place = k_ready_place(url, "ready", problems)) server.ready_url = *std::move(place);
+    if (auto place = k_ready_path(url, "ready", problems)) server.ready_url = *std::move(place);
   };
   if (node.kind != Node::Kind::map) return take_url(node);
   Fields fields(node, "ready", problems);
-  const Node* url =
-      fields.take({"url", "Path or URL that answers 2xx once it is up.", "/up", "/health"},
-                  ServerPlace::form());
+  const Node* url = fields.take(
+      {"url", "Path or URL that answers 2xx once it is up.", "/up", "/health"}, ServerPath::form());
   const Node* line = fields.read(
       {"line", "RE2; a line of its output that matches. Instead of url.", "listening on port"},
       server.ready_line, Plain{read_line_pattern, "text", R"("type": "string", "minLength": 1)"});
@@ -132,7 +136,7 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
       k_within_a_day(*timeout, "timeout of ready", problems).value_or(server.ready_seconds);
 }
 
-// What a request must keep to be good: goodput counts those.
+// Reads `slo`: the latencies that a request must keep to count as good.
 void parse_objectives(const Node& node, ServerSettings& server, Problems& problems) {
   Fields fields(node, "slo", problems);
   profile::ServedObjectives& objectives = server.objectives;
@@ -151,13 +155,13 @@ constexpr std::size_t k_most_levels = 8;
 constexpr std::size_t k_most_bytes = std::size_t{64} << 10;
 constexpr std::size_t k_longest_name = 128;
 
-// Where weir.yaml says what weir sends as this member.
-std::string_view said_by(std::string_view member) {
-  struct Said {
-    std::string_view place;
+// Returns the setting of weir.yaml that decides a member of the request ("max_tokens").
+std::string_view setting_for(std::string_view member) {
+  struct Setting {
+    std::string_view name;
     std::array<std::string_view, 4> members;
   };
-  constexpr Said k_places[] = {
+  constexpr Setting k_settings[] = {
       {"text or file of the prompt", {"prompt", "messages"}},
       {"tokens of the prompt",
        {"max_tokens", "max_completion_tokens", "n_predict", "options.num_predict"}},
@@ -166,18 +170,20 @@ std::string_view said_by(std::string_view member) {
       {"model_name", {"model"}},
       {"own_fields", {"ignore_eos", "cache_prompt"}},
       {"nothing: one answer each", {"n"}}};
-  for (const auto& [place, members] : k_places) {
-    if (holds(members, member)) return place;
+  for (const auto& [name, members] : k_settings) {
+    if (holds(members, member)) return name;
   }
   return "nothing: answers are read so";
 }
 
-// Fields of one's own in each request, from YAML to JSON.
+// Turns `extra_body` from YAML into JSON. Complains about members that weir itself sends: `sent`,
+// as paths ("options.seed").
 class ExtraBody {
  public:
   ExtraBody(const std::vector<std::string>& sent, Problems& problems)
       : sent_(sent), problems_(problems) {}
 
+  // Returns a mapping as a JSON object. `path` is its own path, "" for the body.
   Json object(const Node& node, const std::string& path, std::size_t depth) {
     Json json = Json::object();
     for (const Entry& entry : node.entries) {
@@ -189,7 +195,7 @@ class ExtraBody {
       if (is_sent(member, entry.value)) {
         add(entry.key_at,
             fmt::format("\"{}\" is what weir itself sends; what says it in weir.yaml: {}",
-                        text::printable(member.substr(0, 80)), said_by(member)));
+                        text::printable(member.substr(0, 80)), setting_for(member)));
         continue;
       }
       json[entry.key] = value(entry.value, member, depth + 1);
@@ -198,9 +204,9 @@ class ExtraBody {
   }
 
  private:
-  void add(Place at, const std::string& words) { problems_.add(at, "extra_body: " + words); }
+  void add(Place at, const std::string& problem) { problems_.add(at, "extra_body: " + problem); }
 
-  // Itself, or in place of an object that has it.
+  // Returns true if weir sends this member, or a member of the object that this one replaces.
   [[nodiscard]] bool is_sent(const std::string& member, const Node& node) const {
     return std::ranges::any_of(sent_, [&](const std::string& sent) {
       return sent == member || (node.kind != Node::Kind::map && sent.starts_with(member + "."));
@@ -217,12 +223,12 @@ class ExtraBody {
     if (node.kind == Node::Kind::map) return object(node, path, depth);
     if (node.kind == Node::Kind::scalar) return scalar(node);
     Json list = Json::array();
-    // What stands in a list of its own is no member that weir sends.
+    // weir sends no members within lists, so "[]" keeps the path apart from its own.
     for (const Node& item : node.items) list.push_back(value(item, path + "[]", depth + 1));
     return list;
   }
 
-  // As YAML's core schema reads it, but for numbers that JSON cannot write.
+  // Returns a scalar as YAML's core schema reads it. Complains about integers that are too large.
   Json scalar(const Node& node) {
     const bool digits =
         !node.text.empty() &&
@@ -231,7 +237,7 @@ class ExtraBody {
       add(node.at, "a whole number that no server could read; write it in quotes");
       return nullptr;
     }
-    return json_of(node);
+    return node_to_json(node);
   }
 
   const std::vector<std::string>& sent_;
@@ -239,7 +245,8 @@ class ExtraBody {
   bool too_deep_ = false;
 };
 
-// Fields that each request has besides those of its api, as JSON ("": none); `sent` are those.
+// Returns the additional fields of each request as JSON; "" for none. `sent` are the members that
+// weir itself sends.
 std::string read_extra_body(const Node& node, const std::vector<std::string>& sent,
                             Problems& problems) {
   if (node.kind != Node::Kind::map) {
@@ -258,7 +265,7 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
   return text;
 }
 
-// How far from the base's a model's distributions may be: a limit of this engine's cells.
+// Reads `logits.max_kl` and adds it as a limit of the metric output_kl in this engine's cells.
 void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
   Fields fields(node, "logits", parsing.problems);
   verdict::LimitEntry limit;
@@ -302,12 +309,13 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
                "http://127.0.0.1:8080"},
               server.url, Plain{read_url, "text", R"("type": "string", "pattern": "^https?://")"});
   const Node* api = fields.read({"api", "Server: how it is asked.", "llama"}, server.api,
-                                OneName{parsing.known.apis});
-  if (api == nullptr) needs("api", "how the server is asked" + known_here(parsing.known.apis));
+                                OneName{parsing.supported.apis});
+  if (api == nullptr)
+    needs("api", "how the server is asked" + choices_text(parsing.supported.apis));
   const Node* ready =
       fields.take({"ready", "Server: path or URL that answers 2xx once it is up, or an object.",
                    "{url: /up, timeout: 2m}", "/health"},
-                  ServerPlace::form() | mapping());
+                  ServerPath::form() | mapping());
   if (ready != nullptr) parse_ready(*ready, server, problems);
   if (server.ready_url.empty() && server.ready_line.empty()) {
     server.ready_url = server.api == "ollama" ? "/" : "/health";
@@ -336,16 +344,16 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
       fields.take({"extra_body", "Server: fields added to each request.", "{cache_salt: weir}"},
                   {"object", R"("type": "object")"});
   if (extra != nullptr) {
-    auto [sent, own] = look_up(parsing.known.sent, server.api, Known::Sent());
+    auto [sent, own] = look_up(parsing.supported.sent, server.api, Known::Sent());
     if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
     server.extra_body = read_extra_body(*extra, sent, problems);
   }
   fields.read({"warm_up", "Server: requests before the measured ones.", "0"}, server.warm_up,
-              Whole{0, 10'000});
+              WholeNumber{0, 10'000});
   fields.read({"server_metrics",
                "Server: path or URL of its own metrics (Prometheus text), read before and after.",
                "/metrics"},
-              server.metrics, ServerPlace{"/metrics, or a URL"});
+              server.metrics, ServerPath{"/metrics, or a URL"});
   fields.read({"token_env", "Server: environment variable that holds its token.", "VLLM_API_KEY"},
               server.token_env,
               Plain{read_token, "text",
@@ -355,12 +363,12 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
        "Server: requests of a load that may be answered differently from the rest. More are "
        "the cell's error.",
        "0", "a warning, no error"},
-      server.most_different_outputs, Whole{0, 1'000'000});
+      server.most_different_outputs, WholeNumber{0, 1'000'000});
   fields.read({"blocks",
                "Server with a base build: both are up, and this many blocks of requests of each "
                "alternate, the first drawn at random. 0: one server after the other.",
                "8"},
-              server.blocks, Whole{0, 64});
+              server.blocks, WholeNumber{0, 64});
   const Node* logits = fields.take(
       {"logits",
        "Server: judge the output by the probabilities of its likely tokens, not by its digest.",

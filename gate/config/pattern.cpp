@@ -1,3 +1,4 @@
+// Regular expressions of a config, on top of RE2.
 #include "gate/config/pattern.hpp"
 
 #include <re2/re2.h>

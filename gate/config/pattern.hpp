@@ -19,7 +19,8 @@ class Pattern {
   // than 1000 bytes, needs too much memory, or has no group to take the value from.
   [[nodiscard]] static Result<Pattern> compile(std::string_view expression);
 
-  // What group 1 took at the first match in `line`; nothing when it did not take part.
+  // Returns group 1 of the first match in `line`; nothing if there is no match or the group took no
+  // part in it.
   [[nodiscard]] std::optional<std::string_view> first_group(std::string_view line) const;
 
  private:

@@ -1,3 +1,4 @@
+// Finds and replaces placeholders such as "{model}" in texts.
 #include "gate/config/placeholders.hpp"
 
 #include "gate/base/find.hpp"
@@ -6,34 +7,35 @@
 namespace weir::config {
 namespace {
 
-bool inner(char c) { return text::is_alphanumeric(c) || c == '_' || c == '-'; }
+bool is_inner(char c) { return text::is_alphanumeric(c) || c == '_' || c == '-'; }
 
-struct Found {
-  std::size_t from = 0;  // of the first brace
-  std::size_t to = 0;    // past the last brace
+struct Placeholder {
+  std::size_t from = 0;  // the first brace
+  std::size_t to = 0;    // after the last brace
   std::string_view word;
   bool doubled = false;
 };
 
-// "{word}" beginning at `at`, which holds '{'.
-std::optional<Found> word_at(std::string_view text, std::size_t at) {
+// Returns the placeholder "{word}" that begins at `at`, which holds '{'.
+std::optional<Placeholder> placeholder_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   if (end >= text.size() || !text::is_letter(text[end])) return std::nullopt;
-  while (end < text.size() && inner(text[end])) ++end;
+  while (end < text.size() && is_inner(text[end])) ++end;
   if (end >= text.size() || text[end] != '}') return std::nullopt;
-  return Found{at, end + 1, text.substr(at + 1, end - at - 1), false};
+  return Placeholder{at, end + 1, text.substr(at + 1, end - at - 1), false};
 }
 
-std::optional<Found> next_placeholder(std::string_view text, std::size_t from) {
+// Returns the next "{word}" or "{{word}}" from `from` on.
+std::optional<Placeholder> next_placeholder(std::string_view text, std::size_t from) {
   for (std::size_t at = text.find('{', from); at != std::string_view::npos;
        at = text.find('{', at + 1)) {
     if (at + 1 < text.size() && text[at + 1] == '{') {
-      auto inside = word_at(text, at + 1);
+      auto inside = placeholder_at(text, at + 1);
       if (inside && inside->to < text.size() && text[inside->to] == '}') {
-        return Found{at, inside->to + 1, inside->word, true};
+        return Placeholder{at, inside->to + 1, inside->word, true};
       }
     }
-    if (auto found = word_at(text, at)) return found;
+    if (auto placeholder = placeholder_at(text, at)) return placeholder;
   }
   return std::nullopt;
 }
@@ -49,8 +51,8 @@ const std::vector<std::string>& placeholder_names() {
 
 std::vector<std::string> placeholders_in(std::string_view text) {
   std::vector<std::string> words;
-  for (auto found = next_placeholder(text, 0); found; found = next_placeholder(text, found->to)) {
-    if (!found->doubled) words.emplace_back(found->word);
+  for (auto match = next_placeholder(text, 0); match; match = next_placeholder(text, match->to)) {
+    if (!match->doubled) words.emplace_back(match->word);
   }
   return words;
 }
@@ -59,10 +61,10 @@ std::string substitute(std::string_view text,
                        const std::function<std::string(std::string_view)>& value) {
   std::string result;
   std::size_t from = 0;
-  for (auto found = next_placeholder(text, 0); found; found = next_placeholder(text, from)) {
-    result += text.substr(from, found->from - from);
-    result += found->doubled ? fmt::format("{{{}}}", found->word) : value(found->word);
-    from = found->to;
+  for (auto match = next_placeholder(text, 0); match; match = next_placeholder(text, from)) {
+    result += text.substr(from, match->from - from);
+    result += match->doubled ? fmt::format("{{{}}}", match->word) : value(match->word);
+    from = match->to;
   }
   result += text.substr(from);
   return result;

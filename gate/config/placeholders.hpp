@@ -17,8 +17,8 @@ namespace weir::config {
 // The words that stand as placeholders in `text`, known or not, in order.
 [[nodiscard]] std::vector<std::string> placeholders_in(std::string_view text);
 
-// `text` with each placeholder replaced by value(word), and "{{word}}" by "{word}". What is put in
-// is not looked at again.
+// Returns `text` with each placeholder replaced by value(word), and "{{word}}" by "{word}". Values
+// are not searched again.
 [[nodiscard]] std::string substitute(std::string_view text,
                                      const std::function<std::string(std::string_view)>& value);
 

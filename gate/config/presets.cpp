@@ -1,3 +1,4 @@
+// Reads the presets that are built in.
 #include "gate/config/presets.hpp"
 
 #include "gate/config/parse.hpp"
@@ -9,8 +10,9 @@ extern const std::span<const PresetText> k_preset_texts;
 
 namespace {
 
-// A preset's file. What the engine's keys mean is for those that parse a weir.yaml with it.
-Result<Preset> read(const PresetText& file) {
+// Reads a preset's file. Only a few of the engine's keys are parsed here; the rest is parsed with
+// the weir.yaml that uses the preset.
+Result<Preset> read_preset(const PresetText& file) {
   const std::string place = fmt::format("configs/presets/{}.yaml", file.first);
   WEIR_TRY(Node tree, parse_yaml(file.second, place));
   Preset preset;
@@ -18,7 +20,7 @@ Result<Preset> read(const PresetText& file) {
   const Known nothing;
   Parsing parsing{nothing, Problems(place), {}};
   Fields fields(tree, "the preset", parsing.problems);
-  fields.read({"version"}, preset.version, Whole{1, 1'000'000});
+  fields.read({"version"}, preset.version, WholeNumber{1, 1'000'000});
   fields.read({"about"}, preset.about, k_text);
   fields.read({"tried"}, preset.tried, k_text);
   fields.read({"programs"}, preset.programs, k_text_list);
@@ -59,20 +61,21 @@ Result<Preset> read(const PresetText& file) {
 }  // namespace
 
 const std::vector<Preset>& presets() {
-  static const auto k_presets =
-      collect<Preset>(k_preset_texts, [](const PresetText& file) { return read(file).value(); });
+  static const auto k_presets = collect<Preset>(
+      k_preset_texts, [](const PresetText& file) { return read_preset(file).value(); });
   return k_presets;
 }
 
-std::vector<std::string> preset_names() { return names_of(presets()); }
+std::vector<std::string> preset_names() { return section_names(presets()); }
 
 bool loads_model(std::string_view loads, std::string_view path, bool folder) {
   if (loads.empty() || loads == "folder") return loads.empty() || folder;
   return !folder && text::lower(path).ends_with("." + std::string(loads));
 }
 
-const Preset* preset_of_program(std::string_view file_name) {
-  return first_of(presets(), [&](const Preset& one) { return holds(one.programs, file_name); });
+const Preset* find_preset_by_program(std::string_view file_name) {
+  return first_of(presets(),
+                  [&](const Preset& preset) { return holds(preset.programs, file_name); });
 }
 
 }  // namespace weir::config

@@ -1,3 +1,4 @@
+// Makes aliases of private names, and replaces the names in texts.
 #include "gate/config/redactor.hpp"
 
 #include "gate/base/find.hpp"
@@ -11,35 +12,37 @@ namespace {
 
 constexpr std::size_t k_digits = 4, k_more_digits = 8;
 
-// Short aliases that would meet each other or a real name get more digits, whatever the order.
+// Returns the aliases of a section's private names. A short alias that equals another or a public
+// name gets more digits, whatever the order of the section.
 template <class Section>
-std::map<std::string, std::string> aliases_of(std::string_view kind, const Section& section) {
+std::map<std::string, std::string> make_aliases(std::string_view kind, const Section& section) {
   const auto alias = [&](const std::string& name, std::size_t digits) {
     return fmt::format("{}-{}", kind, short_hash(fmt::format("{}\n{}", kind, name), digits));
   };
-  std::multiset<std::string> taken;
+  std::multiset<std::string> names;
   for (const auto& entry : section) {
-    taken.insert(entry.is_private ? alias(entry.name, k_digits) : entry.name);
+    names.insert(entry.is_private ? alias(entry.name, k_digits) : entry.name);
   }
   std::map<std::string, std::string> aliases;
   for (const auto& entry : section) {
     if (!entry.is_private) continue;
     const std::string brief = alias(entry.name, k_digits);
-    aliases[entry.name] = taken.count(brief) == 1 ? brief : alias(entry.name, k_more_digits);
+    aliases[entry.name] = names.count(brief) == 1 ? brief : alias(entry.name, k_more_digits);
   }
   return aliases;
 }
 
-bool of_a_word(char c) {
+bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return c == '_' || byte >= 0x80U || text::is_alphanumeric(c);
 }
 
-bool stands_at(std::string_view text, std::size_t at, std::string_view word) {
+// Returns true if `word` is in `text` at `at`, with no letters or digits adjoining.
+bool is_word_at(std::string_view text, std::size_t at, std::string_view word) {
   if (text.compare(at, word.size(), word) != 0) return false;
   const std::size_t end = at + word.size();
-  const bool begins = at == 0 || !of_a_word(word.front()) || !of_a_word(text[at - 1]);
-  const bool ends = end == text.size() || !of_a_word(word.back()) || !of_a_word(text[end]);
+  const bool begins = at == 0 || !is_word_byte(word.front()) || !is_word_byte(text[at - 1]);
+  const bool ends = end == text.size() || !is_word_byte(word.back()) || !is_word_byte(text[end]);
   return begins && ends;
 }
 
@@ -47,9 +50,9 @@ bool stands_at(std::string_view text, std::size_t at, std::string_view word) {
 
 Redactor::Redactor(const Settings& settings, std::string_view folder)
     : folder_(folder),
-      engines_(aliases_of("engine", settings.engines)),
-      models_(aliases_of("model", settings.models)),
-      prompts_(aliases_of("prompt", settings.prompts)) {
+      engines_(make_aliases("engine", settings.engines)),
+      models_(make_aliases("model", settings.models)),
+      prompts_(make_aliases("prompt", settings.prompts)) {
   for (const EngineSettings& engine : settings.engines) {
     if (!engine.is_private) continue;
     const std::string& alias = engines_.at(engine.name);
@@ -60,9 +63,10 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
     if (engine.server && !engine.server->model_name.empty()) add(engine.server->model_name, alias);
     for (std::size_t i = 0; i < command.size(); ++i) {
       const std::string& word = command[i];
-      // The program, and what else of the command is a file: a script, a library.
-      const bool file = (i == 0 && !word.starts_with('-')) || word.find('/') != std::string::npos;
-      if (file && word.find('{') == std::string::npos) add_path(word, alias);
+      // The program, and other files in the command such as a script or a library.
+      const bool is_file =
+          (i == 0 && !word.starts_with('-')) || word.find('/') != std::string::npos;
+      if (is_file && word.find('{') == std::string::npos) add_path(word, alias);
     }
   }
   for (const ModelSettings& model : settings.models) {
@@ -77,12 +81,12 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
     if (prompt.file) add_path(*prompt.file, alias);
     if (!prompt.text) continue;
     add(std::string(text::trim(*prompt.text)), alias);
-    constexpr std::size_t k_telling = 8;  // shorter lines are words like any other
+    constexpr std::size_t k_shortest = 8;  // shorter lines may be ordinary words
     for (const std::string& line : text::lines(*prompt.text)) {
-      if (text::trim(line).size() >= k_telling) add(std::string(text::trim(line)), alias);
+      if (text::trim(line).size() >= k_shortest) add(std::string(text::trim(line)), alias);
     }
   }
-  // An alias stands for itself, so that hidden text can be hidden again.
+  // Aliases are kept as they are, so that redacted text can be redacted again.
   for (const Aliases* aliases : {&engines_, &models_, &prompts_}) {
     for (const auto& [name, alias] : *aliases) add(alias, alias);
   }
@@ -95,10 +99,10 @@ void Redactor::add(std::string word, const std::string& alias) {
 }
 
 void Redactor::add_path(const std::string& path, const std::string& alias) {
-  const std::string written = profile::normal_path(path);
-  const std::string file = written.substr(written.rfind('/') + 1);  // npos + 1 is 0
+  const std::string normal = profile::normal_path(path);
+  const std::string file = normal.substr(normal.rfind('/') + 1);  // npos + 1 is 0
   add(path, alias);
-  add(written, alias);
+  add(normal, alias);
   if (!path.starts_with('/')) add(profile::normal_path(fmt::format("{}/{}", folder_, path)), alias);
   add(file, alias);
   // "weights" of "weights.gguf": shards and caches are named like that.
@@ -125,7 +129,7 @@ Arguments Redactor::add_container(const EngineSettings& engine, const std::strin
     const std::string& word = options[i];
     if (srun && word == k_container_image && i + 1 < options.size()) {
       add_image(options[++i], alias);
-    } else if (srun && is_or_sets(word, k_container_image)) {
+    } else if (srun && matches_option(word, k_container_image)) {
       add_image(word.substr(std::min(word.size(), k_container_image.size() + 1)), alias);
     } else {
       add_places(word, alias);
@@ -144,7 +148,7 @@ void Redactor::add_image(const std::string& image, const std::string& alias) {
   std::string name = image.substr(0, digest);
   const std::size_t colon = name.rfind(':');
   const bool has_tag = colon != std::string::npos && name.find('/', colon) == std::string::npos;
-  // With its tag and without, as a whole and by what stands behind each "/" (or enroot's "#").
+  // With and without its tag: the whole name, and each part after a "/" (or enroot's "#").
   for (std::string rest : {name, has_tag ? name.substr(0, colon) : std::string()}) {
     for (;;) {
       add(rest, alias);
@@ -156,7 +160,7 @@ void Redactor::add_image(const std::string& image, const std::string& alias) {
 }
 
 void Redactor::add_places(std::string word, const std::string& alias) {
-  // What every machine has tells nothing, and hiding it would spoil the rest.
+  // Folders of every machine reveal nothing, and replacing them would spoil other text.
   static const std::set<std::string> k_everywhere{"bin",  "dev",  "etc", "lib", "lib64",
                                                   "proc", "sbin", "sys", "usr"};
   static const std::set<std::string> k_tops{"home", "media", "mnt", "opt", "root",
@@ -192,18 +196,19 @@ std::string Redactor::cell_name(const std::string& name) const {
 
 std::string Redactor::text(std::string_view text) const {
   if (words_.empty()) return std::string(text);
-  std::string shown;
+  std::string redacted;
   for (std::size_t at = 0; at < text.size();) {
-    const auto* found =
-        first_of(words_, [&](const auto& word) { return stands_at(text, at, word.first); });
-    if (found == nullptr) {
-      shown += text[at++];
+    const auto* match =
+        first_of(words_, [&](const auto& word) { return is_word_at(text, at, word.first); });
+    if (match == nullptr) {
+      redacted += text[at];
+      ++at;
     } else {
-      shown += found->second;
-      at += found->first.size();
+      redacted += match->second;
+      at += match->first.size();
     }
   }
-  return shown;
+  return redacted;
 }
 
 }  // namespace weir::config

@@ -1,10 +1,9 @@
-// `private: true`: what stands in outputs in place of a name that stays at home. Pure.
+// Redacts names of entries with `private: true` in outputs, by aliases. Pure.
 //
-// An alias is the kind and a short hash of the name ("model-1a2b"), so it is the same on every
-// machine, in every run, and when entries of the config are moved about; a number by position would
-// change what an old report means. Four hexadecimal digits hold far less than a name does, so a
-// name cannot be read out of them; who already knows the name can check it, as with every stable
-// alias.
+// An alias is the kind and a short hash of the name ("model-1a2b"). So it is the same on every
+// machine and in every run, and stays when entries of the config are reordered. Four hexadecimal
+// digits hold far less than a name does, so a name cannot be recovered from them. Who already knows
+// the name can check it, as with every stable alias.
 #pragma once
 
 #include "gate/config/settings.hpp"
@@ -21,25 +20,25 @@ class Redactor {
   [[nodiscard]] profile::CellKey cell(profile::CellKey key) const;
   // A cell's name; any other text as text() does.
   [[nodiscard]] std::string cell_name(const std::string& name) const;
-  // Free text: private names, paths, file names and prompts, as whole words. May hide a little too
-  // much (a prompt named like an English word), never too little of what it knows. Hidden text may
-  // be handed in again.
+  // Redacts private names, paths, file names and prompts in free text, as whole words. May redact
+  // too much (a prompt named like an English word), never too little. Redacted text may be passed
+  // in again.
   [[nodiscard]] std::string text(std::string_view text) const;
 
  private:
   using Aliases = std::map<std::string, std::string>;  // name -> alias
   void add(std::string word, const std::string& alias);
   void add_path(const std::string& path, const std::string& alias);
-  // The image and the paths among the runtime's options. What is the engine's own of the command.
+  // Adds the image and the paths among the runtime's options. Returns the engine's own part of the
+  // command.
   Arguments add_container(const EngineSettings& engine, const std::string& alias);
   void add_image(const std::string& image, const std::string& alias);
-  // Absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
+  // Adds the absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
   void add_places(std::string word, const std::string& alias);
 
   std::string folder_;
   Aliases engines_, models_, prompts_;
-  std::vector<std::pair<std::string, std::string>>
-      words_;  // what is hidden -> alias; longest first
+  std::vector<std::pair<std::string, std::string>> words_;  // private text -> alias; longest first
 };
 
 }  // namespace weir::config

@@ -1,3 +1,4 @@
+// Compares the rules of two versions of weir.yaml: limits, gate settings, and what is measured.
 #include "gate/config/rules.hpp"
 
 #include "gate/base/find.hpp"
@@ -14,60 +15,70 @@ using verdict::Mode;
 using verdict::Proposal;
 using Effect = Proposal::Effect;
 
-std::string number(double value) { return fmt::format("{:.10g}", value); }
+std::string number_text(double value) { return fmt::format("{:.10g}", value); }
 
-// A setting whose larger value decides less often that something is wrong is looser.
-Effect grows(double from, double to, bool more_is_looser) {
+// Returns the effect of a setting that goes from `from` to `to`. `more_is_looser`: larger values
+// let more regressions pass.
+Effect effect_of_growth(double from, double to, bool more_is_looser) {
   if (from == to) return Effect::changed;
   return (to > from) == more_is_looser ? Effect::looser : Effect::tighter;
 }
 
-// One kind of a limit as text, on both sides.
+// A change of one part of a limit ("max_drop", "mode"), with both values as text.
 struct Change {
   std::string kind, from, to;
   Effect effect = Effect::changed;
   friend auto operator<=>(const Change&, const Change&) = default;
 };
 
-// More room is looser; none at all (absent) the loosest.
-void compare(const char* kind, const std::optional<Amount>& from, const std::optional<Amount>& to,
-             bool more_is_looser, std::vector<Change>& changes) {
+// Returns the effect of replacing the limit `from` by `to`. An absent limit is the loosest.
+// An absolute and a relative amount cannot be ordered: `changed`.
+Effect effect_of_amounts(const std::optional<Amount>& from, const std::optional<Amount>& to,
+                         bool more_is_looser) {
+  if (!from) return Effect::tighter;
+  if (!to) return Effect::looser;
+  if (from->relative != to->relative) return Effect::changed;
+  return effect_of_growth(from->value, to->value, more_is_looser);
+}
+
+// Adds the change of one amount of a limit to `changes`, if there is one.
+void compare_amounts(const char* kind, const std::optional<Amount>& from,
+                     const std::optional<Amount>& to, bool more_is_looser,
+                     std::vector<Change>& changes) {
   if (from == to) return;
-  const auto shown = [](const std::optional<Amount>& one) {
-    return one ? verdict::show(*one) : "";
+  const auto amount_text = [](const std::optional<Amount>& amount) {
+    return amount ? verdict::show(*amount) : "";
   };
-  const Effect effect = !from ? Effect::tighter
-                        : !to ? Effect::looser
-                        : from->relative != to->relative
-                            ? Effect::changed
-                            : grows(from->value, to->value, more_is_looser);
-  changes.push_back({kind, shown(from), shown(to), effect});
+  changes.push_back(
+      {kind, amount_text(from), amount_text(to), effect_of_amounts(from, to, more_is_looser)});
 }
 
-void compare(const char* kind, const std::optional<MaxChange>& from,
-             const std::optional<MaxChange>& to, std::vector<Change>& changes) {
-  const auto amount = [](const auto& one) {
-    return one ? std::optional(one->amount) : std::nullopt;
+// Adds the changes of `max_drop`, `max_increase` or `max_decrease`, and of its `tolerate`.
+void compare_max_change(const char* kind, const std::optional<MaxChange>& from,
+                        const std::optional<MaxChange>& to, std::vector<Change>& changes) {
+  const auto amount_in = [](const std::optional<MaxChange>& limit) {
+    return limit ? std::optional(limit->amount) : std::nullopt;
   };
-  compare(kind, amount(from), amount(to), true, changes);
-  // Half of the amount unless it is said: that it moved along says nothing more.
-  if (!from || !to || amount(from) != amount(to)) return;
-  compare("tolerate", from->tolerate, to->tolerate, true, changes);
+  compare_amounts(kind, amount_in(from), amount_in(to), /*more_is_looser=*/true, changes);
+  // `tolerate` defaults to half of the amount, so it is compared only if the amount stayed.
+  if (!from || !to || amount_in(from) != amount_in(to)) return;
+  compare_amounts("tolerate", from->tolerate, to->tolerate, /*more_is_looser=*/true, changes);
 }
 
-std::vector<Change> changes_of(const Limit& from, const Limit& to) {
+// Returns the parts of a limit that differ, each with its effect.
+std::vector<Change> list_changes(const Limit& from, const Limit& to) {
   std::vector<Change> changes;
   if (from.exact != to.exact) {
-    const auto shown = [](bool exact) { return exact ? "exact" : "not exact"; };
-    changes.push_back(
-        {"", shown(from.exact), shown(to.exact), to.exact ? Effect::tighter : Effect::looser});
+    const auto exact_text = [](bool exact) { return exact ? "exact" : "not exact"; };
+    changes.push_back({"", exact_text(from.exact), exact_text(to.exact),
+                       to.exact ? Effect::tighter : Effect::looser});
   }
-  compare("max_drop", from.max_drop, to.max_drop, changes);
-  compare("max_increase", from.max_increase, to.max_increase, changes);
-  compare("max_decrease", from.max_decrease, to.max_decrease, changes);
-  compare("max", from.max, to.max, true, changes);
-  compare("min", from.min, to.min, false, changes);
-  // What holds nothing is not gated whatever its mode.
+  compare_max_change("max_drop", from.max_drop, to.max_drop, changes);
+  compare_max_change("max_increase", from.max_increase, to.max_increase, changes);
+  compare_max_change("max_decrease", from.max_decrease, to.max_decrease, changes);
+  compare_amounts("max", from.max, to.max, /*more_is_looser=*/true, changes);
+  compare_amounts("min", from.min, to.min, /*more_is_looser=*/false, changes);
+  // The mode of a limit that sets nothing has no effect.
   if (from.mode != to.mode && (from.any() || to.any())) {
     changes.push_back({"mode", std::string(verdict::to_string(from.mode)),
                        std::string(verdict::to_string(to.mode)),
@@ -76,20 +87,22 @@ std::vector<Change> changes_of(const Limit& from, const Limit& to) {
   return changes;
 }
 
-bool same(const LimitEntry& a, const LimitEntry& b) {
-  const auto judged = [](const LimitEntry& one) {
-    return std::tie(one.match, one.metrics, one.exact, one.max_drop, one.max_increase,
-                    one.max_decrease, one.tolerate, one.max, one.min, one.mode);
+// Returns true if both entries set the same limits for the same cells, whatever their `until`.
+bool judges_same(const LimitEntry& a, const LimitEntry& b) {
+  const auto judging_members = [](const LimitEntry& entry) {
+    return std::tie(entry.match, entry.metrics, entry.exact, entry.max_drop, entry.max_increase,
+                    entry.max_decrease, entry.tolerate, entry.max, entry.min, entry.mode);
   };
-  return judged(a) == judged(b);
+  return judging_members(a) == judging_members(b);
 }
 
-// Entries that are put off, by what they are about.
-void later(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& head,
-           std::vector<Proposal>& proposals) {
+// Adds a proposal for each limit of which only `until` differs. A later end is looser for an entry
+// under `mode: report` or `off`, and tighter for one that gates.
+void compare_expiry(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& head,
+                    std::vector<Proposal>& proposals) {
   for (const LimitEntry& after : head) {
     for (const LimitEntry& before : base) {
-      if (!same(before, after) || before.until == after.until) continue;
+      if (!judges_same(before, after) || before.until == after.until) continue;
       const bool longer = !after.until || (before.until && *after.until > *before.until);
       const bool loosens = after.mode.value_or(Mode::gate) != Mode::gate;
       proposals.push_back(
@@ -101,19 +114,19 @@ void later(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& h
   }
 }
 
-// What other limits would change, told by what they mean for each cell and metric rather than by
-// the lines they are written in: an entry that overrides nothing changes nothing.
+// Adds a proposal for each change of the limits that apply to a metric of a cell. The lines of
+// weir.yaml are not compared: an entry that overrides nothing changes nothing.
 void compare_limits(const std::vector<profile::CellKey>& cells,
                     const std::vector<unit::Metric>& metrics, const std::vector<LimitEntry>& base,
                     const std::vector<LimitEntry>& head, std::vector<Proposal>& proposals) {
-  later(base, head, proposals);
-  if (std::ranges::equal(base, head, same)) return;
-  // (what changes, in which cells) -> metrics that change alike
-  std::map<std::pair<std::string, Change>, std::vector<std::string>> of_metric;
+  compare_expiry(base, head, proposals);
+  if (std::ranges::equal(base, head, judges_same)) return;
+  // Metric and change -> the cells in which the metric's limit changes so.
+  std::map<std::pair<std::string, Change>, std::vector<std::string>> cells_of_change;
   const auto note = [&](const profile::CellKey& cell, const std::string& name, const Limit& before,
                         const Limit& after) {
-    for (Change& change : changes_of(before, after)) {
-      of_metric[{name, std::move(change)}].push_back(cell.str());
+    for (Change& change : list_changes(before, after)) {
+      cells_of_change[{name, std::move(change)}].push_back(cell.str());
     }
   };
   for (const profile::CellKey& cell : cells) {
@@ -126,22 +139,25 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
            verdict::resolve_special(cell, name, head));
     }
   }
-  std::map<std::pair<Change, std::vector<std::string>>, std::vector<std::string>> alike;
-  for (auto& [what, names] : of_metric) {
-    alike[{what.second, std::move(names)}].push_back(what.first);
+  // Change and cells -> the metrics whose limits change alike, which share one proposal.
+  std::map<std::pair<Change, std::vector<std::string>>, std::vector<std::string>> groups;
+  for (auto& [metric_change, cell_names] : cells_of_change) {
+    const auto& [metric, change] = metric_change;
+    groups[{change, std::move(cell_names)}].push_back(metric);
   }
-  for (const auto& [what, of] : alike) {
-    const Change& change = what.first;
+  for (const auto& [group, metric_names] : groups) {
+    const auto& [change, cell_names] = group;
     proposals
         .emplace_back(Proposal{fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind,
-                                           verdict::some_of(of)),
+                                           verdict::list_some(metric_names)),
                                change.from, change.to, change.effect})
-        .about(what.second);
+        .about(cell_names);
   }
 }
 
-// What counts a cell, or reads a number of it.
-std::set<std::string> sources_of(const Cell& cell, const ProbeDevices& sees) {
+// Returns names of the sources of a cell's values: probes that see its device, the engine's own
+// counts, and metrics read from the output.
+std::set<std::string> list_sources(const Cell& cell, const ProbeDevices& sees) {
   std::set<std::string> sources;
   for (const std::string& probe : cell.engine->probes) {
     const auto* devices = look_up(sees, probe);
@@ -152,169 +168,184 @@ std::set<std::string> sources_of(const Cell& cell, const ProbeDevices& sees) {
   return sources;
 }
 
-std::string device_of(const Cell& cell) {
+// Returns the device with its twin, if there is one: "cuda twin h100 x2".
+std::string describe_device(const Cell& cell) {
   if (!cell.twin) return cell.device;
   const std::string twin = fmt::format("{} twin {}", cell.device, *cell.twin);
   return cell.twin_devices == 1 ? twin : fmt::format("{} x{}", twin, cell.twin_devices);
 }
 
-// What of a cell is another, by the names of its parts.
-std::vector<std::string> differing(const Cell& before, const Cell& after) {
-  std::vector<std::string> differ;
-  for (const auto& [part, text] : before.identity) {  // the same parts on both sides
-    if (after.identity.at(part) != text) differ.push_back(part);
+// Returns the parts of a cell's fingerprint that differ: "arguments", "environment", "prompt",
+// "model".
+std::vector<std::string> differing_parts(const Cell& before, const Cell& after) {
+  std::vector<std::string> parts;
+  for (const auto& [part, text] : before.identity) {  // both cells have the same parts
+    if (after.identity.at(part) != text) parts.push_back(part);
   }
-  if (before.model_path != after.model_path) differ.emplace_back("model");
-  return differ;
+  if (before.model_path != after.model_path) parts.emplace_back("model");
+  return parts;
 }
 
-// By contents: names aside.
+// Returns true if both cells measure the same thing, whatever their names.
 bool measured_alike(const Cell& before, const Cell& after) {
   const EngineSettings &a = *before.engine, &b = *after.engine;
-  return device_of(before) == device_of(after) && differing(before, after).empty() &&
+  return describe_device(before) == describe_device(after) &&
+         differing_parts(before, after).empty() &&
          (a.name == b.name || (a.command == b.command && a.output == b.output &&
                                a.server.has_value() == b.server.has_value()));
 }
 
-class Rules {
+// Compares two versions of weir.yaml. `base` holds the rules that apply, `head` the proposed ones.
+class RulesComparison {
  public:
-  Rules(const Settings& base, const Matrix& base_cells, const Settings& head,
-        const Matrix& head_cells, const ProbeDevices& sees)
+  RulesComparison(const Settings& base, const Matrix& base_cells, const Settings& head,
+                  const Matrix& head_cells, const ProbeDevices& sees)
       : base_(base), head_(head), sees_(sees) {
     for (const Cell& cell : base_cells.cells) before_.emplace(cell.key.str(), &cell);
     for (const Cell& cell : head_cells.cells) {
       after_.emplace(cell.key.str(), &cell);
       cells_.push_back(cell.key);
     }
-    for (const Cell& cell : base_cells.cells) find(cell);
-    hold_limits();
+    for (const Cell& cell : base_cells.cells) match_cell(cell);
+    assign_limits();
   }
 
-  Edits all() {
+  // Returns all proposals in order, and what became of each cell of the base. Call it once.
+  Edits take_edits() {
     std::vector<std::string> removed;
-    for (const verdict::HeldCell& held : edits_.cells) {
-      if (held.now.empty()) removed.push_back(held.cell);
+    for (const verdict::BaseCell& base_cell : edits_.cells) {
+      if (base_cell.now.empty()) removed.push_back(base_cell.cell);
     }
     if (!removed.empty()) {
       add("cells that are not measured any more",
-          fmt::format("{} of {}", removed.size(), before_.size()), "", Effect::looser, true)
+          fmt::format("{} of {}", removed.size(), before_.size()), "", Effect::looser,
+          /*holds=*/true)
           .about(removed);
     }
-    cells();
+    compare_cells();
     for (const EngineSettings& engine : base_.engines) {
-      if (const EngineSettings* now = find_named(head_.engines, engine.name)) engines(engine, *now);
+      const EngineSettings* head_engine = find_named(head_.engines, engine.name);
+      if (head_engine != nullptr) compare_engines(engine, *head_engine);
     }
     for (const EngineSettings& engine : head_.engines) {
       if (find_named(base_.engines, engine.name) == nullptr) {
-        allowed(engine.name, {}, engine.cpu_ops_allowed, true);
+        compare_cpu_ops(engine.name, {}, engine.cpu_ops_allowed, /*holds=*/true);
       }
     }
-    compare_limits(cells_, metrics(), base_.limits, head_.limits, edits_.proposals);
-    gate();
+    compare_limits(cells_, limitable_metrics(), base_.limits, head_.limits, edits_.proposals);
+    compare_gate();
     edits_.proposals = verdict::in_order(std::move(edits_.proposals));
     return std::move(edits_);
   }
 
  private:
+  // `holds`: the edit takes effect with the pull request already, since it is no rule.
   Proposal& add(std::string what, std::string from, std::string to, Effect effect,
                 bool holds = false) {
     return edits_.proposals.emplace_back(
         Proposal{std::move(what), std::move(from), std::move(to), effect, holds});
   }
 
-  // What became of a cell of the base.
-  void find(const Cell& before) {
-    verdict::HeldCell& held = edits_.cells.emplace_back(verdict::HeldCell{before.key.str()});
-    auto found = after_.find(held.cell);
-    if (found == after_.end()) {
-      found = std::ranges::find_if(after_, [&](const auto& after) {
+  // Records what became of a cell of the base: its name in the head, the parts that changed, and
+  // the sources that it lost. A cell without its old name may be a renamed one that measures the
+  // same.
+  void match_cell(const Cell& before) {
+    verdict::BaseCell& base_cell = edits_.cells.emplace_back(verdict::BaseCell{before.key.str()});
+    auto match = after_.find(base_cell.cell);
+    if (match == after_.end()) {
+      match = std::ranges::find_if(after_, [&](const auto& after) {
         return !before_.contains(after.first) && !renamed_.contains(after.first) &&
                measured_alike(before, *after.second);
       });
-      if (found == after_.end()) return;
-      renamed_.insert(found->first);
+      if (match == after_.end()) return;
+      renamed_.insert(match->first);
     }
-    const Cell& after = *found->second;
-    held.now = found->first;
-    std::vector<std::string> differ = differing(before, after);
-    if (device_of(before) != device_of(after)) differ.emplace_back("device");
-    held.changed = text::join(differ);
-    const auto had = sources_of(before, sees_), has = sources_of(after, sees_);
+    const Cell& after = *match->second;
+    base_cell.now = match->first;
+    std::vector<std::string> parts = differing_parts(before, after);
+    if (describe_device(before) != describe_device(after)) parts.emplace_back("device");
+    base_cell.changed = text::join(parts);
+    const auto old_sources = list_sources(before, sees_);
+    const auto new_sources = list_sources(after, sees_);
     std::vector<std::string> lost;
-    std::ranges::set_difference(had, has, std::back_inserter(lost));
-    held.lost = text::join(lost);
+    std::ranges::set_difference(old_sources, new_sources, std::back_inserter(lost));
+    base_cell.lost = text::join(lost);
   }
 
-  // Limits that hold cells which are gone, and no other: each told with these.
-  void hold_limits() {
+  // Lists with each removed cell the limits that applied to removed cells only.
+  void assign_limits() {
     for (const LimitEntry& entry : base_.limits) {
-      std::vector<verdict::HeldCell*> gone;
-      bool left =
+      std::vector<verdict::BaseCell*> removed;
+      bool still_applies =
           std::ranges::any_of(cells_, [&](const auto& key) { return entry.match.fits(key); });
-      for (verdict::HeldCell& held : edits_.cells) {
-        if (!entry.match.fits(before_.at(held.cell)->key)) continue;
-        if (held.now.empty()) {
-          gone.push_back(&held);
+      for (verdict::BaseCell& base_cell : edits_.cells) {
+        if (!entry.match.fits(before_.at(base_cell.cell)->key)) continue;
+        if (base_cell.now.empty()) {
+          removed.push_back(&base_cell);
         } else {
-          left = true;
+          still_applies = true;
         }
       }
-      for (verdict::HeldCell* held : gone) {
-        if (!left) held->limits.push_back(entry.source);
-      }
+      if (still_applies) continue;
+      for (verdict::BaseCell* cell : removed) cell->limits.push_back(entry.source);
     }
   }
 
-  // Cells of one name that are measured otherwise: what is stored of them says nothing any more.
-  void cells() {
+  // Adds proposals for cells that keep their name but are measured differently. Their stored
+  // baselines can no longer be compared.
+  void compare_cells() {
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
     std::map<std::string, std::vector<std::string>> parts;
     std::vector<std::string> passed;
     for (const auto& [name, before] : before_) {
       if (!after_.contains(name)) continue;
       const Cell& after = *after_.at(name);
-      if (device_of(*before) != device_of(after)) {
-        devices[{device_of(*before), device_of(after)}].push_back(name);
+      if (describe_device(*before) != describe_device(after)) {
+        devices[{describe_device(*before), describe_device(after)}].push_back(name);
       }
-      const std::vector<std::string> differ = differing(*before, after);
-      if (!differ.empty()) parts[text::join(differ, " and ")].push_back(name);
+      const std::vector<std::string> changed = differing_parts(*before, after);
+      if (!changed.empty()) parts[text::join(changed, " and ")].push_back(name);
       if (before->passed != after.passed) passed.push_back(name);
     }
     if (!passed.empty()) {
-      add("variables passed through to cells", "", "", Effect::changed, true).about(passed);
+      add("variables passed through to cells", "", "", Effect::changed, /*holds=*/true)
+          .about(passed);
     }
     for (const auto& [change, names] : devices) {
-      add("the device of cells", change.first, change.second, Effect::looser, true).about(names);
+      add("the device of cells", change.first, change.second, Effect::looser, /*holds=*/true)
+          .about(names);
     }
-    for (const auto& [what, names] : parts) {
-      add(what + " of cells, for which stored baselines say nothing then", "", "", Effect::looser,
-          true)
+    for (const auto& [changed, names] : parts) {
+      add(changed + " of cells, for which stored baselines say nothing then", "", "",
+          Effect::looser, /*holds=*/true)
           .about(names);
     }
   }
 
-  void engines(const EngineSettings& before, const EngineSettings& after) {
-    const std::string of = " of engine " + before.name;
-    allowed(before.name, before.cpu_ops_allowed, after.cpu_ops_allowed, false);
-    const auto list = [](const std::vector<std::string>& names) {
+  // Adds a proposal for each setting of an engine that differs.
+  void compare_engines(const EngineSettings& before, const EngineSettings& after) {
+    const std::string of_engine = " of engine " + before.name;
+    compare_cpu_ops(before.name, before.cpu_ops_allowed, after.cpu_ops_allowed, /*holds=*/false);
+    const auto list_text = [](const std::vector<std::string>& names) {
       return names.empty() ? std::string("none") : text::join(names);
     };
-    const std::set<std::string> had(before.probes.begin(), before.probes.end());
-    const std::set<std::string> has(after.probes.begin(), after.probes.end());
-    if (had != has) {
-      const bool lost = !std::includes(has.begin(), has.end(), had.begin(), had.end());
-      add("probes" + of, list(before.probes), list(after.probes),
-          lost ? Effect::looser : Effect::tighter, true);
+    const std::set<std::string> old_probes(before.probes.begin(), before.probes.end());
+    const std::set<std::string> new_probes(after.probes.begin(), after.probes.end());
+    if (old_probes != new_probes) {
+      const bool is_lost = !std::ranges::includes(new_probes, old_probes);
+      add("probes" + of_engine, list_text(before.probes), list_text(after.probes),
+          is_lost ? Effect::looser : Effect::tighter, /*holds=*/true);
     }
     if (before.output != after.output) {
-      add("output" + of, before.output, after.output, Effect::changed, true);
+      add("output" + of_engine, before.output, after.output, Effect::changed, /*holds=*/true);
     }
     if (before.timeout_seconds != after.timeout_seconds) {
-      add("timeout" + of, unit::show_duration(before.timeout_seconds),
+      add("timeout" + of_engine, unit::show_duration(before.timeout_seconds),
           unit::show_duration(after.timeout_seconds),
-          grows(before.timeout_seconds, after.timeout_seconds, true), true);
+          effect_of_growth(before.timeout_seconds, after.timeout_seconds, /*more_is_looser=*/true),
+          /*holds=*/true);
     }
-    for (const auto& [what, same] :
+    for (const auto& [setting, is_same] :
          {std::pair{"command", before.command == after.command},
           {"build", before.build == after.build},
           {"profile_args", before.profile_args == after.profile_args},
@@ -322,97 +353,110 @@ class Rules {
           {"kernel_names", before.kernel_names == after.kernel_names},
           {"cuda_code", before.cuda_code == after.cuda_code},
           {"instructions", before.instructions == after.instructions},
-          {"metrics read from the output", same_rules(before.generic, after.generic)},
-          {"the way of asking", asked(before.server) == asked(after.server)}}) {
-      if (!same) add(what + of, "", "", Effect::changed, true);
+          {"metrics read from the output", reads_same_values(before.generic, after.generic)},
+          {"the way of asking",
+           request_settings(before.server) == request_settings(after.server)}}) {
+      if (!is_same) add(setting + of_engine, "", "", Effect::changed, /*holds=*/true);
     }
   }
 
-  // When it is up says nothing of what is measured of it.
-  static bool same_rules(const GenericOutput& a, const GenericOutput& b) {
-    const auto parts = [](const ValueRule& one) {
-      const unit::Scale scale = one.scale.value_or(unit::Scale{});
-      return std::tuple(one.metric, one.regex, one.pointer, one.stream, one.pick, one.custom,
-                        one.scale.has_value(), scale.unit, scale.factor);
+  // Returns true if both read the same metrics and facts in the same way.
+  static bool reads_same_values(const GenericOutput& a, const GenericOutput& b) {
+    const auto parts = [](const ValueRule& rule) {
+      const unit::Scale scale = rule.scale.value_or(unit::Scale{});
+      return std::tuple(rule.metric, rule.regex, rule.pointer, rule.stream, rule.pick, rule.custom,
+                        rule.scale.has_value(), scale.unit, scale.factor);
     };
     return std::ranges::equal(a.values, b.values, {}, parts, parts) &&
            std::ranges::equal(a.facts, b.facts, {}, parts, parts);
   }
 
-  static std::optional<ServerSettings> asked(std::optional<ServerSettings> server) {
+  // Returns the settings without those that only tell when the server is up.
+  static std::optional<ServerSettings> request_settings(std::optional<ServerSettings> server) {
     if (!server) return server;
-    server->ready_url = server->ready_line = server->metrics = "";
+    server->ready_url = "";
+    server->ready_line = "";
+    server->metrics = "";
     server->ready_seconds = 0;
     return server;
   }
 
-  void allowed(const std::string& engine, const std::vector<CpuOp>& before,
-               const std::vector<CpuOp>& after, bool holds) {
-    // Reasons may be worded anew.
-    const auto has = [](const std::vector<CpuOp>& ops, CpuOp op) {
-      return std::ranges::any_of(ops, [&](const CpuOp& one) {
-        op.why = one.why;
-        return op == one;
-      });
-    };
-    const auto what = [&](const CpuOp& op) {
-      std::string words = fmt::format("cpu_ops_allowed of engine {}: {}", engine, op.op);
-      if (!op.when.empty()) words += " where " + op.when;
-      const std::pair<const char*, const std::string&> parts[] = {{"engine", op.match.engine},
-                                                                  {"model", op.match.model},
-                                                                  {"backend", op.match.backend},
-                                                                  {"prompt", op.match.prompt},
-                                                                  {"variant", op.match.variant}};
-      for (const auto& [part, glob] : parts) {
-        if (!glob.empty()) words += fmt::format(", {} {}", part, glob);
-      }
-      return words;
-    };
+  // Adds a proposal for each op that is added to or removed from `cpu_ops_allowed`.
+  void compare_cpu_ops(const std::string& engine, const std::vector<CpuOp>& before,
+                       const std::vector<CpuOp>& after, bool holds) {
     for (const CpuOp& op : after) {
-      if (!has(before, op)) add(what(op), "", "\"" + op.why + "\"", Effect::looser, holds);
+      if (has_op(before, op)) continue;
+      add(describe_cpu_op(engine, op), "", "\"" + op.why + "\"", Effect::looser, holds);
     }
     for (const CpuOp& op : before) {
-      if (!has(after, op)) add(what(op), "\"" + op.why + "\"", "", Effect::tighter, holds);
+      if (has_op(after, op)) continue;
+      add(describe_cpu_op(engine, op), "\"" + op.why + "\"", "", Effect::tighter, holds);
     }
   }
 
-  // Every metric that a limit could be about.
-  [[nodiscard]] std::vector<unit::Metric> metrics() const {
-    std::vector<unit::Metric> all;
-    std::set<std::string> seen;
-    const auto add_one = [&](const std::string& name, const std::optional<unit::Metric>& metric) {
-      if (metric && seen.insert(name).second) all.push_back(*metric);
+  // Returns true if `op` is in `ops`, whatever the reason given for it.
+  static bool has_op(const std::vector<CpuOp>& ops, CpuOp op) {
+    return std::ranges::any_of(ops, [&](const CpuOp& listed) {
+      op.why = listed.why;
+      return op == listed;
+    });
+  }
+
+  // Returns "cpu_ops_allowed of engine NAME: OP where CONDITION, model GLOB …".
+  static std::string describe_cpu_op(const std::string& engine, const CpuOp& op) {
+    std::string text = fmt::format("cpu_ops_allowed of engine {}: {}", engine, op.op);
+    if (!op.when.empty()) text += " where " + op.when;
+    const std::pair<const char*, const std::string&> parts[] = {{"engine", op.match.engine},
+                                                                {"model", op.match.model},
+                                                                {"backend", op.match.backend},
+                                                                {"prompt", op.match.prompt},
+                                                                {"variant", op.match.variant}};
+    for (const auto& [part, glob] : parts) {
+      if (!glob.empty()) text += fmt::format(", {} {}", part, glob);
+    }
+    return text;
+  }
+
+  // Returns every metric that a limit could apply to: weir's own, single ops and kernels that
+  // limits name, and metrics that engines declare.
+  [[nodiscard]] std::vector<unit::Metric> limitable_metrics() const {
+    std::vector<unit::Metric> metrics;
+    std::set<std::string> names;
+    const auto add_metric = [&](const std::string& name,
+                                const std::optional<unit::Metric>& metric) {
+      if (metric && names.insert(name).second) metrics.push_back(*metric);
     };
-    for (const std::string& name : unit::metric_names()) add_one(name, unit::find_metric(name));
-    for (const Settings* side : {&base_, &head_}) {
-      for (const LimitEntry& entry : side->limits) {
+    for (const std::string& name : unit::metric_names()) add_metric(name, unit::find_metric(name));
+    for (const Settings* settings : {&base_, &head_}) {
+      for (const LimitEntry& entry : settings->limits) {
         for (const std::string& pattern : entry.metrics) {
-          if (unit::names_work(pattern)) add_one(pattern, unit::find_metric(pattern));
+          if (unit::is_work_name(pattern)) add_metric(pattern, unit::find_metric(pattern));
         }
       }
     }
     for (const EngineSettings& engine : head_.engines) {
-      for (const ValueRule& rule : engine.generic.values) add_one(rule.metric, rule.custom);
+      for (const ValueRule& rule : engine.generic.values) add_metric(rule.metric, rule.custom);
     }
-    return all;
+    return metrics;
   }
 
-  void gate() {
+  // Adds a proposal for each setting of the section `gate` that differs.
+  void compare_gate() {
     const GateSettings &a = base_.gate, &b = head_.gate;
-    const auto one = [&](const char* name, const std::string& from, const std::string& to,
-                         Effect effect) {
+    const auto text = [&](const char* name, const std::string& from, const std::string& to,
+                          Effect effect) {
       if (from != to) add(fmt::format("gate.{}", name), from, to, effect);
     };
     const auto amount = [&](const char* name, auto from, auto to, bool more_is_looser,
-                            std::string (*shown)(double) = number) {
+                            std::string (*show)(double) = number_text) {
       if (from == to) return;
       const auto before = static_cast<double>(from), after = static_cast<double>(to);
-      add(fmt::format("gate.{}", name), shown(before), shown(after),
-          grows(before, after, more_is_looser));
+      add(fmt::format("gate.{}", name), show(before), show(after),
+          effect_of_growth(before, after, more_is_looser));
     };
     const auto flag = [&](const char* name, bool from, bool to, bool on_is_looser,
                           const char* off = "off", const char* on = "on") {
-      one(name, from ? on : off, to ? on : off, grows(from, to, on_is_looser));
+      text(name, from ? on : off, to ? on : off, effect_of_growth(from, to, on_is_looser));
     };
     // Fewer false alarms take more evidence before anything fails.
     amount("false_alarm", a.false_alarm, b.false_alarm, false);
@@ -421,33 +465,33 @@ class Rules {
     flag("strict", a.strict, b.strict, true);
     amount("budget", a.budget_seconds, b.budget_seconds, false, unit::show_duration);
     amount("runs", a.runs, b.runs, false);
-    one("repeats", number(static_cast<double>(a.repeats)), number(static_cast<double>(b.repeats)),
-        Effect::changed);
+    text("repeats", number_text(static_cast<double>(a.repeats)),
+         number_text(static_cast<double>(b.repeats)), Effect::changed);
     flag("on_inconclusive", a.fail_on_inconclusive, b.fail_on_inconclusive, false, "warn", "fail");
     flag("on_removed", a.fail_on_removed, b.fail_on_removed, false, "warn", "fail");
-    one("comment", std::string(name_of(verdict::k_comments, a.comment)),
-        std::string(name_of(verdict::k_comments, b.comment)), Effect::changed);
+    text("comment", std::string(name_of(verdict::k_comments, a.comment)),
+         std::string(name_of(verdict::k_comments, b.comment)), Effect::changed);
     flag("accept_own", a.accept_own, b.accept_own, true);
     flag("confirm", a.confirms, b.confirms, true);
-    one("confirm", a.confirm.value_or(""), b.confirm.value_or(""), Effect::changed);
-    one("reference", a.reference.value_or(""), b.reference.value_or(""), Effect::changed);
+    text("confirm", a.confirm.value_or(""), b.confirm.value_or(""), Effect::changed);
+    text("reference", a.reference.value_or(""), b.reference.value_or(""), Effect::changed);
   }
 
   const Settings& base_;
   const Settings& head_;
   const ProbeDevices& sees_;
   std::map<std::string, const Cell*> before_, after_;
-  std::set<std::string> renamed_;  // of after_
+  std::set<std::string> renamed_;  // names in after_ that renamed cells of the base took
   std::vector<profile::CellKey> cells_;
   Edits edits_;
 };
 
 }  // namespace
 
-void take_rules(const Settings& base, Settings& head) {
+void copy_rules(const Settings& base, Settings& head) {
   head.limits = base.limits;
   head.gate = base.gate;
-  head.rules_from_elsewhere = true;
+  head.has_replaced_rules = true;
   for (EngineSettings& engine : head.engines) {
     if (const EngineSettings* before = find_named(base.engines, engine.name)) {
       engine.cpu_ops_allowed = before->cpu_ops_allowed;
@@ -457,21 +501,21 @@ void take_rules(const Settings& base, Settings& head) {
 
 Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settings& head,
                     const Matrix& head_cells, const ProbeDevices& sees) {
-  return Rules(base, base_cells, head, head_cells, sees).all();
+  return RulesComparison(base, base_cells, head, head_cells, sees).take_edits();
 }
 
-std::vector<std::string> drop_expired(Settings& base, const std::string& today) {
-  std::vector<std::string> words;
+std::vector<std::string> remove_expired_limits(Settings& base, const std::string& today) {
+  std::vector<std::string> notes;
   std::erase_if(base.limits, [&](const verdict::LimitEntry& entry) {
-    const bool over = entry.until && *entry.until < today &&
-                      entry.mode.value_or(verdict::Mode::gate) != verdict::Mode::gate;
-    if (over) {
-      words.push_back(
+    const bool is_expired = entry.until && *entry.until < today &&
+                            entry.mode.value_or(verdict::Mode::gate) != verdict::Mode::gate;
+    if (is_expired) {
+      notes.push_back(
           fmt::format("{}: until {}, which is over: it holds no more", entry.source, *entry.until));
     }
-    return over;
+    return is_expired;
   });
-  return words;
+  return notes;
 }
 
 }  // namespace weir::config

@@ -1,4 +1,4 @@
-// weir.yaml as data: what was written, checked, before the matrix is expanded. Pure.
+// weir.yaml as data: its sections as written and checked, before the matrix is expanded. Pure.
 #pragma once
 
 #include <set>
@@ -20,7 +20,7 @@ struct Extra {
   // Under `env` without a value: the variable of weir's own environment, which would be withheld.
   std::set<std::string> passed{};
   std::map<std::string, std::string> replaced{};  // values of flags that the command has
-  // Arguments behind those that are there, the rest on top.
+  // Appends `more`'s arguments; its other values replace those here.
   void add(const Extra& more);
 };
 
@@ -41,7 +41,8 @@ struct ValueRule {
   std::string pointer;                 // "/timings/predicted_per_second"
   std::optional<unit::Scale> scale;
   enum class Stream { either, out, err } stream = Stream::either;
-  // What is made of several matches; left out: the last, and of counts see adapters/own_counts.hpp.
+  // How several matches become one value. Default: the last; for counts see
+  // adapters/own_counts.hpp.
   enum class Pick { last, first, all, sum, max, median };
   std::optional<Pick> pick{};
 };
@@ -56,7 +57,7 @@ struct GenericOutput {
 // which is said), perf events or an error, or valgrind.
 enum class InstructionsBy { automatic, perf, valgrind };
 
-// What an engine's command is run by, where it does not run here: a container, or a node of Slurm.
+// Runtime of an engine that does not run here directly: a container, or a node of Slurm.
 enum class Runtime { docker, podman, srun };
 struct ContainerSettings {
   Runtime runtime = Runtime::docker;
@@ -74,7 +75,7 @@ struct ServerSettings {
   double ready_seconds = 60;
   std::string model_name;    // sent with each request; "": none
   std::int64_t warm_up = 2;  // requests before the load, one after the other
-  bool own_fields = true;    // adapters::serving::Ask::own_fields
+  bool own_fields = true;    // as in adapters/serving.hpp
   bool share_start = true;   // one start serves all cells whose server is started in the same way
   std::string extra_body{};  // fields that each request has besides: a JSON object; "": none
   // Beside a base program: into how many blocks each side's requests are split, which take turns
@@ -85,19 +86,19 @@ struct ServerSettings {
   // So many requests of a load may be answered otherwise than most of them are; absent: a warning.
   std::optional<std::int64_t> most_different_outputs{};
   profile::ServedObjectives objectives;
-  std::optional<double> max_divergence{};  // of output_kl, in nats; absent: nobody asks
+  std::optional<double> max_divergence{};  // largest output_kl, in nats; absent: not measured
 
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
 
-// Where times of a server come from: what weir saw of its requests.
+// `output` of a server: its times come from weir's own measurement of requests.
 inline constexpr const char* k_requests = "requests";
 
 // An op that may run on the CPU in cells that ask for a device.
 struct CpuOp {
   std::string op{}, why{};
-  std::string when{};      // of the op's shape (profile::shape_fits); "": any
-  verdict::Match match{};  // of the engine's cells
+  std::string when{};      // condition on the op's shape (profile::shape_fits); "": any
+  verdict::Match match{};  // cells of the engine in which it may
   friend bool operator==(const CpuOp&, const CpuOp&) = default;
 };
 
@@ -126,10 +127,10 @@ struct EngineSettings {
   bool is_private = false;
   std::string source;  // "weir.yaml:3:3"
 
-  // What its output tells of counts, as Known says of its adapter: nothing unless asked to.
-  bool tells_counts = false, tells_counts_if_asked = false;
+  // Its output has counts: always, or if profile_args or counted_env ask for them.
+  bool always_reports_counts = false, reports_counts_on_request = false;
 
-  // Of cpu_ops_allowed those that hold in `cell`.
+  // Returns those entries of cpu_ops_allowed that apply to `cell`.
   [[nodiscard]] std::vector<CpuOp> cpu_ops_in(const profile::CellKey& cell) const;
 
   // Its output is said to hold counts: by its adapter, or a count among the generic one's values.
@@ -144,19 +145,19 @@ struct ModelSettings {
   std::string source;
 };
 
-// Of `compile`: kernels are not compiled.
+// Value of `compile` for kernels that are not compiled.
 inline constexpr std::string_view k_no_compiler = "off";
 
 struct BackendSettings {
   std::string name;
   std::string device;  // "cpu", or an API of unit/device_api.hpp
   std::optional<std::string> twin;
-  std::int64_t devices = 1;  // of the twin, alike
-  // What compiles recorded kernels ("radv-navi31"); "": what the twin's description says;
-  // k_no_compiler.
+  std::int64_t devices = 1;  // number of twins, all alike
+  // Compiler of recorded kernels ("radv-navi31"), or k_no_compiler. "": the one that the twin's
+  // description names.
   std::string compile{};
   std::vector<std::string> runner{};  // labels of the machine that its cells need (weir plan)
-  std::string gpu{};                  // that serves where weir does not look: "NVIDIA H100"
+  std::string gpu{};                  // GPU that weir cannot query itself: "NVIDIA H100"
   PerEngine extra;
   std::string source;
 };
@@ -173,7 +174,7 @@ struct PromptSettings {
   std::optional<std::int64_t> prompt_tokens, tokens;
   std::vector<std::int64_t> depth;  // as written; empty: unset
   bool depth_is_list = false;
-  // Of servers: requests under way at once, or arrivals a second; how many are sent in a run.
+  // Load of a server: requests under way at once, or arrivals a second, and requests in a run.
   std::vector<std::int64_t> concurrency;  // as written; empty: unset
   bool concurrency_is_list = false;
   std::optional<double> rate;
@@ -181,12 +182,12 @@ struct PromptSettings {
   // Counted passes: all requests are queued before the server begins; unset: where that can be.
   std::optional<bool> hold{};
   bool may_be_cached = false;                // prompts may be answered from the server's caches
-  std::optional<double> duration_seconds{};  // of a timed run, in place of `requests`
+  std::optional<double> duration_seconds{};  // length of a timed run, in place of `requests`
   // The rates between which the highest is looked for that keeps the engine's slo.
   std::optional<std::pair<double, double>> capacity{};
   std::optional<std::string> workload{};  // a file of requests: their prompts, lengths, arrivals
-  std::int64_t turns = 1;                 // of its conversations, a request each
-  std::vector<std::int64_t> threads{};    // of a list, each a cell; 0: all cores; empty: no list
+  std::int64_t turns = 1;                 // turns per conversation of the workload
+  std::vector<std::int64_t> threads{};    // each makes a cell; 0: all cores; empty: no list
   std::optional<std::string> text, file;
   PerEngine extra;
   bool is_private = false;
@@ -208,7 +209,8 @@ struct GateSettings {
   std::int64_t repeats = 3;
   double stored_level = 0.05;
   bool fail_on_inconclusive = false;
-  // What the rules of a commit hold and the pull request has no more: a fail, else only told.
+  // A cell or metric that the base's rules cover but the pull request removed: fail, else only
+  // report it.
   bool fail_on_removed = true;
   verdict::Comment comment = verdict::Comment::changed;
   bool accept_own = false;  // the author of a pull request may accept what it changes
@@ -221,7 +223,7 @@ struct GateSettings {
   std::string reference_source{};  // "weir.yaml:14:3"
 };
 
-// What explanations go by besides what is built in.
+// A team's additions to the built-in explanations.
 struct ExplainSettings {
   std::vector<explain::Rule> rules;
   explain::Bands bands;  // in place of the usual ones, by metric
@@ -239,25 +241,25 @@ struct Settings {
   std::vector<verdict::LimitEntry> limits;
   GateSettings gate;
   ExplainSettings explain{};
-  // What presets bring and this file leaves out, for people.
+  // Notes on parts of presets that this file leaves out, for people.
   std::vector<std::string> notes{};
-  // Limits and gate were taken from another text (rules.hpp): they may name what is not here.
-  bool rules_from_elsewhere = false;
+  // Limits and gate come from another text (rules.hpp) and may name cells that are not here.
+  bool has_replaced_rules = false;
 };
 
-// What the text is checked against besides itself.
+// Names that weir.yaml may use, and today's date.
 struct Known {
   std::string today;                  // "2026-11-20": an `until` before it has expired
   std::vector<std::string> adapters;  // names `output:` may take
   std::vector<std::string> probes;    // names `probes:` may take in this build
   std::optional<std::vector<std::string>> twins{};  // names `twin:` may take; absent: none here
   std::vector<std::string> apis{};                  // names `api:` may take
-  // Of `adapters`, those whose engines always tell counts, and those that do where profile_args or
-  // counted_env ask them to.
-  std::vector<std::string> telling{}, telling_if_asked{};
-  std::vector<std::string> results{};  // of `adapters`, those whose engines need no command
-  // By api: members of a request that weir itself sends, and nobody else may ("options.seed");
-  // those of `own` only where own_fields is true.
+  // Adapters whose engines always report counts, and those whose engines do so if profile_args or
+  // counted_env ask for it.
+  std::vector<std::string> telling{}, reporting_on_request{};
+  std::vector<std::string> results{};  // adapters whose engines need no command
+  // By api: members of a request that only weir sends ("options.seed"); those in `own` only if
+  // own_fields is true.
   struct Sent {
     std::vector<std::string> always, own;
   };
@@ -267,6 +269,6 @@ struct Known {
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.
 // Limits on hostile text: 1 MiB, depth 32, no YAML aliases that expand beyond 100 000 nodes.
 [[nodiscard]] Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
-                                              const Known& known);
+                                              const Known& supported);
 
 }  // namespace weir::config

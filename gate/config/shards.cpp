@@ -8,27 +8,29 @@
 namespace weir::config {
 namespace {
 
-// What must stay on one machine.
+// Cells that must stay on one machine: the depths of one line.
 struct Piece {
   std::vector<std::size_t> cells;
   double seconds = 0;
 };
 
-// The machines that offer one kind of runner.
-struct Kind {
+// One kind of runner, with the pieces that need it and its number of shards.
+struct RunnerKind {
   std::vector<std::string> runner;
   std::vector<Piece> pieces;
   double seconds = 0;
   std::size_t shards = 1;
 };
 
-std::vector<Kind> kinds_of(std::span<const Cell> cells, std::span<const double> seconds) {
-  std::vector<Kind> kinds;
+// Groups cells by the runner that they need, and within that by line.
+std::vector<RunnerKind> group_by_runner(std::span<const Cell> cells,
+                                        std::span<const double> seconds) {
+  std::vector<RunnerKind> kinds;
   std::map<std::string, std::pair<std::size_t, std::size_t>> places;  // line -> kind and piece
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto found = std::ranges::find(kinds, cells[i].runner, &Kind::runner);
-    const auto kind = static_cast<std::size_t>(found - kinds.begin());
-    if (found == kinds.end()) kinds.push_back({cells[i].runner, {}, 0, 1});
+    const auto match = std::ranges::find(kinds, cells[i].runner, &RunnerKind::runner);
+    const auto kind = static_cast<std::size_t>(match - kinds.begin());
+    if (match == kinds.end()) kinds.push_back({cells[i].runner, {}, 0, 1});
     const auto [place, fresh] =
         places.try_emplace(cells[i].key.line().str(), std::pair(kind, kinds[kind].pieces.size()));
     if (fresh) kinds[kind].pieces.emplace_back();
@@ -40,14 +42,14 @@ std::vector<Kind> kinds_of(std::span<const Cell> cells, std::span<const double> 
   return kinds;
 }
 
-// Each shard that is left goes where a shard has most to do.
-void share_out(std::vector<Kind>& kinds, std::size_t count) {
-  for (std::size_t left = count - kinds.size(); left > 0; --left) {
-    Kind* busiest = nullptr;
-    const auto load = [](const Kind& kind) {
+// Gives every kind one shard, and each spare one to the kind whose shards take longest.
+void distribute_shards(std::vector<RunnerKind>& kinds, std::size_t count) {
+  for (std::size_t spare = count - kinds.size(); spare > 0; --spare) {
+    RunnerKind* busiest = nullptr;
+    const auto load = [](const RunnerKind& kind) {
       return kind.seconds / static_cast<double>(kind.shards);
     };
-    for (Kind& kind : kinds) {
+    for (RunnerKind& kind : kinds) {
       if (kind.shards >= kind.pieces.size()) continue;
       if (busiest == nullptr || load(kind) > load(*busiest)) busiest = &kind;
     }
@@ -56,7 +58,8 @@ void share_out(std::vector<Kind>& kinds, std::size_t count) {
   }
 }
 
-std::vector<Shard> split(const Kind& kind) {
+// Splits the pieces of a kind among its shards: longest first, each to the shard with least work.
+std::vector<Shard> split(const RunnerKind& kind) {
   std::vector<Shard> shards(kind.shards);
   std::vector<Piece> pieces = kind.pieces;
   std::ranges::stable_sort(pieces, std::greater(), &Piece::seconds);
@@ -76,36 +79,34 @@ std::vector<Shard> split(const Kind& kind) {
 
 Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<const double> seconds,
                                        std::size_t count) {
-  std::vector<Kind> kinds = kinds_of(cells, seconds);
+  std::vector<RunnerKind> kinds = group_by_runner(cells, seconds);
   if (kinds.size() > count) {
-    const auto names = collect<std::string>(kinds, [](const Kind& kind) {
+    const auto names = collect<std::string>(kinds, [](const RunnerKind& kind) {
       return kind.runner.empty() ? std::string("any") : text::join(kind.runner, "+");
     });
     return fail(Code::usage, "{} shards are too few: cells need {} kinds of runners ({})", count,
                 kinds.size(), text::join(names));
   }
-  share_out(kinds, count);
+  distribute_shards(kinds, count);
   std::vector<Shard> shards;
-  for (const Kind& kind : kinds) {
+  for (const RunnerKind& kind : kinds) {
     for (Shard& shard : split(kind)) shards.push_back(std::move(shard));
   }
   return shards;
 }
 
-double guessed_seconds(const Cell& cell, const profile::Asked& asked) {
+double guessed_seconds(const Cell& cell, const profile::RunParameters& parameters) {
   constexpr double k_start = 0.5;
-  const double each = static_cast<double>(asked.tokens) / 50 +
-                      static_cast<double>(asked.prompt_tokens + asked.depth) / 1000;
-  const auto times = static_cast<double>(asked.repeats);
+  const double each = static_cast<double>(parameters.tokens) / 50 +
+                      static_cast<double>(parameters.prompt_tokens + parameters.depth) / 1000;
+  const auto times = static_cast<double>(parameters.repeats);
   if (cell.engine == nullptr || !cell.engine->server) return k_start + times * each;
-  // Of a server these are requests. Several at once take something between one after the other and
-  // no longer than one alone.
+  // For a server, repeats are requests. n at once are assumed to take sqrt(n) times as long as one.
   const double warm_up = static_cast<double>(cell.engine->server->warm_up) * each;
-  const double load = cell.rate ? times / *cell.rate + each
-                                : times * each /
-                                      std::sqrt(static_cast<double>(std::max<std::int64_t>(
-                                          1, std::min(cell.concurrency, asked.repeats))));
-  return k_start + warm_up + load;
+  if (cell.rate) return k_start + warm_up + (times / *cell.rate + each);
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, std::min(cell.concurrency, parameters.repeats));
+  return k_start + warm_up + times * each / std::sqrt(static_cast<double>(at_once));
 }
 
 }  // namespace weir::config

@@ -1,3 +1,4 @@
+// Writes the starter weir.yaml and its CI workflows from forms.
 #include "gate/config/starter.hpp"
 
 #include <cmath>
@@ -14,9 +15,9 @@ extern const std::string_view k_config_form, k_github_form, k_post_form, k_gitla
 
 namespace {
 
-// A form of starter/*.yml with its {words} filled in. A line that begins with "?word " stands there
-// where that has a value; "?word" alone is an empty line.
-std::string filled(std::string_view form, const std::map<std::string, std::string>& values) {
+// Returns a form of starter/*.yml with the values of its {words}. A line that begins with "?word "
+// is kept if that word has a value; "?word" alone is then an empty line.
+std::string fill_form(std::string_view form, const std::map<std::string, std::string>& values) {
   const auto value = [&](std::string_view word) { return values.at(std::string(word)); };
   std::vector<std::string> lines;
   for (std::string_view line : text::split(form, '\n')) {
@@ -30,102 +31,106 @@ std::string filled(std::string_view form, const std::map<std::string, std::strin
   return text::join(lines, "\n");
 }
 
-// A name that the config will have, beside what was found.
-struct Named {
+// An engine with the name that it gets in the config.
+struct NamedEngine {
   std::string name;
   const StarterEngine* engine;
   const Preset* preset;
 };
-// With names of their own, in their order.
-std::vector<Named> named_engines(const StarterInput& found) {
-  std::vector<Named> list;
-  std::set<std::string> taken;
-  for (const StarterEngine& engine : found.engines) {
+// Returns the engines with known presets, in their order, each under a unique name.
+std::vector<NamedEngine> named_engines(const StarterInput& input) {
+  std::vector<NamedEngine> list;
+  std::set<std::string> names;
+  for (const StarterEngine& engine : input.engines) {
     const Preset* preset = find_named(presets(), engine.preset);
     if (preset == nullptr) continue;
-    list.push_back({fresh_name(engine.name, "engine", taken), &engine, preset});
+    list.push_back({fresh_name(engine.name, "engine", names), &engine, preset});
   }
   return list;
 }
 
-std::string engines(const StarterInput& found, const std::vector<Named>& all) {
+std::string engines_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
   std::vector<std::string> lines;
-  for (const Named& one : all) {
-    const std::string& program = one.engine->program;
+  for (const NamedEngine& engine : all) {
+    const std::string& program = engine.engine->program;
     const std::string keys =
-        fmt::format("{{preset: {}{}{}", one.preset->name,
+        fmt::format("{{preset: {}{}{}", engine.preset->name,
                     program.empty() ? "" : ", program: " + yaml_scalar(program),
-                    found.has_probes ? "" : ", probes: []");
-    // A program of this checkout: a base has its own, which is built.
-    if (found.build.empty() || !one.engine->program.starts_with("./")) {
-      lines.push_back(fmt::format("  {}: {}}}", one.name, keys));
+                    input.has_probes ? "" : ", probes: []");
+    // A program of this checkout: comparing with a base builds the base's own.
+    if (input.build.empty() || !engine.engine->program.starts_with("./")) {
+      lines.push_back(fmt::format("  {}: {}}}", engine.name, keys));
       continue;
     }
     lines.push_back(fmt::format(
         "  {}:\n    {},\n     # How to build a base, to compare with (--against):\n     build: "
         "{}}}",
-        one.name, keys, one.preset->build.empty() ? found.build : yaml_list(one.preset->build)));
+        engine.name, keys,
+        engine.preset->build.empty() ? input.build : yaml_list(engine.preset->build)));
   }
   return text::join(lines, "\n");
 }
 
-// Those that an engine can load; all where nothing is known of an engine.
-std::string models(const StarterInput& found, const std::vector<Named>& all) {
+// Returns the section `models`, with the models that some engine can load. Without engines, with
+// all models.
+std::string models_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
   std::vector<std::string> lines;
-  std::set<std::string> taken;
-  for (const StarterModel& model : found.models) {
-    const auto loads = [&](const Named& one) {
-      return loads_model(one.preset->loads, model.path, model.folder);
+  std::set<std::string> names;
+  for (const StarterModel& model : input.models) {
+    const auto loads = [&](const NamedEngine& engine) {
+      return loads_model(engine.preset->loads, model.path, model.folder);
     };
     if (!all.empty() && std::ranges::none_of(all, loads)) continue;
     lines.push_back(
-        fmt::format("  {}: {}", fresh_name(model.name, "model", taken), yaml_scalar(model.path)));
+        fmt::format("  {}: {}", fresh_name(model.name, "model", names), yaml_scalar(model.path)));
   }
   return text::join(lines, "\n");
 }
 
-// The CPU and Vulkan where an engine runs there, and for one that runs on neither its own device.
-std::string backends(const StarterInput& found, const std::vector<Named>& all) {
-  if (!found.twin.empty()) {
-    return fmt::format("{{{0}: {{device: {1}, twin: {0}}}}}", found.twin, found.twin_device);
+// Returns the section `backends`: CPU and Vulkan if an engine runs there, and the first device of
+// an engine that has no CPU backend.
+std::string backends_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
+  if (!input.twin.empty()) {
+    return fmt::format("{{{0}: {{device: {1}, twin: {0}}}}}", input.twin, input.twin_device);
   }
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (!holds(names, name)) names.push_back(name);
   };
-  for (const Named& one : all) {
+  for (const NamedEngine& engine : all) {
     const std::size_t before = names.size();
-    for (const Preset::Device& device : one.preset->devices) {
-      if (device.name == "cpu" || (device.name == "vulkan" && found.has_vulkan)) add(device.name);
+    for (const Preset::Device& device : engine.preset->devices) {
+      if (device.name == "cpu" || (device.name == "vulkan" && input.has_vulkan)) add(device.name);
     }
-    if (names.size() == before && find_named(one.preset->devices, "cpu") == nullptr) {
-      add(one.preset->devices.front().name);
+    if (names.size() == before && find_named(engine.preset->devices, "cpu") == nullptr) {
+      add(engine.preset->devices.front().name);
     }
   }
   if (all.empty()) names = {"cpu"};
-  if (all.empty() && found.has_vulkan) names.emplace_back("vulkan");
+  if (all.empty() && input.has_vulkan) names.emplace_back("vulkan");
   return fmt::format("{{{}: {{}}}}", text::join(names, ": {}, "));
 }
 
-// Where the Action and the releases are.
+// Repository of the GitHub Action and the releases.
 constexpr const char* k_home = "OWNER/weir";
 constexpr const char* k_vulkan_packages = " libvulkan1 mesa-vulkan-drivers";
 
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
+std::string replace_all(std::string text, std::string_view what, std::string_view with) {
   for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
     text.replace(at, what.size(), with);
   }
   return text;
 }
 
-// On one line: a name may hold a line break.
-std::string one_line(std::string_view text) { return replaced(text::printable(text), "\n", ""); }
+// Returns `text` printable and on one line, as a name may hold a line break.
+std::string single_line(std::string_view text) {
+  return replace_all(text::printable(text), "\n", "");
+}
 
-// `text` as a scalar: double quotes take any, paths may hold blanks, quotes and what YAML means
-// something by.
+// Returns `text` as a double-quoted YAML scalar, which can hold any text.
 std::string yaml_quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : replaced(one_line(text), "\t", "")) {
+  for (const char c : replace_all(single_line(text), "\t", "")) {
     if (c == '"' || c == '\\') result += '\\';
     result += c;
   }
@@ -135,13 +140,13 @@ std::string yaml_quoted(std::string_view text) {
 }  // namespace
 
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
-                       std::set<std::string>& taken) {
+                       std::set<std::string>& used_names) {
   constexpr std::size_t k_longest = 56;  // leaves room for a number
   std::string name;
   for (const char c : wanted) {
-    const bool plain = text::is_alphanumeric(c);
-    const bool inside = c == '.' || c == '_' || c == '-';
-    if (plain || (inside && !name.empty())) {
+    const bool may_begin = text::is_alphanumeric(c);
+    const bool may_follow = c == '.' || c == '_' || c == '-';
+    if (may_begin || (may_follow && !name.empty())) {
       name += c;
     } else if (!name.empty() && name.back() != '-') {
       name += '-';
@@ -151,22 +156,22 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   while (!name.empty() && name.back() == '-') name.pop_back();
   if (name.empty()) name = fallback;
   std::string unique = name;
-  for (int i = 2; !taken.insert(text::lower(unique)).second; ++i) {
+  for (int i = 2; !used_names.insert(text::lower(unique)).second; ++i) {
     unique = fmt::format("{}-{}", name, i);
   }
   return unique;
 }
 
-std::string starter_config(const StarterInput& found) {
-  const std::vector<Named> all = named_engines(found);
-  const std::string loaded = models(found, all);
-  return filled(k_config_form, {{"home", k_home},
-                                {"none", all.empty() ? "yes" : ""},
-                                {"probed", all.empty() && found.has_probes ? "yes" : ""},
-                                {"engines", engines(found, all)},
-                                {"models", loaded},
-                                {"no_model", loaded.empty() ? "yes" : ""},
-                                {"backends", backends(found, all)}});
+std::string starter_config(const StarterInput& input) {
+  const std::vector<NamedEngine> all = named_engines(input);
+  const std::string loaded = models_section(input, all);
+  return fill_form(k_config_form, {{"home", k_home},
+                                   {"none", all.empty() ? "yes" : ""},
+                                   {"probed", all.empty() && input.has_probes ? "yes" : ""},
+                                   {"engines", engines_section(input, all)},
+                                   {"models", loaded},
+                                   {"no_model", loaded.empty() ? "yes" : ""},
+                                   {"backends", backends_section(input, all)}});
 }
 
 std::string missing_build(const std::string& program) {
@@ -176,124 +181,135 @@ std::string missing_build(const std::string& program) {
 
 namespace {
 
-// One word of a POSIX shell.
-std::string word(const std::string& text) {
-  return "'" + replaced(one_line(text), "'", "'\\''") + "'";
+// Returns `text` as one quoted word of a POSIX shell.
+std::string shell_word(const std::string& text) {
+  return "'" + replace_all(single_line(text), "'", "'\\''") + "'";
 }
 
-// What a job does before weir is asked, a command a line; as one script, or each for itself. `file`
-// is the workflow's name.
-std::vector<std::string> steps_of(const StarterCi& found, const std::string& file, bool script) {
+// Returns the commands that a job runs before weir: builds, and checks that programs and models
+// exist. `script`: they form one script, which begins in the repository's root. `file` is the
+// workflow's name, for messages.
+std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& file, bool script) {
   std::vector<std::string> lines;
-  if (script && found.folder != ".") lines.push_back("cd " + word(found.folder));
-  lines.insert(lines.end(), found.builds.begin(), found.builds.end());
-  const auto ask = [&](const std::string& test, const std::string& place, const std::string& what) {
+  if (script && ci.folder != ".") lines.push_back("cd " + shell_word(ci.folder));
+  lines.insert(lines.end(), ci.builds.begin(), ci.builds.end());
+  const auto require = [&](const std::string& test, const std::string& place,
+                           const std::string& what) {
     lines.push_back(
         fmt::format("{} || {{ echo {}; exit 1; }}", test,
-                    word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
+                    shell_word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
-  for (const std::string& program : found.programs) {
+  for (const std::string& program : ci.programs) {
     if (script) lines.push_back("# " + missing_build(program));
-    ask("command -v " + word(program) + " >/dev/null", program,
-        "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
+    require("command -v " + shell_word(program) + " >/dev/null", program,
+            "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
   }
-  for (const std::string& model : found.models) {
-    ask("test -e " + word(model), model, "fetch this model here:");
+  for (const std::string& model : ci.models) {
+    require("test -e " + shell_word(model), model, "fetch this model here:");
   }
   return lines;
 }
 
-std::string indented(const std::vector<std::string>& lines, std::string_view indent) {
-  const auto shown = [&](const std::string& line) { return std::string(indent) + one_line(line); };
+std::string indent_lines(const std::vector<std::string>& lines, std::string_view indent) {
+  const auto shown = [&](const std::string& line) {
+    return std::string(indent) + single_line(line);
+  };
   return text::join(collect<std::string>(lines, shown), "\n");
 }
 
-std::string below_root(const StarterCi& found, const std::string& file) {
-  return (found.folder == "." ? "" : found.folder + "/") + file;
+std::string below_root(const StarterCi& ci, const std::string& file) {
+  return (ci.folder == "." ? "" : ci.folder + "/") + file;
 }
 
-std::map<std::string, std::string> github_values(const StarterCi& found) {
-  // Text that GitHub takes for text, whatever is in it.
-  const auto plain = [](const std::string& text) { return replaced(text, "${{", "${{ '${{' }}"); };
+// Returns the values of the words in the forms of the GitHub workflows.
+std::map<std::string, std::string> github_values(const StarterCi& ci) {
+  // GitHub would evaluate "${{" as an expression.
+  const auto plain = [](const std::string& text) {
+    return replace_all(text, "${{", "${{ '${{' }}");
+  };
   const auto scalar = [&](const std::string& text) { return yaml_quoted(plain(text)); };
   std::vector<std::string> paths;
-  for (const std::string& model : found.models) paths.push_back(below_root(found, model));
-  const std::string folder = found.folder == "." ? "" : scalar(found.folder);
-  const std::string file = found.file == "weir.yaml" ? "" : scalar(found.file);
+  for (const std::string& model : ci.models) paths.push_back(below_root(ci, model));
+  const std::string folder = ci.folder == "." ? "" : scalar(ci.folder);
+  const std::string file = ci.file == "weir.yaml" ? "" : scalar(ci.file);
   constexpr std::string_view k_block = "            ";
-  const auto own = [&](const std::string& value) { return found.forks ? "" : value; };
-  return {
-      {"home", k_home},
-      {"own", own("yes")},
-      {"own_folder", own(folder)},
-      {"own_file", own(file)},
-      {"judge", found.forks ? "weir-post.yml" : "the job \"post\""},
-      {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
-      {"vulkan", found.vulkan ? k_vulkan_packages : ""},
-      {"fetched", found.models.empty() ? "" : "yes"},
-      {"paths", plain(indented(paths, k_block))},
-      {"bases", found.has_base ? "yes" : ""},
-      {"steps", plain(indented(steps_of(found, ".github/workflows/weir.yml", true), "          "))},
-      {"folder", folder},
-      {"file", file},
-      {"config", folder + file},
-      {"stored", found.has_base ? "" : "yes"},
-      {"made", plain(indented(found.made, k_block))}};
+  const auto own = [&](const std::string& value) { return ci.forks ? "" : value; };
+  return {{"home", k_home},
+          {"own", own("yes")},
+          {"own_folder", own(folder)},
+          {"own_file", own(file)},
+          {"judge", ci.forks ? "weir-post.yml" : "the job \"post\""},
+          {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
+          {"vulkan", ci.vulkan ? k_vulkan_packages : ""},
+          {"fetched", ci.models.empty() ? "" : "yes"},
+          {"paths", plain(indent_lines(paths, k_block))},
+          {"bases", ci.has_base ? "yes" : ""},
+          {"steps",
+           plain(indent_lines(setup_steps(ci, ".github/workflows/weir.yml", true), "          "))},
+          {"folder", folder},
+          {"file", file},
+          {"config", folder + file},
+          {"stored", ci.has_base ? "" : "yes"},
+          {"made", plain(indent_lines(ci.generated_models, k_block))}};
 }
 
 }  // namespace
 
-std::string starter_github(const StarterCi& found) {
-  return filled(k_github_form, github_values(found));
+std::string starter_github(const StarterCi& ci) {
+  return fill_form(k_github_form, github_values(ci));
 }
 
-std::string starter_github_post(const StarterCi& found) {
-  return filled(k_post_form, github_values(found));
+std::string starter_github_post(const StarterCi& ci) {
+  return fill_form(k_post_form, github_values(ci));
 }
 
-std::string starter_gitlab(const StarterCi& found) {
-  const bool here = found.folder == ".";
-  const auto made = [&](const char* file) { return yaml_quoted(below_root(found, file)); };
+std::string starter_gitlab(const StarterCi& ci) {
+  const bool is_root = ci.folder == ".";
+  const auto quoted_path = [&](const char* file) { return yaml_quoted(below_root(ci, file)); };
   // GitLab fills in "$NAME" in a variable's value.
-  const auto value = [](const std::string& text) { return yaml_quoted(replaced(text, "$", "$$")); };
-  const std::string config = found.file == "weir.yaml" ? "" : " --config " + word(found.file);
+  const auto value = [](const std::string& text) {
+    return yaml_quoted(replace_all(text, "$", "$$"));
+  };
+  const std::string config = ci.file == "weir.yaml" ? "" : " --config " + shell_word(ci.file);
   std::string gate =
       "weir gate --counts-only --require-baseline --json verdict.json --markdown weir.md --junit "
       "weir.xml --openmetrics metrics.txt --rules-from \"$rules\"" +
       config;
-  gate += found.has_base ? " --against \"$base\" || code=$?" : " || code=$?";
-  std::vector<std::string> steps = steps_of(found, ".gitlab-ci.yml", false);
-  for (const std::string& model : found.made) {
+  gate += ci.has_base ? " --against \"$base\" || code=$?" : " || code=$?";
+  std::vector<std::string> steps = setup_steps(ci, ".gitlab-ci.yml", false);
+  for (const std::string& model : ci.generated_models) {
     steps.push_back(
         fmt::format("test -e {0} || weir model make {1}", model.substr(0, model.find(' ')), model));
   }
-  // In a shell of its own: what is done later begins at the repository's root.
+  // Each step runs in a subshell, so that later ones begin at the repository's root.
   std::vector<std::string> lines;
   for (const std::string& step : steps) {
     lines.push_back(
-        "- " + yaml_quoted(here ? step : fmt::format("(cd {} && {})", word(found.folder), step)));
+        "- " +
+        yaml_quoted(is_root ? step : fmt::format("(cd {} && {})", shell_word(ci.folder), step)));
   }
   std::string cached;
-  for (const std::string& model : found.models) cached += ", " + made(model.c_str());
-  return filled(k_gitlab_form,
-                {{"home", k_home},
-                 {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
-                 {"packages", found.vulkan ? k_vulkan_packages : ""},
-                 {"version", found.version},
-                 {"cached", cached},
-                 {"steps", indented(lines, "    ") + (lines.empty() ? "" : "\n")},
-                 {"folder", here ? "" : yaml_quoted("cd " + word(found.folder))},
-                 {"gate", yaml_quoted(gate)},
-                 {"accept", yaml_quoted("weir baseline accept --counts-only" + config)},
-                 {"baselines", made("baselines/")},
-                 {"verdict", made("verdict.json")},
-                 {"junit", made("weir.xml")},
-                 {"report", made("weir.md")},
-                 {"metrics", made("metrics.txt")}}) +
+  for (const std::string& model : ci.models) cached += ", " + quoted_path(model.c_str());
+  return fill_form(k_gitlab_form,
+                   {{"home", k_home},
+                    {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
+                    {"packages", ci.vulkan ? k_vulkan_packages : ""},
+                    {"version", ci.version},
+                    {"cached", cached},
+                    {"steps", indent_lines(lines, "    ") + (lines.empty() ? "" : "\n")},
+                    {"folder", is_root ? "" : yaml_quoted("cd " + shell_word(ci.folder))},
+                    {"gate", yaml_quoted(gate)},
+                    {"accept", yaml_quoted("weir baseline accept --counts-only" + config)},
+                    {"baselines", quoted_path("baselines/")},
+                    {"verdict", quoted_path("verdict.json")},
+                    {"junit", quoted_path("weir.xml")},
+                    {"report", quoted_path("weir.md")},
+                    {"metrics", quoted_path("metrics.txt")}}) +
          "\n" +
-         replaced(std::string(k_gitlab_note), "\"0.1.0\", WEIR_FOLDER: ., WEIR_CONFIG: weir.yaml",
-                  fmt::format("\"{}\", WEIR_FOLDER: {}, WEIR_CONFIG: {}", found.version,
-                              value(found.folder), value(found.file)));
+         replace_all(std::string(k_gitlab_note),
+                     "\"0.1.0\", WEIR_FOLDER: ., WEIR_CONFIG: weir.yaml",
+                     fmt::format("\"{}\", WEIR_FOLDER: {}, WEIR_CONFIG: {}", ci.version,
+                                 value(ci.folder), value(ci.file)));
 }
 
 }  // namespace weir::config

@@ -1,5 +1,5 @@
-// What `weir init` writes: weir.yaml (presets, times at `report`, counts at `gate`), and for --ci
-// a workflow for GitHub or a job for GitLab. Pure.
+// The files that `weir init` writes: weir.yaml (presets, times at `report`, counts at `gate`), and
+// for --ci a workflow for GitHub or a job for GitLab. Pure.
 #pragma once
 
 #include <set>
@@ -24,43 +24,44 @@ struct StarterInput {
   std::vector<StarterModel> models;    // none: an example to fill in
   bool has_vulkan = false;             // a Vulkan device is here
   bool has_probes = true;              // weir's probes lie where this program finds them
-  std::string build{};  // what seems to build programs here, as a YAML list; "": unknown
+  std::string build{};  // command that seems to build programs here, as a YAML list; "": unknown
   // The only backend: a simulated GPU by its name, and the device that it stands for. "": none.
   std::string twin{}, twin_device{};
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.
-[[nodiscard]] std::string starter_config(const StarterInput& found);
+[[nodiscard]] std::string starter_config(const StarterInput& input);
 
-// `wanted` as a name of an engine or model: letters, digits, ".", "_" and "-", a letter or digit
-// first, not yet in `taken`. `fallback` where nothing of it is left.
+// Returns `wanted` as a name of an engine or model: letters, digits, ".", "_" and "-", a letter or
+// digit first. `fallback` if nothing of it remains. The name is unique and added to `used_names`.
 [[nodiscard]] std::string fresh_name(std::string_view wanted, std::string_view fallback,
-                                     std::set<std::string>& taken);
+                                     std::set<std::string>& used_names);
 
 struct StarterCi {
-  std::string version;       // of weir
-  std::string folder = ".";  // where weir.yaml lies, from the repository's root
+  std::string version;       // weir's
+  std::string folder = ".";  // folder of weir.yaml, from the repository's root
   std::string file;          // its name there
   bool vulkan = false;       // a cell asks for Vulkan: the runner needs a loader and a device
   double minutes = 30;       // after which the job is ended
   // In the folder of weir.yaml, as words of a shell: the commands that build the engines.
   std::vector<std::string> builds{};
   bool has_base = true;  // programs lie in the repository: a base has its own
-  // What neither git holds nor a command above makes: programs, and models of which only their
-  // owner knows where they come from.
+  // Programs and models that are neither in git nor made by the commands above. Only their owner
+  // knows how to get them.
   std::vector<std::string> programs{}, models{};
-  std::vector<std::string> made{};  // models for `weir model make`: its arguments, a line each
-  bool forks = false;               // GitHub: another workflow posts, as a fork's token may not
+  std::vector<std::string>
+      generated_models{};  // models for `weir model make`: its arguments, a line each
+  bool forks = false;      // GitHub: another workflow posts, as a fork's token may not
 };
 
 // "the runner has no ./bench unless …".
 [[nodiscard]] std::string missing_build(const std::string& program);
 
-// Both measure counts alone, beside the base where there is one, and end red at what somebody has
-// to fill in first: how a program of `programs` is built, where a model of `models` comes from.
-[[nodiscard]] std::string starter_github(const StarterCi& found);
-// With found.forks, the workflow that posts.
-[[nodiscard]] std::string starter_github_post(const StarterCi& found);
-[[nodiscard]] std::string starter_gitlab(const StarterCi& found);
+// Both measure counts only, compared with a base if there is one. They fail until somebody fills in
+// how each of `programs` is built and how each of `models` is fetched.
+[[nodiscard]] std::string starter_github(const StarterCi& ci);
+// With ci.forks, the workflow that posts.
+[[nodiscard]] std::string starter_github_post(const StarterCi& ci);
+[[nodiscard]] std::string starter_gitlab(const StarterCi& ci);
 
 }  // namespace weir::config

@@ -1,3 +1,4 @@
+// Turns a typed command line into a weir.yaml of one cell.
 #include "gate/config/typed_command.hpp"
 
 #include "gate/config/parse.hpp"
@@ -7,23 +8,24 @@
 namespace weir::config {
 namespace {
 
-// "-n {tokens}", "-o json", "--json" (no value), "--filter={prompt}" (joined) of a preset's
-// command.
+// An option of a preset's command: "-n {tokens}", "-o json", "--json" (no value),
+// "--filter={prompt}" (joined).
 struct Option {
   std::string flag, value;
   bool joined = false;
-  // The placeholder that its value is; "": none.
+  // Returns the placeholder that is its whole value; "" if there is none.
   [[nodiscard]] std::string placeholder() const {
     const auto words = placeholders_in(value);
     return words.size() == 1 && value == "{" + words.front() + "}" ? words.front() : "";
   }
 };
 
-std::vector<Option> options_of(const Arguments& command) {
+// Returns the options of a command, without its other arguments.
+std::vector<Option> list_options(const Arguments& command) {
   std::vector<Option> options;
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string& word = command[i];
-    if (!word.starts_with('-')) continue;  // by its place
+    if (!word.starts_with('-')) continue;  // a positional argument
     const std::size_t equals = word.find('=');
     const bool has_next =
         i + 1 < command.size() && !command[i + 1].starts_with('-') && command[i + 1] != "{args}";
@@ -36,21 +38,21 @@ std::vector<Option> options_of(const Arguments& command) {
   return options;
 }
 
-// A typed flag without its value, as the preset spells it.
-std::string spelled(const Preset& preset, std::string_view word) {
+// Returns a typed flag without its value, in the spelling of the preset's command.
+std::string canonical_flag(const Preset& preset, std::string_view word) {
   const std::string name(word.substr(0, word.starts_with("--") ? word.find('=') : word.npos));
   return look_up(preset.flags, name, name);
 }
 
-// What looks like a placeholder in it is none.
-std::string escaped(const std::string& word) {
+// Returns `word` with "{name}" written as "{{name}}", so that it stands for the text itself.
+std::string escape_placeholders(const std::string& word) {
   return substitute(word, [](std::string_view name) { return fmt::format("{{{{{}}}}}", name); });
 }
 
 Node environment_node(const Environment& env) {
   Node node = map_node({});
   for (const auto& [name, value] : env) {
-    node.entries.push_back({name, {}, text_node(escaped(value))});
+    node.entries.push_back({name, {}, text_node(escape_placeholders(value))});
   }
   return node;
 }
@@ -62,37 +64,39 @@ void put(Node& node, const char* key, std::int64_t value) {
   put(node, key, text_node(std::to_string(value)));
 }
 
-Node one_entry(std::string key, Node value) {
+Node single_entry_map(std::string key, Node value) {
   return map_node({{std::move(key), {}, std::move(value)}});
 }
 
-std::string name_in(const std::string& path, const char* fallback) {
+std::string name_from_path(const std::string& path, const char* fallback) {
   std::set<std::string> names;
   return fresh_name(path.substr(path.find_last_of('/') + 1), fallback, names);
 }
 
-class Typed {
+// Writes the weir.yaml of one typed command. config() may be called once.
+class ConfigWriter {
  public:
-  explicit Typed(const TypedCommand& typed) : typed_(typed) {}
+  explicit ConfigWriter(const TypedCommand& typed) : typed_(typed) {}
 
   Result<TypedConfig> config() {
     command_.push_back(typed_.program);
     read_args();
     WEIR_TRY(Node prompts, prompts_node());
     WEIR_TRY(Node engine, engine_node());
-    Node gate = one_entry("budget", text_node(typed_.budget));
+    Node gate = single_entry_map("budget", text_node(typed_.budget));
     WEIR_CHECK(add_number("repeats", gate));
     const std::string stem = model_.substr(0, model_.rfind('.'));
-    Node backend = one_entry("args", list_node({}));  // they were typed
+    Node backend = single_entry_map("args", list_node({}));  // the typed ones replace the preset's
     Environment device_env = typed_.device_env, base_env;
     for (const auto& [name, value] : typed_.env) base_env.insert(device_env.extract(name));
     if (!device_env.empty()) put(backend, "env", environment_node(device_env));
-    Node root = one_entry("version", text_node("1"));
-    put(root, "engines", one_entry(name_in(typed_.program, "program"), std::move(engine)));
+    Node root = single_entry_map("version", text_node("1"));
+    put(root, "engines",
+        single_entry_map(name_from_path(typed_.program, "program"), std::move(engine)));
     put(root, "models",
-        one_entry(model_.empty() ? "none" : name_in(stem, "model"),
-                  text_node(model_.empty() ? "/dev/null" : model_)));
-    put(root, "backends", one_entry(typed_.device, std::move(backend)));
+        single_entry_map(model_.empty() ? "none" : name_from_path(stem, "model"),
+                         text_node(model_.empty() ? "/dev/null" : model_)));
+    put(root, "backends", single_entry_map(typed_.device, std::move(backend)));
     put(root, "prompts", std::move(prompts));
     put(root, "gate", std::move(gate));
     return TypedConfig{to_yaml(root), command_, is_total(),
@@ -100,35 +104,39 @@ class Typed {
   }
 
  private:
+  // Fills command_ from the typed arguments. Values that the preset has a placeholder for go into
+  // values_; options of the preset that were not typed are added.
   void read_args() {
     std::vector<Option> options;
-    if (typed_.preset != nullptr) options = options_of(typed_.preset->command);
-    std::set<std::string> given;
+    if (typed_.preset != nullptr) options = list_options(typed_.preset->command);
+    std::set<std::string> used_flags;
     const Arguments& args = typed_.args;
     for (std::size_t i = 0; i < args.size(); ++i) {
       const std::string& word = args[i];
-      const std::string flag = typed_.preset == nullptr ? word : spelled(*typed_.preset, word);
-      const Option* option = first_of(options, [&](const auto& one) { return one.flag == flag; });
+      const std::string flag =
+          typed_.preset == nullptr ? word : canonical_flag(*typed_.preset, word);
+      const Option* option =
+          first_of(options, [&](const auto& candidate) { return candidate.flag == flag; });
       const std::size_t equals = word.starts_with("--") ? word.find('=') : word.npos;
       const bool joined = equals != word.npos;
       if (option == nullptr || (!option->value.empty() && !joined && i + 1 == args.size())) {
         add_literal(word);
       } else if (option->value.empty()) {
-        given.insert(flag);
+        used_flags.insert(flag);
         command_.push_back(word);
       } else {
         const std::string value = joined ? word.substr(equals + 1) : args[++i];
         const std::string placeholder = option->placeholder();
         if (placeholder.empty()) continue;  // the preset's own value goes before it
-        given.insert(flag);
+        used_flags.insert(flag);
         values_[placeholder] = value;
         if (placeholder == "model") model_ = value;
         add({word.substr(0, equals), option->value, joined});
       }
     }
-    // A model that nobody named is the program's own affair.
+    // Without a typed model, the program chooses its own.
     for (const Option& option : options) {
-      if (!given.contains(option.flag) && option.placeholder() != "model") add(option);
+      if (!used_flags.contains(option.flag) && option.placeholder() != "model") add(option);
     }
   }
 
@@ -139,13 +147,14 @@ class Typed {
   }
 
   void add_literal(const std::string& word) {
-    const bool model = model_.empty() && text::lower(word).ends_with(".gguf");
-    if (model) model_ = word;
-    command_.push_back(model ? "{model}" : escaped(word));
+    const bool is_model = model_.empty() && text::lower(word).ends_with(".gguf");
+    if (is_model) model_ = word;
+    command_.push_back(is_model ? "{model}" : escape_placeholders(word));
   }
 
-  // What was typed for a placeholder; nothing where that was not.
-  Result<std::optional<std::int64_t>> number(const std::string& placeholder) const {
+  // Returns the typed value of a placeholder as a number; nothing if there is none. Fails with
+  // Code::usage if it is no integer.
+  Result<std::optional<std::int64_t>> typed_number(const std::string& placeholder) const {
     const std::string* typed = look_up(values_, placeholder);
     if (typed == nullptr) return std::nullopt;
     if (const auto value = text::to_int(*typed)) return *value;
@@ -154,11 +163,12 @@ class Typed {
   }
 
   Result<void> add_number(const char* placeholder, Node& node) const {
-    WEIR_TRY(const auto value, number(placeholder));
+    WEIR_TRY(const auto value, typed_number(placeholder));
     if (value) put(node, placeholder, *value);
     return {};
   }
 
+  // Returns the entry of `engines`.
   Result<Node> engine_node() const {
     Node engine = map_node({});
     if (typed_.preset != nullptr) {
@@ -170,7 +180,7 @@ class Typed {
     put(engine, "command", texts_node(command_));
     if (!typed_.probes.empty()) put(engine, "probes", texts_node(typed_.probes));
     Node env = environment_node(typed_.env);
-    // A prompt has to stand somewhere, and nobody knows which argument it is.
+    // weir.yaml needs {prompt} somewhere, but no argument is known to be the prompt.
     if (is_total()) put(env, "WEIR_PROMPT", text_node("{prompt}"));
     if (!env.entries.empty()) put(engine, "env", std::move(env));
     Node allowed = map_node({});
@@ -183,42 +193,48 @@ class Typed {
     return engine;
   }
 
+  // Returns true if the command takes neither a prompt nor a length, so that counts are totals.
   [[nodiscard]] bool is_total() const {
     return !filled_.contains("prompt") && !filled_.contains("tokens");
   }
 
+  // Returns the section `prompts`: one prompt, or "prefill" and "decode" if both lengths were typed
+  // for an engine that measures them separately.
   Result<Node> prompts_node() const {
-    if (is_total()) return one_entry("run", one_entry("text", text_node("once")));
-    const PromptSettings& own = typed_.preset->prompts.back();
-    WEIR_TRY(auto tokens, number("tokens"));
-    WEIR_TRY(auto before, number("prompt_tokens"));
-    Node node;
-    const char* name = "text";
+    if (is_total()) return single_entry_map("run", single_entry_map("text", text_node("once")));
+    const PromptSettings& defaults = typed_.preset->prompts.back();
+    WEIR_TRY(auto tokens, typed_number("tokens"));
+    WEIR_TRY(auto prompt_tokens, typed_number("prompt_tokens"));
     if (filled_.contains("prompt")) {
-      node = one_entry("text", text_node(look_up(values_, "prompt", own.text.value_or(""))));
-      if (!tokens) tokens = own.tokens;
-      if (tokens) put(node, "tokens", *tokens);
-    } else {
-      const bool both = own.prompt_tokens.value_or(0) > 0;
-      if (!tokens && (both || !before)) tokens = own.tokens;
-      if (!before && both) before = own.prompt_tokens;
-      const std::int64_t read = before.value_or(0), written = tokens.value_or(0);
-      const auto lengths = [&](std::int64_t in, std::int64_t out) {
-        Node prompt = one_entry("prompt_tokens", text_node(std::to_string(in)));
-        put(prompt, "tokens", out);
-        return prompt;
-      };
-      if (!both && read > 0 && written > 0) {  // as llama-bench does: two tests
-        Node two = one_entry("prefill", lengths(read, 0));
-        put(two, "decode", lengths(0, written));
-        for (Entry& one : two.entries) WEIR_CHECK(add_number("depth", one.value));
-        return two;
-      }
-      name = written == 0 ? "prefill" : read == 0 ? "decode" : "both";
-      node = lengths(read, written);
+      const std::string text = look_up(values_, "prompt", defaults.text.value_or(""));
+      Node prompt = single_entry_map("text", text_node(text));
+      if (!tokens) tokens = defaults.tokens;
+      if (tokens) put(prompt, "tokens", *tokens);
+      WEIR_CHECK(add_number("depth", prompt));
+      return single_entry_map("text", std::move(prompt));
     }
-    WEIR_CHECK(add_number("depth", node));
-    return one_entry(name, std::move(node));
+    const bool takes_both = defaults.prompt_tokens.value_or(0) > 0;
+    if (!tokens && (takes_both || !prompt_tokens)) tokens = defaults.tokens;
+    if (!prompt_tokens && takes_both) prompt_tokens = defaults.prompt_tokens;
+    const std::int64_t prefill = prompt_tokens.value_or(0), decode = tokens.value_or(0);
+    if (!takes_both && prefill > 0 && decode > 0) {  // two tests, as llama-bench runs them
+      Node prompts = single_entry_map("prefill", lengths_node(prefill, 0));
+      put(prompts, "decode", lengths_node(0, decode));
+      for (Entry& prompt : prompts.entries) WEIR_CHECK(add_number("depth", prompt.value));
+      return prompts;
+    }
+    const char* name = "both";
+    if (prefill == 0) name = "decode";
+    if (decode == 0) name = "prefill";
+    Node prompt = lengths_node(prefill, decode);
+    WEIR_CHECK(add_number("depth", prompt));
+    return single_entry_map(name, std::move(prompt));
+  }
+
+  static Node lengths_node(std::int64_t prompt_tokens, std::int64_t tokens) {
+    Node prompt = single_entry_map("prompt_tokens", text_node(std::to_string(prompt_tokens)));
+    put(prompt, "tokens", tokens);
+    return prompt;
   }
 
   const TypedCommand& typed_;
@@ -230,21 +246,23 @@ class Typed {
 
 }  // namespace
 
-Result<TypedConfig> config_of(const TypedCommand& typed) { return Typed(typed).config(); }
+Result<TypedConfig> config_of(const TypedCommand& typed) { return ConfigWriter(typed).config(); }
 
-std::vector<std::string> devices_typed(const Preset& preset, const Arguments& args) {
-  std::vector<std::string> spelt, typed;
-  for (const std::string& word : args) spelt.push_back(spelled(preset, word));
+std::vector<std::string> typed_devices(const Preset& preset, const Arguments& args) {
+  std::vector<std::string> words, devices;
+  for (const std::string& word : args) words.push_back(canonical_flag(preset, word));
   for (const Preset::Device& device : preset.devices) {
+    // The first option of a device, with its value, chooses it.
     const Arguments& own = device.extra.args;
-    const auto pair = own.begin() + std::min<std::ptrdiff_t>(2, std::ssize(own));
-    const bool stands = std::search(spelt.begin(), spelt.end(), own.begin(), pair) != spelt.end();
-    if (!own.empty() && stands) typed.push_back(device.name);
+    const auto option_end = own.begin() + std::min<std::ptrdiff_t>(2, std::ssize(own));
+    const bool is_typed =
+        std::search(words.begin(), words.end(), own.begin(), option_end) != words.end();
+    if (!own.empty() && is_typed) devices.push_back(device.name);
   }
-  return typed;
+  return devices;
 }
 
-std::vector<std::string> devices_untyped(const Preset& preset) {
+std::vector<std::string> default_devices(const Preset& preset) {
   if (!preset.unasked.empty()) return {preset.unasked};
   auto names = collect<std::string>(preset.devices, &Preset::Device::name);
   std::erase(names, "cpu");

@@ -1,5 +1,5 @@
-// A command line as somebody typed it, as a weir.yaml of one cell: what `weir ab` hands to the
-// gate. Pure.
+// Turns a command line as somebody typed it into a weir.yaml of one cell, which `weir ab` hands to
+// the gate. Pure.
 #pragma once
 
 #include "gate/config/presets.hpp"
@@ -9,11 +9,11 @@ namespace weir::config {
 struct TypedCommand {
   std::string program;             // as typed
   Arguments args;                  // the same
-  const Preset* preset = nullptr;  // which argument is what; null: nobody knows
-  std::string output;              // without a preset: the adapter; "": nothing is read
+  const Preset* preset = nullptr;  // knows the meaning of the arguments; null: nobody does
+  std::string output;              // without a preset: the adapter; "": read nothing
   std::vector<std::string> probes;
   std::string device = "cpu";
-  std::set<std::string> cpu_ops;  // that the base runs on the CPU beside that device
+  std::set<std::string> cpu_ops;  // ops that the base runs on the CPU besides that device
   Environment device_env;         // in place of the preset's own for the device
   Environment env;                // goes before it
   std::string budget = "2m";
@@ -23,19 +23,19 @@ struct TypedConfig {
   std::string yaml;
   Arguments command;       // its engine's, the program first
   bool totals = false;     // counts are those of a whole run
-  bool is_read = true;     // what it prints; else there are counts alone
-  Environment base_env{};  // of device_env, what `env` takes the place of
+  bool is_read = true;     // its output is read; else there are only counts
+  Environment base_env{};  // the part of device_env that `env` replaces
 };
 
-// Placeholders take the place of what the preset knows: the model, the prompt, lengths,
-// repetitions. What its command has besides (-o json) is added or goes before what was typed.
-// Without a preset, or where it has no length, counts are totals of a run. Fails with Code::usage
-// where a number is none.
+// Placeholders replace the arguments that the preset knows: the model, the prompt, lengths,
+// repetitions. Other options of its command (-o json) are added, or replace the typed ones. Without
+// a preset, or if it has no length, counts are totals of a run. Fails with Code::usage if a number
+// is expected and none was typed.
 [[nodiscard]] Result<TypedConfig> config_of(const TypedCommand& typed);
 
-// The devices of the preset whose arguments stand among `args` ("-ngl 0").
-[[nodiscard]] std::vector<std::string> devices_typed(const Preset& preset, const Arguments& args);
-// Where none stand there: the device that it works on then, or all but the CPU.
-[[nodiscard]] std::vector<std::string> devices_untyped(const Preset& preset);
+// Returns the devices of the preset whose arguments are among `args` ("-ngl 0").
+[[nodiscard]] std::vector<std::string> typed_devices(const Preset& preset, const Arguments& args);
+// Returns the devices that the engine may use if its arguments name none: one, or all but the CPU.
+[[nodiscard]] std::vector<std::string> default_devices(const Preset& preset);
 
 }  // namespace weir::config

@@ -1,3 +1,4 @@
+// Parses YAML into a tree of nodes, on top of yaml-cpp's events.
 #include <istream>
 #include <streambuf>
 
@@ -10,61 +11,62 @@
 namespace weir::config {
 namespace {
 
-// Thrown through yaml-cpp's parser by the handler below, so that nesting and expansion stop where
-// the limit is, before the parser recurses further; caught in parse_yaml. (The scanner itself is
-// linear also on a megabyte of open brackets.)
-struct Stop {
+// Thrown by the handler below through yaml-cpp's parser and caught in parse_yaml. Nesting and
+// expansion thus stop at their limit, before the parser recurses further. (The scanner itself is
+// linear even on a megabyte of open brackets.)
+struct ParseError {
   Place at;
   std::string message;
 };
 
-Place place_of(const YAML::Mark& mark) {
+Place to_place(const YAML::Mark& mark) {
   if (mark.line < 0) return {};
   return {mark.line + 1, mark.column + 1};
 }
 
+// Size of a tree, with its aliases expanded.
 struct Size {
   std::size_t nodes = 0;
   std::size_t bytes = 0;
   std::size_t depth = 0;
 };
 
+// Builds the tree from yaml-cpp's events. Throws ParseError at the first problem.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(const YamlLimits& limits) : limits_(limits) {}
 
   [[nodiscard]] Node take_root() { return std::move(root_); }
-  [[nodiscard]] bool seen() const { return seen_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (seen_) throw Stop{place_of(mark), "a second YAML document: write one"};
-    seen_ = true;
+    if (has_document_) throw ParseError{to_place(mark), "a second YAML document: write one"};
+    has_document_ = true;
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    finish({Node::Kind::null, place_of(mark), false, {}, {}, {}}, {1, 0, 1}, anchor);
+    finish({Node::Kind::null, to_place(mark), false, {}, {}, {}}, {1, 0, 1}, anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    Node node = text_node(value, place_of(mark));
-    node.quoted = quoted(tag, node.at);
+    Node node = text_node(value, to_place(mark));
+    node.quoted = is_quoted(tag, node.at);
     if (value.find('\0') != std::string::npos) {
-      throw Stop{node.at, "a NUL character cannot be part of a text"};
+      throw ParseError{node.at, "a NUL character cannot be part of a text"};
     }
     finish(std::move(node), {1, value.size(), 1}, anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto* found = look_up(anchors_, anchor);
-    if (found == nullptr) {
-      throw Stop{place_of(mark), "an alias may not stand inside what it names"};
+    const auto* anchored = look_up(anchors_, anchor);
+    if (anchored == nullptr) {
+      throw ParseError{to_place(mark), "an alias may not stand inside what it names"};
     }
-    const auto& [node, size] = *found;
-    count(size, place_of(mark));
+    const auto& [node, size] = *anchored;
+    count(size, to_place(mark));
     Node copy = node;
-    copy.at = place_of(mark);
+    copy.at = to_place(mark);
     attach(std::move(copy), size);
   }
 
@@ -91,23 +93,25 @@ class Builder final : public YAML::EventHandler {
     std::set<std::string> keys;
   };
 
-  // yaml-cpp hands "?" for plain and "!" for quoted scalars; tags that would mean something else
-  // are refused rather than ignored.
-  static bool quoted(const std::string& tag, Place at) {
+  // Returns true for the tag of a quoted scalar. yaml-cpp gives "?" for plain and "!" for quoted
+  // scalars; all other tags are refused.
+  static bool is_quoted(const std::string& tag, Place at) {
     if (tag.empty() || tag == "?") return false;
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return true;
-    throw Stop{at, fmt::format("tags are not used here (\"{}\")", text::printable(tag))};
+    throw ParseError{at, fmt::format("tags are not used here (\"{}\")", text::printable(tag))};
   }
 
+  // Adds `size` to the totals; throws if a limit is exceeded.
   void count(const Size& size, Place at) {
     nodes_ += size.nodes;
     bytes_ += size.bytes;
     if (nodes_ > limits_.nodes || bytes_ > limits_.text_bytes) {
-      throw Stop{at, fmt::format("too large once its aliases are expanded (at most {} values)",
-                                 limits_.nodes)};
+      throw ParseError{at,
+                       fmt::format("too large once its aliases are expanded (at most {} values)",
+                                   limits_.nodes)};
     }
     if (open_.size() + size.depth > limits_.depth) {
-      throw Stop{at, fmt::format("nested deeper than {} levels", limits_.depth)};
+      throw ParseError{at, fmt::format("nested deeper than {} levels", limits_.depth)};
     }
   }
 
@@ -115,10 +119,10 @@ class Builder final : public YAML::EventHandler {
              YAML::anchor_t anchor) {
     Open open;
     open.node.kind = kind;
-    open.node.at = place_of(mark);
+    open.node.at = to_place(mark);
     open.size = {1, 0, 1};
     open.anchor = anchor;
-    if (tag != "!") static_cast<void>(quoted(tag, open.node.at));
+    if (tag != "!") static_cast<void>(is_quoted(tag, open.node.at));
     count(open.size, open.node.at);
     open_.push_back(std::move(open));
   }
@@ -138,12 +142,13 @@ class Builder final : public YAML::EventHandler {
 
   void remember(YAML::anchor_t anchor, const Node& node, const Size& size) {
     if (anchor == YAML::NullAnchor) return;
-    // A copy kept for aliases weighs as much as one that is used.
+    // The copy for aliases takes as much memory as the node itself.
     nodes_ += size.nodes;
     bytes_ += size.bytes;
     anchors_[anchor] = {node, size};
   }
 
+  // Puts a finished node into the innermost open list or mapping; without one it is the root.
   void attach(Node node, const Size& size) {
     if (open_.empty()) {
       root_ = std::move(node);
@@ -164,9 +169,10 @@ class Builder final : public YAML::EventHandler {
   }
 
   static void take_key(Open& open, const Node& node) {
-    if (node.kind != Node::Kind::scalar) throw Stop{node.at, "a key must be a text"};
+    if (node.kind != Node::Kind::scalar) throw ParseError{node.at, "a key must be a text"};
     if (!open.keys.insert(node.text).second) {
-      throw Stop{node.at, fmt::format("\"{}\" stands here twice", text::printable(node.text))};
+      throw ParseError{node.at,
+                       fmt::format("\"{}\" stands here twice", text::printable(node.text))};
     }
     open.has_key = true;
     open.key = node.text;
@@ -179,46 +185,46 @@ class Builder final : public YAML::EventHandler {
   Node root_;
   std::size_t nodes_ = 0;
   std::size_t bytes_ = 0;
-  bool seen_ = false;
+  bool has_document_ = false;
 };
 
-// Reads from memory that somebody else owns; std::istringstream would copy it.
-class Memory final : public std::streambuf {
+// Reads from memory that the caller owns; std::istringstream would copy it.
+class MemoryBuffer final : public std::streambuf {
  public:
-  explicit Memory(std::string_view text) {
+  explicit MemoryBuffer(std::string_view text) {
     char* begin = const_cast<char*>(text.data());  // NOLINT: a get area is never written to
     setg(begin, begin, begin + text.size());
   }
 };
 
-// Where `text` stops being UTF-8 text without control characters; npos when it never does.
-// yaml-cpp guesses UTF-16 and UTF-32 from NULs, and says nothing of bytes that it cannot decode.
+// Returns the position of the first control character or invalid UTF-8 byte; npos if there is none.
+// yaml-cpp itself guesses UTF-16 and UTF-32 from NULs, and accepts bytes that it cannot decode.
 std::size_t first_bad_byte(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t from = at;
     const char32_t point = text::next_code_point(text, at);
-    const bool control = point < 0x20 && point != '\t' && point != '\n' && point != '\r';
-    if (control || (point == 0xFFFD && at == from + 1)) return from;
+    const bool is_control = point < 0x20 && point != '\t' && point != '\n' && point != '\r';
+    if (is_control || (point == 0xFFFD && at == from + 1)) return from;
   }
   return std::string_view::npos;
 }
 
-Place place_of_byte(std::string_view text, std::size_t at) {
+Place byte_place(std::string_view text, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   const std::size_t line_begins = before.rfind('\n') + 1;  // npos + 1 is 0
   return {static_cast<int>(std::ranges::count(before, '\n')) + 1,
           static_cast<int>(at - line_begins) + 1};
 }
 
-tl::unexpected<Error> problem(std::string_view file, Place at, std::string_view message) {
+tl::unexpected<Error> fail_at(std::string_view file, Place at, std::string_view message) {
   return fail(Code::config, "{}:{}:{}: {}", file, at.line, at.column, message);
 }
 
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
-  const Entry* found = first_of(entries, [&](const Entry& entry) { return entry.key == key; });
-  return found == nullptr ? nullptr : &found->value;
+  const Entry* match = first_of(entries, [&](const Entry& entry) { return entry.key == key; });
+  return match == nullptr ? nullptr : &match->value;
 }
 
 Node* Node::find(std::string_view key) {
@@ -231,23 +237,23 @@ Result<Node> parse_yaml(std::string_view text, std::string_view file, const Yaml
                 limits.bytes);
   }
   if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
-    return problem(file, place_of_byte(text, bad),
+    return fail_at(file, byte_place(text, bad),
                    "not UTF-8 text (a control character or an invalid byte)");
   }
   try {
-    Memory memory(text);
+    MemoryBuffer memory(text);
     std::istream in(&memory);
     YAML::Parser parser(in);
     Builder builder(limits);
     if (parser.HandleNextDocument(builder)) {
-      // A second call sees a second document, which the builder refuses.
+      // The second call finds a second document, which the builder refuses.
       static_cast<void>(parser.HandleNextDocument(builder));
     }
     return builder.take_root();
-  } catch (const Stop& stop) {
-    return problem(file, stop.at, stop.message);
+  } catch (const ParseError& stop) {
+    return fail_at(file, stop.at, stop.message);
   } catch (const YAML::Exception& error) {
-    return problem(file, place_of(error.mark), "not YAML: " + text::printable(error.msg));
+    return fail_at(file, to_place(error.mark), "not YAML: " + text::printable(error.msg));
   } catch (const std::exception& error) {
     return fail(Code::config, "{}: not YAML: {}", file, text::printable(error.what()));
   }

@@ -63,7 +63,7 @@ class SchemaTest : public testing::Test {
   std::string complaint(const std::string& yaml) {
     const auto root = parse_yaml(yaml, "weir.yaml");
     if (!root) return root.error().message;
-    const Json json = json_of(*root);
+    const Json json = node_to_json(*root);
     valijson::Validator validator;
     valijson::ValidationResults results;
     if (validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(json), &results)) {
@@ -205,7 +205,7 @@ const Around k_arounds[] = {
      "{workload: trace.jsonl}"},
 };
 
-// Where `owner` leads in `root`; null where something on the way is not there.
+// Returns the node at path `owner` in `root`; null if a part of the path is missing.
 Node* mapping_at(Node& root, const std::string& owner) {
   Node* at = &root;
   for (const std::string& part : text::split(owner, '.')) {

@@ -102,7 +102,7 @@ TEST(Container, LeavesTheProgramsPlaceOutOfTheFingerprint) {
               arguments(runtime, words + "/opt/engine-1.3/bench"))
         << begin;
     EXPECT_EQ(arguments(runtime, words + "/opt/bench"), arguments(runtime, words + "bench"));
-    // Where the image has an entry point, this is an argument.
+    // If the image has an entry point, this is an argument.
     EXPECT_NE(arguments(runtime, words + "prefill"), arguments(runtime, words + "decode"));
     EXPECT_NE(arguments(runtime, words + "b, --lora=/a/x"),
               arguments(runtime, words + "b, --lora=/b/x"));
@@ -166,10 +166,10 @@ TEST(Container, LeavesOtherOptionsAlone) {
                            "docker run -it --name job i b -e LD_PRELOAD=x"}) {
     const Arguments words = text::split(line, ' ');
     const Runtime runtime = words.front() == "docker" ? Runtime::docker : Runtime::podman;
-    EXPECT_EQ(problems_of(words, runtime), std::vector<std::string>{}) << line;
+    EXPECT_EQ(check_runtime_line(words, runtime), std::vector<std::string>{}) << line;
   }
   const char* srun = "srun -p gpu --export=ALL,A=b --jobid=7 b --export=none -J x";
-  EXPECT_EQ(problems_of(text::split(srun, ' '), Runtime::srun), std::vector<std::string>{});
+  EXPECT_EQ(check_runtime_line(text::split(srun, ' '), Runtime::srun), std::vector<std::string>{});
 }
 
 TEST(Container, IsWrittenAsTheDocumentationHasIt) {

@@ -1,4 +1,4 @@
-// What a user sees for each mistake: place, what is wrong, what was meant, what is known.
+// The message for each mistake: place, problem, suggestion, and the names that exist.
 #include <gmock/gmock.h>
 
 #include "tests/config/parse_text.hpp"

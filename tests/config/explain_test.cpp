@@ -8,7 +8,7 @@ namespace explain_test {
 
 using explain::Rule;
 
-// What follows begins at line 10.
+// The text after it begins at line 10.
 ExplainSettings read(std::string_view rest) {
   const auto settings = parse_text(whole(rest));
   EXPECT_TRUE(settings) << (settings ? "" : settings.error().message);

@@ -1,3 +1,4 @@
+// Tests of command lines with placeholders filled in.
 #include <gmock/gmock.h>
 
 #include "gate/config/placeholders.hpp"
@@ -38,12 +39,12 @@ TEST(Placeholders, AreWordsInBracesAndEveryOtherBraceIsItself) {
 }
 
 // Cell of an engine that uses every placeholder, in arguments and environment.
-struct Whole {
+struct WholeNumber {
   Settings settings;
   Matrix matrix;
 };
 
-Whole make(const std::string& prompt) {
+WholeNumber make(const std::string& prompt) {
   const std::string yaml =
       "version: 1\n"
       "engines:\n"
@@ -57,7 +58,7 @@ Whole make(const std::string& prompt) {
       "backends: {cpu: {args: [-ngl, 0], env: {M: '{model}'}}}\n"
       "prompts: {p: " +
       prompt + "}\n";
-  Whole whole;
+  WholeNumber whole;
   auto settings = parse_text(yaml);
   if (!settings) {
     ADD_FAILURE() << settings.error().message;
@@ -76,8 +77,8 @@ Whole make(const std::string& prompt) {
 
 Filling filling(profile::Pass pass) {
   Filling found;
-  found.asked = {64, 8, 2, 256};
-  found.model = "/models/{tokens} m.gguf";  // what is filled in is not looked at again
+  found.parameters = {64, 8, 2, 256};
+  found.model = "/models/{tokens} m.gguf";  // values are not searched for placeholders
   found.out = "/out";
   found.probe_dir = "/probe";
   found.threads = 6;
@@ -86,7 +87,7 @@ Filling filling(profile::Pass pass) {
 }
 
 TEST(Fill, PutsEachValueIntoItsOneArgument) {
-  const Whole whole = make("{tokens: 8}");
+  const WholeNumber whole = make("{tokens: 8}");
   const auto line = fill(whole.matrix.cells.at(0), filling(profile::Pass::timed));
   EXPECT_THAT(line.argv,
               ElementsAre("bin/e", "/models/{tokens} m.gguf", "p=64,n=8", "-r", "2", "-d", "256",
@@ -96,7 +97,7 @@ TEST(Fill, PutsEachValueIntoItsOneArgument) {
 }
 
 TEST(Fill, AddsTheProfilersArgumentsAndEnvironmentInACountedPass) {
-  const Whole whole = make("{tokens: 8, threads: 3, seed: 9}");
+  const WholeNumber whole = make("{tokens: 8, threads: 3, seed: 9}");
   const auto line = fill(whole.matrix.cells.at(0), filling(profile::Pass::counted));
   EXPECT_THAT(line.argv, ElementsAre("bin/e", "/models/{tokens} m.gguf", "p=64,n=8", "-r", "2",
                                      "-d", "256", "-t", "3", "-s", "9", "-ngl", "0", "-o", "/out/x",
@@ -117,25 +118,25 @@ TEST(Fill, PutsATextWithBlanksAndQuotesIntoOneArgument) {
 
 TEST(Asked, SweepsOverTokensForDecodeAndOverRepeatsForPrefill) {
   const GateSettings gate;  // repeats 3
-  const Whole decode = make("{prompt_tokens: 16, tokens: 32, depth: 4}");
+  const WholeNumber decode = make("{prompt_tokens: 16, tokens: 32, depth: 4}");
   const Cell& cell = decode.matrix.cells.at(0);
   EXPECT_EQ(cell.sweep, profile::Sweep::tokens);
-  EXPECT_EQ(timed_asked(cell, gate), (profile::Asked{16, 32, 3, 4}));
+  EXPECT_EQ(timed_request(cell, gate), (profile::RunParameters{16, 32, 3, 4}));
   // n, 2n, 3n with n = min(8, 32 / 4)
-  EXPECT_THAT(counted_asked(cell),
-              ElementsAre(profile::Asked{16, 8, 1, 4}, profile::Asked{16, 16, 1, 4},
-                          profile::Asked{16, 24, 1, 4}));
+  EXPECT_THAT(counted_requests(cell),
+              ElementsAre(profile::RunParameters{16, 8, 1, 4}, profile::RunParameters{16, 16, 1, 4},
+                          profile::RunParameters{16, 24, 1, 4}));
   const std::int64_t kept[] = {5, 7, 9}, of_an_engine_that_counts[] = {32};
-  EXPECT_THAT(counted_asked(cell, kept),
-              ElementsAre(profile::Asked{16, 5, 1, 4}, profile::Asked{16, 7, 1, 4},
-                          profile::Asked{16, 9, 1, 4}));
-  EXPECT_EQ(counted_asked(cell, of_an_engine_that_counts).size(), 3U) << "one is no line";
+  EXPECT_THAT(counted_requests(cell, kept),
+              ElementsAre(profile::RunParameters{16, 5, 1, 4}, profile::RunParameters{16, 7, 1, 4},
+                          profile::RunParameters{16, 9, 1, 4}));
+  EXPECT_EQ(counted_requests(cell, of_an_engine_that_counts).size(), 3U) << "one is no line";
 
-  const Whole prefill = make("{prompt_tokens: 16}");
+  const WholeNumber prefill = make("{prompt_tokens: 16}");
   EXPECT_EQ(prefill.matrix.cells.at(0).sweep, profile::Sweep::repeats);
-  EXPECT_THAT(counted_asked(prefill.matrix.cells.at(0)),
-              ElementsAre(profile::Asked{16, 0, 1, 0}, profile::Asked{16, 0, 2, 0},
-                          profile::Asked{16, 0, 3, 0}));
+  EXPECT_THAT(counted_requests(prefill.matrix.cells.at(0)),
+              ElementsAre(profile::RunParameters{16, 0, 1, 0}, profile::RunParameters{16, 0, 2, 0},
+                          profile::RunParameters{16, 0, 3, 0}));
 }
 
 TEST(Asked, RunsOnceWhereTheEngineCountsByItselfOrCanNotRepeat) {
@@ -153,10 +154,10 @@ TEST(Asked, RunsOnceWhereTheEngineCountsByItselfOrCanNotRepeat) {
   ASSERT_EQ(matrix->cells.size(), 2U);
   const Cell& own = matrix->cells[0];
   EXPECT_EQ(own.sweep, profile::Sweep::none);
-  EXPECT_THAT(counted_asked(own), ElementsAre(profile::Asked{0, 32, 1, 0}));
-  EXPECT_EQ(timed_asked(own, {}), (profile::Asked{0, 32, 1, 0})) << "it has no {repeats}";
+  EXPECT_THAT(counted_requests(own), ElementsAre(profile::RunParameters{0, 32, 1, 0}));
+  EXPECT_EQ(timed_request(own, {}), (profile::RunParameters{0, 32, 1, 0})) << "it has no {repeats}";
   EXPECT_EQ(matrix->cells[1].sweep, profile::Sweep::none);
-  EXPECT_THAT(counted_asked(matrix->cells[1]), ElementsAre(profile::Asked{16, 0, 1, 0}));
+  EXPECT_THAT(counted_requests(matrix->cells[1]), ElementsAre(profile::RunParameters{16, 0, 1, 0}));
 }
 
 }  // namespace fill_test

@@ -1,3 +1,4 @@
+// Tests of expanding the matrix into cells.
 #include "gate/config/matrix.hpp"
 
 #include <gmock/gmock.h>
@@ -165,7 +166,7 @@ TEST(Matrix, ReplacesTheValuesOfFlagsThatTheCommandHas) {
               HasSubstr("\"ngl\" is no flag: one starts with -"));
 }
 
-// What docker is given is not the engine's.
+// Arguments of docker are not the engine's.
 TEST(Matrix, ReplacesNoFlagOfAContainer) {
   EXPECT_THAT(message_of("version: 1\n"
                          "engines: {a: {command: [a, '{tokens}'], output: llama-bench,\n"
@@ -256,7 +257,7 @@ TEST(Matrix, RefusesAProductThatNobodyRuns) {
               HasSubstr("more than 50000 combinations"));
 }
 
-// What the fingerprint is made of.
+// The parts of the fingerprint.
 TEST(Identity, IsWhatWasWrittenWithoutTheProgramsPath) {
   const std::string one = whole("");
   std::string moved = one;

@@ -36,7 +36,7 @@ Result<Settings> parse(std::string_view yaml) {
 
 std::vector<std::string> cells_of(std::string_view yaml) { return cells_of(parse(yaml)); }
 
-// What selects stored counts, by the names of cells.
+// The keys that select stored counts, by the names of cells.
 std::map<std::string, std::map<std::string, std::string>> identities(std::string_view yaml,
                                                                      std::string_view engine) {
   std::map<std::string, std::map<std::string, std::string>> all;
@@ -144,7 +144,7 @@ TEST(Presets, GiveWayToEachKeyThatStandsInTheFile) {
   EXPECT_EQ(settings->prompts.size(), 1U);
 }
 
-// Of one engine, under its own name in a backend.
+// Keys of one engine, under its own name in a backend.
 TEST(Presets, GiveWayToWhatABackendHasForTheEngine) {
   const auto settings = parse(
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: m.gguf}\n"
@@ -180,7 +180,7 @@ TEST(Presets, LeaveOutWhatTheirEnginesDoNotLoadOrRunOn) {
   EXPECT_THAT(cells_of("version: 1\nengines: {agave: {preset: agave}}\nmodels: {m: m.gguf}\n"
                        "backends: {metal: {args: [--backend, metal]}}\n"),
               ElementsAre("agave/m/metal/story"));
-  // What matrix.include chooses is chosen.
+  // matrix.include decides alone.
   EXPECT_THAT(cells_of("version: 1\nengines: {a: {preset: llama-bench}}\n"
                        "models: {m: m.gguf, blob: sha256-1}\nbackends: {cpu: }\n"
                        "matrix: {include: [{model: blob, prompt: decode}]}\n"),
@@ -204,7 +204,7 @@ TEST(Presets, WhatAFileLeavesOutOfThemIsNotedAndWhatItReplacesIsShown) {
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"));
   ASSERT_TRUE(whole);
   EXPECT_THAT(whole->notes, IsEmpty());
-  // Of the same names, in any order, nothing is hidden.
+  // The same names, in any order, give no note.
   const auto same = expand(*parse(
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"
       "prompts: {decode: {tokens: 8}, prefill: {prompt_tokens: 8}}\n"));
@@ -268,11 +268,11 @@ TEST(Presets, AllMakeCellsOnEachOfTheirDevices) {
 }
 
 TEST(Presets, AreRecognisedByTheirPrograms) {
-  EXPECT_EQ(preset_of_program("llama-bench")->name, "llama-bench");
-  EXPECT_EQ(preset_of_program("bench"), nullptr);
+  EXPECT_EQ(find_preset_by_program("llama-bench")->name, "llama-bench");
+  EXPECT_EQ(find_preset_by_program("bench"), nullptr);
 }
 
-// What config show prints means the same: the same tree, and the same cells.
+// The output of config show means the same: the same tree, and the same cells.
 TEST(ExpandedYaml, ReadsBackAsTheSameSettings) {
   std::vector<std::string> files{
       std::string(k_six_lines),

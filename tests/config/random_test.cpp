@@ -47,7 +47,7 @@ TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
     if (!matrix) continue;
     for (const Cell& cell : matrix->cells) {
       EXPECT_FALSE(fill(cell, {}).argv.empty());
-      EXPECT_FALSE(counted_asked(cell).empty());
+      EXPECT_FALSE(counted_requests(cell).empty());
     }
   }
   // The inputs reach both answers; were it one alone, they would test little.

@@ -1,4 +1,4 @@
-// What `private: true` hides, and that everything else is left alone.
+// Tests that `private: true` redacts names, and that everything else stays unchanged.
 #include "gate/config/redactor.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What an edit to weir.yaml would change of the rules, in words: base text and head text in, the
+// Tests of changes to the rules by an edit of weir.yaml: base text and head text in, the
 // proposals out.
 #include "gate/config/rules.hpp"
 
@@ -29,7 +29,7 @@ Edits edits_between(const std::string& base, const std::string& head) {
 // "e/tiny/cpu/decode: gone".
 std::vector<std::string> became_of(const Edits& edits) {
   std::vector<std::string> words;
-  for (const verdict::HeldCell& held : edits.cells) {
+  for (const verdict::BaseCell& held : edits.cells) {
     words.push_back(held.cell + ": " + (held.now.empty() ? "gone" : held.now));
   }
   return words;
@@ -249,7 +249,7 @@ TEST(Rules, AreTakenFromTheBaseForWhatBothHaveAndANewEngineKeepsItsOwnList) {
                  ", cpu_ops_allowed: {ROPE: y}}\nmodels: {tiny: tiny.gguf}\nbackends: {cpu: {}}\n"
                  "prompts: {decode: {tokens: 32}}\ngate: {runs: 1}\n");
   ASSERT_TRUE(base && head);
-  take_rules(*base, *head);
+  copy_rules(*base, *head);
   EXPECT_EQ(head->gate.runs, 7);
   ASSERT_EQ(head->limits.size(), 1U);
   EXPECT_THAT(head->engines[0].cpu_ops_allowed, ElementsAre(CpuOp{"GET_ROWS", "cheap"}));
@@ -258,7 +258,7 @@ TEST(Rules, AreTakenFromTheBaseForWhatBothHaveAndANewEngineKeepsItsOwnList) {
 }
 
 TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {
-  // Of the whole matrix it would be an error that an entry matches nothing.
+  // In a whole matrix, an entry that matches nothing is an error.
   const auto base = parse_text(with_engine(k_command,
                                            "limits: [{match: {backend: cpu}, mode: report}]\n"
                                            "gate: {reference: e/tiny/cpu/decode}\n"));
@@ -268,7 +268,7 @@ TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {
   ASSERT_TRUE(base && head);
   const auto cells = expand(*head);
   ASSERT_TRUE(cells);
-  take_rules(*base, *head);
+  copy_rules(*base, *head);
   EXPECT_EQ(head->limits.size(), 1U);
   EXPECT_TRUE(expand(*head)) << "a configuration is expanded more than once";
 }
@@ -282,7 +282,7 @@ TEST(Rules, AnEntryOfTheBaseWhoseTimeIsOverHoldsNoMoreButKeepsNobodyOut) {
                   "         {metrics: syncs_per_token, max: 4, until: 2026-01-01}]\n"),
       "weir.yaml", past);
   ASSERT_TRUE(base) << base.error().message;
-  EXPECT_EQ(drop_expired(*base, "2026-11-20").size(), 1U);
+  EXPECT_EQ(remove_expired_limits(*base, "2026-11-20").size(), 1U);
   ASSERT_EQ(base->limits.size(), 1U);  // the one that holds something stays
   EXPECT_TRUE(base->limits[0].max);
 }

@@ -98,16 +98,17 @@ TEST(Server, MakesACellOfEachConcurrencyAndCountsTokensAloneOrSharesOfThem) {
 
   const Cell &one = matrix->cells[0], &four = matrix->cells[2], &some = matrix->cells[3];
   EXPECT_EQ(one.sweep, profile::Sweep::request);
-  EXPECT_EQ(timed_asked(one, settings->gate), (profile::Asked{0, 8, 8, 0}));
-  EXPECT_THAT(counted_asked(one),
-              ElementsAre(profile::Asked{0, 4, 1, 0}, profile::Asked{0, 8, 1, 0},
-                          profile::Asked{0, 12, 1, 0}));
+  EXPECT_EQ(timed_request(one, settings->gate), (profile::RunParameters{0, 8, 8, 0}));
+  EXPECT_THAT(counted_requests(one),
+              ElementsAre(profile::RunParameters{0, 4, 1, 0}, profile::RunParameters{0, 8, 1, 0},
+                          profile::RunParameters{0, 12, 1, 0}));
   EXPECT_EQ(four.sweep, profile::Sweep::overlapping);
-  EXPECT_EQ(timed_asked(four, settings->gate), (profile::Asked{0, 8, 32, 0}));  // 8 for each
-  EXPECT_THAT(counted_asked(four), ElementsAre(profile::Asked{0, 8, 32, 0}));
+  EXPECT_EQ(timed_request(four, settings->gate),
+            (profile::RunParameters{0, 8, 32, 0}));  // 8 for each
+  EXPECT_THAT(counted_requests(four), ElementsAre(profile::RunParameters{0, 8, 32, 0}));
   EXPECT_EQ(some.sweep, profile::Sweep::overlapping);
   EXPECT_EQ(some.rate, 2.5);
-  EXPECT_EQ(timed_asked(some, settings->gate), (profile::Asked{64, 8, 5, 0}));
+  EXPECT_EQ(timed_request(some, settings->gate), (profile::RunParameters{64, 8, 5, 0}));
   EXPECT_NE(four.identity, matrix->cells[1].identity) << "another load is another cell";
 }
 
@@ -124,7 +125,7 @@ TEST(Server, IsHeldWhereAProbeCanHoldIt) {
   const Cell four = sweep_of(probed, "concurrency: 4");
   EXPECT_EQ(four.sweep, profile::Sweep::held);
   // Twice as many as are sent at once otherwise, whatever `requests` says.
-  EXPECT_THAT(counted_asked(four), ElementsAre(profile::Asked{0, 8, 8, 0}));
+  EXPECT_THAT(counted_requests(four), ElementsAre(profile::RunParameters{0, 8, 8, 0}));
   const Cell none = sweep_of(probed, "concurrency: 4, hold: none");
   EXPECT_EQ(none.sweep, profile::Sweep::overlapping);
   EXPECT_NE(none.identity, four.identity) << "other counts";

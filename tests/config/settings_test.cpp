@@ -1,3 +1,4 @@
+// Tests of parsing weir.yaml into settings.
 #include <gmock/gmock.h>
 
 #include "tests/config/parse_text.hpp"

@@ -1,3 +1,4 @@
+// Tests of splitting a matrix for several machines.
 #include <numeric>
 #include <random>
 #include <set>

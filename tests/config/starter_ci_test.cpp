@@ -1,3 +1,4 @@
+// Tests of the CI workflows that weir init writes.
 #include <gmock/gmock.h>
 
 #include "gate/config/starter.hpp"
@@ -43,7 +44,7 @@ TEST(StarterCi, BuildsAndMakesWhatGitDoesNotHold) {
   StarterCi found = plain();
   EXPECT_THAT(starter_github(found), Not(HasSubstr("run: |"))) << "git holds all of it";
   found.builds = {"cmake --build build"};
-  found.made = {"models/tiny.gguf --arch llama"};
+  found.generated_models = {"models/tiny.gguf --arch llama"};
   const std::string github = starter_github(found), gitlab = starter_gitlab(found);
   EXPECT_THAT(github, HasSubstr("        run: |\n          cmake --build build\n"));
   EXPECT_THAT(github, HasSubstr("models: |\n            models/tiny.gguf --arch llama\n"));

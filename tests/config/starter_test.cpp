@@ -1,3 +1,4 @@
+// Tests of the weir.yaml that weir init writes.
 #include "gate/config/starter.hpp"
 
 #include <gmock/gmock.h>

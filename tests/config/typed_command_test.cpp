@@ -138,14 +138,14 @@ TEST(TypedCommand, SaysWhichNumberIsNone) {
 
 TEST(TypedCommand, KnowsTheDeviceByTheArgumentsThatChooseIt) {
   const Preset& llama = *find_named(presets(), std::string("llama-bench"));
-  EXPECT_THAT(devices_typed(llama, {"-m", "x", "--n-gpu-layers", "0"}), ElementsAre("cpu"));
-  EXPECT_THAT(devices_typed(llama, {"-ngl", "99"}),
+  EXPECT_THAT(typed_devices(llama, {"-m", "x", "--n-gpu-layers", "0"}), ElementsAre("cpu"));
+  EXPECT_THAT(typed_devices(llama, {"-ngl", "99"}),
               ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
-  EXPECT_THAT(devices_typed(llama, {"-m", "x"}), IsEmpty());
-  EXPECT_THAT(devices_untyped(llama), ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
+  EXPECT_THAT(typed_devices(llama, {"-m", "x"}), IsEmpty());
+  EXPECT_THAT(default_devices(llama), ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
   const Preset& engine = *find_named(presets(), std::string("weir-engine"));
-  EXPECT_THAT(devices_typed(engine, {"--backend", "vulkan"}), ElementsAre("vulkan"));
-  EXPECT_THAT(devices_untyped(engine), ElementsAre("cpu"));
+  EXPECT_THAT(typed_devices(engine, {"--backend", "vulkan"}), ElementsAre("vulkan"));
+  EXPECT_THAT(default_devices(engine), ElementsAre("cpu"));
 }
 
 }  // namespace typed_command_test

@@ -1,3 +1,4 @@
+// Tests of parsing hostile YAML.
 #include <gmock/gmock.h>
 
 #include "gate/config/parse.hpp"
