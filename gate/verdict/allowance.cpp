@@ -1,3 +1,4 @@
+// Changes that are allowed for one pull request: found, applied, written and read.
 #include "gate/verdict/allowance.hpp"
 
 #include <tuple>
@@ -11,13 +12,15 @@ namespace {
 
 constexpr double k_rounding_of_bound = 1e-9;
 
-// A change in per cent, to a tenth, rounded so that it allows what it was made from.
-std::string bound_words(double change) {
+// Formats a relative change in per cent, to a tenth, rounded away from zero: the bound then allows
+// the change that it was made from.
+std::string bound_text(double change) {
   const double percent = change * 100;
   const double rounded = (change < 0 ? std::floor(percent * 10) : std::ceil(percent * 10)) / 10;
   return fmt::format("{:+.1f} %", rounded);
 }
 
+// Reads the text of bound_text() back: "-12.0 %" is -0.12.
 std::optional<double> parse_bound(const std::string& text) {
   if (!text.ends_with(" %")) return std::nullopt;
   const auto number = text::to_double(text.substr(0, text.size() - 2));
@@ -25,7 +28,7 @@ std::optional<double> parse_bound(const std::string& text) {
   return *number / 100;
 }
 
-// The worst end of what is known of a time's change.
+// The worst value that the change of a time may have: its own, or an end of its interval.
 std::optional<double> worst_change(const Judgement& metric) {
   const bool lower_is_worse = metric.metric.better == unit::Better::higher;
   std::optional<double> worst = metric.change;
@@ -38,22 +41,25 @@ std::optional<double> worst_change(const Judgement& metric) {
   return worst;
 }
 
-bool says(const std::string& text, const std::optional<double>& number) {
+// Returns true if `text` is `number`, up to rounding.
+bool text_equals(const std::string& text, const std::optional<double>& number) {
   const auto value = Rational::parse(text);
-  return value && number &&
-         std::fabs(value->value() - *number) <=
-             k_rounding_of_bound * std::max(1.0, std::fabs(*number));
+  if (!value || !number) return false;
+  const double room = k_rounding_of_bound * std::max(1.0, std::fabs(*number));
+  return std::fabs(value->value() - *number) <= room;
 }
 
-// What of a metric that failed would have to be allowed; nothing where it is no value.
-std::optional<Allowable> of_number(const std::string& cell, const std::string& device_class,
-                                   const Judgement& metric) {
-  const bool gone = !metric.current && metric.current_text == k_not_measured;
+// The change of a failed metric that can be allowed: from one exact text to another for a count,
+// down to a bound for a time. Nothing if it has no value.
+std::optional<Allowable> allowable_metric_change(const std::string& cell,
+                                                 const std::string& device_class,
+                                                 const Judgement& metric) {
+  const bool unmeasured = !metric.current && metric.current_text == k_not_measured;
   const bool count = metric.metric.kind == unit::Kind::count;
-  if ((gone || count) && metric.baseline_text && metric.current_text) {
-    // A verdict that was read may show one number and mean another.
-    if (!gone && (!says(*metric.baseline_text, metric.baseline) ||
-                  !says(*metric.current_text, metric.current))) {
+  if ((unmeasured || count) && metric.baseline_text && metric.current_text) {
+    // A verdict that was read from a file may show one number and mean another.
+    if (!unmeasured && (!text_equals(*metric.baseline_text, metric.baseline) ||
+                        !text_equals(*metric.current_text, metric.current))) {
       return std::nullopt;
     }
     return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
@@ -62,43 +68,44 @@ std::optional<Allowable> of_number(const std::string& cell, const std::string& d
   if (count && !metric.change) return std::nullopt;
   const auto worst = worst_change(metric);
   if (!worst) return std::nullopt;
-  return Allowable{cell, metric.metric.name, "0 %", bound_words(*worst), device_class};
+  return Allowable{cell, metric.metric.name, "0 %", bound_text(*worst), device_class};
 }
 
-// "22 launches of 9 kernels", of those that changed.
-std::string kernels_on(const std::vector<Changed>& kernels,
-                       std::optional<Rational> Changed::*side) {
+// "22 launches of 9 kernels": the sum of one side's counts, over the kernels that have one there.
+std::string launches_text(const std::vector<Changed>& kernels,
+                          std::optional<Rational> Changed::*side) {
   std::optional<Rational> sum = Rational(0);
   std::size_t names = 0;
-  for (const Changed& one : kernels) {
-    if (!(one.*side)) continue;
+  for (const Changed& kernel : kernels) {
+    const std::optional<Rational>& count = kernel.*side;
+    if (!count) continue;
     ++names;
-    if (sum) sum = sum->plus(*(one.*side));
+    if (sum) sum = sum->plus(*count);
   }
   return fmt::format("{} {} of {}", sum ? sum->str() : "many",
                      sum == Rational(1) ? "launch" : "launches", plural(names, "kernel"));
 }
 
-Allowable of_kernels(const std::string& cell, const std::string& device_class,
-                     std::vector<Changed> kernels) {
-  std::ranges::sort(kernels, [](const Changed& a, const Changed& b) { return a.name < b.name; });
-  Allowable made{cell, "kernels", kernels_on(kernels, &Changed::baseline),
-                 kernels_on(kernels, &Changed::current), device_class};
-  made.kernels = std::move(kernels);
-  return made;
+Allowable allowable_kernel_change(const std::string& cell, const std::string& device_class,
+                                  std::vector<Changed> kernels) {
+  std::ranges::sort(kernels, {}, &Changed::name);
+  Allowable change{cell, "kernels", launches_text(kernels, &Changed::baseline),
+                   launches_text(kernels, &Changed::current), device_class};
+  change.kernels = std::move(kernels);
+  return change;
 }
 
-// What of a judgement that failed would have to be allowed; nothing where nothing can be.
-std::optional<Allowable> of_judgement(const std::string& cell, const std::string& device_class,
-                                      const Judgement& one) {
-  if (one.is_metric()) return of_number(cell, device_class, one);
-  if (one.metric.name != k_kernels || one.changed.empty()) return std::nullopt;
-  return of_kernels(cell, device_class, one.changed);
+// The change behind a failed judgement that can be allowed; nothing if none can.
+std::optional<Allowable> allowable_change(const std::string& cell, const std::string& device_class,
+                                          const Judgement& judgement) {
+  if (judgement.is_metric()) return allowable_metric_change(cell, device_class, judgement);
+  if (judgement.metric.name != k_kernels || judgement.changed.empty()) return std::nullopt;
+  return allowable_kernel_change(cell, device_class, judgement.changed);
 }
 
-// Why a fail is beyond what can be allowed.
-std::string beyond_words(const Judgement& one, const std::string& cell) {
-  const std::string& subject = one.metric.name;
+// Says why the failed `judgement` of `cell` cannot be allowed.
+std::string why_not_allowable(const Judgement& judgement, const std::string& cell) {
+  const std::string& subject = judgement.metric.name;
   if (subject == k_kernels) return "the kernels of " + cell + " cannot be compared";
   if (subject == k_kernel_code) {
     return "kernels of " + cell + " have other code (kernel_code is a rule)";
@@ -109,21 +116,21 @@ std::string beyond_words(const Judgement& one, const std::string& cell) {
   return fmt::format("{} of {} is no value that could be allowed", subject, cell);
 }
 
-// Whether a fail of `metric` is what was allowed.
-bool allows(const Allowable& what, const Judgement& metric) {
-  if (metric.metric.name != what.metric) return false;
+// Returns true if `change` allows the change of the failed `metric`.
+bool allows(const Allowable& change, const Judgement& metric) {
+  if (metric.metric.name != change.metric) return false;
   const bool exact = metric.metric.kind == unit::Kind::count || !metric.current;
   if (metric.baseline_text && metric.current_text && exact) {
-    return *metric.baseline_text == what.from && *metric.current_text == what.to;
+    return *metric.baseline_text == change.from && *metric.current_text == change.to;
   }
-  const auto bound = parse_bound(what.to);
+  const auto bound = parse_bound(change.to);
   if (!bound || !metric.change) return false;
   return metric.metric.better == unit::Better::higher
              ? *metric.change >= *bound - k_rounding_of_bound
              : *metric.change <= *bound + k_rounding_of_bound;
 }
 
-std::string accepted_words(const Allowance& allowance) {
+std::string acceptance_text(const Allowance& allowance) {
   return fmt::format("accepted by {} until {}: {}", allowance.who, allowance.until,
                      allowance.reason);
 }
@@ -131,29 +138,31 @@ std::string accepted_words(const Allowance& allowance) {
 // Reasons of judgements -> who accepted them.
 using Accepted = std::map<const std::string*, std::string>;
 
-// The words of an acceptance stand before the first reason of a cell that they are for, in the
-// order in which reports show them.
-void say_accepted(const Accepted& accepted, CellVerdict& cell) {
-  std::set<std::string> said;
-  const auto say = [&](std::string& reason) {
-    const std::string* words = look_up(accepted, &reason);
-    if (words == nullptr || !said.insert(*words).second) return;
-    reason = *words + (reason.empty() ? "" : " (" + reason + ")");
-  };
-  for (Judgement& one : cell.judgements) say(one.reason);
+// Puts each acceptance before the first reason that it is for, in the order in which reports show
+// the judgements.
+void prepend_acceptances(const Accepted& accepted, CellVerdict& cell) {
+  std::set<std::string> shown;
+  for (Judgement& judgement : cell.judgements) {
+    std::string& reason = judgement.reason;
+    const std::string* acceptance = look_up(accepted, &reason);
+    if (acceptance == nullptr) continue;
+    const bool is_first = shown.insert(*acceptance).second;
+    if (!is_first) continue;
+    reason = *acceptance + (reason.empty() ? "" : " (" + reason + ")");
+  }
 }
 
-std::string title_of(const Allowance& allowance) {
+std::string describe_allowance(const Allowance& allowance) {
   return fmt::format("what {} allowed ({} of {}: {} → {})", allowance.who, allowance.what.metric,
                      allowance.what.cell, allowance.what.from, allowance.what.to);
 }
 
-bool any(const CellVerdict& cell, Outcome outcome) {
+bool has_outcome(const CellVerdict& cell, Outcome outcome) {
   return std::ranges::find(cell.judgements, outcome, &Judgement::verdict) != cell.judgements.end();
 }
 
-// Why it cannot hold for this gate, whatever was measured.
-std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
+// Returns why `allowance` does not hold for this gate at all; "" if it may.
+std::string why_void(const Allowance& allowance, const AllowanceContext& gate) {
   if (allowance.pull_request != gate.pull_request) {
     return fmt::format("is for pull request {}", allowance.pull_request);
   }
@@ -168,145 +177,170 @@ std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
   return "";
 }
 
-// What `allowance` does to a cell: the reason of the fail that it was for; null where there is
-// none.
-const std::string* apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
+// Turns the fail of `cell` that `allowance` is for into an accepted judgement, and returns a
+// pointer to its reason; null if there is none. `now` gets the change as it is, where the metric
+// fails.
+const std::string* apply_allowance(const Allowance& allowance, CellVerdict& cell,
+                                   std::string& now) {
   const Allowable& what = allowance.what;
   if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
-  for (Judgement& one : cell.judgements) {
-    if (one.metric.name != what.metric || one.verdict != Outcome::fail) continue;
-    const auto here = of_judgement(what.cell, what.device_class, one);
-    if (here) now = fmt::format("{} → {}", here->from, here->to);
-    const bool kernels = here && !here->kernels.empty();  // their words may differ
-    if (kernels ? here->kernels != what.kernels : !allows(what, one)) continue;
-    one.verdict = Outcome::accepted;
-    return &one.reason;
+  for (Judgement& judgement : cell.judgements) {
+    if (judgement.metric.name != what.metric || judgement.verdict != Outcome::fail) continue;
+    const auto current = allowable_change(what.cell, what.device_class, judgement);
+    if (current) now = fmt::format("{} → {}", current->from, current->to);
+    // Kernels are compared one by one: the texts of their sums may differ.
+    const bool kernels = current && !current->kernels.empty();
+    const bool allowed = kernels ? current->kernels == what.kernels : allows(what, judgement);
+    if (!allowed) continue;
+    judgement.verdict = Outcome::accepted;
+    return &judgement.reason;
   }
   return nullptr;
 }
 
 }  // namespace
 
-WouldTake would_take(const GateVerdict& gate) {
-  WouldTake made;
-  made.rules = gate.rules;
+// Collects the changes of all failed cells, and what no allowance can help.
+NeededAllowances needed_allowances(const GateVerdict& gate) {
+  NeededAllowances needed;
+  needed.rules = gate.rules;
   bool undecided = false;
   for (const CellVerdict& cell : gate.cells) {
     const std::string name = cell.cell.str();
     // A fail hides what else is wrong in its cell.
-    if (cell.verdict == Outcome::error || !cell.reason.empty() || any(cell, Outcome::error)) {
-      if (cell.verdict != Outcome::skipped) made.beyond.push_back(name + " could not be measured");
+    if (cell.verdict == Outcome::error || !cell.reason.empty() ||
+        has_outcome(cell, Outcome::error)) {
+      if (cell.verdict != Outcome::skipped) {
+        needed.beyond.push_back(name + " could not be measured");
+      }
     }
-    undecided =
-        undecided || cell.verdict == Outcome::inconclusive || any(cell, Outcome::inconclusive);
+    undecided = undecided || cell.verdict == Outcome::inconclusive ||
+                has_outcome(cell, Outcome::inconclusive);
     if (cell.verdict != Outcome::fail) {
-      // Reports show it as fine: whoever reads them did not see what in it fails.
-      if (any(cell, Outcome::fail)) made.beyond.push_back("the parts of " + name + " do not agree");
+      // Reports show the cell as fine, so its readers did not see the part that fails.
+      if (has_outcome(cell, Outcome::fail)) {
+        needed.beyond.push_back("the parts of " + name + " do not agree");
+      }
       continue;
     }
-    // Counts follow from where work ran: waived, they would only hide what comes after it is
+    // Counts follow from where the work ran. Allowing them would hide what changes once that is
     // mended.
     const bool elsewhere = cell.elsewhere && cell.of(k_placement).verdict == Outcome::fail;
-    for (const Judgement& one : cell.judgements) {
-      if (one.verdict != Outcome::fail) continue;
-      if (elsewhere && one.metric.name != k_placement) continue;
-      auto what = of_judgement(name, cell.device_class, one);
-      if (what && what->from == what->to && what->kernels.empty()) {
-        made.beyond.push_back(
-            fmt::format("{} of {} breaks a limit without a change", one.metric.name, name));
-      } else if (what) {
-        made.changes.push_back(std::move(*what));
+    for (const Judgement& judgement : cell.judgements) {
+      if (judgement.verdict != Outcome::fail) continue;
+      if (elsewhere && judgement.metric.name != k_placement) continue;
+      auto change = allowable_change(name, cell.device_class, judgement);
+      if (!change) {
+        needed.beyond.push_back(why_not_allowable(judgement, name));
+      } else if (change->from == change->to && change->kernels.empty()) {
+        needed.beyond.push_back(
+            fmt::format("{} of {} breaks a limit without a change", judgement.metric.name, name));
       } else {
-        made.beyond.push_back(beyond_words(one, name));
+        needed.changes.push_back(std::move(*change));
       }
     }
   }
   if (undecided && gate.fail_on_inconclusive) {
-    made.beyond.emplace_back("what is not decided fails here (on_inconclusive: fail)");
+    needed.beyond.emplace_back("what is not decided fails here (on_inconclusive: fail)");
   }
-  return made;
+  return needed;
 }
 
-std::optional<baseline::Baseline> accepted_into(const Allowable& what,
-                                                const baseline::Baseline& stored) {
+// Sets one kernel's count to the allowed one, or drops it; false if the set holds another count
+// than the one the change starts from.
+static bool accept_kernel(const Changed& kernel, std::map<std::string, Rational>& counts) {
+  const Rational* stored = look_up(counts, kernel.name);
+  const std::optional<Rational> before = stored ? std::optional(*stored) : std::nullopt;
+  if (before != kernel.baseline) return false;
+  if (kernel.current) {
+    counts[kernel.name] = *kernel.current;
+  } else {
+    counts.erase(kernel.name);
+  }
+  return true;
+}
+
+// Returns `stored` with the allowed change in it; nothing if it does not hold the value that the
+// change starts from.
+std::optional<baseline::Baseline> apply_to_baseline(const Allowable& what,
+                                                    const baseline::Baseline& stored) {
   if (stored.cell != what.cell) return std::nullopt;
   if (!what.device_class.empty() && what.device_class != stored.device_class) return std::nullopt;
-  baseline::Baseline now = stored;
+  baseline::Baseline updated = stored;
   if (what.metric == "kernels") {
-    if (!now.kernels) return std::nullopt;
-    for (const Changed& one : what.kernels) {
-      const Rational* before = look_up(now.kernels->counts, one.name);
-      if ((before ? std::optional(*before) : std::nullopt) != one.baseline) return std::nullopt;
-      if (one.current) {
-        now.kernels->counts[one.name] = *one.current;
-      } else {
-        now.kernels->counts.erase(one.name);
-      }
+    if (!updated.kernels) return std::nullopt;
+    for (const Changed& kernel : what.kernels) {
+      if (!accept_kernel(kernel, updated.kernels->counts)) return std::nullopt;
     }
-    return now;
+    return updated;
   }
-  const auto found = now.counts.find(what.metric);
+  const auto count = updated.counts.find(what.metric);
+  if (count == updated.counts.end() || !count->second.exact) return std::nullopt;
+  if (count->second.exact->str() != what.from) return std::nullopt;
+  if (what.to == k_not_measured) {
+    updated.counts.erase(count);
+    return updated;
+  }
   const auto value = Rational::parse(what.to);
-  const bool gone = what.to == k_not_measured;
-  if (found == now.counts.end() || !found->second.exact || !(value || gone)) return std::nullopt;
-  if (found->second.exact->str() != what.from) return std::nullopt;
-  if (gone) {
-    now.counts.erase(found);
-    return now;
-  }
-  found->second.exact = value;
-  return now;
+  if (!value) return std::nullopt;
+  count->second.exact = value;
+  return updated;
 }
 
-std::vector<Allowance> with_allowances(std::vector<Allowance> there, std::vector<Allowance> added) {
-  for (Allowance& one : added) {
-    std::erase_if(there, [&](const Allowance& old) {
-      return old.what.cell == one.what.cell && old.what.metric == one.what.metric &&
-             old.what.device_class == one.what.device_class && old.head == one.head &&
-             old.base == one.base;
+// Adds allowances; an added one replaces an old one of the same cell, metric, class and commit.
+std::vector<Allowance> with_allowances(std::vector<Allowance> stored,
+                                       std::vector<Allowance> added) {
+  for (Allowance& allowance : added) {
+    std::erase_if(stored, [&](const Allowance& old) {
+      return old.what.cell == allowance.what.cell && old.what.metric == allowance.what.metric &&
+             old.what.device_class == allowance.what.device_class && old.head == allowance.head &&
+             old.base == allowance.base;
     });
-    there.push_back(std::move(one));
+    stored.push_back(std::move(allowance));
   }
-  return there;
+  return stored;
 }
 
+// Accepts the fails that are allowed, and folds their cells again. Returns the allowances that are
+// void, in words.
 std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowances,
-                                          const AllowedFor& gate, std::vector<CellVerdict>& cells) {
+                                          const AllowanceContext& gate,
+                                          std::vector<CellVerdict>& cells) {
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     by_name.emplace(cells[i].cell.str(), i);
     if (gate.shown) by_name.emplace(gate.shown(cells[i].cell), i);
   }
-  std::vector<std::string> told;
+  std::vector<std::string> voided;
   std::set<std::size_t> changed;
   Accepted accepted;
   for (const Allowance& allowance : allowances) {
-    const auto found = by_name.find(allowance.what.cell);
-    if (const std::string why = void_here(allowance, gate); !why.empty()) {
+    const auto match = by_name.find(allowance.what.cell);
+    if (const std::string why = why_void(allowance, gate); !why.empty()) {
       // Only where it would matter.
-      if (found != by_name.end() && cells[found->second].verdict == Outcome::fail) {
-        told.push_back(fmt::format("{} is void: it {}", title_of(allowance), why));
+      if (match != by_name.end() && cells[match->second].verdict == Outcome::fail) {
+        voided.push_back(fmt::format("{} is void: it {}", describe_allowance(allowance), why));
       }
       continue;
     }
-    if (found == by_name.end()) continue;
-    CellVerdict& cell = cells[found->second];
+    if (match == by_name.end()) continue;
+    CellVerdict& cell = cells[match->second];
     std::string now;
-    if (const std::string* reason = apply_to(allowance, cell, now)) {
-      changed.insert(found->second);
-      accepted.emplace(reason, accepted_words(allowance));
+    if (const std::string* reason = apply_allowance(allowance, cell, now)) {
+      changed.insert(match->second);
+      accepted.emplace(reason, acceptance_text(allowance));
     } else if (!now.empty()) {
-      told.push_back(fmt::format("{} is void: it is {} now", title_of(allowance), now));
+      voided.push_back(fmt::format("{} is void: it is {} now", describe_allowance(allowance), now));
     }
   }
   for (const std::size_t i : changed) {
-    say_accepted(accepted, cells[i]);
-    fold(cells[i]);
+    prepend_acceptances(accepted, cells[i]);
+    fold_judgements(cells[i]);
   }
-  return told;
+  return voided;
 }
 
-// --- weir.allowances/1, both ways: what is read is anybody's until it is parsed
+// --- weir.allowances/1, both ways: the text that is read may be anybody's until it is parsed
 
 namespace {
 
@@ -314,6 +348,7 @@ constexpr JsonLimits k_limits{.bytes = std::size_t{8} << 20, .depth = 8};
 constexpr std::size_t k_most_kernels = 10'000;
 constexpr std::int64_t k_largest_number = std::int64_t{1} << 53U;
 
+// Returns true for the hash of a commit: SHA-1 or SHA-256 in lower-case hexadecimal.
 bool is_hex(std::string_view text) {
   return (text.size() == 40 || text.size() == 64) &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -324,7 +359,7 @@ bool is_login(std::string_view text) {
   return !text.empty() && text.size() <= 100 && std::ranges::all_of(text, fits);
 }
 
-// At most so long, and shown as it is.
+// Returns true for text of at most `longest` bytes that needs no escape.
 bool is_shown(std::string_view text, std::size_t longest) {
   return text.size() <= longest && text::printable(text) == text;
 }
@@ -334,6 +369,7 @@ bool is_line(std::string_view text, std::size_t longest) {
          text.find('\n') == std::string_view::npos;
 }
 
+// Writes a rational that is set, and reads one; another value is an error.
 struct ExactField {
   std::optional<Rational>& value;
   void put(Json& slot) const { slot = rational_to_json(*value); }
@@ -349,7 +385,9 @@ std::string allowance_path(std::int64_t pull_request) {
   return fmt::format("allowances/{}.json", pull_request);
 }
 
-std::optional<std::string> problem_of(const Allowance& allowance) {
+// Returns the first thing that is wrong with an allowance, as the end of a sentence; nothing when
+// fine.
+std::optional<std::string> allowance_problem(const Allowance& allowance) {
   const Allowable& what = allowance.what;
   if (!profile::CellKey::parse(what.cell)) return "names no cell";
   if (what.metric.empty() || !is_shown(what.metric, 100)) return "names no metric";
@@ -373,7 +411,7 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
   return std::nullopt;
 }
 
-// What a kernel's count was and is.
+// A kernel with its counts, which JSON calls "from" and "to".
 struct AllowedKernel : Changed {};
 static void fields(Fields& io, AllowedKernel& kernel) {
   io("name", kernel.name);
@@ -381,6 +419,7 @@ static void fields(Fields& io, AllowedKernel& kernel) {
   io.sparse("to", ExactField{kernel.current});
 }
 
+// Writes or reads a change that can be allowed.
 void fields(Fields& io, Allowable& what) {
   io("cell", what.cell);
   io("metric", what.metric);
@@ -388,7 +427,7 @@ void fields(Fields& io, Allowable& what) {
   io("to", what.to);
   io.sparse("device_class", what.device_class);
   std::vector<AllowedKernel> kernels;
-  for (const Changed& one : what.kernels) kernels.push_back({one});
+  for (const Changed& kernel : what.kernels) kernels.push_back({kernel});
   io.at_most("kernels", k_most_kernels, fmt::format("has more than {} kernels", k_most_kernels));
   io.sparse("kernels", kernels, "kernels");
   if (io.reads()) what.kernels.assign(kernels.begin(), kernels.end());
@@ -404,11 +443,12 @@ static void fields(Fields& io, Allowance& allowance) {
 }
 
 std::string to_text(std::int64_t pull_request, std::vector<Allowance> all) {
-  std::ranges::sort(all, {}, [](const Allowance& one) {
-    return std::tie(one.what.cell, one.what.metric, one.what.device_class, one.head, one.base);
+  std::ranges::sort(all, {}, [](const Allowance& allowance) {
+    const Allowable& what = allowance.what;
+    return std::tie(what.cell, what.metric, what.device_class, allowance.head, allowance.base);
   });
   const auto lines = collect<std::string>(
-      all, [](const Allowance& one) { return "\n  " + dump_json(write_fields(one)); });
+      all, [](const Allowance& allowance) { return "\n  " + dump_json(write_fields(allowance)); });
   return fmt::format(
       "{{\"schema\": \"weir.allowances/1\", \"pull_request\": {}, \"allowances\": [{}\n]}}\n",
       pull_request, text::join(lines, ","));
@@ -418,17 +458,19 @@ namespace {
 
 constexpr std::string_view k_fence = "```json\n", k_fence_end = "\n```\n";
 
-// In JSON every back tick can be written otherwise, so that none ends the block.
-std::string block_of(const WouldTake& take) {
-  std::string block;
-  for (const char c : dump_json(write_fields(take)))
-    block += c == '`' ? "\\u0060" : std::string(1, c);
-  return block;
+// Writes `take` as JSON with its back ticks escaped, so that none of them ends the Markdown block.
+std::string json_without_backticks(const NeededAllowances& take) {
+  std::string json;
+  for (const char c : dump_json(write_fields(take))) {
+    json += c == '`' ? "\\u0060" : std::string(1, c);
+  }
+  return json;
 }
 
 }  // namespace
 
-void fields(Fields& io, WouldTake& take) {
+// Writes or reads weir.allowable/1.
+void fields(Fields& io, NeededAllowances& take) {
   io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
   io.at_most("changes", k_most_allowances, fmt::format("more than {} changes", k_most_allowances));
   io("changes", take.changes, "allowances");
@@ -442,32 +484,36 @@ void fields(Fields& io, WouldTake& take) {
   });
 }
 
-std::string allowable_text(const WouldTake& take, std::size_t limit) {
+// Formats the changes for a comment: a sentence for people and a block of JSON, at most `limit`
+// bytes.
+std::string allowable_text(const NeededAllowances& take, std::size_t limit) {
   if (take.changes.empty()) return "";
-  const auto whole = [](const WouldTake& one) {
+  const auto text_with_block = [](const NeededAllowances& needed) {
     return fmt::format(
         "What `/weir accept CODE REASON` in a comment accepts, for this commit and base alone. Who "
         "may write here may do so{}:\n\n{}{}{}",
-        one.rules && one.rules->accept_own ? "" : ", except the pull request's author", k_fence,
-        block_of(one), k_fence_end);
+        needed.rules && needed.rules->accept_own ? "" : ", except the pull request's author",
+        k_fence, json_without_backticks(needed), k_fence_end);
   };
-  std::string text = whole(take);
+  std::string text = text_with_block(take);
   if (text.size() <= limit) return text;
-  return whole({{},
-                {fmt::format("{} changes are more than fit here: weir allow VERDICT.json",
-                             take.changes.size())},
-                take.rules});
+  NeededAllowances without_changes;
+  without_changes.beyond = {fmt::format(
+      "{} changes are more than fit here: weir allow VERDICT.json", take.changes.size())};
+  without_changes.rules = take.rules;
+  return text_with_block(without_changes);
 }
 
-Result<WouldTake> parse_allowable_text(std::string_view text) {
+Result<NeededAllowances> parse_allowable_text(std::string_view text) {
   const std::size_t from = text.find(k_fence);
   const std::size_t end = from == std::string_view::npos ? from : text.find("\n```", from);
   if (end == std::string_view::npos) return fail(Code::data, "says nothing that could be accepted");
   text = text.substr(from + k_fence.size(), end - from - k_fence.size());
   WEIR_TRY(const Json json, parse_json(text, k_limits));
-  return read_fields<WouldTake>(json, "allowable");
+  return read_fields<NeededAllowances>(json, "allowable");
 }
 
+// Reads the allowances of one pull request, and checks each.
 Result<std::vector<Allowance>> parse_allowances(std::string_view text, std::int64_t pull_request) {
   WEIR_TRY(const Json json, parse_json(text, k_limits));
   JsonReader read(json, "allowances");
@@ -485,10 +531,12 @@ Result<std::vector<Allowance>> parse_allowances(std::string_view text, std::int6
   }
   std::vector<Allowance> all;
   for (const Json& item : list) {
-    WEIR_TRY(Allowance one, read_fields<Allowance>(item, "allowances"));
-    one.pull_request = pull_request;
-    if (const auto problem = problem_of(one)) return fail(Code::data, "an allowance {}", *problem);
-    all.push_back(std::move(one));
+    WEIR_TRY(Allowance allowance, read_fields<Allowance>(item, "allowances"));
+    allowance.pull_request = pull_request;
+    if (const auto problem = allowance_problem(allowance)) {
+      return fail(Code::data, "an allowance {}", *problem);
+    }
+    all.push_back(std::move(allowance));
   }
   return all;
 }

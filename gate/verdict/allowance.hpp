@@ -14,13 +14,13 @@
 
 namespace weir::verdict {
 
-// What can be allowed.
+// A change that can be allowed.
 struct Allowable {
   std::string cell;      // as reports show it: an alias where it is private
   std::string metric;    // its name, or "kernels"
   std::string from, to;  // "65", "133/2"; of a time "0 %" and the worst change it may have: "-12 %"
-  std::string device_class{};      // that it was seen on; "": any
-  std::vector<Changed> kernels{};  // of "kernels", by name; from and to count them
+  std::string device_class{};      // the class it was seen on; "": any
+  std::vector<Changed> kernels{};  // for metric "kernels": sorted by name, with their counts
 
   friend bool operator==(const Allowable&, const Allowable&) = default;
 };
@@ -31,62 +31,86 @@ struct Allowance {
   std::optional<std::string> head;    // for this commit of the pull request alone
   std::string reason, who;            // a login
   std::string until;                  // "2026-12-31", that day included
-  std::optional<std::string> base{};  // the branch that the pull request was for when it was said
+  std::optional<std::string> base{};  // the branch that the pull request was for at that time
 };
 
-// What a gate would have to be allowed so that it passes.
-struct WouldTake {
+// The changes that have to be allowed so that a gate passes.
+struct NeededAllowances {
   std::vector<Allowable> changes;
-  // What else keeps it from passing, in words; none: allowing all of the above is enough.
+  // Other obstacles, in words. Empty: the gate passes once all of the above is allowed.
   std::vector<std::string> beyond;
-  std::optional<RulesFrom> rules{};  // that the gate judged by
+  std::optional<RulesFrom> rules{};  // the rules that the gate judged by
 };
-[[nodiscard]] WouldTake would_take(const GateVerdict& gate);
+[[nodiscard]] NeededAllowances needed_allowances(const GateVerdict& gate);
 
 inline constexpr std::size_t k_most_allowances = 10'000;
 // "allowances/12.json"
 [[nodiscard]] std::string allowance_path(std::int64_t pull_request);
 // weir.allowances/1, one a line, sorted: `all` are of one pull request.
 [[nodiscard]] std::string to_text(std::int64_t pull_request, std::vector<Allowance> all);
-// Hostile text: at most 8 MiB and k_most_allowances. Of another pull request, or with a part that
-// is not what it should be: Code::data.
+// Reads hostile text: at most 8 MiB and k_most_allowances. Fails with Code::data on the allowances
+// of another pull request, and on a part that is malformed.
 [[nodiscard]] Result<std::vector<Allowance>> parse_allowances(std::string_view text,
                                                               std::int64_t pull_request);
-// `added` beside `there`: takes the place of what was allowed of the same cell, metric and commit.
-[[nodiscard]] std::vector<Allowance> with_allowances(std::vector<Allowance> there,
+// Adds `added` to `stored`. An added
+// one replaces those of the same
+// cell, metric, class and commit.
+[[nodiscard]] std::vector<Allowance> with_allowances(std::vector<Allowance> stored,
                                                      std::vector<Allowance> added);
-// Why it cannot be one; nothing when fine.
-[[nodiscard]] std::optional<std::string> problem_of(const Allowance& allowance);
+// Returns why `allowance` is not
+// valid; nothing when fine.
+[[nodiscard]] std::optional<std::string> allowance_problem(const Allowance& allowance);
 
-// As in weir.allowable/1: what is accepted, by which rules it failed, and who may not accept it.
-void fields(Fields& io, WouldTake& take);
-// What a check run shows of it and `/weir accept` reads back: a line for people and a block of
-// weir.allowable/1, nothing of which ends the block early. What does not fit into `limit` bytes is
-// left out whole, and said to be beyond.
-[[nodiscard]] std::string allowable_text(const WouldTake& take, std::size_t limit);
-[[nodiscard]] Result<WouldTake> parse_allowable_text(std::string_view text);
+// As in weir.allowable/1: what is
+// accepted, by which rules it failed,
+// and who may not accept it.
+void fields(Fields& io, NeededAllowances& take);
+// The text that a check run shows of
+// it and `/weir accept` reads back: a
+// line for people and a block of
+// weir.allowable/1, which nothing in
+// it can end early. If the changes
+// exceed `limit` bytes, they are left
+// out, and `beyond` says so.
+[[nodiscard]] std::string allowable_text(const NeededAllowances& take, std::size_t limit);
+[[nodiscard]] Result<NeededAllowances> parse_allowable_text(std::string_view text);
 
-// What is allowed in place of what is stored, once the pull request is merged: counts and kernels
-// of the baseline's device class. Nothing where it holds another value than `from`; times are never
-// written, for a bound is no sample.
-[[nodiscard]] std::optional<baseline::Baseline> accepted_into(const Allowable& what,
-                                                              const baseline::Baseline& stored);
+// The baseline to store once the pull
+// request is merged: `stored` with
+// the allowed counts and kernels.
+// Nothing if it is of another class
+// or holds another value than `from`.
+// Times are never written, for a
+// bound is no sample.
+[[nodiscard]] std::optional<baseline::Baseline> apply_to_baseline(const Allowable& what,
+                                                                  const baseline::Baseline& stored);
 
 void fields(Fields& io, Allowable& what);
 
-// What a gate is of.
-struct AllowedFor {
+// The gate that allowances are
+// applied to.
+struct AllowanceContext {
   std::int64_t pull_request = 0;
-  std::string head;   // the pull request's commit; "" where it is not known
+  std::string head;   // the pull request's
+                      // commit; "" where it is
+                      // not known
   std::string today;  // "2026-11-20"
-  // A cell's name as reports show it.
+  // Returns a cell's name as reports
+  // show it.
   std::function<std::string(const profile::CellKey&)> shown{};
-  std::string base{};  // the branch that the pull request is for; "" where it is not known
+  std::string base{};  // the branch that the
+                       // pull request is for;
+                       // "" where it is not
+                       // known
 };
-// Fails that are allowed become accepted, and cells with them. Answers what was allowed and is void
-// here, in words: a void allowance is told, since somebody counts on it.
+// Turns fails that are allowed into
+// accepted ones, and folds their
+// cells again. Returns, in words, the
+// allowances that are void here:
+// somebody counts on them, so reports
+// list them.
 [[nodiscard]] std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowances,
-                                                        const AllowedFor& gate,
+                                                        const AllowanceContext& gate,
                                                         std::vector<CellVerdict>& cells);
 
 }  // namespace weir::verdict

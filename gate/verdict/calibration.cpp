@@ -1,3 +1,4 @@
+// Calibrates timed limits: replays the pairs of one program with itself as gates to come.
 #include "gate/verdict/calibration.hpp"
 
 #include <cmath>
@@ -16,10 +17,10 @@ namespace {
 
 using stats::ReplayAs;
 
-constexpr double k_share = 0.95;  // of gates that have to end within the budget
+constexpr double k_share = 0.95;  // the share of gates that have to end within the budget
 constexpr double k_fewest_tried = 200, k_most_tried = 1000;  // pairs of a replay
-// Where half of the first replays bring no verdict, the limit is not held, and more of them would
-// only take time: 1 in 10^8 where 95 of 100 do.
+// If half of the first replays bring no verdict, the limit is not held, and more replays would
+// only take time. Where 95 of 100 replays do bring one, that happens once in 10^8 times.
 constexpr std::size_t k_pilot = 20;
 
 // One cell with what its replays need.
@@ -29,32 +30,36 @@ struct Series {
   std::vector<stats::PairedRule> rules;
 };
 
-CalibratedMetric calibrated(const profile::PairedMetric& paired, const Limit& limit,
-                            const stats::PairedRule& rule, std::span<const stats::Pair> pairs) {
+// The metric's entry in the report: its limit, its noise, and what the pairs themselves decided.
+CalibratedMetric calibrate_metric(const profile::PairedMetric& paired, const Limit& limit,
+                                  const stats::PairedRule& rule,
+                                  std::span<const stats::Pair> pairs) {
   const unit::Metric& metric = paired.metric;
-  CalibratedMetric made;
-  made.metric = metric;
-  made.limit = limit.words();
-  made.amount = show(change_in(limit, metric)->amount);
-  made.tolerated = show(change_in(limit, metric)->tolerate);
-  made.tolerate = rule.tolerate;
-  made.worst = rule.limit;
-  made.noise = stats::pair_noise(pairs);
-  made.base = run_spread(paired, pairs, &stats::Pair::base);
-  made.candidate = run_spread(paired, pairs, &stats::Pair::candidate);
+  CalibratedMetric result;
+  result.metric = metric;
+  result.limit = limit.words();
+  result.amount = show(change_limit(limit, metric)->amount);
+  result.tolerated = show(change_limit(limit, metric)->tolerate);
+  result.tolerate = rule.tolerate;
+  result.worst = rule.limit;
+  result.noise = stats::pair_noise(pairs);
+  result.base = run_spread(paired, pairs, &stats::Pair::base);
+  result.candidate = run_spread(paired, pairs, &stats::Pair::candidate);
   stats::PairedTest test(rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
-  made.decision = test.decision();
-  made.decided_after = static_cast<std::int64_t>(test.decided_after());
-  made.log_slower = test.log_slower();
-  made.log_beyond = test.log_beyond();
-  made.log_within = test.log_within();
-  return made;
+  result.decision = test.decision();
+  result.decided_after = static_cast<std::int64_t>(test.decided_after());
+  result.log_slower = test.log_slower();
+  result.log_beyond = test.log_beyond();
+  result.log_within = test.log_within();
+  return result;
 }
 
-std::optional<Series> series_of(const profile::CellFacts& facts, const profile::PairedRuns& runs,
-                                std::span<const LimitEntry> limits, const Policy& policy,
-                                const std::string& date) {
+// Collects the pairs and rules of a cell's metrics with a timed limit that gates. Nothing if it has
+// no such limit. A cell that cannot be replayed has an error.
+std::optional<Series> make_series(const profile::CellFacts& facts, const profile::PairedRuns& runs,
+                                  std::span<const LimitEntry> limits, const Policy& policy,
+                                  const std::string& date) {
   Series series;
   CalibratedCell& cell = series.cell;
   cell.cell = facts.cell;
@@ -67,7 +72,7 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
   cell.pair_seconds = runs.seconds / static_cast<double>(std::max<std::int64_t>(1, ran));
   for (const profile::PairedMetric& metric : runs.metrics) {
     const Limit limit = resolve_limit(facts.cell, metric.metric, limits);
-    if (limit.mode != Mode::gate || !change_in(limit, metric.metric)) continue;
+    if (limit.mode != Mode::gate || !change_limit(limit, metric.metric)) continue;
     const auto rule = paired_rule(limit, metric, policy);
     if (!rule) {
       cell.error = fmt::format("{}: the limit cannot be held to its warm-up: {}",
@@ -75,7 +80,7 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
       continue;
     }
     std::vector<stats::Pair> pairs = rule_pairs(metric);
-    cell.metrics.push_back(calibrated(metric, limit, *rule, pairs));
+    cell.metrics.push_back(calibrate_metric(metric, limit, *rule, pairs));
     series.pairs.push_back(std::move(pairs));
     series.rules.push_back(*rule);
   }
@@ -105,12 +110,13 @@ double mean(std::span<const double> values) {
 
 // Every replay of all cells as one gate.
 struct Gates {
-  std::vector<double> seconds;  // of each
+  std::vector<double> seconds;  // per replay
   std::vector<bool> failed, decided;
   explicit Gates(std::size_t number)
       : seconds(number, 0), failed(number, false), decided(number, true) {}
 
   [[nodiscard]] GateSeconds needed() const { return {mean(seconds), p95(seconds)}; }
+  // True if enough replays are decided within `budget` seconds.
   [[nodiscard]] bool within(double budget) const {
     std::size_t number = 0;
     for (std::size_t k = 0; k < seconds.size(); ++k) {
@@ -120,60 +126,62 @@ struct Gates {
   }
 };
 
-// Replays `series` into every gate, and says what it took. `replayed`: at most so many of the gates
-// are different ones.
+// Replays one cell and adds each replay to one of the `gates`, over again if there are fewer
+// replays. Returns the pairs that they took. `replayed` is lowered to the number of replays.
 PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, Gates& gates,
                    const CalibrationFacts& facts, std::size_t& replayed) {
   const auto most = static_cast<std::size_t>(series.cell.most_pairs);
-  std::vector<stats::CellReplay> all;
+  std::vector<stats::CellReplay> replays;
   std::vector<double> pairs;
   std::size_t decided = 0, within = 0;
-  while (all.size() < gates.seconds.size()) {
-    if (all.size() == k_pilot && 2 * decided <= k_pilot) break;
-    const auto one = stats::replay_cell(series.pairs, series.rules, as, seed + all.size(), most);
-    all.push_back(one);
-    pairs.push_back(static_cast<double>(one.pairs));
-    decided += one.decided ? 1 : 0;
+  while (replays.size() < gates.seconds.size()) {
+    if (replays.size() == k_pilot && 2 * decided <= k_pilot) break;
+    const auto replay =
+        stats::replay_cell(series.pairs, series.rules, as, seed + replays.size(), most);
+    replays.push_back(replay);
+    pairs.push_back(static_cast<double>(replay.pairs));
+    decided += replay.decided ? 1 : 0;
     const double seconds = pairs.back() * series.cell.pair_seconds;
-    within += one.decided && seconds <= facts.budget_seconds ? 1 : 0;
+    within += replay.decided && seconds <= facts.budget_seconds ? 1 : 0;
   }
   for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
-    const stats::CellReplay& one = all[k % all.size()];
-    gates.seconds[k] += static_cast<double>(one.pairs) * series.cell.pair_seconds;
-    gates.failed[k] = gates.failed[k] || one.failed;
-    gates.decided[k] = gates.decided[k] && one.decided;
+    const stats::CellReplay& replay = replays[k % replays.size()];
+    gates.seconds[k] += static_cast<double>(replay.pairs) * series.cell.pair_seconds;
+    gates.failed[k] = gates.failed[k] || replay.failed;
+    gates.decided[k] = gates.decided[k] && replay.decided;
   }
-  const auto ran = static_cast<double>(all.size());
+  const auto number = static_cast<double>(replays.size());
   if (as != ReplayAs::seen) {
-    series.cell.holds = series.cell.holds && static_cast<double>(within) >= k_share * ran;
+    series.cell.holds = series.cell.holds && static_cast<double>(within) >= k_share * number;
   }
-  replayed = std::min(replayed, all.size());
-  return {mean(pairs), p95(pairs), static_cast<double>(decided) / ran};
+  replayed = std::min(replayed, replays.size());
+  return {mean(pairs), p95(pairs), static_cast<double>(decided) / number};
 }
 
-// Of the first `number`.
-std::int64_t count(const std::vector<bool>& values, std::size_t number) {
+// How many of the first `number` values are true.
+std::int64_t count_true(const std::vector<bool>& values, std::size_t number) {
   return std::count(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(number), true);
 }
 
-std::string limits_of(const std::vector<CalibratedMetric>& metrics) {
+// The amounts of all limits, each once: "2 % and 5 %".
+std::string limit_amounts(const std::vector<CalibratedMetric>& metrics) {
   std::set<std::string> amounts;
   for (const CalibratedMetric& metric : metrics) amounts.insert(metric.amount);
   return text::join(std::vector<std::string>(amounts.begin(), amounts.end()), " and ");
 }
 
-bool too_loud(const CalibratedCell& cell) {
+bool is_too_noisy(const CalibratedCell& cell) {
   return std::min(cell.unchanged.decided, cell.at_limit.decided) < 0.95;
 }
 
-// A budget that would do, as people write one.
-std::string budget_of(double seconds) {
+// A budget of at least `seconds`, as people write one: whole minutes from a minute on.
+std::string budget_text(double seconds) {
   const double rounded = seconds < 60 ? std::ceil(seconds) : 60 * std::ceil(seconds / 60);
   return unit::show_duration(std::max(10.0, rounded));
 }
 
-// What stands out in the gate that was run itself.
-std::vector<std::string> surprises(const Calibration& calibration) {
+// A note on each metric that failed in the calibration's own pairs, where nothing had changed.
+std::vector<std::string> describe_failures(const Calibration& calibration) {
   std::vector<std::string> notes;
   for (const CalibratedCell& cell : calibration.cells) {
     for (const CalibratedMetric& metric : cell.metrics) {
@@ -191,130 +199,153 @@ std::vector<std::string> surprises(const Calibration& calibration) {
   return notes;
 }
 
-// Whether this machine can hold these limits within gate.budget, and if not, what would help.
-std::string answer_words(const Calibration& calibration) {
+// "Nothing can be said of a, b." after what `answer` says already.
+void add_unmeasured(const std::vector<std::string>& unmeasured, std::string& answer) {
+  if (unmeasured.empty()) return;
+  if (!answer.empty()) answer += " ";
+  answer += fmt::format("Nothing can be said of {}.", list_some(unmeasured));
+}
+
+// Says if this machine can hold these limits within gate.budget; if not, what would help.
+std::string answer_text(const Calibration& calibration) {
   const std::string budget = unit::show_duration(calibration.budget_seconds);
   if (calibration.cells.empty()) return "No timed limit gates here: there is nothing to hold.";
-  std::vector<std::string> unmeasured, loud, alone;
+  std::vector<std::string> unmeasured, noisy, too_long;
   for (const CalibratedCell& cell : calibration.cells) {
     if (cell.error) {
       unmeasured.push_back(cell.cell.str());
-    } else if (too_loud(cell)) {
-      loud.push_back(fmt::format("{} after {} pairs", cell.cell.str(), cell.most_pairs));
+    } else if (is_too_noisy(cell)) {
+      noisy.push_back(fmt::format("{} after {} pairs", cell.cell.str(), cell.most_pairs));
     } else if (!cell.holds) {
-      alone.push_back(cell.cell.str());
+      too_long.push_back(cell.cell.str());
     }
   }
   if (unmeasured.size() == calibration.cells.size()) {
     return "Nothing can be said: no cell could be measured.";
   }
-  std::string said;
-  const std::string these =
-      calibration.cells.size() == 1 ? limits_of(calibration.cells.front().metrics) : "these limits";
+  const std::string limits = calibration.cells.size() == 1
+                                 ? limit_amounts(calibration.cells.front().metrics)
+                                 : "these limits";
   const double most = std::max(calibration.unchanged.p95, calibration.at_limit.p95);
   if (calibration.holds) {
     return fmt::format(
-        "This machine can hold {} within gate.budget ({}): verdicts take {} when nothing changed, "
+        "This machine can hold {} within gate.budget ({}): verdicts take {} when nothing "
+        "changed, "
         "{} when all is as slow as its limit, and in 95 of 100 gates no more than {}.",
-        these, budget, unit::show_duration(calibration.unchanged.mean),
+        limits, budget, unit::show_duration(calibration.unchanged.mean),
         unit::show_duration(calibration.at_limit.mean), unit::show_duration(most));
   }
-  if (!loud.empty()) {
-    said = fmt::format(
-        "This machine is too noisy for {}: in more than 5 of 100 gates there is no verdict on {}. "
+  std::string answer;
+  if (!noisy.empty()) {
+    answer = fmt::format(
+        "This machine is too noisy for {}: in more than 5 of 100 gates there is no verdict on "
+        "{}. "
         "A looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
-        these, some_of(loud));
-  } else if (most > calibration.budget_seconds || !alone.empty()) {
-    said = fmt::format(
+        limits, list_some(noisy));
+  } else if (most > calibration.budget_seconds || !too_long.empty()) {
+    answer = fmt::format(
         "This machine cannot hold {} within gate.budget ({}): 95 of 100 gates take up to {}; "
         "gate.budget: {} would do.",
-        these, budget, unit::show_duration(most), budget_of(1.1 * most));
-    if (!alone.empty()) said += fmt::format(" Too long even alone: {}.", some_of(alone));
+        limits, budget, unit::show_duration(most), budget_text(1.1 * most));
+    if (!too_long.empty()) {
+      answer += fmt::format(" Too long even alone: {}.", list_some(too_long));
+    }
   }
-  if (!unmeasured.empty()) {
-    said +=
-        fmt::format("{}Nothing can be said of {}.", said.empty() ? "" : " ", some_of(unmeasured));
-  }
-  return said;
+  add_unmeasured(unmeasured, answer);
+  return answer;
+}
+
+// All replays of a calibration, as gates: nothing changed, all at their limits, and the two builds
+// as different as they were seen.
+struct AllGates {
+  Gates unchanged, at_limit, seen;
+  std::size_t replayed = 0;  // so many of the gates are different ones
+  std::uint64_t seed = 0;
+};
+
+// Replays one cell in every way, and fills in the pairs that it needs.
+void replay_all(Series& series, const CalibrationFacts& facts, AllGates& gates) {
+  // Seeds of different cells and ways lie far apart.
+  constexpr std::uint64_t k_seed_step = std::uint64_t{1} << 24U;
+  CalibratedCell& cell = series.cell;
+  cell.holds = true;
+  const double affordable = facts.budget_seconds / std::max(cell.pair_seconds, 1e-6);
+  cell.most_pairs = std::llround(std::clamp(2 * affordable, k_fewest_tried, k_most_tried));
+  gates.seed += k_seed_step;
+  cell.unchanged =
+      replay(series, ReplayAs::unchanged, gates.seed, gates.unchanged, facts, gates.replayed);
+  gates.seed += k_seed_step;
+  cell.at_limit =
+      replay(series, ReplayAs::at_limit, gates.seed, gates.at_limit, facts, gates.replayed);
+  if (!facts.two_builds) return;
+  gates.seed += k_seed_step;
+  (void)replay(series, ReplayAs::seen, gates.seed, gates.seen, facts, gates.replayed);
 }
 
 }  // namespace
 
 double CalibratedCell::typical_pairs() const { return std::max(unchanged.mean, at_limit.mean); }
 
+// Replays every cell's pairs as gates, and says if the machine can hold the limits.
 Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::CellFacts> cells,
                       std::span<const profile::PairedRuns> runs, std::span<const LimitEntry> limits,
                       Policy policy) {
-  Calibration made;
-  static_cast<CalibrationFacts&>(made) = facts;
-  made.false_alarm = policy.false_alarm;
-  made.timed_metrics = policy.timed_metrics = timed_metrics(cells, runs, limits);
+  Calibration calibration;
+  static_cast<CalibrationFacts&>(calibration) = facts;
+  calibration.false_alarm = policy.false_alarm;
+  calibration.timed_metrics = timed_metrics(cells, runs, limits);
+  policy.timed_metrics = calibration.timed_metrics;
   const auto number = static_cast<std::size_t>(std::max<std::int64_t>(1, facts.replays));
-  std::size_t replayed = number;
-  Gates unchanged(number), at_limit(number), seen(number);
-  std::vector<std::string> lines;
+  AllGates gates{Gates(number), Gates(number), Gates(number), number, facts.seed << 40U};
+  std::vector<std::string> depth_notes;
   const auto keys = collect<profile::CellKey>(cells, &profile::CellFacts::cell);
   std::set<profile::CellKey> over_depths;
   for (const DepthGroup& group : depth_groups(keys)) over_depths.insert(group.fit);
-  // Seeds of different cells and kinds lie far apart.
-  std::uint64_t seed = facts.seed << 40U;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (cells[i].twin) continue;  // has no times
     if (over_depths.contains(cells[i].cell)) {
-      lines.push_back(
+      depth_notes.push_back(
           fmt::format("{}: the line over its depths is not calibrated, and a round runs all depths "
                       "until the last is decided",
                       cells[i].cell.str()));
       continue;
     }
-    auto series = series_of(cells[i], runs[i], limits, policy, facts.date);
+    auto series = make_series(cells[i], runs[i], limits, policy, facts.date);
     if (!series) continue;
-    CalibratedCell& cell = series->cell;
-    if (!cell.error) {
-      const double budget = facts.budget_seconds;
-      constexpr std::uint64_t k_apart = std::uint64_t{1} << 24U;
-      cell.holds = true;
-      const double paid = budget / std::max(cell.pair_seconds, 1e-6);
-      cell.most_pairs = std::llround(std::clamp(2 * paid, k_fewest_tried, k_most_tried));
-      cell.unchanged =
-          replay(*series, ReplayAs::unchanged, seed += k_apart, unchanged, facts, replayed);
-      cell.at_limit =
-          replay(*series, ReplayAs::at_limit, seed += k_apart, at_limit, facts, replayed);
-      if (facts.two_builds) {
-        (void)replay(*series, ReplayAs::seen, seed += k_apart, seen, facts, replayed);
-      }
-    }
-    made.cells.push_back(std::move(cell));
+    if (!series->cell.error) replay_all(*series, facts, gates);
+    calibration.cells.push_back(std::move(series->cell));
   }
-  made.replays = static_cast<std::int64_t>(replayed);
-  made.failed = count(unchanged.failed, replayed);
-  made.failed_at_most = stats::share_at_most(static_cast<std::size_t>(made.failed), replayed);
-  made.seen_failed = count(seen.failed, replayed);
-  made.unchanged = unchanged.needed();
-  made.at_limit = at_limit.needed();
+  calibration.replays = static_cast<std::int64_t>(gates.replayed);
+  calibration.failed = count_true(gates.unchanged.failed, gates.replayed);
+  calibration.failed_at_most =
+      stats::share_at_most(static_cast<std::size_t>(calibration.failed), gates.replayed);
+  calibration.seen_failed = count_true(gates.seen.failed, gates.replayed);
+  calibration.unchanged = gates.unchanged.needed();
+  calibration.at_limit = gates.at_limit.needed();
   const bool measured = std::ranges::none_of(
-      made.cells, [](const CalibratedCell& cell) { return cell.error.has_value(); });
-  made.holds = measured && !made.cells.empty() && unchanged.within(facts.budget_seconds) &&
-               at_limit.within(facts.budget_seconds);
-  made.answer = answer_words(made);
-  made.notes = surprises(made);
-  made.notes.insert(made.notes.end(), lines.begin(), lines.end());
-  return made;
+      calibration.cells, [](const CalibratedCell& cell) { return cell.error.has_value(); });
+  calibration.holds = measured && !calibration.cells.empty() &&
+                      gates.unchanged.within(facts.budget_seconds) &&
+                      gates.at_limit.within(facts.budget_seconds);
+  calibration.answer = answer_text(calibration);
+  calibration.notes = describe_failures(calibration);
+  calibration.notes.insert(calibration.notes.end(), depth_notes.begin(), depth_notes.end());
+  return calibration;
 }
 
 bool still_holds(const CalibratedCell& cell, std::span<const LimitEntry> limits) {
-  return !cell.error && !cell.metrics.empty() &&
-         std::ranges::all_of(cell.metrics, [&](const CalibratedMetric& one) {
-           const Limit limit = resolve_limit(cell.cell, one.metric, limits);
-           const auto& change = change_in(limit, one.metric);
-           return limit.mode == Mode::gate && change && show(change->amount) == one.amount &&
-                  show(change->tolerate) == one.tolerated;
-         });
+  if (cell.error || cell.metrics.empty()) return false;
+  return std::ranges::all_of(cell.metrics, [&](const CalibratedMetric& metric) {
+    const Limit limit = resolve_limit(cell.cell, metric.metric, limits);
+    const auto& change = change_limit(limit, metric.metric);
+    return limit.mode == Mode::gate && change && show(change->amount) == metric.amount &&
+           show(change->tolerate) == metric.tolerated;
+  });
 }
 
 std::string words(const CalibratedCell& cell) {
   return fmt::format("calibrated {} on this machine: {} takes about {:.0f} pairs, {}", cell.date,
-                     limits_of(cell.metrics), std::ceil(cell.typical_pairs()),
+                     limit_amounts(cell.metrics), std::ceil(cell.typical_pairs()),
                      unit::show_duration(cell.typical_pairs() * cell.pair_seconds));
 }
 
@@ -335,7 +366,7 @@ static void fields(Fields& io, PairsNeeded& needed) {
   io("decided", needed.decided);
 }
 
-// What a later gate asks of a stored one: which metrics, limits and how loud.
+// A stored metric is read as far as a later gate needs it: its name, its limit and its noise.
 static void fields(Fields& io, CalibratedMetric& metric) {
   io("metric", unit::MetricField{metric.metric, "\"metric\" should be a metric"});
   io("limit", metric.limit);
@@ -348,13 +379,14 @@ static void fields(Fields& io, CalibratedMetric& metric) {
   io("candidate_runs", metric.candidate);
   io.derived("verdict", name_of(k_decisions, metric.decision));
   io("decided_after", metric.decided_after);
-  io.object("log_evidence", [&](Fields& of) {
-    of("slower", Short{metric.log_slower});
-    of("beyond", Short{metric.log_beyond});
-    of("within", Short{metric.log_within});
+  io.object("log_evidence", [&](Fields& log_evidence) {
+    log_evidence("slower", Short{metric.log_slower});
+    log_evidence("beyond", Short{metric.log_beyond});
+    log_evidence("within", Short{metric.log_within});
   });
 }
 
+// Writes or reads one cell. A cell with an error has nothing but its names.
 void fields(Fields& io, CalibratedCell& cell) {
   io.derived("schema", k_schema);
   io("cell", cell.cell);
@@ -367,11 +399,11 @@ void fields(Fields& io, CalibratedCell& cell) {
   if (cell.error) return;
   io("pair_seconds", cell.pair_seconds);
   io.check(cell.pair_seconds >= 0, "\"pair_seconds\" cannot be negative");
-  const auto needed = [&](Fields& of) {
+  const auto needed = [&](Fields& pairs_needed) {
     for (const auto& [key, pairs] :
          {std::pair("unchanged", &cell.unchanged), {"at_limit", &cell.at_limit}}) {
-      of(key, *pairs, fmt::format(" {}", key).c_str());
-      of.check(pairs->mean >= 0 && pairs->p95 >= 0, "pairs cannot be fewer than none");
+      pairs_needed(key, *pairs, fmt::format(" {}", key).c_str());
+      pairs_needed.check(pairs->mean >= 0 && pairs->p95 >= 0, "pairs cannot be fewer than none");
     }
   };
   io.object("pairs_needed", needed, " pairs_needed");
@@ -385,6 +417,7 @@ static void fields(Fields& io, GateSeconds& seconds) {
   io("p95", seconds.p95);
 }
 
+// The report of a calibration (weir.calibration/1).
 Json to_json(const Calibration& calibration) {
   Json json = {{"schema", "weir.calibration/1"},
                {"weir", calibration.weir_version},

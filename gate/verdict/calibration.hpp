@@ -1,5 +1,5 @@
-// What a machine is worth for timed limits (weir.calibration/1): an A/A of the configured cells,
-// and what replays of its pairs say of gates to come. Pure.
+// How well a machine can hold timed limits (weir.calibration/1): pairs of one program with itself
+// over the configured cells, and replays of these pairs as gates to come. Pure.
 #pragma once
 
 #include "gate/stats/paired.hpp"
@@ -20,11 +20,11 @@ struct CalibratedMetric {
   std::string limit;               // "may drop 5 %"
   std::string amount, tolerated;   // "5 %", "2.5 %"
   double tolerate = 0, worst = 0;  // the rule's, as effects; `worst` is its limit
-  // Of the log ratio of the two runs of a pair (stats::pair_noise). 0.05: about 5 %; may be
+  // The noise of the log ratio of a pair (stats::pair_noise). 0.05: about 5 %; may be
   // infinite.
   double noise = 0;
   std::optional<RunSpread> base, candidate;  // in the metric's unit
-  // What the gate itself said of the two sides, and its evidence (log maxima, natural).
+  // The verdict of the calibration's own pairs, and its evidence (log maxima, natural).
   stats::Decision decision = stats::Decision::undecided;
   std::int64_t decided_after = 0;
   double log_slower = 0, log_beyond = 0, log_within = 0;
@@ -36,11 +36,11 @@ struct CalibratedCell {
   std::string date;  // "2026-11-20", UTC
   std::int64_t pairs = 0;
   double pair_seconds = 0;                // both processes
-  std::vector<CalibratedMetric> metrics;  // those with a timed limit that gates
+  std::vector<CalibratedMetric> metrics;  // metrics with a timed limit that gates
   PairsNeeded unchanged, at_limit;        // until all of them are decided
-  std::int64_t most_pairs = 0;            // of a replay: twice what the budget pays, within reason
-  std::optional<std::string> error;       // then nothing but the names is there
-  // Whether this cell alone ends within the budget, in 95 of 100 replays of either kind.
+  std::int64_t most_pairs = 0;       // pairs of a replay: twice what the budget pays, within reason
+  std::optional<std::string> error;  // then nothing but the names is there
+  // True if this cell alone ends within the budget, in 95 of 100 replays of either kind.
   bool holds = false;
 
   // The larger of both means: what a verdict takes, typically.
@@ -53,10 +53,10 @@ struct GateSeconds {
 
 struct CalibrationFacts {
   std::string weir_version, date, config;
-  std::string base;             // what the candidate was held to, in words
-  bool two_builds = false;      // else one program was held to itself
+  std::string base;             // the program that the candidate was compared with, in words
+  bool two_builds = false;      // false: one program was compared with itself
   double budget_seconds = 0;    // gate.budget, which the answer is about
-  std::int64_t replays = 1000;  // of gates, all cells together; at least 1
+  std::int64_t replays = 1000;  // replayed gates, all cells together; at least 1
   std::uint64_t seed = 1;
 };
 
@@ -64,13 +64,13 @@ struct CalibrationFacts {
 struct Calibration : CalibrationFacts {
   std::int64_t timed_metrics = 0;
   double false_alarm = 0;
-  std::vector<CalibratedCell> cells;  // those with timed limits, in plan order
+  std::vector<CalibratedCell> cells;  // cells with timed limits, in plan order
   std::int64_t failed = 0;            // with nothing changed
   double failed_at_most = 0;          // share, at 95 % confidence
-  std::int64_t seen_failed = 0;       // of two builds: with the two as different as they were seen
-  GateSeconds unchanged, at_limit;  // of the whole gate; at_limit: every cell as slow as its limit
-  bool holds = false;               // within budget_seconds in 95 of 100 replays of either kind
-  std::string answer;               // the plain sentence
+  std::int64_t seen_failed = 0;       // with the two builds as different as they were seen
+  GateSeconds unchanged, at_limit;    // per gate; at_limit: every cell as slow as its limit
+  bool holds = false;                 // within budget_seconds in 95 of 100 replays of either kind
+  std::string answer;                 // the plain sentence
   std::vector<std::string> notes;
 };
 
@@ -87,7 +87,7 @@ struct Calibration : CalibrationFacts {
 void fields(Fields& io, CalibratedCell& cell);
 [[nodiscard]] Result<CalibratedCell> calibrated_cell_from_json(const Json& json);
 
-// Whether the limits it was made for are still those of its cell, and all gate.
+// Returns true if the limits that it was made for are still those of its cell, and all gate.
 [[nodiscard]] bool still_holds(const CalibratedCell& cell, std::span<const LimitEntry> limits);
 // "calibrated 2026-11-20 on this machine: 5 % takes about 34 pairs, 2 m 6 s".
 [[nodiscard]] std::string words(const CalibratedCell& cell);

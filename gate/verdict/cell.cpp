@@ -1,5 +1,5 @@
-// A cell's verdict: its counts, kernels, placement, work and times, folded; and what pairs say of
-// times that failed against stored samples.
+// A cell's verdict: folds its counts, kernels, placement, work and times, and takes in paired runs
+// of times that failed against stored samples.
 
 #include "gate/verdict/judging.hpp"
 
@@ -11,30 +11,33 @@ void append(std::vector<T>& list, const std::vector<T>& more) {
   list.insert(list.end(), more.begin(), more.end());
 }
 template <class T>
-void append(std::vector<T>& list, const std::optional<T>& one) {
-  if (one) list.push_back(*one);
+void append(std::vector<T>& list, const std::optional<T>& item) {
+  if (item) list.push_back(*item);
 }
 
-// Where work ran is judged without a base.
-bool needs_base(const Judgement& one) { return one.metric.name != k_placement; }
+// Placement is judged without a base.
+bool needs_base(const Judgement& judgement) { return judgement.metric.name != k_placement; }
 
-bool counts_as_judged(const Judgement& one) {
-  return needs_base(one) && (judges(one.verdict) || one.verdict == Outcome::error);
+bool counts_as_judged(const Judgement& judgement) {
+  return needs_base(judgement) &&
+         (is_judged(judgement.verdict) || judgement.verdict == Outcome::error);
 }
 
-// Why nothing of a cell that was measured was compared.
-std::optional<std::string> why_not_compared(const Question& question, const CellVerdict& cell) {
+// Returns why nothing of a cell that was measured was compared; nothing if something was.
+std::optional<std::string> why_not_compared(const Comparison& comparison, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
-  if (!question.candidate.errors.empty()) return std::nullopt;
-  if (question.base == nullptr && !question.choice.reason.empty()) return question.choice.reason;
+  if (!comparison.candidate.errors.empty()) return std::nullopt;
+  if (comparison.base == nullptr && !comparison.choice.reason.empty())
+    return comparison.choice.reason;
   for (const Judgement& metric : cell.metrics()) {
     if (metric.verdict == Outcome::new_ && !metric.reason.empty()) return metric.reason;
   }
   return "no limit holds for what was measured";
 }
 
-void describe(const Question& question, CellVerdict& cell) {
-  const Profile& candidate = question.candidate;
+// Copies into `cell` what the candidate's profile says of itself, and notes about the comparison.
+void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
+  const Profile& candidate = comparison.candidate;
   const profile::Provenance& from = candidate.provenance;
   cell.cell = candidate.cell;
   cell.device = candidate.device;
@@ -55,12 +58,13 @@ void describe(const Question& question, CellVerdict& cell) {
   for (const auto& skipped : {candidate.instructions_skipped, candidate.host_skipped}) {
     if (skipped != candidate.counts_skipped) append(cell.notes, skipped);
   }
-  if (question.base == nullptr) return;
-  cell.base = question.nearest() ? "nearest: " + question.base->device_class : "same device class";
-  // For the nearest class this says that equal counts pass here, for a run what differs in it.
-  if (!question.choice.reason.empty()) cell.notes.push_back(question.choice.reason);
-  append(cell.notes, other_output(question));
-  append(cell.notes, reference_note(question));
+  if (comparison.base == nullptr) return;
+  cell.base =
+      comparison.is_nearest() ? "nearest: " + comparison.base->device_class : "same device class";
+  // The reason notes that equal counts pass for the nearest class, or how another run differs.
+  if (!comparison.choice.reason.empty()) cell.notes.push_back(comparison.choice.reason);
+  append(cell.notes, output_difference(comparison));
+  append(cell.notes, describe_reference_use(comparison));
   const auto& work = candidate.work;
   if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
       candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {
@@ -70,79 +74,79 @@ void describe(const Question& question, CellVerdict& cell) {
   }
 }
 
-// --- pairs beside stored samples -----------------------------------------------------------------
+// --- paired runs of times that failed against stored samples -------------------------------------
 
 bool is_suspected(const Judgement& metric) {
   return metric.suspected && metric.verdict == Outcome::fail && !metric.pairs;
 }
 
-// A side that breaks, or a cell that the budget did not reach, answers nothing.
-bool asked(const Judgement& metric, const CellVerdict& beside) {
+// Returns true if the paired runs decided about `metric`. A program that fails, or a cell that the
+// budget did not reach, gives no answer.
+bool has_answer(const Judgement& metric, const CellVerdict& beside) {
   if (metric.verdict == Outcome::fail && metric.pairs) return true;
   return beside.reason.empty() && metric.pairs.value_or(0) > 0 &&
          (metric.verdict == Outcome::pass || metric.verdict == Outcome::improved ||
           metric.verdict == Outcome::inconclusive);
 }
 
-// The numbers are those of the pairs; what stored samples said stays as words.
-Judgement told_by_pairs(const Judgement& stored, Judgement paired, const std::string& base,
-                        Confirmed& told) {
-  const std::string stored_words = "against stored samples it was " + stored.reason;
+// Returns the verdict of the paired runs on a suspected metric. The reason against stored samples
+// is added to its own.
+Judgement merge_paired_verdict(const Judgement& stored, Judgement paired, const std::string& base,
+                               Confirmed& result) {
+  const std::string stored_reason = "against stored samples it was " + stored.reason;
   paired.warnings.insert(paired.warnings.begin(), stored.warnings.begin(), stored.warnings.end());
-  if (paired.verdict == Outcome::fail || paired.verdict == Outcome::inconclusive) {
-    const bool fails = paired.verdict == Outcome::fail;
-    if (fails) {
-      ++told.confirmed;
-    } else {
-      ++told.inconclusive;
-    }
-    paired.reason =
-        fmt::format("{}{}; beside {}; {}", fails ? "" : "suspected, not confirmed: ", paired.reason,
-                    base, stored_words);
-    return paired;
+  if (paired.verdict == Outcome::fail) {
+    ++result.confirmed;
+    paired.reason = fmt::format("{}; beside {}; {}", paired.reason, base, stored_reason);
+  } else if (paired.verdict == Outcome::inconclusive) {
+    ++result.inconclusive;
+    paired.reason = fmt::format("suspected, not confirmed: {}; beside {}; {}", paired.reason, base,
+                                stored_reason);
+  } else {
+    ++result.cleared;
+    // Better than the base is not better than what is stored.
+    paired.verdict = Outcome::pass;
+    paired.reason = fmt::format("not slower than {}: {}; {}", base, paired.reason, stored_reason);
   }
-  ++told.cleared;
-  // Better than the base is not better than what is stored.
-  paired.verdict = Outcome::pass;
-  paired.reason = fmt::format("not slower than {}: {}; {}", base, paired.reason, stored_words);
   return paired;
 }
 
-void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::string& base,
-                  Confirmed& told) {
+// Takes the verdicts of `paired`, the same cell judged by paired runs, into `cell`.
+void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::string& base,
+                  Confirmed& result) {
   for (Judgement& metric : cell.metrics()) {
     const bool suspect = is_suspected(metric);
-    const Judgement* found = of_metric(beside.judgements, metric.metric.name);
-    if (found == nullptr || !asked(*found, beside)) {
+    const Judgement* match = find_by_metric(paired.judgements, metric.metric.name);
+    if (match == nullptr || !has_answer(*match, paired)) {
       if (!suspect) continue;
-      const std::string why = !beside.reason.empty() ? beside.reason
-                              : found == nullptr     ? "the base does not report it"
-                                                     : found->reason;
-      told.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
-                                           unit::label(metric.metric), text::first_line(why)));
+      std::string why = paired.reason;
+      if (why.empty()) why = match == nullptr ? "the base does not report it" : match->reason;
+      result.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
+                                             unit::label(metric.metric), text::first_line(why)));
     } else if (suspect) {
-      metric = told_by_pairs(metric, *found, base, told);
-    } else if (metric.metric.kind != unit::Kind::count && found->verdict == Outcome::fail) {
-      metric = *found;
+      metric = merge_paired_verdict(metric, *match, base, result);
+    } else if (metric.metric.kind != unit::Kind::count && match->verdict == Outcome::fail) {
+      metric = *match;
       metric.reason = fmt::format("{}; beside {}", metric.reason, base);
     }
   }
-  append(cell.warnings, beside.warnings);
-  fold(cell);
+  append(cell.warnings, paired.warnings);
+  fold_judgements(cell);
 }
 
-// A baseline of the same device class says so.
-bool does_not_fit_as_accepted(const Question& question, const CellVerdict& cell) {
-  const Judgement* const fits = of_metric(cell.judgements, unit::k_fits);
-  return fits != nullptr && fits->verdict == Outcome::pass && !question.nearest() &&
+// Returns true if the model does not fit the device, and a baseline of the same device class says
+// so too.
+bool is_accepted_misfit(const Comparison& comparison, const CellVerdict& cell) {
+  const Judgement* const fits = find_by_metric(cell.judgements, unit::k_fits);
+  return fits != nullptr && fits->verdict == Outcome::pass && !comparison.is_nearest() &&
          fits->baseline == 0 && fits->current == 0 &&
-         profile::only_does_not_fit(question.candidate);
+         profile::only_does_not_fit(comparison.candidate);
 }
 
 }  // namespace
 
-Question::Question(const Profile& profile, const Base& compared,
-                   std::span<const LimitEntry> entries, const Policy& rules)
+Comparison::Comparison(const Profile& profile, const Base& compared,
+                       std::span<const LimitEntry> entries, const Policy& rules)
     : candidate(profile),
       choice(compared.choice),
       limits(entries),
@@ -151,8 +155,8 @@ Question::Question(const Profile& profile, const Base& compared,
       base(choice.match >= baseline::Choice::Match::nearest && choice.baseline ? &*choice.baseline
                                                                                : nullptr) {}
 
-// Place of a subject in a cell's list: metrics come first.
-static std::size_t rank_of(std::string_view subject) {
+// The place of a subject in a cell's list: metrics come first.
+static std::size_t subject_rank(std::string_view subject) {
   constexpr std::array<std::string_view, 3> k_rules{k_kernels, k_kernel_code, k_placement};
   const auto at = std::ranges::find(k_rules, subject);
   return at == k_rules.end() ? 0 : static_cast<std::size_t>(at - k_rules.begin()) + 1;
@@ -163,7 +167,7 @@ Judgement::Judgement(const char* subject, Limit wanted)
   metric.name = metric.base = subject;
 }
 
-bool Judgement::is_metric() const { return rank_of(metric.name) == 0; }
+bool Judgement::is_metric() const { return subject_rank(metric.name) == 0; }
 
 std::span<Judgement> CellVerdict::metrics() {
   return {judgements.begin(), std::ranges::find_if_not(judgements, &Judgement::is_metric)};
@@ -174,30 +178,30 @@ std::span<const Judgement> CellVerdict::metrics() const {
 
 const Judgement& CellVerdict::of(std::string_view subject) const {
   static const Judgement k_none;
-  const Judgement* found = of_metric(judgements, subject);
-  return found == nullptr ? k_none : *found;
+  const Judgement* judgement = find_by_metric(judgements, subject);
+  return judgement == nullptr ? k_none : *judgement;
 }
 
 Judgement& CellVerdict::put(const char* subject) {
-  if (Judgement* found = of_metric(judgements, subject)) return *found;
+  if (Judgement* judgement = find_by_metric(judgements, subject)) return *judgement;
   Limit exact;
   exact.exact = true;
-  const auto behind = std::ranges::find_if(judgements, [&](const Judgement& one) {
-    return rank_of(one.metric.name) > rank_of(subject);
+  const auto after = std::ranges::find_if(judgements, [&](const Judgement& judgement) {
+    return subject_rank(judgement.metric.name) > subject_rank(subject);
   });
-  return *judgements.emplace(behind, subject, std::move(exact));
+  return *judgements.emplace(after, subject, std::move(exact));
 }
 
-Judgement Question::about(const Measurement& measured) const {
-  Judgement made;
-  made.metric = measured.metric;
-  made.nature = measured.nature;
-  made.source = measured.source;
-  made.limit = resolve_limit(candidate.cell, measured.metric, limits);
-  return made;
+Judgement Comparison::start_judgement(const Measurement& measured) const {
+  Judgement judgement;
+  judgement.metric = measured.metric;
+  judgement.nature = measured.nature;
+  judgement.source = measured.source;
+  judgement.limit = resolve_limit(candidate.cell, measured.metric, limits);
+  return judgement;
 }
 
-Ruling Question::fresh(bool exact, const std::string& why) const {
+Ruling Comparison::ruling_without_base(bool exact, const std::string& why) const {
   if (base != nullptr && base->counts.contains(std::string(unit::k_fits))) {
     return {Outcome::info, "the model did not fit before: accept it as the new baseline"};
   }
@@ -206,32 +210,38 @@ Ruling Question::fresh(bool exact, const std::string& why) const {
 }
 
 bool is_compared(const CellVerdict& cell) {
-  return std::ranges::any_of(
-      cell.judgements, [](const Judgement& one) { return needs_base(one) && judges(one.verdict); });
+  return std::ranges::any_of(cell.judgements, [](const Judgement& judgement) {
+    return needs_base(judgement) && is_judged(judgement.verdict);
+  });
 }
 
 std::string plural(std::size_t number, std::string_view what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-void new_beside_nearest(const Question& question, bool exact, Ruling& ruling) {
-  if (!question.nearest()) return;
-  ruling = question.fresh(exact, fmt::format("{}: {}", ruling.reason, question.choice.reason));
+void make_new_if_nearest(const Comparison& comparison, bool exact, Ruling& ruling) {
+  if (!comparison.is_nearest()) return;
+  ruling = comparison.ruling_without_base(
+      exact, fmt::format("{}: {}", ruling.reason, comparison.choice.reason));
 }
 
-bool fold(CellVerdict& cell) {
+// Folds a cell's judgements and errors into its verdict: the worst counts. False if nothing was
+// judged.
+bool fold_judgements(CellVerdict& cell) {
   Outcome counts = Outcome::info, times = Outcome::info, times_not_new = Outcome::info;
   bool counts_judged = false;
-  for (const Judgement& one : cell.judgements) {
-    if (one.metric.kind == unit::Kind::count) {
-      counts = worst(counts, one.verdict);
-      counts_judged = counts_judged || counts_as_judged(one);
+  for (const Judgement& judgement : cell.judgements) {
+    if (judgement.metric.kind == unit::Kind::count) {
+      counts = worst(counts, judgement.verdict);
+      counts_judged = counts_judged || counts_as_judged(judgement);
     } else {
-      times = worst(times, one.verdict);
-      if (one.verdict != Outcome::new_) times_not_new = worst(times_not_new, one.verdict);
+      times = worst(times, judgement.verdict);
+      if (judgement.verdict != Outcome::new_) {
+        times_not_new = worst(times_not_new, judgement.verdict);
+      }
     }
   }
-  // A time that is new beside counts that were judged is told, and changes nothing.
+  // Beside counts that were judged, a time that is new is listed and changes nothing.
   if (counts_judged && times == Outcome::new_) times = times_not_new;
   Outcome folded = worst(counts, times);
   if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
@@ -240,65 +250,77 @@ bool fold(CellVerdict& cell) {
   return true;
 }
 
-CellVerdict judge_cell(const Profile& candidate, const Base& base,
-                       std::span<const LimitEntry> limits, const Policy& policy) {
-  const Question question(candidate, base, limits, policy);
-  CellVerdict cell;
-  describe(question, cell);
-  cell.judgements = judge_counts(question);
-  append(cell.judgements, judge_works(question, cell.warnings));
-  append(cell.judgements, judge_kernel_costs(question, cell.warnings));
-  append(cell.judgements, judge_likely_tokens(question));
-  append(cell.judgements, judge_times(question));
-  append(cell.judgements, missing_times(question));
-  explain_instructions(question, cell);
-  // Counts first, then times; what has no limit last.
+// Judges all subjects of the cell: counts first, then times, then what has no limit, then kernels,
+// their code and placement.
+static void judge_subjects(const Comparison& comparison, CellVerdict& cell) {
+  cell.judgements = judge_counts(comparison);
+  append(cell.judgements, judge_kernel_calls(comparison, cell.warnings));
+  append(cell.judgements, judge_kernel_costs(comparison, cell.warnings));
+  append(cell.judgements, judge_likely_tokens(comparison));
+  append(cell.judgements, judge_times(comparison));
+  append(cell.judgements, judge_missing_times(comparison));
+  list_changed_functions(comparison, cell);
   std::ranges::stable_partition(cell.judgements, [](const Judgement& metric) {
     return metric.verdict != Outcome::info || metric.limit.any();
   });
   for (const auto& judge : {judge_kernels, judge_kernel_code, judge_placement}) {
-    Judgement one = judge(question, cell);
-    const bool silent = one.verdict == Outcome::info && one.reason.empty();
-    if (!silent || !one.changed.empty() || !one.code.empty()) {
-      cell.judgements.push_back(std::move(one));
+    Judgement judgement = judge(comparison, cell);
+    const bool silent = judgement.verdict == Outcome::info && judgement.reason.empty();
+    if (!silent || !judgement.changed.empty() || !judgement.code.empty()) {
+      cell.judgements.push_back(std::move(judgement));
     }
   }
+}
 
-  std::vector<std::string> reasons = candidate.errors;
-  if (does_not_fit_as_accepted(question, cell)) {
-    cell.notes.push_back("does not fit, as accepted: " + reasons.front());
-    reasons.clear();
+// Collects the errors of the cell: the candidate's, the pairs', a base that failed, other work.
+static std::vector<std::string> collect_errors(const Comparison& comparison, const Base& base,
+                                               CellVerdict& cell) {
+  const Profile& candidate = comparison.candidate;
+  std::vector<std::string> errors = candidate.errors;
+  if (is_accepted_misfit(comparison, cell)) {
+    cell.notes.push_back("does not fit, as accepted: " + errors.front());
+    errors.clear();
   }
   if (base.pairs) {
-    append(cell.notes, starts_note(question));
-    append(reasons, base.pairs->error);
+    append(cell.notes, describe_starts(comparison));
+    append(errors, base.pairs->error);
     if (candidate.errors.empty()) cell.stderr_tail = base.pairs->stderr_tail;
     append(cell.warnings, base.pairs->warnings);
     append(cell.notes, base.pairs->notes);
   }
-  if (candidate.errors.empty()) append(reasons, other_work(question));
-  if (reasons.empty() && base.choice.base_failed) reasons.push_back(base.choice.reason);
-  cell.reason = text::join(reasons, "\n");
-  if (!fold(cell)) {  // nothing could be judged
-    if (candidate.counts_skipped && candidate.timed_runs == 0) {
-      cell.verdict = Outcome::skipped;
-      cell.reason = *candidate.counts_skipped;
-    } else {
-      cell.verdict = Outcome::pass;
-      cell.notes.emplace_back("no limit applies here: nothing was judged");
-    }
+  if (candidate.errors.empty()) append(errors, work_difference(comparison));
+  if (errors.empty() && base.choice.base_failed) errors.push_back(base.choice.reason);
+  return errors;
+}
+
+// Judges one cell: its metrics, kernels, placement and errors, folded into one verdict.
+CellVerdict judge_cell(const Profile& candidate, const Base& base,
+                       std::span<const LimitEntry> limits, const Policy& policy) {
+  const Comparison comparison(candidate, base, limits, policy);
+  CellVerdict cell;
+  describe_candidate(comparison, cell);
+  judge_subjects(comparison, cell);
+  cell.reason = text::join(collect_errors(comparison, base, cell), "\n");
+  const bool any_judged = fold_judgements(cell);
+  if (!any_judged && candidate.counts_skipped && candidate.timed_runs == 0) {
+    cell.verdict = Outcome::skipped;
+    cell.reason = *candidate.counts_skipped;
+  } else if (!any_judged) {
+    cell.verdict = Outcome::pass;
+    cell.notes.emplace_back("no limit applies here: nothing was judged");
   }
-  // Of a cell that fails for another reason, nothing is to be accepted.
+  // Improved counts of a cell that fails for another reason are not to be accepted.
   if (cell.verdict == Outcome::improved) {
     for (Judgement& metric : cell.metrics()) {
       if (metric.verdict != Outcome::improved || metric.metric.kind != unit::Kind::count) continue;
       metric.reason += ": accept it as the new baseline";
     }
   }
-  if (question.base != nullptr && !question.base->reason.empty() && cell.verdict == Outcome::fail) {
-    cell.notes.push_back("the baseline was accepted with the reason: " + question.base->reason);
+  const Baseline* baseline = comparison.base;
+  if (baseline != nullptr && !baseline->reason.empty() && cell.verdict == Outcome::fail) {
+    cell.notes.push_back("the baseline was accepted with the reason: " + baseline->reason);
   }
-  cell.not_compared = why_not_compared(question, cell);
+  cell.not_compared = why_not_compared(comparison, cell);
   return cell;
 }
 
@@ -310,15 +332,15 @@ std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
   return keys;
 }
 
-Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> beside,
+Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> paired,
                   const std::string& base) {
-  Confirmed told;
+  Confirmed result;
   for (CellVerdict& cell : cells) {
-    const CellVerdict* found = first_of(
-        beside, [&](const CellVerdict& other) { return other.cell.str() == cell.cell.str(); });
-    if (found != nullptr) confirm_cell(cell, *found, base, told);
+    const CellVerdict* match = first_of(
+        paired, [&](const CellVerdict& other) { return other.cell.str() == cell.cell.str(); });
+    if (match != nullptr) confirm_cell(cell, *match, base, result);
   }
-  return told;
+  return result;
 }
 
 }  // namespace weir::verdict

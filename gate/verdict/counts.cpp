@@ -14,7 +14,7 @@ constexpr std::string_view k_instructions = "instructions";
 
 bool is_count(const Measurement& measured) { return measured.metric.kind == unit::Kind::count; }
 
-// How far a count that only nearly repeats may move, relative; 0 for an exact one.
+// The relative change that a count may show between runs of one program; 0 for an exact one.
 double allowed_share(const Measurement& base) {
   constexpr double k_nearly_least = 0.005, k_nearly_times = 3;
   if (base.nature == Nature::exact) return 0;
@@ -28,54 +28,56 @@ bool same_value(const Measurement& base, const Measurement& current) {
 }
 
 // "65 to 67 (+2)".
-std::string changed_words(const Measurement& base, const Measurement& current) {
+std::string change_text(const Measurement& base, const Measurement& current) {
   std::string by = fmt::format("{:+.6g}", *current.value() - *base.value());
   if (base.exact && current.exact) {
     if (const auto changed = current.exact->minus(*base.exact)) {
       by = (*changed > Rational(0) ? "+" : "") + changed->str();
     }
   }
-  return fmt::format("{} to {} ({})", shown(base), shown(current), by);
+  return fmt::format("{} to {} ({})", value_text(base), value_text(current), by);
 }
 
-// The device got the same work: as many dispatches, and as many barriers and copies where they were
-// counted. Then a wait that is gone took no work along.
-bool same_device_work(const Question& question, const unit::Metric& metric) {
+// Returns true if the device got the same work: as many dispatches, and as many barriers and copies
+// where they were counted. Then fewer waits or submits took no work away.
+bool same_device_work(const Comparison& comparison, const unit::Metric& metric) {
   const bool buffers = unit::buffer_label(metric.name).has_value();
   if (metric.base != "syncs" && metric.base != "submits" && !buffers) return false;
   const Scope scope = buffers ? Scope::per_token : metric.scope;
-  const Counts& now = question.candidate.metrics;
+  const Counts& now = comparison.candidate.metrics;
   for (const char* base : {"dispatches", "barriers", "copies"}) {
     const std::string name = unit::count_metric(base, scope, metric.length).name;
-    const auto *from = look_up(question.base->counts, name), *to = look_up(now, name);
+    const auto *from = look_up(comparison.base->counts, name), *to = look_up(now, name);
     if (from == nullptr && to == nullptr && std::string_view(base) != "dispatches") continue;
     if (from == nullptr || to == nullptr || !from->exact || from->exact != to->exact) return false;
   }
   return true;
 }
 
-// What a change in either direction means when the count may not change at all.
-Ruling exact_change(const Question& question, const Measurement& base, const Measurement& current) {
+// Judges a change, in either direction, of a count that must not change.
+Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
+                          const Measurement& current) {
   if (base.exact && !current.exact) {
     const auto [low, high] = std::ranges::minmax(current.samples);
     return {Outcome::fail,
             fmt::format("{} in every process before, now it varies: {:.10g} to {:.10g}",
-                        shown(base), low, high)};
+                        value_text(base), low, high)};
   }
   const bool rose = *current.value() > *base.value();
   const bool better = rose == (current.metric.better == unit::Better::higher);
-  const std::string changed = changed_words(base, current);
+  const std::string changed = change_text(base, current);
   if (!better && base.nature == Nature::nearly_exact) {
     return {Outcome::fail,
             fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_share(base))};
   }
   if (!better) return {Outcome::fail, changed + ", must not change"};
   if (current.metric.name == unit::k_fits) return {Outcome::improved, changed};
-  if (work_stayed(question)) return {Outcome::improved, changed + ", with all work where it was"};
-  if (question.candidate.placement.state == profile::Placement::State::refuted) {
+  if (has_work_stayed(comparison))
+    return {Outcome::improved, changed + ", with all work where it was"};
+  if (comparison.candidate.placement.state == profile::Placement::State::refuted) {
     return {Outcome::fail, changed + ": the work ran elsewhere, see placement"};
   }
-  if (same_device_work(question, current.metric)) {
+  if (same_device_work(comparison, current.metric)) {
     return {Outcome::improved, changed + ", with the same work on the device"};
   }
   return {
@@ -85,10 +87,11 @@ Ruling exact_change(const Question& question, const Measurement& base, const Mea
           unit::buffer_label(current.metric.name) ? "command buffers" : current.metric.base)};
 }
 
-// A count held by an allowance rather than exactly.
-Ruling allowed_change(const Limit& limit, const Measurement& base, const Measurement& current) {
+// Judges a count by its max_increase and max_decrease.
+Ruling judge_allowed_change(const Limit& limit, const Measurement& base,
+                            const Measurement& current) {
   const double from = *base.value(), to = *current.value();
-  const auto breaks = [&](const std::optional<MaxChange>& change, double by) {
+  const auto is_beyond = [&](const std::optional<MaxChange>& change, double by) {
     // A rounding error must not fail 20 -> 21 under 5 %.
     constexpr double k_rounding = 1e-9;
     if (!change) return false;
@@ -96,76 +99,82 @@ Ruling allowed_change(const Limit& limit, const Measurement& base, const Measure
     const double room = amount.relative ? amount.value * std::fabs(from) : amount.value;
     return by > room + k_rounding * std::max(std::fabs(from), std::fabs(to));
   };
-  const std::string changed = changed_words(base, current);
+  const std::string changed = change_text(base, current);
   for (const auto& [change, by, verb] : {std::tuple(&limit.max_increase, to - from, "rise"),
                                          {&limit.max_decrease, from - to, "fall"}}) {
-    if (!breaks(*change, by)) continue;
+    if (!is_beyond(*change, by)) continue;
     return {Outcome::fail, fmt::format("{}, may {} {}", changed, verb, show((*change)->amount))};
   }
   return {Outcome::pass, from == to ? "" : changed + ", as the limit allows"};
 }
 
-std::optional<Ruling> plain_number(const Limit& limit, const Measurement& current) {
+// Judges a count by max and min; nothing if neither is set.
+std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current) {
   if (!limit.max && !limit.min) return std::nullopt;
   const double value = *current.value();
   if (limit.max && value > limit.max->value) {
-    return Ruling{Outcome::fail, fmt::format("{} is above {}", shown(current), show(*limit.max))};
+    return Ruling{Outcome::fail,
+                  fmt::format("{} is above {}", value_text(current), show(*limit.max))};
   }
   if (limit.min && value < limit.min->value) {
-    return Ruling{Outcome::fail, fmt::format("{} is below {}", shown(current), show(*limit.min))};
+    return Ruling{Outcome::fail,
+                  fmt::format("{} is below {}", value_text(current), show(*limit.min))};
   }
   return Ruling{};
 }
 
-// Instructions counted in two ways are two counts, which say nothing of each other; and so are
-// costs by two compilers.
+// Returns true for counts that are only comparable if the same source counted them: instructions
+// counted in two ways, and costs by two compilers.
 bool depends_on_source(const unit::Metric& metric) {
   return metric.base == k_instructions || unit::find_kernel_cost(metric.name) != nullptr ||
          unit::is_summed_cost(metric.base);
 }
 
-// A probe writes all of its counts, 0 as well: what a baseline by the same probe lacks came with a
-// later weir.
-bool is_older(const Counts& base, const Measurement& current) {
+// Returns true if the baseline lacks `current` because a later weir added that count. A probe
+// writes all of its counts, 0 as well, so a baseline by the same probe would have it otherwise.
+bool is_newer_than_baseline(const Counts& base, const Measurement& current) {
   return unit::may_be_missing(current.metric.base) &&
          std::ranges::any_of(
              base, [&](const auto& item) { return item.second.source == current.source; });
 }
 
-Ruling against_base(const Question& question, const Limit& limit,
-                    const std::optional<Measurement>& base, const Measurement& current) {
-  if (question.base == nullptr) return question.fresh(limit.exact, question.choice.reason);
-  if (!base && is_older(question.base->counts, current)) {
+// Judges a count by the baseline's: exactly, by an allowed change, or both.
+Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
+                          const std::optional<Measurement>& base, const Measurement& current) {
+  if (comparison.base == nullptr)
+    return comparison.ruling_without_base(limit.exact, comparison.choice.reason);
+  if (!base && is_newer_than_baseline(comparison.base->counts, current)) {
     return {Outcome::info, "the baseline is older than this count: accept it to compare"};
   }
-  if (!base) return question.fresh(limit.exact, "the baseline does not hold this count");
+  if (!base)
+    return comparison.ruling_without_base(limit.exact, "the baseline does not hold this count");
   if (depends_on_source(current.metric) && !base->source.empty() &&
       base->source != current.source) {
-    return question.fresh(
+    return comparison.ruling_without_base(
         limit.exact,
         fmt::format("the baseline was counted by {}, this run by {}: accept it to compare",
                     base->source, current.source));
   }
   const bool same = same_value(*base, current);
-  if (question.nearest()) {
-    // Instructions of two instruction sets, or of two drivers, are as many by chance alone.
+  if (comparison.is_nearest()) {
+    // Two instruction sets, or two drivers, have equal numbers of instructions by chance alone.
     const bool comparable = current.metric.base != k_instructions;
     Ruling ruling;
     if (same && comparable) return ruling;
-    ruling.reason = fmt::format("{} to {}", shown(*base), shown(current));
+    ruling.reason = fmt::format("{} to {}", value_text(*base), value_text(current));
     if (!comparable) ruling.reason += ", which no other device class judges";
-    new_beside_nearest(question, limit.exact, ruling);
+    make_new_if_nearest(comparison, limit.exact, ruling);
     return ruling;
   }
-  // Kinds add up: an allowance beside `exact` makes nothing looser, and may be the tighter one.
-  Ruling allowed = allowed_change(limit, *base, current);
+  // Limits add up: max_increase beside `exact` makes nothing looser, and may be the tighter one.
+  Ruling allowed = judge_allowed_change(limit, *base, current);
   if (!limit.exact) return allowed;
-  Ruling exactly = same ? Ruling{} : exact_change(question, *base, current);
+  Ruling exactly = same ? Ruling{} : judge_exact_change(comparison, *base, current);
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }
 
-// The value at length n of a count that is known as a line.
-std::optional<Measurement> on_line(const Counts& counts, const unit::Metric& at) {
+// The value of a count at one length, from its slope and its fixed part; nothing without a line.
+std::optional<Measurement> value_on_line(const Counts& counts, const unit::Metric& at) {
   const auto* fixed = look_up(counts, unit::count_metric(at.base, Scope::fixed).name);
   if (fixed == nullptr || !fixed->exact || !at.length) return std::nullopt;
   for (const Scope scope : {Scope::per_token, Scope::per_prefill}) {
@@ -174,10 +183,10 @@ std::optional<Measurement> on_line(const Counts& counts, const unit::Metric& at)
     const auto risen = slope->exact->times(*at.length);
     const auto value = risen ? risen->plus(*fixed->exact) : std::nullopt;
     if (!value) return std::nullopt;
-    Measurement made = *slope;
-    made.metric = at;
-    made.exact = value;
-    return made;
+    Measurement count = *slope;
+    count.metric = at;
+    count.exact = value;
+    return count;
   }
   return std::nullopt;
 }
@@ -188,24 +197,24 @@ bool has_lengths(const Counts& counts, const std::string& base) {
   });
 }
 
-// What a side that was counted says by not having `other`, which the other side has.
-// - An engine's own marks (weir/instrument.h): of a kind that never did there is no count, since an
-//   engine may mark some kinds alone. Beside other counts of theirs on the same side, none was
-//   none: the first copy a token is one more than before, not one that is new.
+// The count of a side that was counted and does not list `other`, which the other side has; nothing
+// if the side implies no number.
+// - An engine's own marks (weir/instrument.h): beside other marks on the same side, a kind that is
+//   missing was counted 0 times. Without any other, the engine may not mark that kind.
 // - An engine that counts command buffers by label lists all labels of a token.
 // - A side that was counted fits.
-std::optional<Measurement> unsaid(const Counts& side, const Measurement& other) {
+std::optional<Measurement> implied_count(const Counts& side, const Measurement& other) {
   constexpr std::string_view k_marks = "instrument";
   const bool fits = other.metric.name == unit::k_fits;
   const bool buffers = unit::buffer_label(other.metric.name).has_value();
-  const auto says = [&](const auto& item) {
+  const auto implies = [&](const auto& item) {
     if (fits) return true;
     if (buffers) return unit::buffer_label(item.first).has_value();
     return other.exact && other.source == k_marks && item.second.source == k_marks &&
            item.second.metric.scope == other.metric.scope &&
            item.second.metric.length == other.metric.length;
   };
-  if (!std::ranges::any_of(side, says)) return std::nullopt;
+  if (!std::ranges::any_of(side, implies)) return std::nullopt;
   Measurement count = other;
   count.exact = Rational(fits ? 1 : 0);
   count.samples.clear();
@@ -214,128 +223,138 @@ std::optional<Measurement> unsaid(const Counts& side, const Measurement& other) 
 
 }  // namespace
 
-std::string shown(const Measurement& measured) {
+std::string value_text(const Measurement& measured) {
   if (measured.exact) return measured.exact->str();
   const auto value = measured.value();
   return value ? fmt::format("{:.10g}", *value) : "nothing";
 }
 
-bool work_stayed(const Question& question) {
+// Returns true if placement is shown on both sides and no op moved to the CPU.
+bool has_work_stayed(const Comparison& comparison) {
   using State = profile::Placement::State;
-  const profile::Placement& now = question.candidate.placement;
-  if (question.base == nullptr || now.state != State::shown) return false;
-  // Ops that a probe saw on the CPU, where they should not be, were seen all the same.
-  const profile::Placement& then = question.base->placement;
-  const bool seen_on_cpu = then.state == State::refuted && !then.cpu_ops.empty();
-  if (then.state != State::shown && !seen_on_cpu) return false;
-  return std::ranges::all_of(now.cpu_ops, [&](const auto& op) {
-    const auto* before = look_up(question.base->placement.cpu_ops, op.first);
-    return before != nullptr && op.second <= *before;
+  if (comparison.base == nullptr) return false;
+  const profile::Placement& current = comparison.candidate.placement;
+  const profile::Placement& before = comparison.base->placement;
+  if (current.state != State::shown) return false;
+  // A refuted placement that lists the ops on the CPU is known as well.
+  const bool seen_on_cpu = before.state == State::refuted && !before.cpu_ops.empty();
+  if (before.state != State::shown && !seen_on_cpu) return false;
+  return std::ranges::all_of(current.cpu_ops, [&](const auto& op) {
+    const auto* calls = look_up(before.cpu_ops, op.first);
+    return calls != nullptr && op.second <= *calls;
   });
 }
 
-Judgement judge_count(const Question& question, const Measurement& current,
+// Judges one count by its limit. Without `base`, only max and min can judge it.
+Judgement judge_count(const Comparison& comparison, const Measurement& current,
                       const std::optional<Measurement>& base) {
-  Judgement made = question.about(current);
-  Limit& limit = made.limit;
-  if (base && base->nature == Nature::nearly_exact) made.nature = base->nature;
-  made.warnings = current.warnings;
+  Judgement judgement = comparison.start_judgement(current);
+  Limit& limit = judgement.limit;
+  if (base && base->nature == Nature::nearly_exact) judgement.nature = base->nature;
+  judgement.warnings = current.warnings;
   // A count that was exact before must not change, whatever it does now.
   const Measurement& repeats = base ? *base : current;
   if (limit.exact && repeats.nature == Nature::nearly_exact) {
     limit.repeats_within = allowed_share(repeats);
   }
-  made.current = current.value();
-  if (current.exact) made.current_text = current.exact->str();
-  if (base) made.baseline = base->value();
-  if (base && base->exact) made.baseline_text = base->exact->str();
-  if (made.baseline && made.current && *made.baseline != 0) {
-    made.change = (*made.current - *made.baseline) / std::fabs(*made.baseline);
+  judgement.current = current.value();
+  if (current.exact) judgement.current_text = current.exact->str();
+  if (base) judgement.baseline = base->value();
+  if (base && base->exact) judgement.baseline_text = base->exact->str();
+  if (judgement.baseline && judgement.current && *judgement.baseline != 0) {
+    judgement.change = (*judgement.current - *judgement.baseline) / std::fabs(*judgement.baseline);
   }
-  if (limit.mode == Mode::off) made.reason = "switched off";
+  if (limit.mode == Mode::off) judgement.reason = "switched off";
   const bool sampled = current.nature == Nature::sampled && !(base && base->exact);
-  if (sampled) made.reason = "threads and time enter into it: shown, not judged";
-  if (!made.current || !limit.any() || limit.mode == Mode::off) return made;
-  std::optional<Ruling> ruling = plain_number(limit, current);
+  if (sampled) judgement.reason = "threads and time enter into it: shown, not judged";
+  if (!judgement.current || !limit.any() || limit.mode == Mode::off) return judgement;
+  std::optional<Ruling> ruling = judge_plain_number(limit, current);
   if (!sampled && (limit.exact || limit.max_increase || limit.max_decrease)) {
-    take_worse(ruling, against_base(question, limit, base, current));
+    keep_worse(ruling, judge_against_base(comparison, limit, base, current));
   }
-  if (!ruling) return made;
-  static_cast<Ruling&>(made) = *ruling;
-  show_only(limit, made);
-  return made;
+  if (!ruling) return judgement;
+  static_cast<Ruling&>(judgement) = *ruling;
+  apply_mode(limit, judgement);
+  return judgement;
 }
 
-std::optional<Judgement> judge_missing(const Question& question, const Measurement& base) {
-  Judgement made = question.about(base);
-  made.baseline = base.value();
-  if (base.exact) made.baseline_text = base.exact->str();
-  if (!made.limit.any() || made.limit.mode == Mode::off) return std::nullopt;
-  Ruling& ruling = made;
-  const Profile& candidate = question.candidate;
-  if (auto why = profile::why_skipped(candidate, base.metric, base.source)) {
+// Judges a count that the baseline holds and the candidate lacks. Nothing if no limit is on it.
+std::optional<Judgement> judge_missing(const Comparison& comparison, const Measurement& base) {
+  Judgement judgement = comparison.start_judgement(base);
+  judgement.baseline = base.value();
+  if (base.exact) judgement.baseline_text = base.exact->str();
+  if (!judgement.limit.any() || judgement.limit.mode == Mode::off) return std::nullopt;
+  Ruling& ruling = judgement;
+  const Profile& candidate = comparison.candidate;
+  if (auto why = profile::skip_reason(candidate, base.metric, base.source)) {
     ruling = {Outcome::skipped, std::move(*why)};
   } else if (candidate.counted_runs == 0) {
     ruling = {Outcome::skipped,
               candidate.counts_skipped.value_or("nothing was counted in this run")};
-  } else if (unit::over_context(base.metric)) {
+  } else if (unit::is_over_context(base.metric)) {
     // Nothing passes in silence: each depth's own cell judges its count, or misses it.
     ruling = {Outcome::info, "the depths lie on no line any more: each is compared alone"};
-    return made;
+    return judgement;
   } else {
-    ruling = {
-        Outcome::error,
-        fmt::format("could not be measured: the baseline holds {}, this run nothing", shown(base))};
-    new_beside_nearest(question, made.limit.exact, ruling);
+    ruling = {Outcome::error,
+              fmt::format("could not be measured: the baseline holds {}, this run nothing",
+                          value_text(base))};
+    make_new_if_nearest(comparison, judgement.limit.exact, ruling);
   }
-  show_only(made.limit, ruling);
-  return made;
+  apply_mode(judgement.limit, ruling);
+  return judgement;
 }
 
-std::vector<Judgement> judge_counts(const Question& question) {
+// Judges a count of the candidate by the same count of the baseline. One side may have a line and
+// the other numbers at lengths: a line gives numbers at lengths too.
+static Judgement judge_measured(const Comparison& comparison, const Counts& base,
+                                const std::string& name, const Measurement& measured) {
+  if (const auto* stored = look_up(base, name)) {
+    return judge_count(comparison, measured, *stored);
+  }
+  if (const auto from_line = value_on_line(base, measured.metric)) {
+    return judge_count(comparison, measured, from_line);
+  }
+  Judgement judgement = judge_count(comparison, measured, implied_count(base, measured));
+  const Scope scope = measured.metric.scope;
+  const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
+  if (comparison.base != nullptr && slope && has_lengths(base, measured.metric.base)) {
+    static_cast<Ruling&>(judgement) = {Outcome::info,
+                                       "compared at the lengths that the baseline holds"};
+  }
+  return judgement;
+}
+
+// Judges all counts of the candidate, then those that only the baseline has.
+std::vector<Judgement> judge_counts(const Comparison& comparison) {
   static const Counts k_none;
-  const Counts& base = question.choice.baseline ? question.choice.baseline->counts : k_none;
-  const Counts& current = question.candidate.metrics;
-  std::vector<Judgement> made;
+  const Counts& base = comparison.choice.baseline ? comparison.choice.baseline->counts : k_none;
+  const Counts& current = comparison.candidate.metrics;
+  std::vector<Judgement> judgements;
   for (const auto& [name, measured] : current) {
     if (!is_count(measured)) continue;
-    if (const auto* stored = look_up(base, name)) {
-      made.push_back(judge_count(question, measured, *stored));
-      continue;
-    }
-    // One side has a line, the other numbers at lengths: a line gives numbers at lengths too.
-    if (const auto from_line = on_line(base, measured.metric)) {
-      made.push_back(judge_count(question, measured, from_line));
-      continue;
-    }
-    made.push_back(judge_count(question, measured, unsaid(base, measured)));
-    const Scope scope = measured.metric.scope;
-    const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
-    if (question.base != nullptr && slope && has_lengths(base, measured.metric.base)) {
-      static_cast<Ruling&>(made.back()) = {Outcome::info,
-                                           "compared at the lengths that the baseline holds"};
-    }
+    judgements.push_back(judge_measured(comparison, base, name, measured));
   }
-  if (question.base == nullptr) return made;
-  const bool unmeasured = !question.candidate.errors.empty();
+  if (comparison.base == nullptr) return judgements;
+  const bool unmeasured = !comparison.candidate.errors.empty();
   for (const auto& [name, stored] : base) {
     if (current.contains(name)) continue;
-    if (const auto from_line = on_line(current, stored.metric)) {
-      made.push_back(judge_count(question, *from_line, stored));
+    if (const auto from_line = value_on_line(current, stored.metric)) {
+      judgements.push_back(judge_count(comparison, *from_line, stored));
       continue;
     }
     const bool at_lengths =
         stored.metric.scope != Scope::at_length && has_lengths(current, stored.metric.base) &&
-        on_line(base, unit::count_metric(stored.metric.base, Scope::at_length, 1));
+        value_on_line(base, unit::count_metric(stored.metric.base, Scope::at_length, 1));
     // A pass that ended in an error has said so already, once.
     if (at_lengths || unmeasured) continue;
-    if (const auto said = unsaid(current, stored)) {
-      made.push_back(judge_count(question, *said, stored));
-    } else if (auto verdict = judge_missing(question, stored)) {
-      made.push_back(std::move(*verdict));
+    if (const auto implied = implied_count(current, stored)) {
+      judgements.push_back(judge_count(comparison, *implied, stored));
+    } else if (auto judgement = judge_missing(comparison, stored)) {
+      judgements.push_back(std::move(*judgement));
     }
   }
-  return made;
+  return judgements;
 }
 
 }  // namespace weir::verdict

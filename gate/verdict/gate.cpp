@@ -12,43 +12,47 @@ using Cells = std::vector<CellVerdict>;
 bool is_time(const Judgement& metric) { return metric.metric.kind != unit::Kind::count; }
 
 using CellTest = std::function<bool(const CellVerdict&)>;
-std::size_t cells_with(const Cells& cells, const CellTest& test) {
+std::size_t count_cells(const Cells& cells, const CellTest& test) {
   return static_cast<std::size_t>(std::ranges::count_if(cells, test));
 }
 
-CellTest has(Outcome outcome) {
+CellTest has_verdict(Outcome outcome) {
   return [outcome](const CellVerdict& cell) { return cell.verdict == outcome; };
 }
 
-std::string in_cells(std::size_t some, std::size_t all) {
+// "in 2 of 3 cells".
+std::string cells_text(std::size_t some, std::size_t all) {
   return fmt::format("in {} of {}", some, plural(all, "cell"));
 }
 
-ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
-  const auto any = [&](Outcome outcome) { return std::ranges::any_of(cells, has(outcome)); };
-  if (std::ranges::all_of(cells, has(Outcome::skipped))) return ExitCode::usage;
+ExitCode exit_code(const Cells& cells, const Policy& policy) {
+  const auto any = [&](Outcome outcome) {
+    return std::ranges::any_of(cells, has_verdict(outcome));
+  };
+  if (std::ranges::all_of(cells, has_verdict(Outcome::skipped))) return ExitCode::usage;
   if (any(Outcome::fail)) return ExitCode::fail;
   if (any(Outcome::error)) return ExitCode::unmeasured;
   if (any(Outcome::inconclusive) && policy.fail_on_inconclusive) return ExitCode::inconclusive;
   return ExitCode::pass;
 }
 
-// "no probe sees cpu" -> the cells it holds for, in order of first sight.
+// Why cells were skipped or not compared, in order of first sight: "no probe sees cpu" with the
+// number of its cells.
 using Reasons = std::vector<NotCompared>;
 void add_reason(Reasons& reasons, const std::string& reason) {
-  auto* known = first_of(reasons, [&](const NotCompared& one) { return one.reason == reason; });
-  if (known == nullptr) known = &reasons.emplace_back(NotCompared{reason});
-  ++known->cells;
+  auto* entry = first_of(reasons, [&](const NotCompared& item) { return item.reason == reason; });
+  if (entry == nullptr) entry = &reasons.emplace_back(NotCompared{reason});
+  ++entry->cells;
 }
 
-// Kernels of all cells together, each once.
-std::vector<std::string> other_code(const Cells& cells) {
+// "2 kernels have other code", over all cells, where no rule judges that; empty if there is none.
+std::vector<std::string> describe_other_code(const Cells& cells) {
   std::set<std::string> kernels;
   for (const CellVerdict& cell : cells) {
     const Judgement& code = cell.of(k_kernel_code);
-    if (judges(code.verdict)) continue;
-    for (const OtherCode& one : code.code) {
-      if (one.other_code) kernels.insert(one.kernel);
+    if (is_judged(code.verdict)) continue;
+    for (const OtherCode& kernel : code.code) {
+      if (kernel.other_code) kernels.insert(kernel.kernel);
     }
   }
   if (kernels.empty()) return {};
@@ -56,8 +60,8 @@ std::vector<std::string> other_code(const Cells& cells) {
                       kernels.size() == 1 ? "has" : "have")};
 }
 
-// What people call all metrics of its kind.
-std::string_view group_of(const unit::Metric& metric) {
+// The name that people give to all metrics of its kind.
+std::string_view metric_group(const unit::Metric& metric) {
   switch (metric.kind) {
     case unit::Kind::count:
       return "counts";
@@ -77,26 +81,30 @@ std::string_view group_of(const unit::Metric& metric) {
 
 using MetricTest = std::function<bool(const CellVerdict&, const Judgement&)>;
 
-// Groups of metrics of which one passes `test` while another one with a limit, of the same cell,
-// does not: the group's name would say too much.
-std::set<std::string_view> split_groups(const Cells& cells, const MetricTest& test) {
+// Groups with a metric that passes `test` while another with a limit, of the same cell, does not.
+// For these the group's name would say too much.
+std::set<std::string_view> find_split_groups(const Cells& cells, const MetricTest& test) {
   std::set<std::string_view> split;
   for (const CellVerdict& cell : cells) {
     std::set<std::string_view> in, out;
     for (const Judgement& metric : cell.metrics()) {
       const bool passes = test(cell, metric);
-      if (passes || metric.limit.any()) (passes ? in : out).insert(group_of(metric.metric));
+      if (passes) {
+        in.insert(metric_group(metric.metric));
+      } else if (metric.limit.any()) {
+        out.insert(metric_group(metric.metric));
+      }
     }
     std::ranges::set_intersection(in, out, std::inserter(split, split.end()));
   }
   return split;
 }
 
-// "throughput and latency not decided in 2 of 3 cells": a line for all that holds in the same
-// cells. `what` follows the names of those metrics for which `test` holds.
-void tell_metrics(const Cells& cells, std::string_view what, const MetricTest& test,
+// Adds a line for all metrics that pass `test` in the same cells: "throughput and latency not
+// decided in 2 of 3 cells". `what` follows the names of the metrics, or of their groups.
+void list_metrics(const Cells& cells, std::string_view what, const MetricTest& test,
                   std::vector<std::string>& lines) {
-  const std::set<std::string_view> split = split_groups(cells, test);
+  const std::set<std::string_view> split = find_split_groups(cells, test);
   struct Name {
     std::string name;
     std::set<std::size_t> cells{};
@@ -105,47 +113,50 @@ void tell_metrics(const Cells& cells, std::string_view what, const MetricTest& t
   for (std::size_t i = 0; i < cells.size(); ++i) {
     for (const Judgement& metric : cells[i].metrics()) {
       if (!test(cells[i], metric)) continue;
-      const std::string_view group = group_of(metric.metric);
+      const std::string_view group = metric_group(metric.metric);
       const std::string name =
           split.contains(group) ? unit::label(metric.metric) : std::string(group);
-      Name* known = find_named(names, name);
-      if (known == nullptr) known = &names.emplace_back(Name{name});
-      known->cells.insert(i);
+      Name* entry = find_named(names, name);
+      if (entry == nullptr) entry = &names.emplace_back(Name{name});
+      entry->cells.insert(i);
     }
   }
   while (!names.empty()) {
-    const std::set<std::size_t> same = names.front().cells;
+    const std::set<std::size_t> in_cells = names.front().cells;
+    const auto is_in_cells = [&](const Name& name) { return name.cells == in_cells; };
     std::vector<std::string> together;
-    for (const Name& one : names) {
-      if (one.cells == same) together.push_back(one.name);
+    for (const Name& name : names) {
+      if (is_in_cells(name)) together.push_back(name.name);
     }
-    std::erase_if(names, [&](const Name& one) { return one.cells == same; });
+    std::erase_if(names, is_in_cells);
     const std::string subject =
-        together.size() == 2 ? text::join(together, " and ") : some_of(together);
-    lines.push_back(fmt::format("{} {} {}", subject, what, in_cells(same.size(), cells.size())));
+        together.size() == 2 ? text::join(together, " and ") : list_some(together);
+    lines.push_back(
+        fmt::format("{} {} {}", subject, what, cells_text(in_cells.size(), cells.size())));
   }
 }
 
-std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
-  std::vector<std::string> lines = other_code(cells);
-  tell_metrics(
+// GateVerdict::not_judged: what the first line of every report has to admit.
+std::vector<std::string> list_not_judged(const Cells& cells, const Policy& policy) {
+  std::vector<std::string> lines = describe_other_code(cells);
+  list_metrics(
       cells, "not decided",
       [](const CellVerdict&, const Judgement& metric) {
         return is_time(metric) && metric.verdict == Outcome::inconclusive;
       },
       lines);
-  const std::size_t fresh = cells_with(cells, has(Outcome::new_));
-  // Where nothing at all was compared, that is said in its place.
-  if (fresh > 0 && std::ranges::any_of(cells, is_compared)) {
-    lines.push_back(plural(fresh, "cell") + " new");
+  const std::size_t new_cells = count_cells(cells, has_verdict(Outcome::new_));
+  // If nothing at all was compared, the gate says so by itself (GateVerdict::unjudged).
+  if (new_cells > 0 && std::ranges::any_of(cells, is_compared)) {
+    lines.push_back(plural(new_cells, "cell") + " new");
   }
-  tell_metrics(
+  list_metrics(
       cells, "new",
       [](const CellVerdict& cell, const Judgement& metric) {
         return cell.verdict != Outcome::new_ && is_time(metric) && metric.verdict == Outcome::new_;
       },
       lines);
-  tell_metrics(
+  list_metrics(
       cells, "reported, not gated,",
       [](const CellVerdict&, const Judgement& metric) {
         return metric.limit.any() && metric.limit.mode != Mode::gate;
@@ -164,36 +175,37 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   }
   for (const auto& [reason, times] : uncounted) {
     lines.push_back(fmt::format("counts not taken {}: {}",
-                                in_cells(static_cast<std::size_t>(times), cells.size()), reason));
+                                cells_text(static_cast<std::size_t>(times), cells.size()), reason));
   }
-  if (policy.counts_only && !std::ranges::all_of(cells, has(Outcome::skipped))) {
+  if (policy.counts_only && !std::ranges::all_of(cells, has_verdict(Outcome::skipped))) {
     lines.emplace_back("throughput not measured");
   }
   return lines;
 }
 
-std::string share(double part) {
+// "1 of 1000" for a share of 0.001.
+std::string share_text(double part) {
   return part >= 1 ? "1" : fmt::format("1 of {:.6g}", std::round(1 / part));
 }
 
-// Limits in words -> what they are on.
+// The text of a limit -> the metrics that have it.
 using LimitedBy = std::map<std::string, std::set<std::string>>;
 
 // "decode tok/s, prefill tok/s may drop 5 %", a line for each limit.
 std::vector<std::string> limit_lines(const LimitedBy& limits) {
   std::vector<std::string> lines;
   for (const auto& [words, metrics] : limits) {
-    lines.push_back(some_of({metrics.begin(), metrics.end()}, 6) + " " + words);
+    lines.push_back(list_some({metrics.begin(), metrics.end()}, 6) + " " + words);
   }
   return lines;
 }
 
-// Of each pair of an amount and what is tolerated that pairs were held to.
+// The amount of a limit and what it tolerates -> the groups of metrics that pairs judge by it.
 using PairedLimits = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
 
-// "a change of throughput for the worse of 5 % and more passes in at most 1 of 100; …", for each
-// limit.
-std::string paired_rule_words(const PairedLimits& limits, const Policy& policy) {
+// The promise of the paired rule: "a change of throughput for the worse of 5 % and more passes in
+// at most 1 of 100; …" for each limit.
+std::string describe_paired_rule(const PairedLimits& limits, const Policy& policy) {
   std::string rule = "Pairs beside the base program: ";
   for (const auto& [limit, groups] : limits) {
     const auto& [amount, tolerated] = limit;
@@ -201,19 +213,21 @@ std::string paired_rule_words(const PairedLimits& limits, const Policy& policy) 
         "a change of {} for the worse of {} and more passes in at most {}; one of {} and less is "
         "blamed in at most {}{}; ",
         text::join(std::vector<std::string>(groups.begin(), groups.end()), " or "), amount,
-        share(policy.missed), tolerated, policy.strict ? share(policy.false_alarm) : share(0.01),
+        share_text(policy.missed), tolerated,
+        policy.strict ? share_text(policy.false_alarm) : share_text(0.01),
         policy.strict ? " gates" : "");
   }
   return rule + fmt::format(
                     "where nothing changed, at most {} gates fails by chance, whatever the "
                     "machine does meanwhile. ",
-                    share(policy.false_alarm));
+                    share_text(policy.false_alarm));
 }
 
-std::string decision_rule(const Cells& cells, const Policy& policy) {
+// GateVerdict::decision_rule: what the limits of this gate promise, in prose.
+std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
   LimitedBy times;
   PairedLimits paired;
-  bool exact = false, allowance = false;
+  bool exact = false, with_allowance = false;
   for (const CellVerdict& cell : cells) {
     for (const Judgement& metric : cell.metrics()) {
       if (metric.limit.mode != Mode::gate || !metric.limit.any()) continue;
@@ -221,13 +235,14 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
         const auto& change =
             metric.limit.max_drop ? metric.limit.max_drop : metric.limit.max_increase;
         if (change) {
-          paired[{show(change->amount), show(change->tolerate)}].emplace(group_of(metric.metric));
+          paired[{show(change->amount), show(change->tolerate)}].emplace(
+              metric_group(metric.metric));
         }
       } else if (is_time(metric)) {
         times[metric.limit.words()].insert(unit::label(metric.metric));
       } else {
         exact = exact || metric.limit.exact;
-        allowance = allowance || !metric.limit.exact;
+        with_allowance = with_allowance || !metric.limit.exact;
       }
     }
   }
@@ -237,8 +252,8 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
         "Counts are exact: one that changed fails, in either direction, unless all work is seen "
         "to have stayed where it was. ";
   }
-  if (allowance) rule += "Some counts have an allowance instead. ";
-  if (!paired.empty()) rule += paired_rule_words(paired, policy);
+  if (with_allowance) rule += "Some counts have an allowance instead. ";
+  if (!paired.empty()) rule += describe_paired_rule(paired, policy);
   if (!times.empty()) {
     rule += fmt::format(
         "Against stored samples: {}. A {:.3g} % interval is made for each of these alone; it fails "
@@ -252,7 +267,7 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
   return std::string(text::trim(rule));
 }
 
-std::optional<double> typical_cost(const Cells& cells) {
+std::optional<double> median_profiling_cost(const Cells& cells) {
   std::vector<double> costs;
   for (const CellVerdict& cell : cells) {
     if (cell.profiling_cost) costs.push_back(*cell.profiling_cost);
@@ -260,7 +275,7 @@ std::optional<double> typical_cost(const Cells& cells) {
   return stats::median(costs);
 }
 
-std::vector<NotCompared> not_compared(const Cells& cells) {
+std::vector<NotCompared> reasons_not_compared(const Cells& cells) {
   std::vector<NotCompared> all;
   for (const CellVerdict& cell : cells) {
     if (cell.not_compared) add_reason(all, text::first_line(*cell.not_compared));
@@ -269,10 +284,10 @@ std::vector<NotCompared> not_compared(const Cells& cells) {
 }
 
 // "nothing was compared: no baseline is stored".
-std::string words_of(const std::vector<NotCompared>& all) {
-  const auto reasons = collect<std::string>(all, [&](const NotCompared& one) {
-    const auto cells = static_cast<std::size_t>(one.cells);
-    return (all.size() > 1 ? plural(cells, "cell") + ": " : "") + one.reason;
+std::string unjudged_reason(const std::vector<NotCompared>& all) {
+  const auto reasons = collect<std::string>(all, [&](const NotCompared& item) {
+    const auto cells = static_cast<std::size_t>(item.cells);
+    return (all.size() > 1 ? plural(cells, "cell") + ": " : "") + item.reason;
   });
   return "nothing was compared: " + text::join(reasons, "; ");
 }
@@ -281,12 +296,12 @@ std::string words_of(const std::vector<NotCompared>& all) {
 
 Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
 
-bool judges(Outcome outcome) {
+bool is_judged(Outcome outcome) {
   return outcome != Outcome::info && outcome != Outcome::skipped && outcome != Outcome::new_ &&
          outcome != Outcome::error;
 }
 
-void leave_unjudged(GateVerdict& gate, std::string why) {
+void mark_unjudged(GateVerdict& gate, std::string why) {
   if (!gate.unjudged) gate.unjudged = std::move(why);
   gate.verdict = worst(gate.verdict, Outcome::error);
   if (gate.exit_code != ExitCode::fail && gate.exit_code != ExitCode::usage) {
@@ -294,11 +309,13 @@ void leave_unjudged(GateVerdict& gate, std::string why) {
   }
 }
 
-void take_worse(std::optional<Ruling>& ruling, Ruling other) {
+void keep_worse(std::optional<Ruling>& ruling, Ruling other) {
   if (!ruling || other.verdict < ruling->verdict) ruling = std::move(other);
 }
 
-void show_only(const Limit& limit, Ruling& ruling) {
+// Makes a ruling informative if the limit is reported or off; its reason says what it would have
+// been.
+void apply_mode(const Limit& limit, Ruling& ruling) {
   auto& [verdict, reason] = ruling;
   if (limit.mode == Mode::gate || verdict == Outcome::info) return;
   const std::string why = limit.reason ? ": " + *limit.reason : "";
@@ -313,6 +330,7 @@ void show_only(const Limit& limit, Ruling& ruling) {
   verdict = Outcome::info;
 }
 
+// Folds all cells into the gate's verdict: exit code, totals, and what was not judged.
 GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   GateVerdict gate;
   gate.verdict = Outcome::skipped;
@@ -323,21 +341,21 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
     gate.verdict = worst(gate.verdict, cell.verdict);
     ++gate.totals[std::string(to_string(cell.verdict))];
     gate.metrics_judged += std::ranges::count_if(
-        cell.metrics(), [](const Judgement& metric) { return judges(metric.verdict); });
+        cell.metrics(), [](const Judgement& metric) { return is_judged(metric.verdict); });
     gate.compared += is_compared(cell) ? 1 : 0;
   }
-  gate.not_compared = not_compared(cells);
-  gate.exit_code = exit_code_of(cells, policy);
+  gate.not_compared = reasons_not_compared(cells);
+  gate.exit_code = exit_code(cells, policy);
   if (gate.compared == 0 && !gate.not_compared.empty()) {
-    gate.unjudged = words_of(gate.not_compared);
-    if (policy.require_baseline) leave_unjudged(gate, *gate.unjudged);
+    gate.unjudged = unjudged_reason(gate.not_compared);
+    if (policy.require_baseline) mark_unjudged(gate, *gate.unjudged);
   }
   gate.counts_only = policy.counts_only;
   gate.fail_on_inconclusive = policy.fail_on_inconclusive;
   gate.comment = policy.comment;
-  gate.not_judged = not_judged(cells, policy);
-  gate.decision_rule = decision_rule(cells, policy);
-  gate.profiling_cost = typical_cost(cells);
+  gate.not_judged = list_not_judged(cells, policy);
+  gate.decision_rule = describe_decision_rule(cells, policy);
+  gate.profiling_cost = median_profiling_cost(cells);
   gate.cells = std::move(cells);
   return gate;
 }

@@ -1,5 +1,5 @@
-// GateVerdict as weir.verdict/1, both ways: reports are made later from a finished gate, too. Every
-// key is always there; what is absent is null.
+// Writes and reads a GateVerdict as weir.verdict/1: reports are made later from a finished gate,
+// too. Every key is always there; an absent value is null.
 #include "gate/base/json.hpp"
 
 #include <limits>
@@ -34,7 +34,7 @@ struct AmountField {
     const std::string written = json.is_string() ? json.get<std::string>() : "";
     const std::size_t sign = written.find(" %");
     const auto number = text::to_double(written.substr(0, sign));
-    if (!number || sign == std::string::npos) return io.complain_of(key, "should be an amount");
+    if (!number || sign == std::string::npos) return io.complain_about(key, "should be an amount");
     value = Amount{*number / 100, true};
   }
 };
@@ -43,14 +43,14 @@ constexpr auto k_exit_codes =
     std::to_array({ExitCode::pass, ExitCode::fail, ExitCode::usage, ExitCode::unmeasured,
                    ExitCode::inconclusive, ExitCode::interrupted});
 
-// Known metrics by their names; others say what they are.
+// Writes a metric, and reads it back: weir's own by its name, others by kind, unit and direction.
 void metric_fields(Fields& io, unit::Metric& metric) {
   const std::string& name = metric.name;
   std::string kind(to_string(metric.kind)), unit(to_string(metric.unit)),
       better(to_string(metric.better));
-  const auto known = io.reads() ? unit::find_metric(name) : std::nullopt;
+  const auto known_metric = io.reads() ? unit::find_metric(name) : std::nullopt;
   for (const auto& [key, text] : {std::pair("kind", &kind), {"unit", &unit}, {"better", &better}}) {
-    if (known) {
+    if (known_metric) {
       io.always(key, *text);
     } else {
       io(key, *text);
@@ -58,9 +58,9 @@ void metric_fields(Fields& io, unit::Metric& metric) {
   }
   if (!io.reads()) return;
   const auto declared =
-      known ? known
-            : unit::metric_from_json(
-                  {{"name", name}, {"kind", kind}, {"unit", unit}, {"better", better}});
+      known_metric ? known_metric
+                   : unit::metric_from_json(
+                         {{"name", name}, {"kind", kind}, {"unit", unit}, {"better", better}});
   io.check(declared.has_value(), "holds a metric that says too little of itself");
   metric = declared.value_or(unit::Metric{});
 }
@@ -122,6 +122,7 @@ static void fields(Fields& io, OtherCode& code) {
   io.sparse("differences", code.differences);
 }
 
+// Writes or reads the keys that only metrics have.
 static void metric_fields(Fields& io, Judgement& verdict) {
   metric_fields(io, verdict.metric);
   io("nature", profile::nature_field(verdict.nature));
@@ -145,6 +146,7 @@ static void metric_fields(Fields& io, Judgement& verdict) {
   io.always("warnings", verdict.warnings);
 }
 
+// Writes or reads a judgement of any subject.
 static void fields(Fields& io, Judgement& verdict) {
   io("subject", verdict.metric.name);
   io.derived("label", io.reads() ? "" : unit::label(verdict.metric));
@@ -176,6 +178,7 @@ static void fields(Fields& io, FindingNumber& number) {
   io.always("layers", number.layers);
 }
 
+// Writes or reads a finding. The headline is the first line of its text.
 void fields(Fields& io, Finding& finding) {
   io("kind", finding.kind);
   io.always("metric", NullIfEmpty{finding.metric});
@@ -199,10 +202,10 @@ void fields(Fields& io, Finding& finding) {
   finding.lines.erase(finding.lines.begin());
 }
 
-static void fields(Fields& io, TwinDifference& differs) {
-  io("name", differs.name);
-  io.always("twin", differs.twin);
-  io.always("real", differs.real);
+static void fields(Fields& io, TwinDifference& difference) {
+  io("name", difference.name);
+  io.always("twin", difference.twin);
+  io.always("real", difference.real);
 }
 
 static void fields(Fields& io, TwinCheck& check) {
@@ -291,9 +294,9 @@ static void fields(Fields& io, Cause& cause) {
   io.sparse("beside", cause.beside);
 }
 
-static void fields(Fields& io, Unexplained& rest) {
-  io("what", rest.what);
-  io("cells", rest.cells);
+static void fields(Fields& io, Unexplained& unexplained) {
+  io("what", unexplained.what);
+  io("cells", unexplained.cells);
 }
 
 static void fields(Fields& io, Against& against) {
@@ -308,6 +311,7 @@ void fields(Fields& io, RulesFrom& rules) {
   io.sparse("accept_own", rules.accept_own);
 }
 
+// Writes or reads the whole verdict (weir.verdict/1).
 void fields(Fields& io, GateVerdict& gate) {
   io.schema_of_document("weir.verdict/1", "not a verdict: ");
   io("verdict", outcome_field(gate.verdict));

@@ -1,13 +1,11 @@
-// The questions that judge_cell() is made of, one file each. Used by this module alone, but for
-// judges().
+// The parts that judge_cell() is made of, one file each. Used by this module alone, but for
+// is_judged().
 //
-//   counts.cpp       what a count did, exactly
+//   counts.cpp       how an exact count changed
 //   kernel_code.cpp  the code behind the names of kernels; kernel_costs.cpp what it costs
-//   kernels.cpp      kernels, placement, single kernels and ops that limits name, and whether both
-//                    sides did the same work
-//   times.cpp        what a time did, within what stored samples can tell, on the machine as it is
-//                    now; what times of servers stand on
-//   paired_rule.cpp  what a time did beside a base program, with an error guarantee
+//   kernels.cpp      kernels, placement, single kernels and ops that limits name, and the work done
+//   times.cpp        how a time changed, as far as stored samples show; the reference workload
+//   paired_rule.cpp  how a time changed in pairs beside a base program, with an error guarantee
 //   cell.cpp         a cell's verdict; gate.cpp: a gate's
 #pragma once
 
@@ -23,124 +21,129 @@ using baseline::Baseline;
 using profile::Measurement;
 using profile::Profile;
 
-struct Question {
-  Question(const Profile& profile, const Base& compared, std::span<const LimitEntry> entries,
-           const Policy& rules);
+// A candidate, what it is compared with, and the rules that it is judged by.
+struct Comparison {
+  Comparison(const Profile& profile, const Base& compared, std::span<const LimitEntry> entries,
+             const Policy& rules);
 
   const Profile& candidate;
   const baseline::Choice& choice;
   std::span<const LimitEntry> limits;
   const Policy& policy;
   const profile::PairedRuns* pairs;  // beside a base program; may be null
-  const Baseline* base;  // the one that may judge (same or nearest class); null otherwise
+  const Baseline* base;  // the baseline that may judge (same or nearest class); else null
 
-  [[nodiscard]] bool nearest() const { return choice.match == baseline::Choice::Match::nearest; }
-  // Whose metric, nature, source and limit are those of `measured`; nothing is judged yet.
-  [[nodiscard]] Judgement about(const Measurement& measured) const;
-  // Nothing judges it, for this reason: new, or an error where an exact baseline is required.
-  [[nodiscard]] Ruling fresh(bool exact, const std::string& why) const;
+  [[nodiscard]] bool is_nearest() const { return choice.match == baseline::Choice::Match::nearest; }
+  // A judgement with the metric, nature, source and limit of `measured`, and no verdict yet.
+  [[nodiscard]] Judgement start_judgement(const Measurement& measured) const;
+  // The ruling on a number that nothing judges, for the reason `why`: new, or an error where an
+  // exact baseline is required.
+  [[nodiscard]] Ruling ruling_without_base(bool exact, const std::string& why) const;
 };
 
 [[nodiscard]] Outcome worst(Outcome a, Outcome b);
-// Not new, skipped, unmeasured or without a limit.
-[[nodiscard]] bool judges(Outcome outcome);
-// Keeps the worse of both; the first of equal ones.
-void take_worse(std::optional<Ruling>& ruling, Ruling other);
+// False for new, skipped, unmeasured and without a limit.
+[[nodiscard]] bool is_judged(Outcome outcome);
+// Replaces `ruling` by `other` if that is worse; the first of equal ones stays.
+void keep_worse(std::optional<Ruling>& ruling, Ruling other);
 
-// Turns a verdict into information where the limit's mode says so, and tells what it would be.
-void show_only(const Limit& limit, Ruling& ruling);
+// Turns a verdict into information if the limit's mode says so; its reason says what it would be.
+void apply_mode(const Limit& limit, Ruling& ruling);
 
-// What differs from a baseline of the nearest class is new (an error where an exact baseline is
-// required), whatever it would be beside one of its own class: the class may have changed it.
-// Nothing happens beside a baseline of the same class.
-void new_beside_nearest(const Question& question, bool exact, Ruling& ruling);
+// Turns a ruling into a new one (an error where an exact baseline is required) if the baseline is
+// of the nearest class only: the class may have changed the number. Else does nothing.
+void make_new_if_nearest(const Comparison& comparison, bool exact, Ruling& ruling);
 
 // Every count of the candidate, and those that the baseline has and the candidate lacks.
-[[nodiscard]] std::vector<Judgement> judge_counts(const Question& question);
+[[nodiscard]] std::vector<Judgement> judge_counts(const Comparison& comparison);
 
-// One count. `base` is absent where nothing is held against it.
-[[nodiscard]] Judgement judge_count(const Question& question, const Measurement& current,
+// Judges one count. `base` is absent where it is compared with nothing.
+[[nodiscard]] Judgement judge_count(const Comparison& comparison, const Measurement& current,
                                     const std::optional<Measurement>& base);
 
-// What the baseline holds and the candidate lacks. With a limit that is an error: a count that can
-// no longer be measured must not pass in silence.
-[[nodiscard]] std::optional<Judgement> judge_missing(const Question& question,
+// Judges a count that the baseline holds and the candidate lacks. With a limit that is an error: a
+// count that can no longer be measured must not pass in silence.
+[[nodiscard]] std::optional<Judgement> judge_missing(const Comparison& comparison,
                                                      const Measurement& base);
 
-// Calls of the single kernels and ops that limits name. What could not be judged goes into
-// `not_judged`, ready to show.
-[[nodiscard]] std::vector<Judgement> judge_works(const Question& question,
-                                                 std::vector<std::string>& not_judged);
+// Judges the calls of single kernels and ops that limits name. Patterns that could not be judged go
+// into `not_judged`, ready to show.
+[[nodiscard]] std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
+                                                        std::vector<std::string>& not_judged);
 
-// How far the likely tokens of the output are from the base's; none where nobody asked for them.
-[[nodiscard]] std::vector<Judgement> judge_likely_tokens(const Question& question);
+// Judges how far the likely tokens of the output are from the base's. Empty if no limit asks for
+// it.
+[[nodiscard]] std::vector<Judgement> judge_likely_tokens(const Comparison& comparison);
 
 // Costs of single kernels that limits name, on either side ("registers:NAME"); the worst code of
 // each name. kernel_costs.cpp.
 using Costs = std::map<std::string, Measurement>;
-[[nodiscard]] Costs costs_of(const std::optional<profile::KernelSet>& codes,
-                             const std::map<std::string, profile::CodeFacts>& facts,
-                             const std::string& compiler);
-[[nodiscard]] std::vector<Judgement> judge_kernel_costs(const Question& question,
+[[nodiscard]] Costs worst_costs(const std::optional<profile::KernelSet>& codes,
+                                const std::map<std::string, profile::CodeFacts>& facts,
+                                const std::string& compiler);
+[[nodiscard]] std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
                                                         std::vector<std::string>& not_judged);
 
 // Every time and memory, in the order of their names.
-[[nodiscard]] std::vector<Judgement> judge_times(const Question& question);
-// What the baseline of this machine held as a time and this run lacks, although it was timed.
-[[nodiscard]] std::vector<Judgement> missing_times(const Question& question);
+[[nodiscard]] std::vector<Judgement> judge_times(const Comparison& comparison);
+// Judges the times that the baseline of this machine holds and this run lacks, although it was
+// timed.
+[[nodiscard]] std::vector<Judgement> judge_missing_times(const Comparison& comparison);
 
-// Of servers beside each other: how many starts the times are of, and what those do not cover.
-[[nodiscard]] std::optional<std::string> starts_note(const Question& question);
+// For servers in pairs: how many starts their times stand on, and what so few starts cannot show.
+[[nodiscard]] std::optional<std::string> describe_starts(const Comparison& comparison);
 
-// A time of pairs. Fills everything but limit, which it is given with.
-void judge_pairs(const Question& question, const profile::PairedMetric& metric, Judgement& made);
+// Judges a time by pairs. Fills all of `judgement` but its limit, which must be set.
+void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metric,
+                 Judgement& judgement);
 
-// Counted over the same: then their numbers can be compared.
-[[nodiscard]] bool alike(const profile::KernelSet& a, const profile::KernelSet& b);
-// Those of a cell whose metrics were judged, and what its notes have to say of them.
-[[nodiscard]] Judgement judge_kernels(const Question& question, CellVerdict& cell);
-[[nodiscard]] Judgement judge_kernel_code(const Question& question, CellVerdict& cell);
-[[nodiscard]] Judgement judge_placement(const Question& question, CellVerdict& cell);
-// Kernels of the same code that are called as often, by another name: the name before -> now.
-[[nodiscard]] std::map<std::string, std::string> renamed_kernels(const Question& question,
-                                                                 std::span<const Changed> kernels);
-// Fills functions (after the metrics of the cell were judged).
-void explain_instructions(const Question& question, CellVerdict& cell);
+// True if both were counted over the same unit of work, so that their numbers can be compared.
+[[nodiscard]] bool same_scope(const profile::KernelSet& a, const profile::KernelSet& b);
+// These three judge a cell whose metrics were judged already, and may add notes to it.
+[[nodiscard]] Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell);
+[[nodiscard]] Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell);
+[[nodiscard]] Judgement judge_placement(const Comparison& comparison, CellVerdict& cell);
+// Kernels with the same code and as many calls under another name: the old name -> the new one.
+[[nodiscard]] std::map<std::string, std::string> find_renamed_kernels(
+    const Comparison& comparison, std::span<const Changed> kernels);
+// Fills CellVerdict::functions. The metrics of the cell must be judged already.
+void list_changed_functions(const Comparison& comparison, CellVerdict& cell);
 
-// The worst of what a cell's judgements and errors say becomes its verdict; false,
-// and nothing changed, where nothing was judged.
-bool fold(CellVerdict& cell);
+// Folds a cell's judgements and errors into its verdict. Returns false, and changes nothing, if
+// nothing was judged.
+bool fold_judgements(CellVerdict& cell);
 
-// Something of it was compared, with a base or a plain limit.
+// True if some part of the cell was compared, with a base or a plain limit.
 [[nodiscard]] bool is_compared(const CellVerdict& cell);
 
-// Why the two sides did not do the same work; nothing when they did, or when one does not say.
-[[nodiscard]] std::optional<std::string> other_work(const Question& question);
-// The nearest class computed another output: a note, for another class may round otherwise.
-[[nodiscard]] std::optional<std::string> other_output(const Question& question);
+// Says how the work of the two sides differs; nothing if it does not, or a side does not report it.
+[[nodiscard]] std::optional<std::string> work_difference(const Comparison& comparison);
+// Says how the output differs where that is no error: the nearest class may round otherwise.
+[[nodiscard]] std::optional<std::string> output_difference(const Comparison& comparison);
 
-// "times are held to those of the reference workload …", or why they are not; nothing without one.
-[[nodiscard]] std::optional<std::string> reference_note(const Question& question);
+// Says how the reference workload was used to compare times, or why it was not; nothing without
+// one.
+[[nodiscard]] std::optional<std::string> describe_reference_use(const Comparison& comparison);
 
-// The one of a metric, in a list of what has one; null where there is none.
+// The item of `list` with the metric `name`; null if there is none.
 template <class List>
-[[nodiscard]] auto* of_metric(List& list, std::string_view name) {
-  return first_of(list, [&](const auto& one) { return one.metric.name == name; });
+[[nodiscard]] auto* find_by_metric(List& list, std::string_view name) {
+  return first_of(list, [&](const auto& item) { return item.metric.name == name; });
 }
 
 // "3 cells", "1 pair".
 [[nodiscard]] std::string plural(std::size_t number, std::string_view what);
 // A relative change in words: "-3.1 %".
 [[nodiscard]] std::string percent(double share);
-// Exact or not, with its number in words: "133/2".
-[[nodiscard]] std::string shown(const Measurement& measured);
+// The number, exact where it is: "133/2", "0.25"; "nothing" if there is none.
+[[nodiscard]] std::string value_text(const Measurement& measured);
 
-// Patterns in the limits of the question's cell that begin with one of these.
-[[nodiscard]] std::vector<std::string> patterns_of(const Question& question,
-                                                   std::span<const std::string> prefixes);
+// The patterns in the limits of the cell that begin with one of `prefixes`.
+[[nodiscard]] std::vector<std::string> patterns_starting_with(
+    const Comparison& comparison, std::span<const std::string> prefixes);
 
-// Placement shown on both sides, and no op has come to the CPU: only then fewer counts are an
-// improvement.
-[[nodiscard]] bool work_stayed(const Question& question);
+// True if placement is shown on both sides and no op moved to the CPU. Only then a lower count is
+// an improvement.
+[[nodiscard]] bool has_work_stayed(const Comparison& comparison);
 
 }  // namespace weir::verdict

@@ -1,4 +1,4 @@
-// The same kernels by name and number, and other code behind a name: what counts alone cannot tell.
+// Finds kernels with the same name and number of calls and other code: counts alone do not show it.
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/counts.hpp"
@@ -11,183 +11,195 @@ namespace {
 
 using profile::KernelSet;
 
-// What is known of one kernel's code on one side.
-struct Ran {
+// How one side uses a kernel.
+struct KernelUse {
   Rational calls, groups;
   std::map<std::string, Rational> codes;  // hash -> calls
 };
-using Kernels = std::map<std::string, Ran>;
+using Kernels = std::map<std::string, KernelUse>;
 
-bool add_up(Rational& sum, const Rational& one) {
-  const auto both = sum.plus(one);
-  if (both) sum = *both;
-  return both.has_value();
+// Adds `number` to `sum`; false, and nothing is added, if the result does not fit.
+bool add_up(Rational& sum, const Rational& number) {
+  const auto result = sum.plus(number);
+  if (result) sum = *result;
+  return result.has_value();
 }
 
-// `groups`: null where they are not compared.
-Kernels kernels_of(const KernelSet& codes, const KernelSet* groups) {
+// The kernels of one side, by name. `groups` is null if they are not compared.
+Kernels collect_kernels(const KernelSet& codes, const KernelSet* groups) {
   Kernels kernels;
-  std::set<std::string> beyond;  // sums that do not fit
+  std::set<std::string> overflowed;  // names whose sums do not fit
   for (const auto& [key, calls] : codes.counts) {
     const std::string name(profile::kernel_of_code(key));
-    Ran& ran = kernels[name];
-    ran.codes[key.substr(std::min(key.size(), name.size() + 1))] = calls;
-    if (!add_up(ran.calls, calls)) beyond.insert(name);
+    KernelUse& use = kernels[name];
+    use.codes[key.substr(std::min(key.size(), name.size() + 1))] = calls;
+    if (!add_up(use.calls, calls)) overflowed.insert(name);
   }
   if (groups != nullptr) {
     for (const auto& [key, count] : groups->counts) {
       const std::string name(profile::kernel_of_code(key));
-      if (!add_up(kernels[name].groups, count)) beyond.insert(name);
+      if (!add_up(kernels[name].groups, count)) overflowed.insert(name);
     }
   }
-  for (const std::string& name : beyond) kernels.erase(name);
+  for (const std::string& name : overflowed) kernels.erase(name);
   return kernels;
 }
 
-// Of both sides, with groups where both tell these of the same work. Nothing where a side does not
-// tell its code, or not by the same unit.
-std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& before,
-                                                              const CodeSide& now) {
-  if (!before.codes || !now.codes || before.codes->varies || now.codes->varies ||
-      !alike(*before.codes, *now.codes)) {
+// The kernels of both sides, with their groups if both report these of the same work. Nothing if a
+// side does not report its code, or not by the same unit of work.
+std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& base,
+                                                              const CodeSide& candidate) {
+  if (!base.codes || !candidate.codes || base.codes->varies || candidate.codes->varies ||
+      !same_scope(*base.codes, *candidate.codes)) {
     return std::nullopt;
   }
-  const bool grouped = before.groups && now.groups && alike(*before.groups, *before.codes) &&
-                       alike(*now.groups, *now.codes);
-  return std::pair(kernels_of(*before.codes, grouped ? &*before.groups : nullptr),
-                   kernels_of(*now.codes, grouped ? &*now.groups : nullptr));
+  const bool grouped = base.groups && candidate.groups && same_scope(*base.groups, *base.codes) &&
+                       same_scope(*candidate.groups, *candidate.codes);
+  return std::pair(collect_kernels(*base.codes, grouped ? &*base.groups : nullptr),
+                   collect_kernels(*candidate.codes, grouped ? &*candidate.groups : nullptr));
 }
 
-std::vector<std::string> hashes_of(const Ran& ran) {
+std::vector<std::string> code_hashes(const KernelUse& use) {
   std::vector<std::string> hashes;
-  for (const auto& [hash, calls] : ran.codes) hashes.push_back(hash);
+  for (const auto& [hash, calls] : use.codes) hashes.push_back(hash);
   return hashes;
 }
 
-// Kernels that one side calls more often are those of the rule on kernels.
-std::vector<OtherCode> changes(const Kernels& before, const Kernels& now) {
+// Kernels with other code or other groups. A kernel that is called another number of times is left
+// out: judge_kernels() judges that.
+std::vector<OtherCode> find_other_code(const Kernels& base, const Kernels& candidate) {
   std::vector<OtherCode> changed;
-  for (const auto& [name, ran] : now) {
-    const Ran* was = look_up(before, name);
-    if (was == nullptr || was->calls != ran.calls) continue;
-    const bool other_groups = was->groups != ran.groups;
-    const bool other_code = was->codes != ran.codes;
+  for (const auto& [name, use] : candidate) {
+    const KernelUse* base_use = look_up(base, name);
+    if (base_use == nullptr || base_use->calls != use.calls) continue;
+    const bool other_groups = base_use->groups != use.groups;
+    const bool other_code = base_use->codes != use.codes;
     if (!other_code && !other_groups) continue;
-    OtherCode& one = changed.emplace_back();
-    one.kernel = name;
-    one.calls = ran.calls;
-    one.other_code = other_code;
-    one.before = hashes_of(*was);
-    one.now = hashes_of(ran);
+    OtherCode& change = changed.emplace_back();
+    change.kernel = name;
+    change.calls = use.calls;
+    change.other_code = other_code;
+    change.before = code_hashes(*base_use);
+    change.now = code_hashes(use);
     if (!other_groups) continue;
-    one.groups_before = was->groups;
-    one.groups_now = ran.groups;
+    change.groups_before = base_use->groups;
+    change.groups_now = use.groups;
   }
   return changed;
 }
 
-// Options of the code of one kernel, where there is one on each side.
-std::vector<std::string> differences_of(const OtherCode& one, const CodeSide& before,
-                                        const CodeSide& now) {
-  if (one.before.size() != 1 || one.now.size() != 1) return {};
-  const auto* was = look_up(before.facts, one.before.front());
-  const auto* is = look_up(now.facts, one.now.front());
-  if (was == nullptr || is == nullptr) return {};
+// How the options and instructions differ, if the kernel has one code on each side.
+std::vector<std::string> find_differences(const OtherCode& change, const CodeSide& base,
+                                          const CodeSide& candidate) {
+  if (change.before.size() != 1 || change.now.size() != 1) return {};
+  const auto* base_facts = look_up(base.facts, change.before.front());
+  const auto* candidate_facts = look_up(candidate.facts, change.now.front());
+  if (base_facts == nullptr || candidate_facts == nullptr) return {};
   std::map<std::string, std::pair<std::string, std::string>> all;
-  for (const auto& [name, value] : was->options) all[name].first = value;
-  for (const auto& [name, value] : is->options) all[name].second = value;
+  for (const auto& [name, value] : base_facts->options) all[name].first = value;
+  for (const auto& [name, value] : candidate_facts->options) all[name].second = value;
   std::vector<std::string> differences;
-  const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
+  const auto or_none = [](const std::string& value) { return value.empty() ? "none" : value; };
   for (const auto& [name, values] : all) {
     if (values.first == values.second) continue;
     differences.push_back(
-        fmt::format("{}: {} \u2192 {}", name, shown(values.first), shown(values.second)));
+        fmt::format("{}: {} \u2192 {}", name, or_none(values.first), or_none(values.second)));
   }
-  if (was->source != is->source) differences.emplace_back("other instructions");
+  if (base_facts->source != candidate_facts->source) differences.emplace_back("other instructions");
   return differences;
 }
 
-// What changed of each kernel beside its hash.
-void describe(const CodeSide& before, const CodeSide& now, std::vector<OtherCode>& changed) {
-  const bool same_compiler = before.compiler == now.compiler;
-  const Costs costs_before = costs_of(before.codes, before.facts, before.compiler);
-  const Costs costs_now = costs_of(now.codes, now.facts, now.compiler);
-  for (OtherCode& one : changed) {
-    if (!one.other_code) continue;
-    one.differences = differences_of(one, before, now);
+// Fills in the differences of the code, and the costs that differ by the same compiler.
+void add_differences_and_costs(const CodeSide& base, const CodeSide& candidate,
+                               std::vector<OtherCode>& changed) {
+  const bool same_compiler = base.compiler == candidate.compiler;
+  const Costs base_costs = worst_costs(base.codes, base.facts, base.compiler);
+  const Costs candidate_costs = worst_costs(candidate.codes, candidate.facts, candidate.compiler);
+  for (OtherCode& change : changed) {
+    if (!change.other_code) continue;
+    change.differences = find_differences(change, base, candidate);
     for (const unit::KernelCost& cost : unit::kernel_costs()) {
-      const std::string name = unit::work_name(fmt::format("{}:", cost.name), one.kernel);
-      const Measurement* was = look_up(costs_before, name);
-      const Measurement* is = look_up(costs_now, name);
-      if (!same_compiler || was == nullptr || is == nullptr || was->exact == is->exact) continue;
-      one.costs.push_back(
-          {std::string(cost.name), was->exact->numerator(), is->exact->numerator()});
+      const std::string name = unit::work_name(fmt::format("{}:", cost.name), change.kernel);
+      const Measurement* base_cost = look_up(base_costs, name);
+      const Measurement* candidate_cost = look_up(candidate_costs, name);
+      if (!same_compiler || base_cost == nullptr || candidate_cost == nullptr ||
+          base_cost->exact == candidate_cost->exact) {
+        continue;
+      }
+      change.costs.push_back({std::string(cost.name), base_cost->exact->numerator(),
+                              candidate_cost->exact->numerator()});
     }
   }
 }
 
-std::string words(const std::vector<OtherCode>& changed) {
+// "2 kernels have other code: a, b; 1 kernel has other numbers of groups: c 4 → 8".
+std::string describe_other_code(const std::vector<OtherCode>& changed) {
   std::vector<std::string> codes, groups;
-  for (const OtherCode& one : changed) {
-    if (one.other_code) codes.push_back(one.kernel);
-    if (!one.other_code && one.groups_now) {
-      groups.push_back(fmt::format("{} {} \u2192 {}", one.kernel, one.groups_before->str(),
-                                   one.groups_now->str()));
+  for (const OtherCode& change : changed) {
+    if (change.other_code) codes.push_back(change.kernel);
+    if (!change.other_code && change.groups_now) {
+      groups.push_back(fmt::format("{} {} \u2192 {}", change.kernel, change.groups_before->str(),
+                                   change.groups_now->str()));
     }
   }
   std::vector<std::string> parts;
   constexpr std::size_t k_most = 6;
-  const auto say = [&](const std::vector<std::string>& names, std::string_view what) {
+  const auto add = [&](const std::vector<std::string>& names, std::string_view what) {
     if (names.empty()) return;
     const std::size_t count = names.size();
     parts.push_back(fmt::format("{} {} other {}: {}", plural(count, "kernel"),
-                                count == 1 ? "has" : "have", what, some_of(names, k_most)));
+                                count == 1 ? "has" : "have", what, list_some(names, k_most)));
   };
-  say(codes, "code");
-  say(groups, "numbers of groups");
+  add(codes, "code");
+  add(groups, "numbers of groups");
   return text::join(parts, "; ");
 }
 
-// Nothing where there is nothing to say.
-std::optional<Ruling> compare(const Question& question, bool exact, std::vector<OtherCode>& out) {
-  const auto& now = question.candidate.codes;
+// Judges the code of kernels; `out` gets those that have other code. Nothing if there is no
+// verdict, as without a limit (`exact`).
+std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
+                                   std::vector<OtherCode>& out) {
+  const auto& candidate = comparison.candidate.codes;
   const auto only_exact = [&](Outcome outcome, std::string why) -> std::optional<Ruling> {
     if (!exact) return std::nullopt;
     return Ruling{outcome, std::move(why)};
   };
-  if (question.base == nullptr || question.nearest()) {
-    return now ? only_exact(Outcome::new_, question.choice.reason) : std::nullopt;
+  if (comparison.base == nullptr || comparison.is_nearest()) {
+    return candidate ? only_exact(Outcome::new_, comparison.choice.reason) : std::nullopt;
   }
-  const auto& stored = question.base->codes;
+  const auto& stored = comparison.base->codes;
   if (!stored) {
-    return now ? only_exact(Outcome::new_, "the baseline holds no code of kernels") : std::nullopt;
+    return candidate ? only_exact(Outcome::new_, "the baseline holds no code of kernels")
+                     : std::nullopt;
   }
-  if (!now) {
-    return question.candidate.errors.empty() && question.candidate.counted_runs > 0
+  if (!candidate) {
+    return comparison.candidate.errors.empty() && comparison.candidate.counted_runs > 0
                ? only_exact(Outcome::error,
                             "could not be measured: the baseline holds code of kernels, this run "
                             "none")
                : std::nullopt;
   }
-  if (stored->varies || now->varies) return std::nullopt;  // as kernels, which say so
-  if (!alike(*stored, *now)) {
+  if (stored->varies || candidate->varies) return std::nullopt;  // judge_kernels() says so
+  if (!same_scope(*stored, *candidate)) {
     return only_exact(Outcome::new_, "the baseline's code was counted over another length");
   }
-  out = other_code(code_of(*question.base), code_of(question.candidate));
+  out = other_code(code_of(*comparison.base), code_of(comparison.candidate));
   if (out.empty()) return only_exact(Outcome::pass, "");
-  return Ruling{exact ? Outcome::fail : Outcome::info, words(out)};
+  return Ruling{exact ? Outcome::fail : Outcome::info, describe_other_code(out)};
 }
 
 }  // namespace
 
-std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now) {
-  const auto sides = comparable_kernels(before, now);
+std::vector<OtherCode> other_code(const CodeSide& base, const CodeSide& candidate) {
+  const auto sides = comparable_kernels(base, candidate);
   if (!sides) return {};
-  auto changed = changes(sides->first, sides->second);
-  describe(before, now, changed);
+  auto changed = find_other_code(sides->first, sides->second);
+  add_differences_and_costs(base, candidate, changed);
   return changed;
 }
 
+// The most telling differences: "constant 2: 64 → 128, occupancy 18 → 6"; "other code" if none is
+// known.
 std::string OtherCode::words() const {
   constexpr std::size_t k_most = 3;  // the rest is in weir.verdict
   std::vector<std::string> parts;
@@ -203,51 +215,56 @@ std::string OtherCode::words() const {
   return parts.empty() ? "other code" : text::join(parts);
 }
 
-std::map<std::string, std::string> renamed_kernels(const Question& question,
-                                                   std::span<const Changed> kernels) {
+// Pairs removed kernels with new ones of the same code, calls and groups: the old name -> the new
+// one.
+std::map<std::string, std::string> find_renamed_kernels(const Comparison& comparison,
+                                                        std::span<const Changed> kernels) {
   std::map<std::string, std::string> renamed;
-  if (question.base == nullptr || question.nearest()) return renamed;
-  const CodeSide base = code_of(*question.base), candidate = code_of(question.candidate);
+  if (comparison.base == nullptr || comparison.is_nearest()) return renamed;
+  const CodeSide base = code_of(*comparison.base), candidate = code_of(comparison.candidate);
   const auto sides = comparable_kernels(base, candidate);
   if (!sides) return renamed;
-  const auto& [before, after] = *sides;
-  // Code of another size of shared memory, say, may have the same bytes.
-  const auto same_facts = [&](const Ran& ran) {
-    return std::ranges::all_of(ran.codes, [&](const auto& one) {
-      const auto* was = look_up(base.facts, one.first);
-      const auto* is = look_up(candidate.facts, one.first);
-      return was == nullptr || is == nullptr || *was == *is;
+  const auto& [base_kernels, candidate_kernels] = *sides;
+  // Equal bytes are not enough: their size of shared memory, say, may differ.
+  const auto same_facts = [&](const KernelUse& use) {
+    return std::ranges::all_of(use.codes, [&](const auto& code) {
+      const auto* base_facts = look_up(base.facts, code.first);
+      const auto* candidate_facts = look_up(candidate.facts, code.first);
+      return base_facts == nullptr || candidate_facts == nullptr || *base_facts == *candidate_facts;
     });
   };
-  std::multimap<std::map<std::string, Rational>, std::string> gone;  // by code and calls
-  for (const Changed& one : kernels) {
-    const Ran* was = look_up(before, one.name);
-    if (one.current || was == nullptr || one.baseline != was->calls) continue;
-    gone.emplace(was->codes, one.name);
+  std::multimap<std::map<std::string, Rational>, std::string> removed;  // by code and calls
+  for (const Changed& kernel : kernels) {
+    const KernelUse* use = look_up(base_kernels, kernel.name);
+    if (kernel.current || use == nullptr || kernel.baseline != use->calls) continue;
+    removed.emplace(use->codes, kernel.name);
   }
-  for (const Changed& one : kernels) {
-    const Ran* is = look_up(after, one.name);
-    if (one.baseline || is == nullptr || one.current != is->calls || !same_facts(*is)) continue;
-    const auto [first, last] = gone.equal_range(is->codes);
+  // Each new kernel takes the name of a removed one with the same code, calls and groups.
+  for (const Changed& kernel : kernels) {
+    const KernelUse* use = look_up(candidate_kernels, kernel.name);
+    if (kernel.baseline || use == nullptr || kernel.current != use->calls || !same_facts(*use)) {
+      continue;
+    }
+    const auto [first, last] = removed.equal_range(use->codes);
     for (auto at = first; at != last; ++at) {
-      if (before.at(at->second).groups != is->groups) continue;
-      renamed[at->second] = one.name;
-      gone.erase(at);
+      if (base_kernels.at(at->second).groups != use->groups) continue;
+      renamed[at->second] = kernel.name;
+      removed.erase(at);
       break;
     }
   }
   return renamed;
 }
 
-Judgement judge_kernel_code(const Question& question, CellVerdict& cell) {
-  Judgement made(k_kernel_code, resolve_special(cell.cell, k_kernel_code, question.limits));
-  if (made.limit.mode == Mode::off) return made;
-  auto found = compare(question, made.limit.exact, made.code);
-  if (!found) return made;
-  show_only(made.limit, *found);
-  static_cast<Ruling&>(made) = std::move(*found);
-  made.compiler = question.candidate.compiler;
-  return made;
+Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell) {
+  Judgement judgement(k_kernel_code, resolve_special(cell.cell, k_kernel_code, comparison.limits));
+  if (judgement.limit.mode == Mode::off) return judgement;
+  auto ruling = compare_code(comparison, judgement.limit.exact, judgement.code);
+  if (!ruling) return judgement;
+  apply_mode(judgement.limit, *ruling);
+  static_cast<Ruling&>(judgement) = std::move(*ruling);
+  judgement.compiler = comparison.candidate.compiler;
+  return judgement;
 }
 
 }  // namespace weir::verdict

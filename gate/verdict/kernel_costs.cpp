@@ -1,4 +1,4 @@
-// What the code of single kernels costs, where limits name it.
+// Judges what the code of single kernels costs (registers, shared memory), where limits name it.
 #include "gate/profile/marginal.hpp"
 #include "gate/unit/kernel_cost.hpp"
 #include "gate/verdict/judging.hpp"
@@ -6,14 +6,15 @@
 namespace weir::verdict {
 namespace {
 
-const std::vector<std::string>& prefixes() {
+// The prefixes of all metrics of a cost: "registers:", "spilled_registers:".
+const std::vector<std::string>& cost_prefixes() {
   static const auto k_prefixes = collect<std::string>(
       unit::kernel_costs(), [](const auto& cost) { return fmt::format("{}:", cost.name); });
   return k_prefixes;
 }
 
-// The kernel of a metric such as "registers:NAME" is still called.
-bool runs(const Profile& candidate, std::string_view metric) {
+// Returns true if the kernel of a metric such as "registers:NAME" is still called.
+bool is_called(const Profile& candidate, std::string_view metric) {
   const std::string_view kernel = metric.substr(metric.find(':') + 1);
   return candidate.codes && std::ranges::any_of(candidate.codes->counts, [&](const auto& code) {
            return unit::work_name("", profile::kernel_of_code(code.first)) == kernel &&
@@ -23,9 +24,11 @@ bool runs(const Profile& candidate, std::string_view metric) {
 
 }  // namespace
 
-Costs costs_of(const std::optional<profile::KernelSet>& codes,
-               const std::map<std::string, profile::CodeFacts>& facts,
-               const std::string& compiler) {
+// The costs of all kernels that are called, by metric; of several codes of one kernel the worst.
+// Empty without a compiler.
+Costs worst_costs(const std::optional<profile::KernelSet>& codes,
+                  const std::map<std::string, profile::CodeFacts>& facts,
+                  const std::string& compiler) {
   Costs costs;
   if (!codes || compiler.empty()) return costs;
   for (const auto& [key, calls] : codes->counts) {
@@ -35,31 +38,35 @@ Costs costs_of(const std::optional<profile::KernelSet>& codes,
       const std::string name =
           unit::work_name(fmt::format("{}:", cost), profile::kernel_of_code(key));
       const auto metric = unit::find_metric(name);
-      if (!metric) continue;  // no cost that weir knows
-      const auto [known, fresh] =
+      if (!metric) continue;  // weir does not know this cost
+      const auto [entry, is_new] =
           costs.try_emplace(name, profile::exact_measurement(*metric, compiler, value));
-      const bool lower = metric->better == unit::Better::higher;
-      if (!fresh)
-        known->second.exact = lower ? std::min(*known->second.exact, Rational(value))
-                                    : std::max(*known->second.exact, Rational(value));
+      if (is_new) continue;
+      auto& worst_cost = entry->second.exact;
+      const bool lower_is_worse = metric->better == unit::Better::higher;
+      worst_cost = lower_is_worse ? std::min(*worst_cost, Rational(value))
+                                  : std::max(*worst_cost, Rational(value));
     }
   }
   return costs;
 }
 
-std::vector<Judgement> judge_kernel_costs(const Question& question,
+// Judges the costs that limits name, on either side. A pattern that matches none goes into
+// `not_judged`.
+std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
                                           std::vector<std::string>& not_judged) {
-  const std::vector<std::string> patterns = patterns_of(question, prefixes());
+  const std::vector<std::string> patterns = patterns_starting_with(comparison, cost_prefixes());
   if (patterns.empty()) return {};
-  const Profile& candidate = question.candidate;
-  const Costs now = costs_of(candidate.codes, candidate.code_facts, candidate.compiler);
-  const Costs before =
-      question.base == nullptr
-          ? Costs()
-          : costs_of(question.base->codes, question.base->code_facts, question.base->compiler);
-  std::vector<Judgement> made;
+  const Profile& candidate = comparison.candidate;
+  const Costs now = worst_costs(candidate.codes, candidate.code_facts, candidate.compiler);
+  const Costs before = comparison.base == nullptr
+                           ? Costs()
+                           : worst_costs(comparison.base->codes, comparison.base->code_facts,
+                                         comparison.base->compiler);
+  std::vector<Judgement> judgements;
   std::set<std::string> matched;
-  const auto wanted = [&](const std::string& name) {
+  // Returns true if a pattern matches, and marks all that do.
+  const auto is_limited = [&](const std::string& name) {
     bool any = false;
     for (const std::string& pattern : patterns) {
       if (!text::glob_match(pattern, name)) continue;
@@ -69,23 +76,25 @@ std::vector<Judgement> judge_kernel_costs(const Question& question,
     return any;
   };
   for (const auto& [name, measured] : now) {
-    if (!wanted(name)) continue;
-    const Measurement* was = look_up(before, name);
-    made.push_back(
-        judge_count(question, measured, was == nullptr ? std::nullopt : std::optional(*was)));
+    if (!is_limited(name)) continue;
+    const Measurement* base = look_up(before, name);
+    judgements.push_back(
+        judge_count(comparison, measured, base == nullptr ? std::nullopt : std::optional(*base)));
   }
-  // What a kernel cost before, and cannot be told of it now, passes no limit.
+  // A cost that the baseline holds and this run does not report passes no limit.
   for (const auto& [name, measured] : before) {
-    if (now.contains(name) || !wanted(name) || !runs(candidate, name)) continue;
-    if (auto lost = judge_missing(question, measured)) made.push_back(std::move(*lost));
+    if (now.contains(name) || !is_limited(name) || !is_called(candidate, name)) continue;
+    if (auto judgement = judge_missing(comparison, measured)) {
+      judgements.push_back(std::move(*judgement));
+    }
   }
-  if (!candidate.errors.empty() || candidate.counted_runs == 0) return made;
+  if (!candidate.errors.empty() || candidate.counted_runs == 0) return judgements;
   for (const std::string& pattern : patterns) {
     if (matched.contains(pattern)) continue;
     not_judged.push_back(
         fmt::format("{}: not judged, no compiler reported it of a kernel here", pattern));
   }
-  return made;
+  return judgements;
 }
 
 }  // namespace weir::verdict

@@ -1,3 +1,4 @@
+// Resolves the limit of one metric of one cell, and checks entries of the configuration.
 #include "gate/verdict/limits.hpp"
 
 #include <cmath>
@@ -7,17 +8,17 @@
 namespace weir::verdict {
 namespace {
 
-bool matches(const std::string& glob, std::string_view name) {
+bool matches_glob(const std::string& glob, std::string_view name) {
   return glob.empty() || text::glob_match(glob, name);
 }
 
 bool is_count(const unit::Metric& metric) { return metric.kind == unit::Kind::count; }
 
-// Limits on a change: what they are called, the verb that tells them, where they stand in an entry
-// and in what holds for a metric, and which metrics take them.
 bool is_rate(const unit::Metric& metric) {
   return !is_count(metric) && metric.better == unit::Better::higher;
 }
+
+// A limit on a change: its key, its verb in texts, its members, and the metrics that it applies to.
 struct ChangeKind {
   const char* name;
   const char* verb;
@@ -32,8 +33,8 @@ constexpr ChangeKind k_changes[] = {
     {"max_decrease", "fall", &LimitEntry::max_decrease, &Limit::max_decrease, is_count},
 };
 
-// An entry may cover many metrics ("*"): each takes of it what it can be held to; of kernels and
-// placement, which are no metrics, `exact` alone.
+// Copies those settings of `entry` that make sense for `metric`; null (kernels, placement) takes
+// only `exact`, `mode` and `reason`.
 void apply(const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
   if (entry.exact && (metric == nullptr || is_count(*metric))) limit.exact = *entry.exact;
   for (const ChangeKind& kind : k_changes) {
@@ -48,6 +49,7 @@ void apply(const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
   if (entry.mode || entry.reason) limit.reason = entry.reason;
 }
 
+// An entry that stands for a default: a limit on a change by `share`, or without `kind` exact.
 LimitEntry default_entry(std::vector<std::string> metrics,
                          std::optional<Amount> LimitEntry::*kind = nullptr, double share = 0) {
   LimitEntry entry;
@@ -74,11 +76,11 @@ LimitEntry shown_only(std::vector<std::string> metrics) {
   return entry;
 }
 
-// The defaults of docs/reference/configuration.md (Limits, Quality), as entries that stand before
-// the config's own.
+// The defaults of docs/reference/configuration.md (Limits, Quality). They come before the entries
+// of the configuration.
 const std::vector<LimitEntry>& default_limits() {
   static const std::vector<LimitEntry> k_defaults = {
-      // A count over a list is exact, which max_increase beside it would only repeat.
+      // Over a list of depths a count is exact as well: max_increase changes nothing for it.
       default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
       default_entry({"*_per_token", "*_per_prefill", "*_per_request", "*_at_*",
                      "*_per_context_token", "kernels", "placement", "fits"}),
@@ -86,13 +88,13 @@ const std::vector<LimitEntry>& default_limits() {
       at_most({"*_drift"}, 0.02),
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
       default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),
-      // How often these would be red for nothing is not known yet.
+      // How often these would fail without a reason is not known yet.
       shown_only({"estimated_cycles_*", "spilled_registers_*", "kernel_instructions_*"}),
-      // Of pairs alone; how often the others came depends on what else the machine does.
+      // Only those that pairs judge: the others depend on what else the machine does.
       default_entry({"process_cpu_seconds", "voluntary_switches"}, &LimitEntry::max_increase, 0.50),
       default_entry({"minor_faults"}, &LimitEntry::max_increase, 0.10),
       default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
-      // Greedy and with a fixed seed an answer is as good each time: little may change.
+      // Greedy and with a fixed seed an answer is equally good each time: little may change.
       default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
       default_entry({"greedy_agreement"}, &LimitEntry::max_drop, 0.01),
   };
@@ -102,10 +104,10 @@ const std::vector<LimitEntry>& default_limits() {
 }  // namespace
 
 bool Match::fits(const profile::CellKey& cell) const {
-  return (matches(engine, cell.engine) || matches(engine, cell.engine_part())) &&
-         matches(model, cell.model) && matches(backend, cell.backend) &&
-         (matches(prompt, cell.prompt) || matches(prompt, cell.prompt_part())) &&
-         matches(variant, cell.variant);
+  return (matches_glob(engine, cell.engine) || matches_glob(engine, cell.engine_part())) &&
+         matches_glob(model, cell.model) && matches_glob(backend, cell.backend) &&
+         (matches_glob(prompt, cell.prompt) || matches_glob(prompt, cell.prompt_part())) &&
+         matches_glob(variant, cell.variant);
 }
 
 bool LimitEntry::covers(const profile::CellKey& cell, std::string_view metric_name) const {
@@ -117,6 +119,7 @@ bool LimitEntry::covers(const profile::CellKey& cell, std::string_view metric_na
 
 bool Limit::any() const { return exact || max_drop || max_increase || max_decrease || max || min; }
 
+// The limit in words: "must not change", "may drop 5 %, at least 20".
 std::string Limit::words() const {
   std::vector<std::string> parts;
   if (exact) {
@@ -137,13 +140,14 @@ std::string Limit::words() const {
   return text::join(parts);
 }
 
+// Applies the defaults, then the entries that cover the metric; later ones win.
 Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                     std::span<const LimitEntry> entries) {
   Limit limit;
   // A kernel or a label may be called anything, "x_per_token" too.
   if (unit::buffer_label(metric.name)) {
     limit.exact = true;
-  } else if (!unit::names_work(metric.name)) {
+  } else if (!unit::is_work_name(metric.name)) {
     for (const LimitEntry& entry : default_limits()) {
       if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
     }
@@ -167,23 +171,25 @@ Limit resolve_special(const profile::CellKey& cell, std::string_view name,
   return limit;
 }
 
-std::optional<std::string> bad_tolerate(const LimitEntry& entry) {
+// Returns why `tolerate` does not go with the entry's limits; nothing when fine.
+std::optional<std::string> tolerate_problem(const LimitEntry& entry) {
   if (!entry.tolerate) return std::nullopt;
-  bool beside = false;
+  bool has_change = false;
   for (const ChangeKind& kind : k_changes) {
     const auto& amount = entry.*kind.in_entry;
     if (!amount) continue;
-    beside = true;
+    has_change = true;
     if (amount->relative != entry.tolerate->relative || entry.tolerate->value >= amount->value) {
       return fmt::format(
           "tolerate ({}) must be smaller than the limit beside it ({}), and of its kind",
           show(*entry.tolerate), show(*amount));
     }
   }
-  if (beside) return std::nullopt;
+  if (has_change) return std::nullopt;
   return "tolerate goes with max_drop, max_increase or max_decrease";
 }
 
+// Returns why the entry makes no sense for this metric; nothing when fine.
 std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric& metric) {
   const bool higher = metric.better == unit::Better::higher;
   if (entry.exact.value_or(false) && !is_count(metric)) {
@@ -219,7 +225,7 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   if (entry.max_drop && entry.max_drop->relative && entry.max_drop->value >= k_most) {
     return std::string("max_drop must be below 90 %");
   }
-  if (auto bad = bad_tolerate(entry)) return bad;
+  if (auto bad = tolerate_problem(entry)) return bad;
   if ((entry.max && entry.max->relative) || (entry.min && entry.min->relative)) {
     return std::string("max and min are plain numbers, not percentages");
   }

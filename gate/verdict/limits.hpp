@@ -1,4 +1,4 @@
-// Limits: what a metric may do. Parsed by config, resolved here for one metric of one cell.
+// Limits: how far a metric may change. Parsed by config, resolved here for one metric of one cell.
 #pragma once
 
 #include <array>
@@ -27,14 +27,14 @@ struct Match {
   friend bool operator==(const Match&, const Match&) = default;
 };
 
-// One entry under `limits:`. Kinds that are absent say nothing.
+// One entry under `limits:`. An absent kind is left to other entries.
 struct LimitEntry {
   Match match;
   std::vector<std::string>
       metrics;                // globs over metric names, "kernels" and "placement"; empty: all
   std::optional<bool> exact;  // on counts, kernels, placement
   std::optional<Amount> max_drop, max_increase, max_decrease;
-  std::optional<Amount> tolerate;  // with the kind beside it; default half
+  std::optional<Amount> tolerate;  // with a limit on a change; default: half of it
   std::optional<Amount> max, min;  // absolute
   std::optional<Mode> mode;
   std::optional<std::string> until, reason, issue;
@@ -48,14 +48,14 @@ struct MaxChange {
   Amount tolerate;
 };
 
-// What holds for one metric of one cell. Everything absent and mode gate: info.
+// The limit on one metric of one cell. Everything absent and mode gate: info.
 struct Limit {
   bool exact = false;
   std::optional<MaxChange> max_drop, max_increase, max_decrease;
   std::optional<Amount> max, min;
   Mode mode = Mode::gate;
   std::optional<std::string> reason;
-  // Of `exact` on a count that only nearly repeats: how far it may move, relative.
+  // With `exact` on a count that only nearly repeats: how far it may move, relative.
   std::optional<double> repeats_within{};
 
   [[nodiscard]] bool any() const;           // some kind is set
@@ -66,22 +66,22 @@ struct Limit {
 // `entries` are the config's own; the defaults are applied before them.
 [[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                                   std::span<const LimitEntry> entries);
-// What a limit names that is no number.
+// The subjects that a limit may name and that are no metrics.
 inline constexpr std::array k_specials = {"kernels", "kernel_names", "kernel_code", "placement"};
-// The same for these.
+// The limit on one of k_specials.
 [[nodiscard]] Limit resolve_special(const profile::CellKey& cell, std::string_view name,
                                     std::span<const LimitEntry> entries);
 
-// Why `tolerate` of `entry` does not go with the kinds beside it: it must be of their unit and
-// smaller; nothing when fine, or when there is none.
-[[nodiscard]] std::optional<std::string> bad_tolerate(const LimitEntry& entry);
+// Returns why `tolerate` of `entry` does not go with the limits beside it: it must be of their unit
+// and smaller. Nothing when fine, or when there is none.
+[[nodiscard]] std::optional<std::string> tolerate_problem(const LimitEntry& entry);
 
-// Why `entry` makes no sense for `metric` (max_drop on a count, exact on a time); nothing when
-// fine.
+// Returns why `entry` makes no sense for `metric` (max_drop on a count, exact on a time); nothing
+// when fine.
 [[nodiscard]] std::optional<std::string> nonsense(const LimitEntry& entry,
                                                   const unit::Metric& metric);
 
-// "2027-03-01", as a calendar has it.
+// Returns true for a day of the calendar: "2027-03-01".
 [[nodiscard]] bool is_day(std::string_view text);
 
 [[nodiscard]] std::string show(const Amount& amount);  // "5 %", "3"

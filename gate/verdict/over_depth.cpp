@@ -1,3 +1,4 @@
+// Fits the line over a prompt's list of depths: counts, times, baselines and pairs.
 #include "gate/verdict/over_depth.hpp"
 
 #include "gate/base/hash.hpp"
@@ -13,7 +14,7 @@ using profile::PairedMetric;
 using profile::PairedRuns;
 using unit::Scope;
 
-// A time per token, and where it comes from: an engine reports it, or a rate that is its inverse.
+// A time per token as an engine reports it, and the rate that is its inverse.
 struct TimePerToken {
   const char* time;
   const char* rate;
@@ -22,11 +23,11 @@ constexpr TimePerToken k_times[] = {
     {"time_per_output_token_seconds", "decode_tokens_per_second"},
     {"time_per_prompt_token_seconds", "prefill_tokens_per_second"},
 };
-// What a line says, each a metric.
+// The two numbers of a line, each of which is a metric.
 using Line = stats::SlopeAndIntercept;
 struct Part {
   Scope scope;
-  const char* ending;  // of the metric's name
+  const char* ending;  // end of the metric's name
   double Line::*number;
 };
 constexpr Part k_parts[] = {{Scope::at_zero_context, "_at_zero_context", &Line::intercept},
@@ -35,15 +36,15 @@ constexpr Part k_parts[] = {{Scope::at_zero_context, "_at_zero_context", &Line::
 constexpr std::string_view k_needs_every_depth = "the line over depths needs every one of them";
 
 template <class T>
-std::vector<const T*> pick(const DepthGroup& group, std::span<const T> from) {
+std::vector<const T*> pick_members(const DepthGroup& group, std::span<const T> from) {
   return collect<const T*>(group.members, [&](std::size_t i) { return &from[i]; });
 }
 
-unit::Metric fitted_metric(const TimePerToken& of, const Part& part) {
+unit::Metric line_metric(const TimePerToken& of, const Part& part) {
   return *unit::find_metric(std::string(of.time) + part.ending);
 }
 
-// The line over `depths`, one time each; absent where a process did not end, or gave no time.
+// The line over `depths`, with one time each. Nothing if a process did not end or reported no time.
 std::optional<Line> line_over(const std::vector<std::int64_t>& depths,
                               const std::vector<std::optional<double>>& times) {
   std::vector<stats::Point> points;
@@ -61,34 +62,34 @@ struct FittedCounts {
   std::vector<std::string> notes;
 };
 
-// One count over all depths.
+// Fits one count over all depths. Without a line through all of them there is a note instead.
 void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_depths,
                const unit::Metric& metric, FittedCounts& fitted) {
-  std::vector<profile::ExactPoint> seen;
-  std::vector<std::string> words;
+  std::vector<profile::ExactPoint> points;
+  std::vector<std::string> values;
   std::string source;
   bool anywhere = false;
   for (std::size_t i = 0; i < at_depths.size(); ++i) {
-    const Measurement* found = look_up(*at_depths[i], metric.name);
-    if (found != nullptr && found->nature == profile::Nature::sampled) return;
-    anywhere = anywhere || found != nullptr;
-    if (found == nullptr || !found->exact) continue;
-    seen.push_back({group.depths[i], *found->exact});
-    words.push_back(seen.back().value.str());
-    source = found->source;
+    const Measurement* count = look_up(*at_depths[i], metric.name);
+    if (count != nullptr && count->nature == profile::Nature::sampled) return;
+    anywhere = anywhere || count != nullptr;
+    if (count == nullptr || !count->exact) continue;
+    points.push_back({group.depths[i], *count->exact});
+    values.push_back(points.back().value.str());
+    source = count->source;
   }
   if (!anywhere) return;
   const std::string depths = fmt::format("{}", fmt::join(group.depths, ", "));
-  if (seen.size() < at_depths.size()) {
+  if (points.size() < at_depths.size()) {
     fitted.notes.push_back(fmt::format("{}: not one number at each of the depths {}: no line",
                                        unit::label(metric), depths));
     return;
   }
-  const auto line = profile::line_through(seen);
+  const auto line = profile::line_through(points);
   if (!line) {
     fitted.notes.push_back(
         fmt::format("{}: {} at depths {} lie on no straight line: each depth is compared alone",
-                    unit::label(metric), text::join(words), depths));
+                    unit::label(metric), text::join(values), depths));
     return;
   }
   for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->intercept),
@@ -109,30 +110,32 @@ FittedCounts fit_counts(const DepthGroup& group, const std::vector<const Counts*
   return fitted;
 }
 
-// What a token of context costs must be seen before a limit on it can mean something.
-std::optional<std::string> hidden_in_noise(const std::vector<stats::Point>& points,
-                                           const unit::Metric& metric) {
+// Returns a warning if the cost of a token of context is within the noise: a limit on it would mean
+// nothing.
+std::optional<std::string> noise_warning(const std::vector<stats::Point>& points,
+                                         const unit::Metric& metric) {
   constexpr double k_level = 0.05;
   constexpr std::size_t k_most = 400;  // more say no more, and pairs grow with their square
-  const auto lies =
+  const auto interval =
       stats::slope_interval(std::span(points).first(std::min(points.size(), k_most)), k_level);
-  if (!lies || lies->low > 0) return std::nullopt;
+  if (!interval || interval->low > 0) return std::nullopt;
   return fmt::format("what a token of context costs is not seen above the noise ({} to {})",
-                     unit::show(metric, lies->low), unit::show(metric, lies->high));
+                     unit::show(metric, interval->low), unit::show(metric, interval->high));
 }
 
+// Fits a time: a line through the k-th process of every depth, for each k that all of them have.
 void fit_time(const DepthGroup& group, const std::vector<const Profile*>& members,
               const TimePerToken& of, Profile& fit) {
   const auto all_have = [&](const char* name) {
-    return std::ranges::all_of(members,
-                               [&](const Profile* one) { return one->metrics.contains(name); });
+    return std::ranges::all_of(
+        members, [&](const Profile* profile) { return profile->metrics.contains(name); });
   };
   const bool reported = all_have(of.time);
   if (!reported && !all_have(of.rate)) return;
   std::vector<const Measurement*> measured;
   std::size_t processes = SIZE_MAX;
-  for (const Profile* one : members) {
-    measured.push_back(&one->metrics.at(reported ? of.time : of.rate));
+  for (const Profile* profile : members) {
+    measured.push_back(&profile->metrics.at(reported ? of.time : of.rate));
     processes = std::min(processes, measured.back()->samples.size());
   }
   std::vector<Line> lines;
@@ -150,94 +153,101 @@ void fit_time(const DepthGroup& group, const std::vector<const Profile*>& member
   }
   if (processes == 0) return;
   for (const Part& part : k_parts) {
-    Measurement made;
-    made.metric = fitted_metric(of, part);
-    made.source = measured.front()->source;
-    for (const Line& line : lines) made.samples.push_back(line.*part.number);
+    Measurement number;
+    number.metric = line_metric(of, part);
+    number.source = measured.front()->source;
+    for (const Line& line : lines) number.samples.push_back(line.*part.number);
     if (part.scope == Scope::per_context_token) {
-      if (auto hidden = hidden_in_noise(points, made.metric)) made.warnings = {std::move(*hidden)};
+      if (auto warning = noise_warning(points, number.metric)) {
+        number.warnings = {std::move(*warning)};
+      }
     }
-    fit.metrics[made.metric.name] = std::move(made);
+    fit.metrics[number.metric.name] = std::move(number);
   }
   fit.timed_runs = static_cast<std::int64_t>(processes);
 }
 
-// Of all members: a change at any depth is one of the line.
+// Sets the fingerprint of the line. It covers all depths, so a change at any one changes it.
 void set_provenance(const DepthGroup& group, const std::vector<const Profile*>& members,
                     Profile& fit) {
   fit.provenance = members.front()->provenance;
   fit.provenance.lengths.clear();
   std::map<std::string, std::string> parts;
   std::string all;
-  for (const Profile* one : members) {
-    all += one->provenance.fingerprint + "\n";
-    for (const auto& [name, hash] : one->provenance.fingerprint_parts) parts[name] += hash + "\n";
+  for (const Profile* profile : members) {
+    all += profile->provenance.fingerprint + "\n";
+    for (const auto& [name, hash] : profile->provenance.fingerprint_parts)
+      parts[name] += hash + "\n";
   }
   for (auto& [name, hashes] : parts) hashes = short_hash(hashes);
   const std::string depths = fmt::format("{}", fmt::join(group.depths, " "));
   parts["depths"] = short_hash(depths);
-  const auto& of_one = fit.provenance.fingerprint_parts;
-  if (const auto* known = look_up(of_one, profile::k_variables))
-    parts[profile::k_variables] = *known;
+  const auto& first_parts = fit.provenance.fingerprint_parts;
+  if (const auto* variables = look_up(first_parts, profile::k_variables)) {
+    parts[profile::k_variables] = *variables;
+  }
   fit.provenance.fingerprint_parts = std::move(parts);
   fit.provenance.fingerprint = short_hash(depths + "\n" + all, 16);
 }
 
 template <class Has>
-bool all_shown(const std::vector<const Has*>& members) {
-  return std::ranges::all_of(members, [](const Has* one) {
-    return one->placement.state == profile::Placement::State::shown;
+bool have_all_shown_placement(const std::vector<const Has*>& members) {
+  return std::ranges::all_of(members, [](const Has* member) {
+    return member->placement.state == profile::Placement::State::shown;
   });
 }
 
-// The same metric of every depth; empty where one has none.
+// The same metric of every depth; empty if a depth lacks it.
 struct AtDepths {
   std::vector<const PairedMetric*> metrics;
-  bool reported = false;  // as a time; else as a rate
+  bool reported = false;  // true: as a time; false: as a rate
 };
 
 AtDepths find_times(const std::vector<const PairedRuns*>& members, const TimePerToken& of) {
   for (const char* name : {of.time, of.rate}) {
-    AtDepths found{{}, name == of.time};
-    for (const PairedRuns* one : members) {
-      const PairedMetric* metric = of_metric(one->metrics, name);
-      if (metric != nullptr) found.metrics.push_back(metric);
+    AtDepths times{{}, name == of.time};
+    for (const PairedRuns* runs : members) {
+      const PairedMetric* metric = find_by_metric(runs->metrics, name);
+      if (metric != nullptr) times.metrics.push_back(metric);
     }
-    if (found.metrics.size() == members.size()) return found;
+    if (times.metrics.size() == members.size()) return times;
   }
   return {};
 }
 
-struct TwoLines {
+// The lines of the two programs over the same pairs.
+struct PairOfLines {
   std::optional<Line> base, candidate;
   bool base_first = false;
 };
 
-// Of the pairs that `at` takes from each depth's metric.
-template <class At>
-TwoLines lines_of(const std::vector<std::int64_t>& depths, const AtDepths& found, const At& at) {
+// Fits the lines through one pair of each depth, which `pair_of` takes from the depth's metric.
+template <class PairOf>
+PairOfLines fit_lines(const std::vector<std::int64_t>& depths, const AtDepths& at_depths,
+                      const PairOf& pair_of) {
   const auto line = [&](std::optional<double> NumberPair::*side) {
     std::vector<std::optional<double>> times;
-    for (const PairedMetric* metric : found.metrics) {
-      const std::optional<double> value = at(*metric).*side;
-      times.push_back(value && !found.reported ? std::optional(1 / *value) : value);
+    for (const PairedMetric* metric : at_depths.metrics) {
+      const std::optional<double> value = pair_of(*metric).*side;
+      times.push_back(value && !at_depths.reported ? std::optional(1 / *value) : value);
     }
     return line_over(depths, times);
   };
   return {line(&NumberPair::base), line(&NumberPair::candidate),
-          at(*found.metrics.front()).base_first};
+          pair_of(*at_depths.metrics.front()).base_first};
 }
 
-NumberPair numbers_of(const TwoLines& lines, const Part& part) {
+// The intercept or slope of both lines.
+NumberPair part_of_lines(const PairOfLines& lines, const Part& part) {
   const auto number = [&](const std::optional<Line>& line) {
     return line ? std::optional((*line).*part.number) : std::nullopt;
   };
   return {number(lines.base), number(lines.candidate), lines.base_first};
 }
 
-// About the size of `part`, for evidence to lay its bets in. Where context costs nearly nothing, a
-// hundredth of what a token takes.
-double unit_of(const Line& warm, double deepest, const Part& part) {
+// The typical size of `part`, in which the paired test measures effects. If context costs nearly
+// nothing, it is a hundredth of what a token takes.
+double line_unit(const Line& warm, double deepest, const Part& part) {
   constexpr double k_least_share = 0.01;
   const double least = k_least_share * std::fabs(warm.intercept + warm.slope * deepest);
   return std::max(std::fabs(warm.*part.number),
@@ -246,13 +256,16 @@ double unit_of(const Line& warm, double deepest, const Part& part) {
 
 }  // namespace
 
+// Groups cells that differ in depth alone, two or more, by rising depth.
 std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   std::vector<DepthGroup> groups;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].depth) continue;
     const profile::CellKey fit = cells[i].line();
-    DepthGroup* known = first_of(groups, [&](const DepthGroup& group) { return group.fit == fit; });
-    (known != nullptr ? *known : groups.emplace_back(DepthGroup{fit, {}, {}})).members.push_back(i);
+    DepthGroup* group_of_cell =
+        first_of(groups, [&](const DepthGroup& group) { return group.fit == fit; });
+    if (group_of_cell == nullptr) group_of_cell = &groups.emplace_back(DepthGroup{fit, {}, {}});
+    group_of_cell->members.push_back(i);
   }
   std::erase_if(groups, [](const DepthGroup& group) { return group.members.size() < 2; });
   for (DepthGroup& group : groups) {
@@ -264,26 +277,27 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   return groups;
 }
 
+// The profile of the line over a group's depths. If a depth could not be measured, it has an error.
 Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) {
-  const auto members = pick(group, profiles);
+  const auto members = pick_members(group, profiles);
   Profile fit;
   fit.cell = group.fit;
   fit.device = members.front()->device;
   set_provenance(group, members, fit);
-  for (const Profile* one : members) {
-    if (one->errors.empty()) continue;
-    fit.errors.push_back(
-        fmt::format("{} could not be measured: {}", one->cell.prompt_part(), k_needs_every_depth));
+  for (const Profile* profile : members) {
+    if (profile->errors.empty()) continue;
+    fit.errors.push_back(fmt::format("{} could not be measured: {}", profile->cell.prompt_part(),
+                                     k_needs_every_depth));
     return fit;
   }
   fit.work = members.front()->work;
-  if (all_shown(members)) fit.placement.state = profile::Placement::State::shown;
+  if (have_all_shown_placement(members)) fit.placement.state = profile::Placement::State::shown;
   std::vector<const Counts*> counts;
   fit.counted_runs = INT64_MAX;
-  for (const Profile* one : members) {
-    counts.push_back(&one->metrics);
-    fit.counted_runs = std::min(fit.counted_runs, one->counted_runs);
-    if (!fit.counts_skipped) fit.counts_skipped = one->counts_skipped;
+  for (const Profile* profile : members) {
+    counts.push_back(&profile->metrics);
+    fit.counted_runs = std::min(fit.counted_runs, profile->counted_runs);
+    if (!fit.counts_skipped) fit.counts_skipped = profile->counts_skipped;
   }
   FittedCounts fitted = fit_counts(group, counts);
   fit.metrics = std::move(fitted.counts);
@@ -292,23 +306,25 @@ Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) 
   return fit;
 }
 
-baseline::Choice fit_choice(const DepthGroup& group, const Profile& candidate,
-                            std::span<const baseline::Choice> choices) {
+// The baseline of the line: the line through the baselines of all depths. Without one if a depth
+// has none.
+baseline::Choice fit_baseline(const DepthGroup& group, const Profile& candidate,
+                              std::span<const baseline::Choice> choices) {
   using Choice = baseline::Choice;
-  Choice made;
-  made.match = Choice::Match::same;
+  Choice choice;
+  choice.match = Choice::Match::same;
   std::vector<const Counts*> counts;
   std::vector<const baseline::Baseline*> bases;
-  for (const Choice* one : pick(group, choices)) {
-    if (one->match < Choice::Match::nearest || !one->baseline) {
-      made.match = Choice::Match::none;
-      made.reason = fmt::format("{}; {}", one->reason, k_needs_every_depth);
-      return made;
+  for (const Choice* depth_choice : pick_members(group, choices)) {
+    if (depth_choice->match < Choice::Match::nearest || !depth_choice->baseline) {
+      choice.match = Choice::Match::none;
+      choice.reason = fmt::format("{}; {}", depth_choice->reason, k_needs_every_depth);
+      return choice;
     }
-    made.match = std::min(made.match, one->match);
-    if (made.reason.empty()) made.reason = one->reason;
-    counts.push_back(&one->baseline->counts);
-    bases.push_back(&*one->baseline);
+    choice.match = std::min(choice.match, depth_choice->match);
+    if (choice.reason.empty()) choice.reason = depth_choice->reason;
+    counts.push_back(&depth_choice->baseline->counts);
+    bases.push_back(&*depth_choice->baseline);
   }
   baseline::Baseline line;
   line.cell = candidate.cell.str();
@@ -318,58 +334,61 @@ baseline::Choice fit_choice(const DepthGroup& group, const Profile& candidate,
   line.device_name = bases.front()->device_name;
   line.counts = fit_counts(group, counts).counts;
   line.work = bases.front()->work;
-  if (all_shown(bases)) line.placement.state = profile::Placement::State::shown;
-  made.baseline = std::move(line);
-  return made;
+  if (have_all_shown_placement(bases)) line.placement.state = profile::Placement::State::shown;
+  choice.baseline = std::move(line);
+  return choice;
 }
 
-std::vector<Profile> with_fits(std::vector<Profile> profiles) {
+// Adds the line of each group after the last of its members.
+std::vector<Profile> add_depth_fits(std::vector<Profile> profiles) {
   const auto keys = collect<profile::CellKey>(profiles, &Profile::cell);
-  std::map<std::size_t, Profile> behind;
+  std::map<std::size_t, Profile> fit_after;
   for (const DepthGroup& group : depth_groups(keys)) {
     const std::size_t last = *std::ranges::max_element(group.members);
-    behind[last] = fit_profile(group, profiles);
+    fit_after[last] = fit_profile(group, profiles);
   }
   std::vector<Profile> all;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     all.push_back(std::move(profiles[i]));
-    if (Profile* fit = look_up(behind, i)) all.push_back(std::move(*fit));
+    if (Profile* fit = look_up(fit_after, i)) all.push_back(std::move(*fit));
   }
   return all;
 }
 
+// The pairs of the line: pair k is fitted through pair k of every depth.
 PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) {
-  const auto members = pick(group, runs);
+  const auto members = pick_members(group, runs);
   PairedRuns fit;
   fit.warm = true;
   fit.pairs = members.front()->pairs;
-  for (const PairedRuns* one : members) {
-    fit.warm = fit.warm && one->warm;
-    fit.pairs = std::min(fit.pairs, one->pairs);
-    fit.seconds += one->seconds;
-    if (one->error && !fit.error) {
-      fit.error = fmt::format("{}: {}", k_needs_every_depth, *one->error);
+  for (const PairedRuns* member : members) {
+    fit.warm = fit.warm && member->warm;
+    fit.pairs = std::min(fit.pairs, member->pairs);
+    fit.seconds += member->seconds;
+    if (member->error && !fit.error) {
+      fit.error = fmt::format("{}: {}", k_needs_every_depth, *member->error);
     }
   }
   for (const TimePerToken& of : k_times) {
-    const AtDepths found = find_times(members, of);
-    if (found.metrics.empty()) continue;
-    const TwoLines warm =
-        lines_of(group.depths, found, [](const PairedMetric& metric) { return metric.warm_up; });
+    const AtDepths times = find_times(members, of);
+    if (times.metrics.empty()) continue;
+    const PairOfLines warm =
+        fit_lines(group.depths, times, [](const PairedMetric& metric) { return metric.warm_up; });
     if (!warm.base || !warm.candidate) continue;
-    std::vector<TwoLines> rounds;
+    std::vector<PairOfLines> rounds;
     for (std::size_t k = 0; k < static_cast<std::size_t>(fit.pairs); ++k) {
-      rounds.push_back(lines_of(group.depths, found,
-                                [&](const PairedMetric& metric) { return metric.pairs[k]; }));
+      rounds.push_back(fit_lines(group.depths, times,
+                                 [&](const PairedMetric& metric) { return metric.pairs[k]; }));
     }
     for (const Part& part : k_parts) {
-      PairedMetric made{fitted_metric(of, part),
-                        found.metrics.front()->source,
-                        numbers_of(warm, part),
-                        {},
-                        unit_of(*warm.base, static_cast<double>(group.depths.back()), part)};
-      for (const TwoLines& round : rounds) made.pairs.push_back(numbers_of(round, part));
-      fit.metrics.push_back(std::move(made));
+      const double unit = line_unit(*warm.base, static_cast<double>(group.depths.back()), part);
+      PairedMetric metric{line_metric(of, part),
+                          times.metrics.front()->source,
+                          part_of_lines(warm, part),
+                          {},
+                          unit};
+      for (const PairOfLines& round : rounds) metric.pairs.push_back(part_of_lines(round, part));
+      fit.metrics.push_back(std::move(metric));
     }
   }
   return fit;

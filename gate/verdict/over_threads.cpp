@@ -1,3 +1,4 @@
+// Says how counts and rates change from one number of threads to the next.
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
@@ -9,24 +10,25 @@ namespace {
 using profile::Measurement;
 using profile::Profile;
 
-std::string threads_word(const Profile* profile) {
+std::string threads_text(const Profile* profile) {
   const std::int64_t threads = *profile->cell.threads;
   return threads == 0 ? "all" : std::to_string(threads);
 }
 
-// Rates, and counts of a token or a prefill.
+// Returns true for rates, and for counts of a token or a prefill.
 bool is_shown(const unit::Metric& metric) {
   if (metric.kind != unit::Kind::count) return metric.better == unit::Better::higher;
   return metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill;
 }
 
-// Of an exact count on a line: "+29 a thread". How many "all" are is the machine's.
-std::string each_thread(const std::vector<const Profile*>& group, const std::string& name) {
+// "+29 a thread" for an exact count that lies on a line; else "". "all" threads have no place on
+// it, for how many these are depends on the machine.
+std::string per_thread_text(const std::vector<const Profile*>& group, const std::string& name) {
   std::vector<profile::ExactPoint> points;
-  for (const Profile* one : group) {
-    const Measurement& measured = one->metrics.at(name);
-    if (*one->cell.threads > 0 && measured.exact) {
-      points.push_back({*one->cell.threads, *measured.exact});
+  for (const Profile* profile : group) {
+    const Measurement& measured = profile->metrics.at(name);
+    if (*profile->cell.threads > 0 && measured.exact) {
+      points.push_back({*profile->cell.threads, *measured.exact});
     }
   }
   const auto line = points.size() < 2 ? std::nullopt : profile::line_through(points);
@@ -35,29 +37,32 @@ std::string each_thread(const std::vector<const Profile*>& group, const std::str
 }
 
 // "futex waits/token 0.1, 37: …"; "" where nothing changes.
-std::string over(const std::vector<const Profile*>& group, const std::string& name) {
+std::string changes_over_threads(const std::vector<const Profile*>& group,
+                                 const std::string& name) {
   constexpr double k_more = 4;
   std::vector<std::string> words;
   std::vector<double> values;
-  for (const Profile* one : group) {
-    const Measurement* found = look_up(one->metrics, name);
-    const auto value = found == nullptr ? std::nullopt : found->value();
+  for (const Profile* profile : group) {
+    const Measurement* measurement = look_up(profile->metrics, name);
+    const auto value = measurement == nullptr ? std::nullopt : measurement->value();
     if (!value) return "";
     values.push_back(*value);
-    words.push_back(unit::show(found->metric, *value));
+    words.push_back(unit::show(measurement->metric, *value));
   }
   if (std::ranges::adjacent_find(words, std::not_equal_to<>()) == words.end()) return "";
   const unit::Metric& metric = group.front()->metrics.at(name).metric;
   const double most = values.back();
   const bool serialises =
       metric.base == "futex_waits" && most >= 1 && most > k_more * values.front();
-  return fmt::format("{} {}{}{}", unit::label(metric), text::join(words), each_thread(group, name),
+  return fmt::format("{} {}{}{}", unit::label(metric), text::join(words),
+                     per_thread_text(group, name),
                      serialises ? ", so that threads wait for each other: a lock serialises" : "");
 }
 
 }  // namespace
 
-std::vector<std::string> over_threads(std::span<const Profile> profiles) {
+// A line for each list of threads in which some number changes.
+std::vector<std::string> describe_thread_scaling(std::span<const Profile> profiles) {
   std::map<std::string, std::vector<const Profile*>> groups;
   for (const Profile& profile : profiles) {
     if (!profile.cell.threads) continue;
@@ -67,17 +72,17 @@ std::vector<std::string> over_threads(std::span<const Profile> profiles) {
   }
   std::vector<std::string> lines;
   for (auto& [cell, group] : groups) {
-    std::ranges::stable_sort(group, {}, [](const Profile* one) {
-      return std::pair(*one->cell.threads == 0, *one->cell.threads);
+    std::ranges::stable_sort(group, {}, [](const Profile* member) {
+      return std::pair(*member->cell.threads == 0, *member->cell.threads);
     });
     std::vector<std::string> changes;
     for (const auto& [name, measured] : group.front()->metrics) {
       if (!is_shown(measured.metric)) continue;
-      if (std::string words = over(group, name); !words.empty())
-        changes.push_back(std::move(words));
+      std::string change = changes_over_threads(group, name);
+      if (!change.empty()) changes.push_back(std::move(change));
     }
     if (group.size() < 2 || changes.empty()) continue;
-    const auto threads = collect<std::string>(group, threads_word);
+    const auto threads = collect<std::string>(group, threads_text);
     lines.push_back(fmt::format("{} over {} threads: {}", cell, text::join(threads),
                                 text::join(changes, "; ")));
   }

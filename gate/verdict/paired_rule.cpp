@@ -1,4 +1,4 @@
-// Times beside a base program: decided by pairs of processes, with an error guarantee.
+// Judges times beside a base program by pairs of processes, with an error guarantee.
 #include "gate/verdict/paired_rule.hpp"
 
 #include <limits>
@@ -12,7 +12,8 @@ namespace {
 
 constexpr double k_slowest = std::numeric_limits<double>::infinity();
 
-double in_pair(const profile::PairedMetric& metric, const std::optional<double>& value) {
+// The number that evidence is made of (rule_pair()); +infinity if the process did not end.
+double rule_number(const profile::PairedMetric& metric, const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return k_slowest;
   if (metric.line_unit) return *value / *metric.line_unit;
   const double number = *value + metric.added;
@@ -22,26 +23,29 @@ double in_pair(const profile::PairedMetric& metric, const std::optional<double>&
 
 using stats::Decision;
 
+// Fills in the numbers of the pairs: ratios, and where the runs of each side lie.
 void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
-                Judgement& made) {
+                Judgement& judgement) {
   for (const profile::NumberPair& pair : metric.pairs) {
-    // A ratio with what is not above 0 says nothing.
+    // A ratio with a number that is not above 0 says nothing.
     const bool both =
         pair.base && pair.candidate && *pair.base > 0 && (*pair.candidate > 0 || !metric.line_unit);
-    made.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
+    judgement.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
   }
-  made.baseline_runs = run_spread(metric, pairs, &stats::Pair::base);
-  made.current_runs = run_spread(metric, pairs, &stats::Pair::candidate);
+  judgement.baseline_runs = run_spread(metric, pairs, &stats::Pair::base);
+  judgement.current_runs = run_spread(metric, pairs, &stats::Pair::candidate);
   const auto spreads = stats::compare_spreads(pairs);
   if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
       std::isfinite(spreads->ratio)) {
-    made.spread_ratio = spreads->ratio;
+    judgement.spread_ratio = spreads->ratio;
   }
-  if (made.baseline_runs) made.baseline = made.baseline_runs->median;
-  if (made.current_runs) made.current = made.current_runs->median;
+  if (judgement.baseline_runs) judgement.baseline = judgement.baseline_runs->median;
+  if (judgement.current_runs) judgement.current = judgement.current_runs->median;
 }
 
-std::string unlike_words(const profile::PairedMetric& metric, const stats::PairedTest& test) {
+// Says how the two sides differ if the candidate's runs spread wider than the base's.
+std::string unlike_spreads_text(const profile::PairedMetric& metric,
+                                const stats::PairedTest& test) {
   const auto spreads = stats::compare_spreads(test.all());
   const auto change = [&](double effect) {
     return percent(metric.line_unit ? effect : change_of(metric.metric, effect));
@@ -53,42 +57,48 @@ std::string unlike_words(const profile::PairedMetric& metric, const stats::Paire
       change(spreads->by.p90));
 }
 
-std::string limit_words(const Judgement& made, bool tolerated) {
-  const auto& change = change_in(made.limit, made.metric);
-  return show(tolerated ? change->tolerate : change->amount);
+enum class LimitPart { amount, tolerated };
+
+// "5 %": one part of the limit on the metric's change.
+std::string limit_text(const Judgement& judgement, LimitPart part) {
+  const auto& change = change_limit(judgement.limit, judgement.metric);
+  return show(part == LimitPart::tolerated ? change->tolerate : change->amount);
 }
 
-// How the undecided could be decided; fills more_pairs and more_seconds.
-std::string more_words(const stats::PairedTest& test, double pair_seconds, Judgement& made) {
+// Says how many more pairs would decide; fills more_pairs and more_seconds.
+std::string more_pairs_text(const stats::PairedTest& test, double pair_seconds,
+                            Judgement& judgement) {
   const auto more = test.more_pairs();
   if (!more) return "nothing points either way yet";
-  made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
-  std::string words =
-      fmt::format("about {} more", plural(static_cast<std::size_t>(*made.more_pairs), "pair"));
+  judgement.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
+  std::string reason =
+      fmt::format("about {} more", plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
   if (pair_seconds > 0) {
-    made.more_seconds = pair_seconds * static_cast<double>(*made.more_pairs);
-    words += fmt::format(" ({})", unit::show_duration(*made.more_seconds));
+    judgement.more_seconds = pair_seconds * static_cast<double>(*judgement.more_pairs);
+    reason += fmt::format(" ({})", unit::show_duration(*judgement.more_seconds));
   }
-  return words + " would settle it";
+  return reason + " would settle it";
 }
 
-// The numbers stand beside the reason, so it does not repeat them.
-Ruling decided(const profile::PairedMetric& metric, const stats::PairedTest& test,
-               const stats::PairedRule& rule, double pair_seconds, Judgement& made) {
+// The ruling of the paired test. Reports show the numbers beside it, so it does not repeat them.
+Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
+              const stats::PairedRule& rule, double pair_seconds, Judgement& judgement) {
   const std::string after = plural(test.decided_after(), "pair");
-  const std::string_view worse = made.metric.better == unit::Better::higher ? "dropped" : "rose";
+  const std::string_view worse =
+      judgement.metric.better == unit::Better::higher ? "dropped" : "rose";
   switch (test.decision()) {
     case Decision::fail:
       return {Outcome::fail, fmt::format("it {} by more than {}, sure after {}", worse,
-                                         limit_words(made, true), after)};
+                                         limit_text(judgement, LimitPart::tolerated), after)};
     case Decision::pass:
       if (stats::improved(test.all(), rule)) {
-        return {Outcome::improved, fmt::format("better by more than {}", limit_words(made, true))};
+        return {Outcome::improved,
+                fmt::format("better by more than {}", limit_text(judgement, LimitPart::tolerated))};
       }
       return {Outcome::pass, fmt::format("it {} by less than {}, sure after {}", worse,
-                                         limit_words(made, false), after)};
+                                         limit_text(judgement, LimitPart::amount), after)};
     case Decision::unlike:
-      return {Outcome::inconclusive, unlike_words(metric, test)};
+      return {Outcome::inconclusive, unlike_spreads_text(metric, test)};
     case Decision::undecided:
       break;
   }
@@ -99,13 +109,13 @@ Ruling decided(const profile::PairedMetric& metric, const stats::PairedTest& tes
   }
   return {Outcome::inconclusive,
           fmt::format("not decided after {}; {}", plural(test.pairs(), "pair"),
-                      more_words(test, pair_seconds, made))};
+                      more_pairs_text(test, pair_seconds, judgement))};
 }
 
 }  // namespace
 
 stats::Pair rule_pair(const profile::PairedMetric& metric, const profile::NumberPair& pair) {
-  return {in_pair(metric, pair.base), in_pair(metric, pair.candidate)};
+  return {rule_number(metric, pair.base), rule_number(metric, pair.candidate)};
 }
 
 std::vector<stats::Pair> rule_pairs(const profile::PairedMetric& metric) {
@@ -113,13 +123,13 @@ std::vector<stats::Pair> rule_pairs(const profile::PairedMetric& metric) {
                               [&](const auto& pair) { return rule_pair(metric, pair); });
 }
 
-const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric& metric) {
+const std::optional<MaxChange>& change_limit(const Limit& limit, const unit::Metric& metric) {
   return metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase;
 }
 
-double number_of(const profile::PairedMetric& metric, double in_pair) {
-  if (metric.line_unit) return in_pair * *metric.line_unit;
-  return std::exp(metric.metric.better == unit::Better::higher ? -in_pair : in_pair) - metric.added;
+double number_of(const profile::PairedMetric& metric, double number) {
+  if (metric.line_unit) return number * *metric.line_unit;
+  return std::exp(metric.metric.better == unit::Better::higher ? -number : number) - metric.added;
 }
 
 double change_of(const unit::Metric& metric, double effect) {
@@ -134,20 +144,23 @@ std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
                    number_of(metric, spread->mean), number_of(metric, spread->p90)};
 }
 
+// Makes the paired rule of a limit on a change; nothing if there is none, or it makes no share
+// below 90 %.
 std::optional<stats::PairedRule> paired_rule(const Limit& limit,
                                              const profile::PairedMetric& metric,
                                              const Policy& policy) {
   constexpr double k_most = 0.9;
   const bool higher = metric.metric.better == unit::Better::higher;
-  const auto& change = change_in(limit, metric.metric);
+  const auto& change = change_limit(limit, metric.metric);
   if (!change || limit.mode == Mode::off) return std::nullopt;
+  // The limit as an effect; NaN if it makes no share below 90 %.
   const auto effect = [&](const Amount& amount) {
-    const double share = amount.relative
-                             ? amount.value
-                             : amount.value / (metric.warm_up.base.value_or(0) + metric.added);
-    return !(share > 0) || (higher && share >= k_most) ? std::numeric_limits<double>::quiet_NaN()
-           : higher                                    ? stats::effect_of_drop(share)
-                                                       : stats::effect_of_increase(share);
+    const double warm_up = metric.warm_up.base.value_or(0) + metric.added;
+    const double share = amount.relative ? amount.value : amount.value / warm_up;
+    if (!(share > 0) || (higher && share >= k_most)) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    return higher ? stats::effect_of_drop(share) : stats::effect_of_increase(share);
   };
   stats::PairedRule rule;
   rule.tolerate = effect(change->tolerate);
@@ -161,6 +174,7 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
   return rule;
 }
 
+// Counts the metrics that pairs judge: those with a limit on their change that gates.
 std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
                            std::span<const profile::PairedRuns> runs,
                            std::span<const LimitEntry> limits) {
@@ -175,54 +189,59 @@ std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
   return metrics;
 }
 
+// "-3.1 %"; an infinite change is "+∞", or "-100 %" downwards.
 std::string percent(double share) {
   return std::isfinite(share) ? fmt::format("{:+.1f} %", share * 100)
                               : std::string(share > 0 ? "+∞" : "-100 %");
 }
 
-void judge_pairs(const Question& question, const profile::PairedMetric& metric, Judgement& made) {
+void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metric,
+                 Judgement& judgement) {
   const std::vector<stats::Pair> pairs = rule_pairs(metric);
-  show_pairs(metric, pairs, made);
-  made.pairs = static_cast<std::int64_t>(pairs.size());
-  // A metric without a limit is shown with an interval all the same.
-  Limit limit = made.limit;
-  const bool judged = limit.max_drop || limit.max_increase;
-  if (!judged) {
-    const MaxChange shown{{0.10, true}, {0.05, true}};
+  show_pairs(metric, pairs, judgement);
+  judgement.pairs = static_cast<std::int64_t>(pairs.size());
+  // A metric without a limit is not judged, but shown with an interval all the same.
+  Limit limit = judgement.limit;
+  const bool has_limit = limit.max_drop || limit.max_increase;
+  if (!has_limit) {
+    const MaxChange for_interval{{0.10, true}, {0.05, true}};
     if (metric.metric.better == unit::Better::higher) {
-      limit.max_drop = shown;
+      limit.max_drop = for_interval;
     } else {
-      limit.max_increase = shown;
+      limit.max_increase = for_interval;
     }
   }
-  const auto rule = paired_rule(limit, metric, question.policy);
+  const auto rule = paired_rule(limit, metric, comparison.policy);
   if (!rule) {
-    made.verdict = Outcome::error;
-    made.reason = fmt::format("the limit cannot be held to the base program's {}: {}",
-                              metric.warm_up.base ? unit::show(metric.metric, *metric.warm_up.base)
-                                                  : std::string("warm-up, which did not end"),
-                              made.limit.words());
+    judgement.verdict = Outcome::error;
+    judgement.reason =
+        fmt::format("the limit cannot be held to the base program's {}: {}",
+                    metric.warm_up.base ? unit::show(metric.metric, *metric.warm_up.base)
+                                        : std::string("warm-up, which did not end"),
+                    judgement.limit.words());
     return;
   }
   if (const auto interval = stats::effect_interval(pairs, *rule)) {
-    // Better and worse change places where a rate is concerned.
-    const double whole = metric.added + made.baseline.value_or(0);
-    const double scale = metric.added > 0 ? whole / made.baseline.value_or(0) : 1;
-    const double one = scale * change_of(metric.metric, interval->low);
-    const double other = scale * change_of(metric.metric, interval->high);
-    if (std::isfinite(scale)) made.change = scale * change_of(metric.metric, interval->estimate);
-    if (std::isfinite(std::min(one, other)) && std::min(one, other) > -1)
-      made.low = std::min(one, other);
-    if (std::isfinite(std::max(one, other))) made.high = std::max(one, other);
+    const double baseline = judgement.baseline.value_or(0);
+    const double scale = metric.added > 0 ? (metric.added + baseline) / baseline : 1;
+    // A larger effect is a lower rate, so the ends of the interval may change places.
+    const double of_low = scale * change_of(metric.metric, interval->low);
+    const double of_high = scale * change_of(metric.metric, interval->high);
+    const double low = std::min(of_low, of_high), high = std::max(of_low, of_high);
+    if (std::isfinite(scale)) {
+      judgement.change = scale * change_of(metric.metric, interval->estimate);
+    }
+    if (std::isfinite(low) && low > -1) judgement.low = low;
+    if (std::isfinite(high)) judgement.high = high;
   }
-  if (!judged) return;
+  if (!has_limit) return;
   stats::PairedTest test(*rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
-  const auto run = static_cast<double>(question.pairs->pairs);
-  const double pair_seconds = question.pairs->seconds / (run + 1);  // 1: the warm-ups
-  static_cast<Ruling&>(made) = decided(metric, test, *rule, pair_seconds, made);
+  const auto pairs_run = static_cast<double>(comparison.pairs->pairs);
+  const double pair_seconds = comparison.pairs->seconds / (pairs_run + 1);  // 1: the warm-ups
+  static_cast<Ruling&>(judgement) = decide(metric, test, *rule, pair_seconds, judgement);
   if (test.decision() != Decision::undecided) {
-    made.pairs = static_cast<std::int64_t>(test.decided_after());
+    judgement.pairs = static_cast<std::int64_t>(test.decided_after());
   }
 }
 

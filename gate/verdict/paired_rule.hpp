@@ -1,5 +1,5 @@
-// From limits in a config to the paired rule of one metric, and from what processes gave to the
-// logarithms that it takes. Pure; the scheduler of pairs and the verdict both use it.
+// Makes the paired rule of one metric from a limit, and the logarithms that it takes from what
+// processes reported. Pure; the scheduler of pairs and the verdict both use it.
 #pragma once
 
 #include "gate/stats/paired.hpp"
@@ -7,28 +7,28 @@
 
 namespace weir::verdict {
 
-// What evidence is made of: ln of a time, -ln of a rate; of what may be negative the number in its
-// unit. +infinity for a process that did not end, or whose logarithm there is none of.
+// Evidence is made of these numbers: ln of a time, -ln of a rate, and for a slope the number in its
+// unit. +infinity for a process that did not end, or a number without a logarithm.
 [[nodiscard]] stats::Pair rule_pair(const profile::PairedMetric& metric,
                                     const profile::NumberPair& pair);
-// All of a metric's.
+// All pairs of a metric.
 [[nodiscard]] std::vector<stats::Pair> rule_pairs(const profile::PairedMetric& metric);
-// The limit on a change for the worse of a time, memory or rate; absent where there is none.
-[[nodiscard]] const std::optional<MaxChange>& change_in(const Limit& limit,
-                                                        const unit::Metric& metric);
-// Back to the metric's unit.
-[[nodiscard]] double number_of(const profile::PairedMetric& metric, double in_pair);
-// The relative change of the metric's value that an effect is: -0.05 for a rate that drops 5 %.
+// The limit on a change for the worse of a time, memory or rate; absent if there is none.
+[[nodiscard]] const std::optional<MaxChange>& change_limit(const Limit& limit,
+                                                           const unit::Metric& metric);
+// The inverse of rule_pair() for one side: the number in the metric's unit.
+[[nodiscard]] double number_of(const profile::PairedMetric& metric, double number);
+// The relative change of the metric's value for an effect: -0.05 for a rate that drops 5 %.
 [[nodiscard]] double change_of(const unit::Metric& metric, double effect);
 
-// Where the runs of one side lie, in the metric's unit; absent without pairs.
+// The distribution of the runs of one side, in the metric's unit; absent without pairs.
 [[nodiscard]] std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
                                                   std::span<const stats::Pair> pairs,
                                                   double stats::Pair::*side);
 
-// A limit on how much a time, memory or rate may change (max_drop, max_increase); nothing where
-// `limit` has none or is switched off. Amounts that are plain numbers are taken of the base
-// program's warm-up; nothing where that makes no share below 90 %.
+// The rule for a limit on how much a time, memory or rate may change (max_drop, max_increase).
+// Nothing if `limit` has none or is switched off. Amounts that are plain numbers are divided by the
+// base program's warm-up; nothing if that makes no share below 90 %.
 [[nodiscard]] std::optional<stats::PairedRule> paired_rule(const Limit& limit,
                                                            const profile::PairedMetric& metric,
                                                            const Policy& policy);

@@ -1,3 +1,4 @@
+// Lists the edits of rules and stored baselines that a pull request proposes.
 #include "gate/verdict/proposal.hpp"
 
 #include "gate/base/json.hpp"
@@ -11,110 +12,124 @@ using Effect = Proposal::Effect;
 
 constexpr auto k_effects = names_in_order<Effect>("looser", "changed", "tighter");
 
-// A stored number that is worse than before lets a worse program pass.
-Effect of_numbers(const unit::Metric& metric, double from, double to) {
+// The effect of another stored number: a worse one lets a worse program pass.
+Effect effect_of_change(const unit::Metric& metric, double from, double to) {
   if (from == to) return Effect::changed;
   const bool rose = to > from;
   return rose == (metric.better == unit::Better::higher) ? Effect::tighter : Effect::looser;
 }
 
-class Compare {
+// Finds all that differs between two versions of a stored baseline.
+class BaselineDiff {
  public:
-  Compare(const Baseline& base, const Baseline& head) : base_(base), head_(head) {}
+  BaselineDiff(const Baseline& base, const Baseline& head) : base_(base), head_(head) {}
 
-  std::vector<Proposal> all() {
+  // All differences as proposals; one for "other parts" if none is found.
+  std::vector<Proposal> compare() {
     if (base_.fingerprint != head_.fingerprint) {
       add("what the cell is", base_.fingerprint, head_.fingerprint, Effect::changed);
     }
-    counts();
+    compare_counts();
     if (base_.kernels != head_.kernels) add("kernels", "", "", Effect::changed);
-    if (base_.placement != head_.placement) placement();
+    if (base_.placement != head_.placement) compare_placement();
     if (base_.work != head_.work) add("the work done", "", "", Effect::changed);
-    times();
-    if (made_.empty()) add("other parts", "", "", Effect::changed);
-    return std::move(made_);
+    compare_times();
+    if (proposals_.empty()) add("other parts", "", "", Effect::changed);
+    return std::move(proposals_);
   }
 
  private:
   void add(const std::string& part, std::string from, std::string to, Effect effect) {
-    made_.push_back({fmt::format("baseline {} of {} ({})", part, base_.cell, base_.device_class),
-                     std::move(from),
-                     std::move(to),
-                     effect,
-                     false,
-                     {base_.cell},
-                     1});
+    proposals_.push_back(
+        {fmt::format("baseline {} of {} ({})", part, base_.cell, base_.device_class),
+         std::move(from),
+         std::move(to),
+         effect,
+         /*holds=*/false,
+         {base_.cell},
+         1});
   }
 
-  void counts() {
+  // Adds a proposal for each count that changed, went or came.
+  void compare_counts() {
     for (const auto& [name, before] : base_.counts) {
       const Measurement* after = look_up(head_.counts, name);
       if (after == nullptr) {
-        add(name, shown(before), "", Effect::looser);
+        add(name, value_text(before), "", Effect::looser);
         continue;
       }
-      const std::string from = shown(before), to = shown(*after);
+      const std::string from = value_text(before), to = value_text(*after);
       if (from != to) {
         add(name, from, to,
-            of_numbers(before.metric, before.value().value_or(0), after->value().value_or(0)));
+            effect_of_change(before.metric, before.value().value_or(0),
+                             after->value().value_or(0)));
       } else if (before.nature != after->nature) {
         add(name + " as", std::string(profile::to_string(before.nature)),
             std::string(profile::to_string(after->nature)),
             before.nature == profile::Nature::exact ? Effect::looser : Effect::tighter);
       } else if (before.repeatability != after->repeatability) {
-        const double was = before.repeatability.value_or(0), is = after->repeatability.value_or(0);
-        add(name + " repeats within", fmt::format("{:.2g} %", was * 100),
-            fmt::format("{:.2g} %", is * 100), is > was ? Effect::looser : Effect::tighter);
+        const double before_share = before.repeatability.value_or(0),
+                     after_share = after->repeatability.value_or(0);
+        add(name + " repeats within", fmt::format("{:.2g} %", before_share * 100),
+            fmt::format("{:.2g} %", after_share * 100),
+            after_share > before_share ? Effect::looser : Effect::tighter);
       }
     }
     for (const auto& [name, after] : head_.counts) {
-      if (!base_.counts.contains(name)) add(name, "", shown(after), Effect::tighter);
+      if (!base_.counts.contains(name)) add(name, "", value_text(after), Effect::tighter);
     }
   }
 
-  void placement() {
-    const auto ops = [](const Baseline& one) {
-      const auto names = collect<std::string>(one.placement.cpu_ops, [](const auto& op) {
+  // Adds a proposal for another placement: looser if more ops may run on the CPU.
+  void compare_placement() {
+    const auto ops = [](const Baseline& baseline) {
+      const auto names = collect<std::string>(baseline.placement.cpu_ops, [](const auto& op) {
         return fmt::format("{} {}", op.second, op.first);
       });
-      return names.empty() ? std::string(profile::to_string(one.placement.state))
+      return names.empty() ? std::string(profile::to_string(baseline.placement.state))
                            : "on the CPU " + text::join(names);
     };
-    const auto more = [](const Baseline& one, const Baseline& other) {
-      return std::ranges::any_of(one.placement.cpu_ops, [&](const auto& op) {
-        const auto* times = look_up(other.placement.cpu_ops, op.first);
-        return times == nullptr || *times < op.second;
+    // Returns true if some op runs on the CPU more often in `a`.
+    const auto runs_more = [](const Baseline& a, const Baseline& b) {
+      return std::ranges::any_of(a.placement.cpu_ops, [&](const auto& op) {
+        const auto* calls = look_up(b.placement.cpu_ops, op.first);
+        return calls == nullptr || *calls < op.second;
       });
     };
-    const Effect effect = more(head_, base_)   ? Effect::looser
-                          : more(base_, head_) ? Effect::tighter
-                                               : Effect::changed;
+    Effect effect = Effect::changed;
+    if (runs_more(head_, base_)) {
+      effect = Effect::looser;
+    } else if (runs_more(base_, head_)) {
+      effect = Effect::tighter;
+    }
     add("placement", ops(base_), ops(head_), effect);
   }
 
+  // The samples of all sessions together, by metric.
   using Samples = std::map<std::string, std::vector<double>>;
-  static Samples samples_of(const std::vector<baseline::Session>& sessions) {
-    Samples all;
+  static Samples join_samples(const std::vector<baseline::Session>& sessions) {
+    Samples joined;
     for (const baseline::Session& session : sessions) {
       for (const auto& [name, samples] : session.samples) {
-        all[name].insert(all[name].end(), samples.begin(), samples.end());
+        joined[name].insert(joined[name].end(), samples.begin(), samples.end());
       }
     }
-    return all;
+    return joined;
   }
 
-  void times() {
+  // Adds a proposal for each metric whose stored samples changed, by machine class.
+  void compare_times() {
     for (const auto& [machine, sessions] : base_.sessions) {
-      const Samples before = samples_of(sessions);
+      const Samples before = join_samples(sessions);
       const Samples after =
-          samples_of(look_up(head_.sessions, machine, std::vector<baseline::Session>()));
+          join_samples(look_up(head_.sessions, machine, std::vector<baseline::Session>()));
       for (const auto& [name, samples] : before) {
         const auto* now = look_up(after, name);
         const std::string what = fmt::format("samples of {} on {}", name, machine);
         if (now == nullptr) {
           add(what, fmt::format("{} stored", samples.size()), "", Effect::looser);
         } else if (samples != *now) {
-          changed_samples(what, name, samples, *now);
+          add_changed_samples(what, name, samples, *now);
         }
       }
     }
@@ -124,29 +139,31 @@ class Compare {
     }
   }
 
-  void changed_samples(const std::string& what, const std::string& name,
-                       const std::vector<double>& before, const std::vector<double>& after) {
+  // Adds a proposal for changed samples, with both medians.
+  void add_changed_samples(const std::string& what, const std::string& name,
+                           const std::vector<double>& before, const std::vector<double>& after) {
     const auto metric = unit::find_metric(name);
     const auto from = stats::median(before), to = stats::median(after);
     if (!from || !to) return add(what, "", "", Effect::changed);
-    const auto shown = [&](double value, std::size_t number) {
+    const auto median_text = [&](double value, std::size_t number) {
       return fmt::format("{} (median of {})",
                          metric ? unit::show(*metric, value) : fmt::format("{:.4g}", value),
                          number);
     };
-    add(what, shown(*from, before.size()), shown(*to, after.size()),
-        metric ? of_numbers(*metric, *from, *to) : Effect::changed);
+    add(what, median_text(*from, before.size()), median_text(*to, after.size()),
+        metric ? effect_of_change(*metric, *from, *to) : Effect::changed);
   }
 
   const Baseline& base_;
   const Baseline& head_;
-  std::vector<Proposal> made_;
+  std::vector<Proposal> proposals_;
 };
 
 }  // namespace
 
 std::string_view to_string(Proposal::Effect effect) { return name_of(k_effects, effect); }
 
+// "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12 cells".
 std::string Proposal::words() const {
   std::string line = what;
   if (!from.empty() && !to.empty()) {
@@ -168,32 +185,41 @@ void Proposal::about(std::vector<std::string> all_cells) {
   cells = std::move(all_cells);
 }
 
+// Sorts looser edits first, and cuts the list at k_most_proposals.
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
-  std::ranges::stable_sort(proposals, {},
-                           [](const Proposal& one) { return std::pair(one.effect, !one.holds); });
+  std::ranges::stable_sort(proposals, {}, [](const Proposal& proposal) {
+    return std::pair(proposal.effect, !proposal.holds);
+  });
   if (proposals.size() > k_most_proposals) {
     const std::size_t more = proposals.size() - k_most_proposals + 1;
-    const Effect worst = proposals[k_most_proposals - 1].effect;
+    const Effect last_effect = proposals[k_most_proposals - 1].effect;
     proposals.resize(k_most_proposals - 1);
-    proposals.push_back({fmt::format("{} more edits", more), "", "", worst});
+    proposals.push_back({fmt::format("{} more edits", more), "", "", last_effect});
   }
   return proposals;
 }
 
-std::string some_of(const std::vector<std::string>& names, std::size_t most) {
+std::string list_some(const std::vector<std::string>& names, std::size_t most) {
   const std::span some = std::span(names).first(std::min(most, names.size()));
   const std::size_t more = names.size() - some.size();
   return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+// Lists the changes of one stored file; null stands for a file that is not there.
 std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* head) {
   if (base == nullptr && head == nullptr) return {};
-  if (base != nullptr && head != nullptr) return Compare(*base, *head).all();
-  const Baseline& one = base != nullptr ? *base : *head;
-  const std::string what = fmt::format("baseline of {} ({})", one.cell, one.device_class);
-  const std::string counts = plural(one.counts.size(), "count");
-  if (head == nullptr) return {{what, counts, "", Effect::looser, false, {one.cell}, 1}};
-  return {{what, "", counts, Effect::tighter, false, {one.cell}, 1}};
+  if (base != nullptr && head != nullptr) return BaselineDiff(*base, *head).compare();
+  const Baseline& baseline = base != nullptr ? *base : *head;
+  const std::string what = fmt::format("baseline of {} ({})", baseline.cell, baseline.device_class);
+  const std::string counts = plural(baseline.counts.size(), "count");
+  const bool removed = head == nullptr;
+  return {{what,
+           removed ? counts : "",
+           removed ? "" : counts,
+           removed ? Effect::looser : Effect::tighter,
+           /*holds=*/false,
+           {baseline.cell},
+           1}};
 }
 
 void fields(Fields& io, Proposal& proposal) {

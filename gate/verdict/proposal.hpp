@@ -1,9 +1,9 @@
-// An edit that a pull request makes to the rules that it is judged by: told first in every report.
+// An edit that a pull request makes to the rules that judge it: listed first in every report.
 //
 // Limits, allow-lists, gate settings and baselines are read where the pull request is to be merged
 // (weir gate --rules-from REF), so its own edits to them are proposals until then. How its cells
 // are measured (commands, probes, the matrix) is the pull request's own: such an edit holds at
-// once, and is told all the same where it takes something out of the gate. Pure.
+// once, and is listed all the same where it takes something out of the gate. Pure.
 #pragma once
 
 #include "gate/baseline/baseline.hpp"
@@ -11,13 +11,13 @@
 namespace weir::verdict {
 
 struct Proposal {
-  // In the order they are told.
+  // In the order in which they are listed.
   enum class Effect { looser, changed, tighter };
   std::string what;      // "max_drop of decode_tokens_per_second"
   std::string from, to;  // as shown; "" on a side where there is nothing
   Effect effect = Effect::changed;
   bool holds = false;  // already for this verdict
-  // That it is about, k_most_cells_named at most, and how many there are; none: none in particular.
+  // The cells it concerns, k_most_cells_named at most, and their number; empty: none in particular.
   std::vector<std::string> cells{};
   std::int64_t cells_in_all = 0;
 
@@ -29,22 +29,22 @@ struct Proposal {
 inline constexpr std::size_t k_most_cells_named = 100;
 [[nodiscard]] std::string_view to_string(Proposal::Effect effect);
 
-// Looser first, and of these what holds already; else as they stand. At most k_most_proposals: a
-// last one says how many more there are.
+// Sorts looser edits first, and among these those that hold already; else they keep their order. At
+// most k_most_proposals: a last one says how many more there are.
 inline constexpr std::size_t k_most_proposals = 500;
 [[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
 
 // "a, b, c and 2 more".
-[[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 3);
+[[nodiscard]] std::string list_some(const std::vector<std::string>& names, std::size_t most = 3);
 
-// What the pull request's edit of one stored file would change. `base` or `head` is null where the
-// file is not there.
+// How the pull request's edit of one stored file would change the baseline. `base` or `head` is
+// null where the file is not there.
 [[nodiscard]] std::vector<Proposal> compare_baselines(const baseline::Baseline* base,
                                                       const baseline::Baseline* head);
 
 void fields(Fields& io, Proposal& proposal);
 
-// Where the rules of a gate came from.
+// The place that a gate's rules came from.
 struct RulesFrom {
   std::string ref;          // as typed
   std::string commit;       // its commit

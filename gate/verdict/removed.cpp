@@ -1,3 +1,4 @@
+// Finds numbers, kernels and cells that a pull request takes out of a gate.
 #include "gate/verdict/removed.hpp"
 
 #include "gate/verdict/judging.hpp"
@@ -5,99 +6,116 @@
 namespace weir::verdict {
 namespace {
 
-// The cell itself, as a count: one before, none now.
-Judgement cell_metric(std::string reason) {
-  Judgement made;
-  made.metric = unit::custom_metric(k_cell_metric, unit::Kind::count, unit::Unit::count,
-                                    unit::Better::higher);
-  made.nature = profile::Nature::exact;
-  made.source = "configuration";
-  made.baseline = 1;
-  made.current = 0;
-  made.baseline_text = "1";
-  made.current_text = "0";
-  made.change = -1;
-  static_cast<Ruling&>(made) = {Outcome::fail, std::move(reason)};
-  return made;
+// A failed judgement on the cell itself, as a count: one before, none now.
+Judgement missing_cell(std::string reason) {
+  Judgement judgement;
+  judgement.metric = unit::custom_metric(k_cell_metric, unit::Kind::count, unit::Unit::count,
+                                         unit::Better::higher);
+  judgement.nature = profile::Nature::exact;
+  judgement.source = "configuration";
+  judgement.baseline = 1;
+  judgement.current = 0;
+  judgement.baseline_text = "1";
+  judgement.current_text = "0";
+  judgement.change = -1;
+  static_cast<Ruling&>(judgement) = {Outcome::fail, std::move(reason)};
+  return judgement;
 }
 
-struct Holding {
+// Checks one cell for what the candidate no longer measures.
+struct RemovedCheck {
   const Profile& candidate;
   const baseline::Choice& choice;
   const std::span<const LimitEntry> limits;
-  const HeldCell& held;
+  const BaseCell& base_cell;
   const bool fails;
   CellVerdict& cell;
-  bool told = false;
+  bool found_any = false;
 
-  void hold() {
-    // An error of the cell has said already that its numbers are missing.
+  // Adds a fail or a warning for each number, the kernels and the cell itself, if it was taken out.
+  void run() {
+    // An error of the cell already says that its numbers are missing.
     if (!candidate.errors.empty()) return;
     const bool measured = candidate.counted_runs + candidate.timed_runs > 0;
-    if (!held.changed.empty() && choice.match == baseline::Choice::Match::fingerprint &&
-        (measured || !held.lost.empty())) {
-      whole(fmt::format("another cell under this name ({} changed): nothing of the base judges it",
-                        held.changed));
+    if (!base_cell.changed.empty() && choice.match == baseline::Choice::Match::fingerprint &&
+        (measured || !base_cell.lost.empty())) {
+      fail_cell(
+          fmt::format("another cell under this name ({} changed): nothing of the base judges it",
+                      base_cell.changed));
     }
-    for (Judgement& metric : cell.metrics()) metric_lost(metric);
-    kernels_lost();
-    if (!held.lost.empty()) limits_lost();
-    if (!told && !held.lost.empty() && candidate.counts_skipped) {
-      whole(
-          fmt::format("its counts are not taken any more: the pull request has no {}", held.lost));
+    for (Judgement& metric : cell.metrics()) check_metric(metric);
+    check_kernels();
+    if (!base_cell.lost.empty()) check_limits();
+    if (!found_any && !base_cell.lost.empty() && candidate.counts_skipped) {
+      fail_cell(fmt::format("its counts are not taken any more: the pull request has no {}",
+                            base_cell.lost));
     }
-    if (told && fails) fold(cell);
+    if (found_any && fails) fold_judgements(cell);
   }
 
  private:
-  void whole(std::string reason) {
-    told = true;
+  // Fails the cell as a whole, or warns.
+  void fail_cell(std::string reason) {
+    found_any = true;
     if (!fails) return warn(reason);
-    cell.judgements.insert(cell.judgements.begin(), cell_metric(std::move(reason)));
+    cell.judgements.insert(cell.judgements.begin(), missing_cell(std::move(reason)));
   }
   void warn(const std::string& reason) {
     cell.warnings.push_back(reason + " (gate.on_removed: warn)");
   }
-  // "; the pull request has no probe vulkan".
-  [[nodiscard]] std::string by() const {
-    return held.lost.empty() ? "" : "; the pull request has no " + held.lost;
+  // "; the pull request has no probe vulkan", or "".
+  [[nodiscard]] std::string lost_probe_text() const {
+    return base_cell.lost.empty() ? "" : "; the pull request has no " + base_cell.lost;
   }
-  // That nothing was counted here may be for want of a device: a fail only where the configuration
-  // is why, or where nobody says why.
-  [[nodiscard]] bool explained(Outcome verdict) const {
+  // Returns true if an edit must be the cause that a number was not measured. Nothing may be
+  // counted for want of a device: then the configuration has to be the reason, or no reason was
+  // given.
+  [[nodiscard]] bool is_caused_by_edit(Outcome verdict) const {
     return verdict == Outcome::error ||
-           (verdict == Outcome::skipped && (!held.lost.empty() || !candidate.counts_skipped));
+           (verdict == Outcome::skipped && (!base_cell.lost.empty() || !candidate.counts_skipped));
   }
 
-  void metric_lost(Judgement& metric) {
-    if (metric.current || metric.pairs || !explained(metric.verdict)) return;
+  // Fails a metric that the baseline holds and the candidate no longer measures.
+  void check_metric(Judgement& metric) {
+    if (metric.current || metric.pairs || !is_caused_by_edit(metric.verdict)) return;
     const bool count = metric.metric.kind == unit::Kind::count;
     if (count && !metric.baseline) return;
-    if (held.lost.empty() && profile::why_skipped(candidate, metric.metric, metric.source)) return;
-    const std::string had = !count                 ? "samples"
-                            : metric.baseline_text ? *metric.baseline_text
-                                                   : fmt::format("{:.10g}", *metric.baseline);
-    fail(metric, had, fmt::format("not measured any more: the baseline holds {}{}", had, by()));
+    if (base_cell.lost.empty() && profile::skip_reason(candidate, metric.metric, metric.source)) {
+      return;
+    }
+    std::string had = "samples";
+    if (count && metric.baseline_text) {
+      had = *metric.baseline_text;
+    } else if (count) {
+      had = fmt::format("{:.10g}", *metric.baseline);
+    }
+    fail_metric(
+        metric, had,
+        fmt::format("not measured any more: the baseline holds {}{}", had, lost_probe_text()));
   }
-  void fail(Judgement& metric, std::string had, std::string reason) {
-    told = true;
+  // Fails `metric`, whose number was `had`, or warns.
+  void fail_metric(Judgement& metric, std::string had, std::string reason) {
+    found_any = true;
     if (!fails) return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
     metric.baseline_text = std::move(had);
     metric.current_text = k_not_measured;
     static_cast<Ruling&>(metric) = {Outcome::fail, std::move(reason)};
   }
 
-  void kernels_lost() {
+  // Fails the kernels if the baseline holds them and the candidate no longer names any.
+  void check_kernels() {
     const auto& stored = choice.match == baseline::Choice::Match::same && choice.baseline
                              ? choice.baseline->kernels
                              : std::nullopt;
     const bool missing = stored && stored->named && !stored->counts.empty() && !candidate.kernels;
     const Outcome verdict = cell.of(k_kernels).verdict;
-    const bool gone = verdict == Outcome::error || (verdict == Outcome::info && !held.lost.empty());
+    const bool missing_verdict_texts =
+        verdict == Outcome::error || (verdict == Outcome::info && !base_cell.lost.empty());
     const Limit limit = resolve_special(candidate.cell, k_kernels, limits);
-    if (!missing || !gone || !limit.exact || limit.mode != Mode::gate) return;
-    const std::string reason = "not measured any more: the baseline holds kernels" + by();
-    told = true;
+    if (!missing || !missing_verdict_texts || !limit.exact || limit.mode != Mode::gate) return;
+    const std::string reason =
+        "not measured any more: the baseline holds kernels" + lost_probe_text();
+    found_any = true;
     if (!fails) return warn("kernels: " + reason);
     Judgement& kernels = cell.put(k_kernels);
     kernels.limit = limit;
@@ -105,21 +123,23 @@ struct Holding {
     kernels.changed = differences(stored->counts, {});
   }
 
-  // Plain limits that name their metric: a probe that is gone leaves nothing for them to hold.
-  void limits_lost() {
+  // Checks plain limits that name their metric: without its probe they limit nothing.
+  void check_limits() {
     for (const LimitEntry& entry : limits) {
       if (!entry.max && !entry.min) continue;
       for (const std::string& name : entry.metrics) {
         const auto metric = unit::find_metric(name);
-        const bool known = of_metric(cell.judgements, name) != nullptr;
-        if (!metric || known || !entry.covers(candidate.cell, name)) continue;
-        Judgement made;
-        made.metric = *metric;
-        made.limit = resolve_limit(candidate.cell, *metric, limits);
-        if (made.limit.mode != Mode::gate) continue;
-        fail(made, made.limit.words(),
-             fmt::format("not measured any more: the limit is {}{}", made.limit.words(), by()));
-        if (fails) cell.judgements.insert(cell.judgements.begin(), std::move(made));
+        const bool is_present = find_by_metric(cell.judgements, name) != nullptr;
+        if (!metric || is_present || !entry.covers(candidate.cell, name)) continue;
+        Judgement judgement;
+        judgement.metric = *metric;
+        judgement.limit = resolve_limit(candidate.cell, *metric, limits);
+        if (judgement.limit.mode != Mode::gate) continue;
+        const std::string limit = judgement.limit.words();
+        fail_metric(
+            judgement, limit,
+            fmt::format("not measured any more: the limit is {}{}", limit, lost_probe_text()));
+        if (fails) cell.judgements.insert(cell.judgements.begin(), std::move(judgement));
       }
     }
   }
@@ -127,31 +147,31 @@ struct Holding {
 
 }  // namespace
 
-void fields(Fields& io, HeldCell& held) {
-  io("cell", held.cell);
-  io.sparse("shown", held.shown);
-  io.sparse("now", held.now);
-  io.sparse("changed", held.changed);
-  io.sparse("lost", held.lost);
-  io.sparse("limits", held.limits);
-  io.sparse("why", held.why);
+void fields(Fields& io, BaseCell& base_cell) {
+  io("cell", base_cell.cell);
+  io.sparse("shown", base_cell.shown);
+  io.sparse("now", base_cell.now);
+  io.sparse("changed", base_cell.changed);
+  io.sparse("lost", base_cell.lost);
+  io.sparse("limits", base_cell.limits);
+  io.sparse("why", base_cell.why);
 }
 
-CellVerdict removed_cell(const HeldCell& held) {
+CellVerdict removed_cell(const BaseCell& base_cell) {
   CellVerdict cell;
-  if (auto key = profile::CellKey::parse(held.shown)) cell.cell = std::move(*key);
-  cell.judgements.push_back(cell_metric("not measured any more: " + held.why));
-  for (const std::string& limit : held.limits) {
+  if (auto key = profile::CellKey::parse(base_cell.shown)) cell.cell = std::move(*key);
+  cell.judgements.push_back(missing_cell("not measured any more: " + base_cell.why));
+  for (const std::string& limit : base_cell.limits) {
     cell.notes.push_back(fmt::format("the limit at {} holds no cell any more", limit));
   }
-  fold(cell);
+  fold_judgements(cell);
   return cell;
 }
 
-void hold_measured(const Profile& candidate, const baseline::Choice& choice,
-                   std::span<const LimitEntry> limits, const HeldCell& held, bool fails,
+void check_removed(const Profile& candidate, const baseline::Choice& choice,
+                   std::span<const LimitEntry> limits, const BaseCell& base_cell, bool fails,
                    CellVerdict& cell) {
-  Holding{candidate, choice, limits, held, fails, cell}.hold();
+  RemovedCheck{candidate, choice, limits, base_cell, fails, cell}.run();
 }
 
 }  // namespace weir::verdict

@@ -1,10 +1,11 @@
+// Compares cells that ran on a device twin with the same cells on the device that it describes.
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
 namespace {
 
 constexpr std::string_view k_twin_class = "twin-";
-constexpr std::size_t k_most_told = 6;
+constexpr std::size_t k_most_listed = 6;
 
 // "vulkan-VENDOR-DEVICE-DRIVER-VERSION-FEATURES", as the probe writes it.
 struct DeviceIds {
@@ -14,40 +15,44 @@ struct DeviceIds {
   }
 };
 
-std::optional<DeviceIds> ids_of(const Profile& profile) {
+std::optional<DeviceIds> device_ids(const Profile& profile) {
   const std::vector<std::string> parts = text::split(profile.provenance.seen_class, '-');
   if (parts.size() != 6) return std::nullopt;
   return DeviceIds{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]};
 }
 
-std::optional<std::string> twin_of(const Profile& profile) {
+// The name of the device twin that the profile was measured on; nothing for a real device.
+std::optional<std::string> twin_name(const Profile& profile) {
   const std::string& device_class = profile.provenance.device_class;
   if (!device_class.starts_with(k_twin_class)) return std::nullopt;
   return device_class.substr(k_twin_class.size());
 }
 
-bool same_work_asked(const profile::CellKey& a, const profile::CellKey& b) {
+bool differ_in_backend_only(const profile::CellKey& a, const profile::CellKey& b) {
   profile::CellKey there = a;
   there.backend = b.backend;
   return there == b;
 }
 
-enum class Likeness { other, other_driver, same };
+enum class DeviceMatch { other, other_driver, same };
 
-Likeness likeness(const Profile& twin, const Profile& real) {
-  const auto described = ids_of(twin), here = ids_of(real);
-  if (!described || !here || described->api != here->api) return Likeness::other;
+// Compares the device that a twin describes with a real one: by ids, or else by name.
+DeviceMatch match_device(const Profile& twin, const Profile& real) {
+  const auto described = device_ids(twin), here = device_ids(real);
+  if (!described || !here || described->api != here->api) return DeviceMatch::other;
   if (described->same_device(*here)) {
-    return described->driver == here->driver ? Likeness::same : Likeness::other_driver;
+    return described->driver == here->driver ? DeviceMatch::same : DeviceMatch::other_driver;
   }
   const std::string& name = twin.provenance.seen_name;
-  return !name.empty() && name == real.provenance.seen_name ? Likeness::same : Likeness::other;
+  return !name.empty() && name == real.provenance.seen_name ? DeviceMatch::same
+                                                            : DeviceMatch::other;
 }
 
-// What may explain a difference, besides the description's own fields.
-std::vector<std::string> other_ways(const Profile& twin, const Profile& real) {
+// Lists how the twin's run differs from the real one, besides its counts: driver, features,
+// fingerprint.
+std::vector<std::string> list_other_differences(const Profile& twin, const Profile& real) {
   std::vector<std::string> about;
-  if (const auto described = ids_of(twin), here = ids_of(real); described && here) {
+  if (const auto described = device_ids(twin), here = device_ids(real); described && here) {
     if (!described->same_device(*here) || described->driver != here->driver) {
       about.push_back(fmt::format("device {}:{} with driver id {} described, {}:{} with {} here",
                                   described->vendor, described->device, described->driver,
@@ -68,22 +73,25 @@ std::vector<std::string> other_ways(const Profile& twin, const Profile& real) {
   return about;
 }
 
-bool counted(const Profile& profile) { return profile.counted_runs > 0 && profile.errors.empty(); }
+bool was_counted(const Profile& profile) {
+  return profile.counted_runs > 0 && profile.errors.empty();
+}
 
 bool is_device_count(const Measurement& measured) {
-  // What the processor did says nothing of the device.
+  // Counts of the processor say nothing about the device.
   return measured.metric.kind == unit::Kind::count && measured.metric.base != "instructions" &&
          measured.source != "host";
 }
 
+// Compares the exact counts of both runs, and lists those that differ or that only one side has.
 void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) {
   for (const auto& [name, mine] : twin.metrics) {
     if (!is_device_count(mine)) continue;
-    const Measurement* found = look_up(real.metrics, name);
-    const auto here = found != nullptr ? found->exact : std::nullopt;
-    const bool both = mine.exact && here;  // one that varies tells nothing
+    const Measurement* measurement = look_up(real.metrics, name);
+    const auto here = measurement != nullptr ? measurement->exact : std::nullopt;
+    const bool both = mine.exact && here;  // a count that varies is not compared
     if (both) ++check.compared;
-    if (found == nullptr || (both && *mine.exact != *here)) {
+    if (measurement == nullptr || (both && *mine.exact != *here)) {
       check.differences.push_back({mine.metric.name, mine.exact, here});
     }
   }
@@ -92,14 +100,15 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
       check.differences.push_back({theirs.metric.name, std::nullopt, theirs.exact});
     }
   }
-  // What loading took comes behind what each token takes.
+  // Counts of loading come last.
   std::stable_partition(check.differences.begin(), check.differences.end(),
-                        [](const TwinDifference& one) {
-                          const auto metric = unit::find_metric(one.name);
+                        [](const TwinDifference& difference) {
+                          const auto metric = unit::find_metric(difference.name);
                           return !metric || metric->scope != unit::Scope::fixed;
                         });
 }
 
+// Compares the kernels of both runs, if both were named and neither varied.
 void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check) {
   const auto& mine = twin.kernels;
   const auto& theirs = real.kernels;
@@ -108,59 +117,66 @@ void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check)
     return;
   }
   check.kernels_compared = true;
-  for (Changed& one : differences(mine->counts, theirs->counts)) {
-    check.kernels.push_back({std::move(one.name), one.baseline, one.current});
+  for (Changed& kernel : differences(mine->counts, theirs->counts)) {
+    check.kernels.push_back({std::move(kernel.name), kernel.baseline, kernel.current});
   }
   std::stable_partition(check.kernels.begin(), check.kernels.end(),
-                        [](const auto& one) { return one.twin.has_value(); });
+                        [](const auto& difference) { return difference.twin.has_value(); });
 }
 
-std::string told(const std::vector<TwinDifference>& all, bool of_metrics) {
-  std::vector<std::string> words;
-  for (const TwinDifference& one : all) {
-    if (words.size() == k_most_told) break;
-    const auto metric = of_metrics ? unit::find_metric(one.name) : std::nullopt;
+enum class DifferenceKind { metric, kernel };
+
+// "dispatches/token 65 (66 on the device), and 3 more".
+std::string differences_text(const std::vector<TwinDifference>& all, DifferenceKind kind) {
+  const bool of_metrics = kind == DifferenceKind::metric;
+  std::vector<std::string> parts;
+  for (const TwinDifference& difference : all) {
+    if (parts.size() == k_most_listed) break;
+    const auto metric = of_metrics ? unit::find_metric(difference.name) : std::nullopt;
     const auto number = [&](const std::optional<Rational>& count) {
       return count ? count->str() : std::string(of_metrics ? "not counted" : "0");
     };
-    words.push_back(fmt::format("{} {} ({} on the device)",
-                                metric ? unit::label(*metric) : one.name, number(one.twin),
-                                number(one.real)));
+    parts.push_back(fmt::format("{} {} ({} on the device)",
+                                metric ? unit::label(*metric) : difference.name,
+                                number(difference.twin), number(difference.real)));
   }
-  if (all.size() > words.size()) {
-    words.push_back(fmt::format("and {} more", all.size() - words.size()));
+  if (all.size() > parts.size()) {
+    parts.push_back(fmt::format("and {} more", all.size() - parts.size()));
   }
-  return text::join(words);
+  return text::join(parts);
 }
 
-std::string warning_of(const TwinCheck& check) {
+// Warns that a twin counts otherwise than the real device.
+std::string warning_text(const TwinCheck& check) {
   std::string out = fmt::format("the twin {} does not count as the real device does: ", check.twin);
-  out += told(check.differences, true);
+  out += differences_text(check.differences, DifferenceKind::metric);
   if (!check.kernels.empty()) {
     out += fmt::format("{}kernels {}", check.differences.empty() ? "" : "; ",
-                       told(check.kernels, false));
+                       differences_text(check.kernels, DifferenceKind::kernel));
   }
   out += ". ";
-  if (!check.about.empty())
+  if (!check.about.empty()) {
     out += fmt::format("Known besides: {}. ", text::join(check.about, "; "));
+  }
   out += "weir device record describes the device as it is here.";
   return out;
 }
 
-// The real device's cell that was run most alike.
-const Profile* partner_of(const Profile& twin, std::span<const Profile> profiles,
-                          bool& other_driver) {
+// The cell that ran on the real device with the fewest other differences; null if there is none.
+// `other_driver` is set if one ran with another driver.
+const Profile* find_real_cell(const Profile& twin, std::span<const Profile> profiles,
+                              bool& other_driver) {
   const Profile* best = nullptr;
   std::size_t least = 0;
   for (const Profile& real : profiles) {
-    if (twin_of(real) || real.device != twin.device || !counted(real) ||
-        !same_work_asked(twin.cell, real.cell)) {
+    if (twin_name(real) || real.device != twin.device || !was_counted(real) ||
+        !differ_in_backend_only(twin.cell, real.cell)) {
       continue;
     }
-    const Likeness alike = likeness(twin, real);
-    other_driver = other_driver || alike == Likeness::other_driver;
-    if (alike != Likeness::same) continue;
-    const std::size_t ways = other_ways(twin, real).size();
+    const DeviceMatch match = match_device(twin, real);
+    other_driver = other_driver || match == DeviceMatch::other_driver;
+    if (match != DeviceMatch::same) continue;
+    const std::size_t ways = list_other_differences(twin, real).size();
     if (best == nullptr || ways < least) {
       best = &real;
       least = ways;
@@ -169,14 +185,15 @@ const Profile* partner_of(const Profile& twin, std::span<const Profile> profiles
   return best;
 }
 
-// Of one twin, over all cells.
+// The results of one twin, over all cells.
 struct Tally {
   std::string device;
   std::int64_t counts = 0;
   std::size_t cells = 0, unequal = 0, without_kernels = 0;
 };
 
-std::string note_of(const std::string& twin, const Tally& tally) {
+// One line on a twin: how many cells were compared, and how many differ.
+std::string summary_text(const std::string& twin, const Tally& tally) {
   if (tally.cells == 0) {
     return fmt::format(
         "twin {}: the device it describes is here with another driver, so the two were not "
@@ -196,24 +213,26 @@ std::string note_of(const std::string& twin, const Tally& tally) {
 
 }  // namespace
 
+// Compares each cell on a twin with its cell on the real device, and returns one line for each
+// twin.
 std::vector<std::string> check_twins(std::span<const Profile> profiles,
                                      std::span<CellVerdict> cells) {
   std::map<std::string, Tally> tallies;
   for (std::size_t i = 0; i < profiles.size() && i < cells.size(); ++i) {
     const Profile& mine = profiles[i];
-    const auto twin = twin_of(mine);
-    if (!twin || !counted(mine)) continue;
+    const auto twin = twin_name(mine);
+    if (!twin || !was_counted(mine)) continue;
     bool other_driver = false;
-    const Profile* real = partner_of(mine, profiles, other_driver);
+    const Profile* real = find_real_cell(mine, profiles, other_driver);
     if (real == nullptr) {
-      if (other_driver) tallies[*twin];  // told, and nothing was compared
+      if (other_driver) tallies[*twin];  // an entry without cells: nothing was compared
       continue;
     }
     TwinCheck check;
     check.twin = *twin;
     check.device = real->provenance.seen_name;
     check.against = real->cell;
-    check.about = other_ways(mine, *real);
+    check.about = list_other_differences(mine, *real);
     compare_counts(mine, *real, check);
     compare_kernels(mine, *real, check);
     Tally& tally = tallies[*twin];
@@ -222,11 +241,11 @@ std::vector<std::string> check_twins(std::span<const Profile> profiles,
     tally.counts += check.compared;
     tally.unequal += check.equal() ? 0 : 1;
     tally.without_kernels += check.kernels_compared ? 0 : 1;
-    if (!check.equal()) cells[i].warnings.push_back(warning_of(check));
+    if (!check.equal()) cells[i].warnings.push_back(warning_text(check));
     cells[i].twin_check = std::move(check);
   }
-  return collect<std::string>(tallies,
-                              [](const auto& one) { return note_of(one.first, one.second); });
+  return collect<std::string>(
+      tallies, [](const auto& entry) { return summary_text(entry.first, entry.second); });
 }
 
 }  // namespace weir::verdict

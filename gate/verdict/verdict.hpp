@@ -1,4 +1,4 @@
-// The verdict of a gate: what every report, bot and check is made from (weir.verdict/1).
+// The verdict of a gate (weir.verdict/1). Every report, bot and check is made from it.
 //
 // judge() is pure: profiles, bases and limits in, verdicts with reasons out. Times of day, commits
 // and the budget are filled in by the caller.
@@ -29,7 +29,7 @@ enum class ExitCode {
   interrupted = 130
 };
 
-// When a post of a verdict makes a comment on its pull request (gate.comment). A comment that is
+// When a post of a verdict writes a comment on its pull request (gate.comment). A comment that is
 // there is edited, except with `never`. `changed`: unless the verdict is a pass that needs no
 // reader.
 enum class Comment { changed, always, never };
@@ -42,12 +42,12 @@ struct Changed {
 
   friend bool operator==(const Changed&, const Changed&) = default;
 };
-// What differs between two sides, by name.
+// Numbers by name, and those that differ between base and candidate.
 using Numbers = std::map<std::string, Rational>;
 [[nodiscard]] std::vector<Changed> differences(const Numbers& base, const Numbers& current);
 
-// Where the processes of one side lie, in the metric's unit: the fastest tenth, the middle, the
-// mean, the slowest tenth. Those that did not end are infinitely slow.
+// The distribution of the runs of one side, in the metric's unit: the fastest tenth, the middle,
+// the mean, the slowest tenth. Processes that did not end are infinitely slow.
 struct RunSpread {
   double fast = 0, median = 0, mean = 0, slow = 0;
 };
@@ -56,11 +56,11 @@ void fields(Fields& io, RunSpread& runs);
 // A count or kernel of a device twin that is another on the device itself. Absent on a side: it was
 // not counted there.
 struct TwinDifference {
-  std::string name;  // of the metric or kernel
+  std::string name;  // a metric or kernel
   std::optional<Rational> twin, real;
 };
 
-// A cell on a twin, held against the same cell on the device that the twin describes.
+// A cell on a twin, compared with the same cell on the device that the twin describes.
 struct TwinCheck {
   std::string twin;                // the description's name
   std::string device;              // the real one's name
@@ -91,10 +91,10 @@ struct OtherCode {
   Rational calls;
   bool other_code = false;                            // else only its groups differ
   std::vector<std::string> before, now;               // hashes of its code
-  std::optional<Rational> groups_before, groups_now;  // where they differ
-  std::vector<Cost> costs;                            // that differ, by the same compiler
-  // What its code differs in, most telling first: "constant 2: 64 → 128". Its instructions are
-  // compared by the caller, who may have them.
+  std::optional<Rational> groups_before, groups_now;  // set if they differ
+  std::vector<Cost> costs;                            // costs that differ, by the same compiler
+  // How its code differs, most telling first: "constant 2: 64 → 128". Its instructions are compared
+  // by the caller, who may have them.
   std::vector<std::string> differences;
   std::string machine_code{};  // a diff of it, for pages alone; in no document
 
@@ -102,7 +102,7 @@ struct OtherCode {
   [[nodiscard]] std::string words() const;
   friend bool operator==(const OtherCode&, const OtherCode&) = default;
 };
-// What a profile or a baseline tells of the code of its kernels.
+// The code of the kernels as a profile or a baseline reports it.
 struct CodeSide {
   const std::optional<profile::KernelSet>&codes, &groups;
   const std::map<std::string, profile::CodeFacts>& facts;
@@ -112,18 +112,18 @@ template <typename Side>
 [[nodiscard]] CodeSide code_of(const Side& side) {
   return {side.codes, side.code_groups, side.code_facts, side.compiler};
 }
-// Kernels that run as often on both sides, with other code or other groups. Nothing where a side
-// does not tell, or not by the same unit.
-[[nodiscard]] std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now);
+// Kernels that run as often on both sides, with other code or other groups. Empty if a side does
+// not report its code, or not by the same unit of work.
+[[nodiscard]] std::vector<OtherCode> other_code(const CodeSide& base, const CodeSide& candidate);
 
 // Subjects of judgements that are no metric.
 inline constexpr const char *k_kernels = "kernels", *k_kernel_code = "kernel_code",
                             *k_placement = "placement";
 
-// What a cell is judged by: a metric, its kernels, their code, or where its work ran.
+// The judgement of one subject of a cell: a metric, its kernels, their code, or where its work ran.
 struct Judgement : Ruling {
   Judgement() : Ruling{Outcome::info} {}
-  // Of kernels, their code or placement: a metric by name alone.
+  // For kernels, their code or placement: a metric by name alone.
   Judgement(const char* subject, Limit wanted);
 
   [[nodiscard]] bool is_metric() const;
@@ -132,9 +132,9 @@ struct Judgement : Ruling {
   Limit limit;
   std::vector<Changed> changed{};  // kernels; of placement, ops that moved
   std::vector<OtherCode> code{};   // kernels whose code changed
-  std::string compiler{};          // that its costs are by: "radv-navi31, Mesa 25.0.7"; "": none
+  std::string compiler{};          // reports the costs: "radv-navi31, Mesa 25.0.7"; "": none
 
-  // Of metrics alone.
+  // For metrics alone.
   profile::Nature nature = profile::Nature::sampled;
   std::string source;
   std::optional<double> baseline, current;
@@ -142,24 +142,24 @@ struct Judgement : Ruling {
   std::optional<double> change;     // relative, (current - baseline) / baseline; absent at 0
   std::optional<double> low, high;  // interval of `change`, times only
   std::optional<std::int64_t> samples, baseline_sessions;
-  // Beside a base program: how many pairs this verdict took, about how many more one would take
-  // while there is none, candidate / base of each pair run (absent where a process did not end),
-  // where the runs of each side lie, and how many times as wide the candidate's spread, where that
-  // is hardly chance.
+  // From pairs: the number of pairs that this verdict took, about how many more one would take, and
+  // candidate / base of each pair run (absent where a process did not end). Also where the runs of
+  // each side lie, and how many times as wide the candidate's spread is, where that is hardly
+  // chance.
   std::optional<std::int64_t> pairs, more_pairs;
   std::optional<double> more_seconds{};  // about how long the latter would take
   std::vector<std::optional<double>> ratios{};
   std::optional<RunSpread> baseline_runs{}, current_runs{};
   std::optional<double> spread_ratio{};
-  // Against stored samples its limit on the change fails, and nothing else does: pairs may tell
+  // Against stored samples its limit on the change fails, and nothing else does: pairs may decide
   // (confirm()). Not a part of weir.verdict/1.
   bool suspected = false;
   std::vector<std::string> warnings;
 };
 
-// One difference that a finding is made of.
+// One difference that a finding explains.
 struct FindingNumber {
-  std::string name;  // of a count ("syncs"), a kernel or an op
+  std::string name;  // a count ("syncs"), a kernel or an op
   Rational delta;
   std::optional<std::int64_t> per_layer;  // delta = per_layer x layers, where that fits
   std::vector<std::int64_t> layers;       // from 0
@@ -167,16 +167,16 @@ struct FindingNumber {
   friend bool operator==(const FindingNumber&, const FindingNumber&) = default;
 };
 
-// What explains a cell's differences: made by explain, shown by reports.
+// An explanation of a cell's differences: made by explain, shown by reports.
 //
 // Names in it (of ops, kernels, tensors) come from engines and models: hostile until escaped.
 struct Finding {
   std::string kind;                       // "fusion_lost": see docs/how-to/explain.md
   std::string metric;                     // full name; "" where it is about none
-  std::optional<Rational> delta;          // of that metric, where it is a count
+  std::optional<Rational> delta;          // the metric's, if it is a count
   std::optional<std::int64_t> per_layer;  // delta = per_layer x layers, where that fits
   std::vector<std::int64_t> layers;       // from 0
-  std::vector<std::string> tensors;       // patterns that tell these layers apart; empty: none do
+  std::vector<std::string> tensors;       // patterns that distinguish these layers; empty: none do
   std::vector<std::string> ops;           // ops and kernels that it is about, the largest first
   std::string headline;                   // one sentence
   std::vector<std::string> lines;         // the arithmetic, a line each
@@ -202,17 +202,18 @@ struct CellVerdict {
   std::string reason;  // for error and skipped: what people read, may be lines
   std::string device_class, device_name, machine_class, machine_name;
   std::optional<std::string> base;  // which baseline judged it: "same device class", "nearest: …"
-  // It was measured and nothing of it was compared: why, in one clause without the cell's name.
+  // The cell was measured and nothing of it was compared: why, in one clause without its name.
   std::optional<std::string> not_compared{};
   // Metrics first: counts, then times, then what has no limit. Then kernels, kernel code and
   // placement, where they were judged or changed.
   std::vector<Judgement> judgements;
   [[nodiscard]] std::span<const Judgement> metrics() const;
   [[nodiscard]] std::span<Judgement> metrics();
-  // That of a subject: the full name of a metric, k_kernels, …; an info without words where there
-  // is none.
+  // The judgement of a subject: the full name of a metric, k_kernels, …; an info without a reason
+  // if there is none.
   [[nodiscard]] const Judgement& of(std::string_view subject) const;
-  // That of kernels, their code or placement; where there is none, one that must not change.
+  // The judgement of kernels, their code or placement. If there is none, adds one that must not
+  // change.
   Judgement& put(const char* subject);
   // Instructions per token or prefill of functions that changed, where those counts differ: they
   // say which, and judge nothing.
@@ -222,9 +223,9 @@ struct CellVerdict {
   bool elsewhere = false;
   std::set<std::string> not_allowed{};
   std::string stderr_tail;            // with an error
-  std::vector<std::string> warnings;  // doubts about data
+  std::vector<std::string> warnings;  // suspicious data
   std::vector<std::string> notes;     // facts that need no action
-  // What explains the differences, best first; filled in by the caller (explain).
+  // Explanations of the differences, best first; filled in by the caller (explain).
   std::vector<Finding> findings{};
   std::optional<double> profiling_cost;
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
@@ -233,17 +234,17 @@ struct CellVerdict {
   std::optional<std::int64_t> requests{};                             // as Profile::requests
   std::vector<std::int64_t> latencies{};  // as Profile::latencies; in a file at most 400 requests
   std::vector<profile::BatchBar> batches{};  // batch_bars(Profile::batches)
-  std::optional<TwinCheck> twin_check{};     // of a twin whose device was there to be asked
+  std::optional<TwinCheck> twin_check{};     // for a twin whose real device was there
 };
 
-// What was typed behind --against: a REF or DIR, or the words of a command. Both are empty where
-// they hold private names and were taken out.
+// The text that was typed after --against: a REF or DIR, or the words of a command. Both are empty
+// if they hold private names and were taken out.
 struct Against {
   std::string spec;
   std::vector<std::string> command;
 };
 
-// Cells of which nothing was compared, for the same reason.
+// Cells that were not compared, for the same reason.
 struct NotCompared {
   std::string reason;
   std::int64_t cells = 0;
@@ -253,22 +254,23 @@ struct NotCompared {
 struct Carrier {
   std::string metric;  // full name
   double least = 0, most = 0;
-  std::int64_t cells = 0;  // of the cause, that have it
+  std::int64_t cells = 0;  // cells of the cause that have it
 
   friend bool operator==(const Carrier&, const Carrier&) = default;
 };
 
-// One change of an engine that explains what was judged in one or more cells. Made from findings,
-// which hold what is hostile.
+// One change of an engine that explains judgements in one or more cells. Made from findings, whose
+// names are hostile.
 struct Cause {
-  std::string kind;                 // of its findings
+  std::string kind;                 // as its findings have it
   std::string headline;             // one sentence, true of all of its cells
-  std::vector<std::string> ops;     // that changed, as Finding::ops
+  std::vector<std::string> ops;     // ops that changed, as Finding::ops
   std::vector<std::string> cells;   // full names, in plan order
   std::vector<Carrier> carriers{};  // at most three, the most telling first
   std::int64_t follow = 0;          // how many other metrics moved because of it
   std::string cause, look_at;       // as Finding has them
-  // What else its cells have: it may follow from this cause, or be one of its own. Sentences.
+  // Other changes of its cells: they may follow from this cause, or have one of their own.
+  // Sentences.
   std::vector<std::string> beside{};
 
   friend bool operator==(const Cause&, const Cause&) = default;
@@ -287,37 +289,37 @@ struct GateVerdict {
   ExitCode exit_code = ExitCode::pass;
   std::string weir_version;
   std::string config;       // path as given
-  bool some_cells = false;  // of those in `config`: --cell left others out
-  // Of --baselines, --baselines-ref, --out, --rules-from and --from, what the gate was given other
-  // than the default: commands in reports repeat it.
+  bool some_cells = false;  // --cell left out other cells of `config`
+  // From --baselines, --baselines-ref, --out, --rules-from and --from: the values that are not the
+  // default. Commands in reports repeat them.
   std::map<std::string, std::string> options{};
   bool counts_only = false;
   std::optional<std::string> commit, base_commit;
-  // What judged: "stored baselines in baselines", "run weir-out/…". `base_commit` is the commit of
-  // a base program that judged.
+  // The base in words: "stored baselines in baselines", "run weir-out/…". `base_commit` is the
+  // commit of a base program that judged.
   std::string base_source;
-  std::optional<Against> against{};  // there is a base program beside the candidate
-  // Of weir compare: the runs A and B, as typed. Empty where they hold private names; absent of a
-  // gate.
+  std::optional<Against> against{};  // set if a base program was measured with the candidate
+  // Only for weir compare: the runs A and B, as typed. Empty if they hold private names; absent for
+  // a gate.
   std::optional<std::vector<std::string>> runs{};
-  // Where limits, allow-lists and settings were read in place of the working tree, and what the
-  // working tree's own would change: told first, in this order.
+  // Set where limits, allow-lists and settings were read in place of the working tree. The changes
+  // that the working tree would make are listed first, in this order.
   std::optional<RulesFrom> rules{};
   std::vector<Proposal> proposals{};
   std::vector<CellVerdict> cells;  // in plan order
-  // Of cells that failed; filled in by the caller (explain). The causes of most cells first.
+  // Explains cells that failed; filled in by the caller (explain). The causes of most cells first.
   std::vector<Cause> causes{};
   std::vector<Unexplained> unexplained{};
   std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
   std::int64_t compared = 0;  // cells of which something was, with a base or a plain limit
   std::vector<NotCompared> not_compared;  // the other cells that were measured
-  // Why this gate judged nothing, in one sentence: then nobody shows it as a success. Absent: it
-  // judged.
+  // Why this gate judged nothing, in one sentence: then no report shows it as a success. Absent: it
+  // judged something.
   std::optional<std::string> unjudged{};
-  bool fail_on_inconclusive = false;  // what is not decided fails here
+  bool fail_on_inconclusive = false;  // an inconclusive gate fails here
   Comment comment = Comment::changed;
-  // What the first line of every report has to admit, ready to show: "throughput not decided in
+  // Gaps that the first line of every report admits, ready to show: "throughput not decided in
   // 31 of 40 cells", "12 cells new", "3 skipped: no probe".
   std::vector<std::string> not_judged;
   std::vector<std::string> notes;
@@ -333,19 +335,19 @@ struct Policy {
   bool fail_on_inconclusive = false;
   Comment comment = Comment::changed;
   double stored_level = 0.05;
-  double assumed_session_sd = 0.03;  // of log rate from run to run, before any are stored
+  double assumed_session_sd = 0.03;  // log rate from run to run, before any are stored
   bool counts_only = false;
   // Beside a base program (docs/explanation/decision-rule.md).
-  double false_alarm = 0.001;  // of the whole gate
-  double missed = 0.01;        // of each metric
+  double false_alarm = 0.001;  // for the whole gate
+  double missed = 0.01;        // for each metric
   bool strict = false;
   std::int64_t timed_metrics = 1;  // among which false_alarm is divided; see timed_metrics()
 };
 
-// What a cell is compared with.
+// The base of a cell.
 struct Base {
   baseline::Choice choice;  // which stored baseline, or why none
-  // Its program's processes beside the candidate's own: then times are judged by these alone.
+  // Pairs of its program and the candidate's: with these, times are judged by them alone.
   std::optional<profile::PairedRuns> pairs{};
 };
 
@@ -360,9 +362,9 @@ struct Base {
                                          std::span<const profile::PairedRuns> runs,
                                          std::span<const LimitEntry> limits);
 
-// A line for each name of an op or a kernel in `limits` that no metric of these cells has: nobody
-// knows before an engine has printed what it calls its ops, and a limit with a typing error holds
-// nothing. None of cells that could not be measured.
+// A line for each name of an op or a kernel in `limits` that no metric of these cells has: a limit
+// with a typing error limits nothing, and nobody knows the names before an engine printed them. No
+// line if a cell that could have it was not measured.
 [[nodiscard]] std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
                                                          std::span<const LimitEntry> limits,
                                                          const Policy& policy);
@@ -372,42 +374,41 @@ struct Base {
 
 // Nothing of this gate counts as judged, for this reason (none before it stands): an error, unless
 // a limit is broken as well.
-void leave_unjudged(GateVerdict& gate, std::string why);
+void mark_unjudged(GateVerdict& gate, std::string why);
 
 // weir.verdict/1. Complete; only ever added to.
 void fields(Fields& io, GateVerdict& verdict);
 
-// Fills twin_check of each cell of `cells` (one for each of `profiles`, in their order) that ran on
-// a twin, where another cell with the same engine, variant, model and prompt ran on the device that
-// the twin describes: same vendor, device and driver; or, where these ids are others, the same
-// device name. A difference is a warning on the twin's cell, never a verdict: a description may be
-// older than the driver.
+// Fills twin_check of each cell that ran on a twin, if another cell with the same engine, variant,
+// model and prompt ran on the real device: same vendor, device and driver, or else the same device
+// name. `profiles` has one profile for each of `cells`, in their order. A difference is a warning
+// on the twin's cell, never a verdict: a description may be older than the driver.
 //
-// Answers what is to be told once for each twin: that all was equal, or why nothing was compared
-// although the device is there.
+// Returns one line for each twin: that all was equal, or why nothing was compared although the
+// device is there.
 [[nodiscard]] std::vector<std::string> check_twins(std::span<const profile::Profile> profiles,
                                                    std::span<CellVerdict> cells);
 
 // Drops suspected against stored samples, confirmed (or not) by pairs beside a base program.
 //
 // Between sessions there is no coin, so a fail against stored samples holds at `stored_level`
-// alone: something made the program slower, perhaps the machine. Pairs tell whether it is the
-// program, under false_alarm and missed. Which metrics are paired was chosen before any coin of
-// theirs was thrown, so their guarantee is that of any other gate of as many metrics.
+// alone: something made the program slower, perhaps the machine. Pairs decide if it is the program,
+// under false_alarm and missed. The metrics that are paired were chosen before any coin was thrown,
+// so their guarantee is that of any other gate of as many metrics.
 
-// The cells in which a time's limit on its change fails against stored samples and gates. Of a line
-// over depths: its own name.
+// The cells in which a time's limit on its change fails against stored samples and gates. A line
+// over depths is listed by its own name.
 [[nodiscard]] std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells);
 
 struct Confirmed {
   std::int64_t confirmed = 0, cleared = 0, inconclusive = 0;  // suspected metrics
-  // What pairs could not be asked: one line each; these metrics stay as they were.
+  // Metrics that pairs could not decide: one line each; they stay as they were.
   std::vector<std::string> not_asked;
 };
-// Takes into `cells` what pairs said (`beside`: some of the same cells, judged by pairs): of a
-// suspected metric their verdict, of another time in those cells a fail alone. `base` is the base
-// program in words.
+// Takes the verdicts of `paired` into `cells`; these are some of the same cells, judged by pairs. A
+// suspected metric gets their verdict, another time in those cells gets a fail alone. `base` is the
+// base program in words.
 [[nodiscard]] Confirmed confirm(std::vector<CellVerdict>& cells,
-                                std::span<const CellVerdict> beside, const std::string& base);
+                                std::span<const CellVerdict> paired, const std::string& base);
 
 }  // namespace weir::verdict

@@ -1,4 +1,5 @@
-// Allowances: exactly what was allowed, for whom and as long as it was, and nothing else.
+// Tests waivers: they cover exactly the waived change, for its pull request and its time, and
+// nothing else.
 #include "gate/verdict/allowance.hpp"
 
 #include <gmock/gmock.h>
@@ -53,7 +54,7 @@ Allowance allowed(const std::string& metric, const std::string& from, const std:
   return {{k_cell, metric, from, to}, 12, k_head, "a new fusion", "ada", "2026-12-31"};
 }
 
-const AllowedFor k_gate{12, k_head, "2026-11-20", {}, "main"};
+const AllowanceContext k_gate{12, k_head, "2026-11-20", {}, "main"};
 
 TEST(Allowances, AcceptExactlyTheValueThatWasAllowed) {
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
@@ -70,7 +71,7 @@ TEST(Allowances, OfOnePersonForOneReasonAreSaidOnceACell) {
                count("syncs_per_token", "2", "3")})};
   Allowance other = allowed("syncs_per_token", "2", "3");
   other.reason = "one more read";
-  // In any order: the first row says it.
+  // In any order, the first row reports it.
   EXPECT_THAT(apply_allowances({other, allowed("barriers_per_token", "46", "58"),
                                 allowed("dispatches_per_token", "65", "77")},
                                k_gate, cells),
@@ -91,7 +92,7 @@ TEST(Allowances, AreVoidForAnythingElse) {
   const struct {
     const char* name;
     Allowance allowance;
-    const char* told;  // "": nobody needs to be told
+    const char* told;  // "": no report needed
   } cases[] = {
       {"another value", allowed("dispatches_per_token", "65", "78"), "is 65 → 77 now"},
       {"from another value", allowed("dispatches_per_token", "64", "77"), "is 65 → 77 now"},
@@ -157,7 +158,7 @@ TEST(Allowances, OfKernelsNameEachOfThem) {
   cell.put("kernels").changed = {{"mul", {}, Rational(9)}, {"fused", Rational(9), {}}};
   GateVerdict gate;
   gate.cells = {cell};
-  const WouldTake take = would_take(gate);
+  const NeededAllowances take = needed_allowances(gate);
   ASSERT_THAT(take.changes, SizeIs(1));
   EXPECT_EQ(take.changes[0].from, "9 launches of 1 kernel");
   EXPECT_EQ(take.changes[0].to, "9 launches of 1 kernel");
@@ -165,7 +166,7 @@ TEST(Allowances, OfKernelsNameEachOfThem) {
   std::vector<CellVerdict> cells{cell};
   (void)apply_allowances({one}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  one.what.from = "9 of 2 kernels";  // the kernels count, not the words
+  one.what.from = "9 of 2 kernels";  // the kernels count, not the text
   cells = {cell};
   (void)apply_allowances({one}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
@@ -183,13 +184,14 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   broken.reason = "crashed";
   GateVerdict gate;
   gate.cells = {cell, broken};
-  const WouldTake take = would_take(gate);
+  const NeededAllowances take = needed_allowances(gate);
   EXPECT_THAT(take.changes, SizeIs(1));
   EXPECT_THAT(take.beyond, SizeIs(2));
   gate.cells[0].elsewhere = true;
-  EXPECT_THAT(would_take(gate).changes, IsEmpty()) << "its counts follow from where it ran";
-  EXPECT_THAT(would_take(gate).beyond, SizeIs(2));
-  EXPECT_TRUE(problem_of({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
+  EXPECT_THAT(needed_allowances(gate).changes, IsEmpty()) << "its counts follow from where it ran";
+  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(2));
+  EXPECT_TRUE(
+      allowance_problem({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
 }
 
 TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
@@ -200,18 +202,19 @@ TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
   for (const CellVerdict& cell : {failing({other}), quiet}) {
     GateVerdict gate;
     gate.cells = {cell};
-    EXPECT_THAT(would_take(gate).changes, IsEmpty());
-    EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+    EXPECT_THAT(needed_allowances(gate).changes, IsEmpty());
+    EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
   }
 }
 
-// A count above its "max" that was there before: no change that could be accepted. The rest can.
+// The count was above its "max" before. There is no change to accept, but the others can be
+// accepted.
 TEST(WhatCouldBeAllowed, IsNotWhatBreaksALimitUnchanged) {
   GateVerdict gate;
   gate.cells = {
       failing({count("syncs_per_token", "9", "9"), count("dispatches_per_token", "65", "77")})};
-  EXPECT_THAT(would_take(gate).changes, SizeIs(1));
-  EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+  EXPECT_THAT(needed_allowances(gate).changes, SizeIs(1));
+  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
 }
 
 TEST(WhatCouldBeAllowed, SaysWhatAFailHidesInItsCell) {
@@ -221,11 +224,11 @@ TEST(WhatCouldBeAllowed, SaysWhatAFailHidesInItsCell) {
   open.judgements[1].verdict = Outcome::inconclusive;
   GateVerdict gate;
   gate.cells = {crashed};
-  EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
   gate.cells = {open};
-  EXPECT_THAT(would_take(gate).beyond, IsEmpty());
+  EXPECT_THAT(needed_allowances(gate).beyond, IsEmpty());
   gate.fail_on_inconclusive = true;
-  EXPECT_THAT(would_take(gate).beyond, SizeIs(1));
+  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
 }
 
 TEST(Allowances, AreTheSameWhenReadBackAndKeptInOneOrder) {
@@ -276,7 +279,7 @@ TEST(Allowances, ThatAreNotWhatTheyShouldBeAreNone) {
 }
 
 TEST(WhatCouldBeAllowed, SurvivesTheCheckRunWhateverNamesAreInIt) {
-  WouldTake take;
+  NeededAllowances take;
   take.changes.push_back({k_cell,
                           "kernels",
                           "1 of 1 kernels",
@@ -297,7 +300,7 @@ TEST(WhatCouldBeAllowed, SurvivesTheCheckRunWhateverNamesAreInIt) {
   EXPECT_NE(allowable_text(take, 60'000).find("except the pull request's author"),
             std::string::npos);
   const std::string cut = allowable_text(take, 300);
-  EXPECT_LE(cut.size(), 500U);  // with both hashes of the rules
+  EXPECT_LE(cut.size(), 500U);  // includes both hashes of the rules
   EXPECT_THAT(parse_allowable_text(cut)->changes, IsEmpty());
   EXPECT_EQ(allowable_text({}, 1000), "");
 }
@@ -311,20 +314,20 @@ TEST(WhatWasAllowed, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
   stored.counts = profile.metrics;
   stored.kernels = profile::KernelSet{};
   stored.kernels->counts = {{"fused", Rational(9)}, {"add", Rational(1)}};
-  const auto now = accepted_into({k_cell, "dispatches_per_token", "65", "77"}, stored);
+  const auto now = apply_to_baseline({k_cell, "dispatches_per_token", "65", "77"}, stored);
   ASSERT_TRUE(now);
   EXPECT_EQ(now->counts.at("dispatches_per_token").exact->str(), "77");
-  EXPECT_FALSE(accepted_into({k_cell, "dispatches_per_token", "64", "77"}, stored));
-  EXPECT_FALSE(accepted_into({k_cell, "dispatches_per_token", "65", "77", "vulkan-2"}, stored));
-  EXPECT_FALSE(accepted_into({k_cell, "decode_tokens_per_second", "0 %", "-9.0 %"}, stored));
-  const auto kernels = accepted_into(
+  EXPECT_FALSE(apply_to_baseline({k_cell, "dispatches_per_token", "64", "77"}, stored));
+  EXPECT_FALSE(apply_to_baseline({k_cell, "dispatches_per_token", "65", "77", "vulkan-2"}, stored));
+  EXPECT_FALSE(apply_to_baseline({k_cell, "decode_tokens_per_second", "0 %", "-9.0 %"}, stored));
+  const auto kernels = apply_to_baseline(
       {k_cell, "kernels", "9", "9", "", {{"fused", Rational(9), {}}, {"mul", {}, Rational(9)}}},
       stored);
   ASSERT_TRUE(kernels);
   EXPECT_EQ(kernels->kernels->counts,
             (std::map<std::string, Rational>{{"add", Rational(1)}, {"mul", Rational(9)}}));
   EXPECT_FALSE(
-      accepted_into({k_cell, "kernels", "9", "9", "", {{"fused", Rational(8), {}}}}, stored));
+      apply_to_baseline({k_cell, "kernels", "9", "9", "", {{"fused", Rational(8), {}}}}, stored));
 }
 
 }  // namespace allowance_test

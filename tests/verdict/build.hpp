@@ -1,4 +1,4 @@
-// Profiles and baselines for tests of verdicts, in a few words.
+// Builds profiles and baselines for tests of verdicts in a few words.
 #pragma once
 
 #include <map>
@@ -48,7 +48,7 @@ inline profile::Profile& add_time(profile::Profile& profile, const std::string& 
   return profile;
 }
 
-// Ten processes within half a percent of `rate`.
+// Returns ten processes within half a percent of `rate`.
 inline std::vector<double> around(double rate) {
   std::vector<double> samples;
   for (int i = 0; i < 10; ++i) samples.push_back(rate * (1 + 0.001 * (i - 4.5)));
@@ -82,7 +82,7 @@ inline baseline::Baseline stored(const profile::Profile& profile) {
   return baseline::accept(profile, std::nullopt, {});
 }
 
-// Judged as the gate does: the baseline is chosen from `known`.
+// Judges as the gate does: the baseline is chosen from `known`.
 inline CellVerdict judge(const profile::Profile& candidate, std::vector<baseline::Baseline> known,
                          std::vector<LimitEntry> limits = {}, Policy policy = {}) {
   return judge_cell(candidate, {baseline::choose(candidate, known)}, limits, policy);

@@ -1,4 +1,4 @@
-// What an A/A says of a machine, from made-up pairs.
+// Tests the results of an A/A comparison, with invented pairs.
 #include "gate/verdict/calibration.hpp"
 
 #include <cmath>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 constexpr const char* k_rate = "decode_tokens_per_second";
 
 struct Machine {
-  double noise = 0.01;  // of the logarithm of each run
+  double noise = 0.01;  // standard deviation of each run's logarithm
   double factor = 1;    // candidate's rate over the base's
   std::int64_t pairs = 40;
   double pair_seconds = 2;
@@ -116,7 +116,7 @@ TEST(Calibrate, OfTwoBuildsThatDifferSaysHowManyGatesWouldFail) {
   facts.two_builds = true;
   const Calibration differ = calibration_of({{.factor = 0.8}}, facts);
   EXPECT_EQ(differ.seen_failed, 200);
-  EXPECT_EQ(differ.failed, 0);  // what they differ by is taken out
+  EXPECT_EQ(differ.failed, 0);  // the known difference is removed
   EXPECT_EQ(differ.cells[0].metrics[0].decision, stats::Decision::fail);
   EXPECT_THAT(differ.notes.at(0), HasSubstr("two builds of one source differ: decode tok/s of "));
   EXPECT_EQ(calibration_of({{}}, facts).seen_failed, 0);

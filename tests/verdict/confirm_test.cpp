@@ -1,3 +1,4 @@
+// Tests how paired runs confirm times that failed against stored samples.
 #include <gmock/gmock.h>
 
 #include "gate/verdict/verdict.hpp"
@@ -33,14 +34,14 @@ CellVerdict cell(std::vector<Judgement> metrics) {
 
 TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesByItsChange) {
   Judgement floor = rate(Outcome::fail, false);
-  floor.suspected = false;  // it is below a plain number (times.cpp)
+  floor.suspected = false;  // it is below an absolute limit (times.cpp)
   const struct {
     Judgement metric;
     bool suspected;
   } cases[] = {{rate(Outcome::fail, false), true},
                {rate(Outcome::pass, false), false},
                {rate(Outcome::inconclusive, false), false},
-               {rate(Outcome::fail, true), false},  // pairs said so
+               {rate(Outcome::fail, true), false},  // by its pairs
                {floor, false}};
   for (const auto& c : cases) {
     const CellVerdict of[] = {cell({c.metric})};
@@ -48,7 +49,7 @@ TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesByItsChange) {
   }
 }
 
-// A candidate that crashes in its pairs has not been cleared, nor has one that no pair was run of.
+// A candidate that crashes in its pairs, or has no pairs, is not cleared.
 TEST(Confirm, LeavesAFailWherePairsBrokeOrWereNone) {
   for (const Outcome outcome : {Outcome::inconclusive, Outcome::pass, Outcome::fail}) {
     CellVerdict broken = cell({rate(outcome, true)});

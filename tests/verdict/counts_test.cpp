@@ -1,4 +1,4 @@
-// Counts, kernels, placement and the same work.
+// Tests verdicts on counts, kernels, placement and the same work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,10 +58,10 @@ TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
   }
 }
 
-// 690/690/18 to 690/690/1: the device got the same work, whoever waits for it.
+// Counts go from 690/690/18 to 690/690/1: the device got the same work, whoever waits for it.
 TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
   const struct {
-    std::map<std::string, std::int64_t> now;  // beside 65 dispatches, 46 barriers and 1 sync
+    std::map<std::string, std::int64_t> now;  // base: 65 dispatches, 46 barriers, 1 sync
     Outcome syncs;
     const char* says;
   } cases[] = {
@@ -80,7 +80,7 @@ TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
     EXPECT_EQ(syncs.verdict, c.syncs) << c.says;
     EXPECT_THAT(syncs.reason, HasSubstr(c.says));
   }
-  // Where the engine itself says that it ran on the CPU, nothing improved.
+  // An engine that reports that it ran on the CPU did not improve.
   Profile before = reference(), after = reference();
   add_count(before, "syncs_per_token", 18);
   after.placement.state = Placement::State::refuted;
@@ -130,7 +130,7 @@ TEST(Counts, FailByThePlainNumbersOfALimitEvenWithoutABaseline) {
   for (const auto& [value, with_base, want] :
        {std::tuple(4, false, Outcome::fail), std::tuple(0, false, Outcome::fail),
         std::tuple(2, false, Outcome::new_), std::tuple(1, true, Outcome::pass),
-        std::tuple(2, true, Outcome::fail)}) {  // still exact: kinds add up
+        std::tuple(2, true, Outcome::fail)}) {  // still exact: all matching limits apply
     Profile after = reference();
     add_count(after, "syncs_per_token", value);
     std::vector<baseline::Baseline> known;
@@ -155,7 +155,7 @@ TEST(Counts, MayMoveWithinAnAllowance) {
   }
 }
 
-// Kinds add up: each one judges, and an allowance beside `exact` allows nothing.
+// All matching limits apply: a tolerance does not weaken `exact`.
 TEST(Counts, AreHeldToEveryKindThatStands) {
   LimitEntry both = entry({"*_per_token"});
   both.max_increase = Amount{0.002, true};
@@ -175,7 +175,8 @@ TEST(Counts, AreHeldToEveryKindThatStands) {
     EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, want) << now;
     EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(says)) << now;
   }
-  // 0.4 % is within what a count that nearly repeats may move, and beyond what the entry allows.
+  // A change of 0.4 % is within the default of a count that nearly repeats, and beyond the entry's
+  // limit.
   Profile before = reference(), after = reference();
   add_nearly(before, "instructions_per_token", {1000});
   add_nearly(after, "instructions_per_token", {1004});
@@ -184,7 +185,8 @@ TEST(Counts, AreHeldToEveryKindThatStands) {
   EXPECT_THAT(held.reason, HasSubstr("may rise 0.2 %"));
 }
 
-// 3 times 1 % of what the baseline's processes gave; half a per cent where these are closer.
+// The default is 3 times the 1 % that the baseline's processes spread over, or half a per cent if
+// they are closer.
 TEST(Counts, SayByHowMuchTheyMayVaryWhereTheyOnlyNearlyRepeat) {
   Profile exact = reference(), tight = reference(), wide = reference();
   add_count(exact, "instructions_per_token", 1000);
@@ -240,7 +242,8 @@ TEST(Counts, OfInstructionsThatGrewNameTheFunctionsThatChanged) {
   EXPECT_THAT(names, testing::ElementsAre("dot", "gone", "new"))
       << "a twentieth of a per cent of all explains nothing";
   EXPECT_TRUE(judge(before, {stored(before)}).functions.empty());
-  // Ten times as much: what took 1 % of all before may be there still, below what is kept.
+  // Ten times as much: a function with 1 % of the old sum may still be there, below the smallest
+  // stored share.
   const Profile much = with_functions(1'000'000, {{"dot", 990'000}});
   const CellVerdict worse = judge(much, {stored(before)});
   names.clear();
@@ -278,7 +281,7 @@ TEST(Counts, OfOneProbeThatThisMachineCanNotTakeExcuseNoOther) {
   EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("ptrace is forbidden")));
 }
 
-// An engine marks what it does: a kind that never happened has no count.
+// Marks of an engine: a kind that never happened has no count.
 TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
   const auto marked = [](std::map<std::string, int> counts) {
     Profile profile = reference();
@@ -319,7 +322,7 @@ TEST(Counts, OfMemoryMayRiseByOnePercentAndFall) {
   }
 }
 
-// Baselines of before hold no memory; counts that were always taken are new where they are missing.
+// Older baselines hold no memory. A count that was always taken is new if it is missing.
 TEST(Counts, ThatABaselineIsOlderThanAreInformation) {
   Profile after = reference();
   add_count(after, "device_memory_peak_bytes", 7'000'000);
@@ -349,7 +352,7 @@ TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
 TEST(Counts, AreAnErrorWhenTheBaselineHoldsThemAndTheRunDoesNot) {
   Profile after = reference();
   after.metrics.erase("syncs_per_token");
-  after.metrics.erase("dispatches_fixed");  // no limit: nobody asked for it
+  after.metrics.erase("dispatches_fixed");  // no limit needs it
   CellVerdict cell = judge(after, {stored(reference())});
   EXPECT_EQ(cell.verdict, Outcome::error);
   EXPECT_EQ(metric(cell, "syncs_per_token").verdict, Outcome::error);
@@ -397,7 +400,8 @@ TEST(Counts, OfTheNearestClassPassWhenEqualAndAreNewOtherwise) {
 }
 
 TEST(Counts, AtLengthsAreComparedWithALine) {
-  // Before, 65 + 65 n. Now 585, 1105 and 1700 at 8, 16, 24: the last is 75 too many.
+  // The base has 65 + 65 n. The candidate has 585, 1105 and 1700 at 8, 16, 24: the last is 75 too
+  // many.
   Profile after = reference();
   after.metrics.erase("dispatches_per_token");
   after.metrics.erase("dispatches_fixed");
@@ -409,7 +413,7 @@ TEST(Counts, AtLengthsAreComparedWithALine) {
   EXPECT_EQ(metric(cell, "dispatches_at_24").verdict, Outcome::fail);
   EXPECT_EQ(metric(cell, "dispatches_at_24").baseline, 1625);
   EXPECT_EQ(metric(cell, "dispatches_per_token").metric.name, "") << "told at its lengths, once";
-  // And the other way round.
+  // Base and candidate swapped.
   cell = judge(reference(), {stored(after)});
   EXPECT_EQ(metric(cell, "dispatches_at_16").verdict, Outcome::pass);
   EXPECT_EQ(metric(cell, "dispatches_at_24").verdict, Outcome::fail);
@@ -467,7 +471,7 @@ TEST(Kernels, FailWhereTheTotalStayedTheSame) {
       << "still explained";
 }
 
-// Runs that disagree about their kernels hold no multiset that could be compared.
+// Runs that disagree about their kernels have no multiset to compare.
 TEST(Kernels, ThatVaryBetweenRunsAreToldAndJudgeNothing) {
   for (const bool varied_before : {false, true}) {
     Profile before = reference(), after = reference();
@@ -557,14 +561,14 @@ TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
   add_count(before, "cpu_ops_per_token", 3);
   add_count(after, "cpu_ops_per_token", 1);
   EXPECT_EQ(metric(judge(after, {stored(before)}), "cpu_ops_per_token").verdict, Outcome::improved);
-  // The other way round work came to the CPU.
+  // In the other direction, work came to the CPU.
   add_count(before, "dispatches_per_token", 53);
   const CellVerdict back = judge(before, {stored(after)});
   EXPECT_EQ(metric(back, "dispatches_per_token").verdict, Outcome::fail);
   EXPECT_EQ(back.of("placement").reason, "moved to the CPU: GET_ROWS");
 }
 
-// On the CPU ops are the kernels, and cpu_ops is what they add up to.
+// On the CPU, ops are the kernels, and cpu_ops is their sum.
 TEST(Kernels, OfACpuCellAreItsOps) {
   Profile before = reference();
   before.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/cpu/decode");
@@ -618,7 +622,7 @@ TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
   EXPECT_THAT(silent.notes, ElementsAre(HasSubstr("is not checked")));
 }
 
-// A thread more makes them vary: that is the regression, and no reason to look away.
+// With one more thread they vary: that is the regression, and no reason to skip them.
 TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   Profile before = reference(), after = reference();
   add_count(before, "futex_waits_per_token", 0);
@@ -629,11 +633,11 @@ TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   after.metrics["futex_waits_per_token"] = sampled;
   const Judgement judged = metric(judge(after, {stored(before)}), "futex_waits_per_token");
   EXPECT_EQ(judged.verdict, Outcome::fail) << judged.reason;
-  // Where they varied before, nothing is judged.
+  // Counts that varied before are not judged.
   Profile varied = reference();
   varied.metrics["futex_waits_per_token"] = sampled;
   EXPECT_EQ(metric(judge(after, {stored(varied)}), "futex_waits_per_token").verdict, Outcome::info);
-  // But by a bound that somebody set.
+  // A limit that somebody set is still applied.
   LimitEntry limit;
   limit.metrics = {"futex_waits_per_token"};
   limit.max = Amount{30, false};
@@ -644,7 +648,7 @@ TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
             Outcome::pass);
 }
 
-// Results of another load are no regression.
+// Results of a different load are no regression.
 TEST(SameWork, OfResultFilesIsTheSameLoad) {
   Profile base = reference(), after = reference();
   base.work.load = "max_concurrency 8, num_prompts 100";
@@ -673,14 +677,14 @@ TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
   EXPECT_THAT(near.notes, testing::Contains(HasSubstr("output_kl judges it")));
   EXPECT_EQ(far.verdict, Outcome::fail);
   EXPECT_NEAR(metric(far, "output_kl").current.value_or(0), 0.37, 0.005);
-  // A base that was not asked: nothing is compared, and the digest still is.
+  // The base has no likely tokens: nothing is compared except the digest.
   Profile after = reference();
   after.work.likely = {{"a", {{"a", -0.1}}}};
   const CellVerdict first = judge(after, {stored(reference())}, {limit});
   EXPECT_EQ(metric(first, "output_kl").verdict, Outcome::new_);
   after.work.output_digest = "other";
   EXPECT_EQ(judge(after, {stored(reference())}, {limit}).verdict, Outcome::error);
-  // A server that tells none any more is judged by nothing, which is no pass.
+  // A server that no longer reports tokens has nothing to judge, which is no pass.
   Profile silent = reference();
   EXPECT_EQ(metric(judge(silent, {stored(after)}, {limit}), "output_kl").verdict, Outcome::error);
   EXPECT_TRUE(judge(silent, {stored(reference())}, {limit}).verdict != Outcome::error)
@@ -735,7 +739,7 @@ TEST(Cell, FailsWhereAModelNoLongerFitsAndIsAsAcceptedWhereItNeverDid) {
   cell = judge(reference(), {stored(too_large)}, {}, strict);
   EXPECT_EQ(cell.verdict, Outcome::improved) << "nothing new is asked for beside it";
 
-  // A limit that lets counts move lets no engine fail unseen.
+  // A limit that lets counts change does not hide an engine that fails.
   LimitEntry loose = entry({"*"});
   loose.exact = false;
   loose.max = Amount{1e12, false};

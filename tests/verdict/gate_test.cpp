@@ -1,3 +1,4 @@
+// Tests the verdict of a gate from those of its cells.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -203,7 +204,7 @@ TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
 TEST(Gate, ThatComparedNothingIsAnErrorWhereABaselineIsRequired) {
   Policy required;
   required.require_baseline = true;
-  Profile timed = reference();  // without a count there is no exact metric to require one of
+  Profile timed = reference();  // no count, so no exact metric to require
   timed.metrics.clear();
   add_time(timed, "decode_tokens_per_second", around(100));
   for (const Profile& profile : {reference(), timed}) {
@@ -229,8 +230,8 @@ TEST(Gate, SaysInWordsWhatItsLimitsPromise) {
   EXPECT_THAT(rule, HasSubstr("outside false_alarm"));
 }
 
-// Counters and rates that Agave's appendix on profiling prints of a token on Metal, before and
-// after a step of 16 layers moved to the CPU.
+// Counters and rates of a token on Metal, from the appendix on profiling of Agave. The candidate
+// moved a step of 16 layers to the CPU.
 TEST(Gate, FailsTheMetalRegressionNamingCountsAndThroughput) {
   Profile before;
   before.cell = *profile::CellKey::parse("engine/qwen/metal/decode");

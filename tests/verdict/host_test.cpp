@@ -1,4 +1,5 @@
-// What the host does: calls are held exactly, what scheduling enters into by pairs alone.
+// Tests metrics of the host: system calls are judged exactly, metrics that depend on scheduling
+// only by pairs.
 #include <random>
 
 #include <gmock/gmock.h>
@@ -69,7 +70,8 @@ TEST(Host, WhatATimedProcessTookIsNeverJudgedByStoredSamples) {
   EXPECT_THAT(made.reason, HasSubstr("--against"));
 }
 
-// Pairs of processes of 96 tokens that wait `base` and `candidate` times, give or take `spread`.
+// Judges pairs of processes of 96 tokens that wait about `base` and `candidate` times, within
+// `spread`.
 CellVerdict judged_cell(double base, double candidate, double spread) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> around(-spread, spread);
@@ -124,11 +126,11 @@ TEST(OverThreads, TellsWhatAThreadAddsAndWhatSerialises) {
     add_host(one, "futex_waits_per_token", threads == 1 ? 0.1 : 37, profile::Nature::sampled);
   }
   profiles.push_back(reference());
-  EXPECT_THAT(over_threads(profiles),
+  EXPECT_THAT(describe_thread_scaling(profiles),
               ElementsAre("e/m/cpu/decode over 1, 2, 4, all threads: futex waits/token 0.10, 37, "
                           "37, 37, so that threads wait for each other: a lock serialises; system "
                           "calls/token 58, 87, 145, 261 (+29 a thread)"));
-  EXPECT_THAT(over_threads(std::span(profiles).last(1)), IsEmpty());
+  EXPECT_THAT(describe_thread_scaling(std::span(profiles).last(1)), IsEmpty());
 }
 
 }  // namespace host_test

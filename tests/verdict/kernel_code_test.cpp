@@ -1,4 +1,4 @@
-// The code behind the names of kernels: told by default, held where a limit says so.
+// Tests the code of kernels: reported by default, judged if a limit asks for it.
 #include <gmock/gmock.h>
 
 #include "gate/verdict/allowance.hpp"
@@ -22,7 +22,7 @@ profile::KernelSet set_of(Counts counts) {
   set.counts = std::move(counts);
   return set;
 }
-// 4 calls of one kernel and 29 of another, of two codes.
+// 4 calls of one kernel and 29 of another, each with its own code.
 Counts calls() {
   return {{k_flash, 4}, {"mul_mat@00000000000000b1", 20}, {"mul_mat@00000000000000b2", 9}};
 }
@@ -92,7 +92,7 @@ TEST(KernelCode, IsToldWithItsOptionsAndItsCosts) {
               testing::ElementsAre("constant 2: 64 → 128", "constant 3: none → 1",
                                    "subgroup size: 64 → none", "other instructions"));
   EXPECT_EQ(changed().words(), "constant 2: 64 → 128, registers 84 → 108");
-  now.compiler = "radv-navi31, Mesa 22.3.6";  // whose figures are others
+  now.compiler = "radv-navi31, Mesa 22.3.6";  // its figures are not comparable
   EXPECT_EQ(changed().words(), "constant 2: 64 → 128");
   now.code_facts.clear();
   EXPECT_EQ(changed().words(), "other code");
@@ -121,7 +121,7 @@ TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeAllowed) {
   const CellVerdict cell = judged(other, groups(), exact());
   EXPECT_EQ(cell.verdict, Outcome::fail);
   EXPECT_EQ(cell.of("kernel_code").reason, "1 kernel has other code: flash_attn");
-  const WouldTake taken = would_take(judge_gate({cell}, {}));
+  const NeededAllowances taken = needed_allowances(judge_gate({cell}, {}));
   EXPECT_TRUE(taken.changes.empty());
   EXPECT_THAT(taken.beyond, Contains(HasSubstr("have other code")));
 }
@@ -133,7 +133,7 @@ TEST(KernelCode, OfKernelsThatAreCalledMoreOftenIsForTheRuleOnKernels) {
   EXPECT_EQ(judged(other, groups()).of("kernel_code").metric.name, "");
 }
 
-// What else is known of its code, the most telling first, and only by the same compiler.
+// Other facts of the code, the most telling first, and only by the same compiler.
 TEST(KernelCode, IsToldWithItsConstantsAndCosts) {
   profile::Profile base = with({{k_flash, 4}}, {});
   base.compiler = "radv-navi31, Mesa 25.0.7";
@@ -163,7 +163,7 @@ TEST(KernelCode, ThatABaselineDoesNotHoldIsNew) {
             Outcome::error);
 }
 
-// llama.cpp b6431 to b6673: set_rows_f16 became set_rows_f16_i64, of the same code.
+// llama.cpp b6431 to b6673: set_rows_f16 became set_rows_f16_i64 with the same code.
 TEST(KernelNames, OfTheSameCodeMayChangeUnlessALimitSaysOtherwise) {
   const auto named = [](const char* name, const char* code) {
     profile::Profile made = with({{std::string(name) + "@" + code, 4}}, {});

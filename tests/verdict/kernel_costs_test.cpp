@@ -1,4 +1,4 @@
-// Limits on what single kernels cost, by the compiler of their device.
+// Tests limits on the costs of single kernels, by the compiler of their device.
 #include <gmock/gmock.h>
 
 #include "build.hpp"
@@ -56,7 +56,7 @@ TEST(KernelCosts, AreHeldToLimitsByTheWorstCodeOfAName) {
        {{"flash", k_b, {{"occupancy", 23}}}},
        "occupancy:flash",
        Outcome::fail},
-      // Of two codes under one name: the fewest waves, the most registers.
+      // Two codes under one name: the fewest waves and the most registers count.
       {{{"flash", k_a, {{"occupancy", 32}}}, {"flash", k_b, {{"occupancy", 10}}}},
        {{"flash", k_c, {{"occupancy", 16}}}, {"flash", k_b, {{"occupancy", 10}}}},
        "occupancy:flash",
@@ -65,7 +65,7 @@ TEST(KernelCosts, AreHeldToLimitsByTheWorstCodeOfAName) {
        {{"flash", k_a, {{"registers", 24}}}, {"flash", k_c, {{"registers", 85}}}},
        "registers:flash",
        Outcome::fail},
-      // What the base does not hold is new.
+      // A kernel that the base does not have is new.
       {{{"matmul", k_a, {{"registers", 24}}}},
        {{"flash", k_b, {{"spilled_registers", 3}}}},
        "spilled_registers:flash",
@@ -101,7 +101,8 @@ TEST(KernelCosts, ByAnotherCompilerAreNew) {
 TEST(KernelCosts, ThatNobodyToldAreNotJudgedAndSaidSo) {
   const auto base = with({{"flash", k_a, {{"spilled_registers", 0}}}});
   const CellVerdict cell = judge(with({{"flash", k_a, {}}}, ""), {stored(base)}, limits());
-  // What was known of a kernel that still runs is missed; a limit that nothing answers is named.
+  // A missing figure of a kernel that still runs is an error. A limit that matches nothing is
+  // named.
   EXPECT_EQ(metric(cell, "spilled_registers:flash").verdict, Outcome::error);
   EXPECT_EQ(cell.verdict, Outcome::error);
   const CellVerdict of_others =

@@ -1,4 +1,4 @@
-// Fewer dispatches are an improvement only where the kernels explain them.
+// Tests that fewer dispatches are an improvement only if the kernels explain them.
 #include "gate/verdict/kernel_paths.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-using Kernels = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;  // before, now
+using Kernels = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;  // base, candidate
 
 std::vector<Changed> changed(const Kernels& kernels) {
   std::vector<Changed> all;
@@ -32,7 +32,7 @@ std::string told(const KernelPaths& paths) {
   return text;
 }
 
-// What the tiny llama asks of the device for a token, whatever its types (llama.cpp v0.5.0).
+// Ops of the tiny llama for a token, with any types (llama.cpp v0.5.0).
 const Numbers k_llama{{"ADD", 8},  {"FLASH_ATTN_EXT", 4}, {"GET_ROWS", 2},
                       {"MUL", 9},  {"MUL_MAT", 29},       {"RMS_NORM", 9},
                       {"ROPE", 8}, {"SET_ROWS", 8},       {"SWIGLU", 4}};
@@ -43,7 +43,7 @@ struct Case {
   const char* told;
 };
 
-// Counted on twins with llama.cpp v0.5.0: what changes with a switch of its Vulkan backend.
+// Counts on device twins with llama.cpp v0.5.0: the effects of a switch of its Vulkan backend.
 TEST(KernelPaths, TellAnotherPathFromAFusion) {
   const Case cases[] = {
       {"GGML_VK_DISABLE_COOPMAT2, RTX 4090, prefill: 85 to 71 dispatches",
@@ -123,12 +123,13 @@ TEST(KernelPaths, TellAnotherPathFromAFusion) {
       {"nothing but work that went", {{"contig_cpy_f32_f16", {14, 0}}}, ""},
   };
   for (const Case& one : cases) {
-    // An op that the graph asks for as often as before: what is not told here did not change.
-    EXPECT_EQ(told(paths_of(changed(one.kernels), &k_llama, &k_llama, true)), one.told) << one.what;
+    // The graph has each op as often as before; an op that is not printed did not change.
+    EXPECT_EQ(told(find_kernel_paths(changed(one.kernels), &k_llama, &k_llama, true)), one.told)
+        << one.what;
   }
 }
 
-// npm 3.18.1 to 3.20.0, RX 7900 XTX, decode: 73 to 65.
+// npm 3.18.1 to 3.20.0 on an RX 7900 XTX, decode: 73 to 65.
 TEST(KernelPaths, AreExplainedByOpsThatWentFromTheGraph) {
   Numbers before = k_llama, now = k_llama;
   before.erase("FLASH_ATTN_EXT");
@@ -145,15 +146,15 @@ TEST(KernelPaths, AreExplainedByOpsThatWentFromTheGraph) {
                         {"soft_max_f32", {4, 0}},
                         {"swiglu_f32", {0, 4}},
                         {"swiglu_f32_rte", {4, 0}}};
-  EXPECT_EQ(told(paths_of(changed(kernels), &before, &now, true)), "");
-  EXPECT_EQ(told(paths_of(changed(kernels), &k_llama, &k_llama, true)),
+  EXPECT_EQ(told(find_kernel_paths(changed(kernels), &before, &now, true)), "");
+  EXPECT_EQ(told(find_kernel_paths(changed(kernels), &k_llama, &k_llama, true)),
             "GLU 4; SET_ROWS 4; ? flash_attn_f32_f16_aligned_cm1; ? fa_split_k_reduce; ")
       << "of the same graph nothing explains it";
 }
 
 TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
   const auto by_names = [](const Kernels& kernels) {
-    return told(paths_of(changed(kernels), nullptr, nullptr, true));
+    return told(find_kernel_paths(changed(kernels), nullptr, nullptr, true));
   };
   EXPECT_EQ(by_names({{"rms_norm", {9, 0}}, {"mul", {9, 0}}, {"rms_norm_mul", {0, 9}}}), "");
   EXPECT_EQ(by_names({{"soft_max_f32", {4, 0}}, {"gemv_q", {8, 0}}, {"flash_attn_f32", {0, 4}}}),
@@ -167,11 +168,11 @@ TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
   EXPECT_EQ(by_names({{"k_1", {9, 0}}, {"k_2", {0, 8}}}), "? k_2; ");
 }
 
-// A lost fusion brings its parts back as they were: the total says that.
+// A lost fusion restores its parts: the total shows it.
 TEST(KernelPaths, OfMoreDispatchesExplainWhatIsNoLongerFused) {
   const auto changes = changed(
       {{"rope_norm_f32", {4, 8}}, {"rope_norm_f32_f16", {4, 0}}, {"set_rows_f32_f16_i64", {4, 8}}});
-  EXPECT_EQ(told(paths_of(changes, &k_llama, &k_llama, false)), "");
+  EXPECT_EQ(told(find_kernel_paths(changes, &k_llama, &k_llama, false)), "");
 }
 
 TEST(KernelPaths, FailWhateverTheTotalDid) {

@@ -1,3 +1,4 @@
+// Tests which limits apply to a metric, and how entries combine.
 #include "gate/verdict/limits.hpp"
 
 #include <gmock/gmock.h>
@@ -114,7 +115,7 @@ TEST(Limits, ThatMakeNoSenseSayWhy) {
   struct Case {
     const char* metric;
     std::function<void(LimitEntry&)> set;
-    const char* says;  // "" when fine
+    const char* says;  // "": valid
   };
   const Case k_cases[] = {
       {"decode_tokens_per_second", [](auto& e) { e.exact = true; }, "exact makes no sense"},

@@ -1,5 +1,6 @@
-// A baseline of another driver or of another CPU: equal passes, whatever differs is new, and a fail
-// or an error only where no baseline is asked (docs/explanation/counting.md, Device class).
+// Tests a baseline of another driver or another CPU. Equal counts pass, and any difference is new.
+// A fail or an error occurs only if no baseline is needed (docs/explanation/counting.md, Device
+// class).
 #include <array>
 #include <functional>
 
@@ -29,7 +30,7 @@ Profile with_ops(std::map<std::string, std::int64_t> cpu_ops) {
   return profile;
 }
 
-// Of a CPU that its engine calls haswell, beside a baseline of one that it calls zen4.
+// Returns a profile of a CPU that its engine calls haswell; its baseline is of one called zen4.
 Profile on_haswell() {
   Profile profile = with_ops({});
   profile.device = "cpu";

@@ -1,4 +1,4 @@
-// The line over a prompt's list of depths: from each depth's cell to one of its own.
+// Tests the line over a prompt's list of depths: the cells of all depths give one cell of the line.
 #include "gate/verdict/over_depth.hpp"
 
 #include <cmath>
@@ -53,7 +53,7 @@ struct Depths {
     }
     return made;
   }
-  [[nodiscard]] profile::Profile fit() const { return with_fits(profiles()).back(); }
+  [[nodiscard]] profile::Profile fit() const { return add_depth_fits(profiles()).back(); }
 };
 
 TEST(OverDepth, CellsThatDifferInDepthAloneMakeOneMoreNamedWithoutSuffix) {
@@ -66,7 +66,7 @@ TEST(OverDepth, CellsThatDifferInDepthAloneMakeOneMoreNamedWithoutSuffix) {
   EXPECT_EQ(groups[0].fit.str(), "llama.cpp/tiny-llama/vulkan/long");
   EXPECT_THAT(groups[0].members, ElementsAre(1, 2, 0));
   EXPECT_THAT(groups[0].depths, ElementsAre(0, 256, 1024));
-  const auto all = with_fits(Depths{}.profiles());
+  const auto all = add_depth_fits(Depths{}.profiles());
   ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all.back().cell, groups[0].fit);
 }
@@ -79,7 +79,7 @@ TEST(OverDepth, CountsOnALineAreExactAtZeroContextAndPerContextToken) {
   EXPECT_FALSE(fit.metrics.contains("dispatches_fixed"));
   EXPECT_THAT(fit.warnings, ElementsAre());
   EXPECT_EQ(fit.counted_runs, 3);
-  // A list that does not begin at 0 has its line all the same.
+  // A list that does not begin at 0 has a line, too.
   const profile::Profile later = Depths{.dispatches = {66, 69}, .depths = {256, 1024}}.fit();
   EXPECT_EQ(later.metrics.at("dispatches_at_zero_context").exact, Rational(65));
 }
@@ -89,7 +89,7 @@ TEST(OverDepth, CountsOnNoLineAreToldAndLeftToEachDepth) {
   EXPECT_FALSE(fit.metrics.contains("dispatches_at_zero_context"));
   EXPECT_TRUE(fit.metrics.contains("barriers_at_zero_context"));
   EXPECT_THAT(fit.warnings, ElementsAre(HasSubstr("65, 66, 90 at depths 0, 256, 1024")));
-  // What was a line is not missed in the line's cell: the depths judge it.
+  // The cell of the line does not miss a count that no longer fits: the depths judge it.
   const CellVerdict cell = judge(fit, {stored(Depths{}.fit())});
   EXPECT_EQ(metric(cell, "dispatches_per_context_token").verdict, Outcome::info);
   EXPECT_EQ(metric(cell, "barriers_per_context_token").verdict, Outcome::pass);
@@ -116,7 +116,7 @@ TEST(OverDepth, AnotherListOfDepthsIsAnotherCell) {
 TEST(OverDepth, ADepthThatCouldNotBeMeasuredIsAnErrorOfTheLine) {
   auto profiles = Depths{}.profiles();
   profiles[1].errors = {"timed: exit 139"};
-  const profile::Profile fit = with_fits(profiles).back();
+  const profile::Profile fit = add_depth_fits(profiles).back();
   EXPECT_THAT(fit.errors, ElementsAre(HasSubstr("long@d256 could not be measured")));
   EXPECT_TRUE(fit.metrics.empty());
 }
@@ -144,13 +144,13 @@ TEST(OverDepth, TimesAreHeldToStoredLinesAndASlopeWithinTheNoiseDecidesNothing) 
   EXPECT_THAT(made.reason, HasSubstr("within the noise"));
 }
 
-// --- beside a base program
+// --- compared with a base program
 
 struct Rounds {
-  double zero = 1, slope = 1;  // the candidate's times the base's
-  double slot = 1.08;          // how much slower the second process of a pair is
+  double zero = 1, slope = 1;  // times of the candidate over the base's
+  double slot = 1.08;          // slowdown of a pair's second process
   bool coin = true, one_coin = true;
-  double per_token = 1e-5;  // of the base, which takes 10 ms without context
+  double per_token = 1e-5;  // seconds of the base, which takes 10 ms without context
   double noise = 0.01;
   int rounds = 60;
 
@@ -184,7 +184,7 @@ struct Rounds {
     }
     return fit_pairs(depth_groups(keys_of(k_depths)).front(), runs);
   }
-  // `level`: false_alarm and missed both.
+  // Decides the metric `name`; `level` is both false_alarm and missed.
   [[nodiscard]] stats::Decision decided(std::uint64_t seed, const char* name,
                                         double level = 0.001) const {
     const profile::PairedRuns runs = fit(seed);
@@ -256,7 +256,8 @@ TEST(OverDepthBesideABase, IsShownWithItsChangeAndItsInterval) {
   EXPECT_NEAR(made.baseline_runs->median, 1e-5, 3e-6) << "in seconds, whatever the drift";
 }
 
-// Nothing changed, the second process of a pair is 8 % slower, the machine drifts: seeds fixed.
+// Nothing changed, the second process of a pair is 8 % slower, and the machine drifts. Seeds are
+// fixed.
 TEST(OverDepthBesideABase, BlamesNoMoreOftenThanItSaysWithOneCoinOrOneForEachDepth) {
   constexpr int k_trials = 300;
   constexpr double k_level = 0.05;

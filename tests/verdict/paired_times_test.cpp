@@ -1,4 +1,4 @@
-// Times beside a base program: pairs in, verdicts with reasons out.
+// Tests times compared with a base program: verdicts and reasons from pairs.
 #include <cmath>
 #include <random>
 
@@ -19,9 +19,9 @@ using ::testing::HasSubstr;
 constexpr const char* k_rate = "decode_tokens_per_second";
 
 struct Scene {
-  double factor = 1;      // candidate's rate over the base's
-  double noise = 0.01;    // of the logarithm
-  double base_noise = 0;  // 0: the same
+  double factor = 1;      // rate of the candidate over the base's
+  double noise = 0.01;    // standard deviation of the logarithm
+  double base_noise = 0;  // 0: the same as `noise`
   int pairs = 60;
   Policy policy{};
   LimitEntry limit = entry({k_rate});
@@ -92,7 +92,7 @@ TEST(PairedTimes, InconclusiveTellsHowLongItWouldTake) {
   Scene scene{.factor = 0.9, .noise = 0.02, .pairs = 12};
   scene.policy.timed_metrics = 200;
   auto runs = scene.runs();
-  runs.seconds = 26;  // of 12 pairs and the warm-ups, a pair too: 2 s each
+  runs.seconds = 26;  // 12 pairs and the warm-ups, a pair too: 2 s each
   const Judgement made = metric(scene.cell(runs), k_rate);
   ASSERT_TRUE(made.more_pairs && made.more_seconds);
   EXPECT_DOUBLE_EQ(*made.more_seconds, 2.0 * static_cast<double>(*made.more_pairs));
@@ -108,7 +108,7 @@ TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
 }
 
 TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
-  // Warm-ups are not measurements: the profile has no time at all.
+  // Warm-ups are no measurements: the profile has no time at all.
   const Scene scene{.pairs = 0};
   const auto known = stored(reference());
   Base base{baseline::choose(reference(), {&known, 1}), scene.runs()};
@@ -120,7 +120,7 @@ TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
   EXPECT_THAT(judge_gate({cell}, scene.policy).not_judged,
               testing::Contains("throughput not decided in 1 of 1 cell"));
 
-  // The same of a plain number as its limit.
+  // The same with an absolute limit.
   LimitEntry bound = entry({"peak_rss_bytes"});
   bound.max_drop.reset();
   bound.max = Amount{1e9, false};
@@ -128,7 +128,7 @@ TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
   const CellVerdict bounded = judge_cell(reference(), base, {&bound, 1}, scene.policy);
   EXPECT_EQ(metric(bounded, "peak_rss_bytes").verdict, Outcome::inconclusive);
 
-  // Without a limit there is nothing to decide, and nothing to show.
+  // Without a limit there is nothing to decide or to show.
   const CellVerdict unlimited = judge_cell(reference(), base, {&scene.limit, 1}, scene.policy);
   EXPECT_EQ(unlimited.verdict, Outcome::pass);
 }
@@ -139,7 +139,7 @@ TEST(PairedTimes, ANoisierCandidateIsShownAndNotJudged) {
   EXPECT_EQ(made.verdict, Outcome::inconclusive);
   EXPECT_THAT(made.reason, HasSubstr("x as wide as the base's"));
   ASSERT_TRUE(made.current_runs);
-  EXPECT_GT(made.current_runs->fast, made.current_runs->median);  // of rates, fast ones are high
+  EXPECT_GT(made.current_runs->fast, made.current_runs->median);  // a fast rate is a high one
   EXPECT_GT(made.current_runs->median, made.current_runs->slow);
   ASSERT_TRUE(made.spread_ratio);
   EXPECT_NEAR(*made.spread_ratio, 6, 1.5);  // 0.3 over 0.05
@@ -196,7 +196,7 @@ TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
     EXPECT_THAT(metric(cell, name).warnings[0], HasSubstr("between the two slowest")) << name;
     EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("12 fresh starts of each server")));
   }
-  // k = 100 and 10 are enough; of a p50, and of gaps, nothing is said.
+  // k = 100 and 10 are enough. A p50 and gaps have no such note.
   const std::pair<const char*, std::int64_t> enough[] = {{"time_to_first_token_p99_seconds", 100},
                                                          {"time_per_output_token_p90_seconds", 10},
                                                          {"time_to_first_token_seconds", 2},
@@ -217,7 +217,7 @@ TEST(PairedTimes, PlainAmountsAreOfTheBasesWarmUp) {
 }
 
 TEST(PairedTimes, ATimeMayBeAllowedToDouble) {
-  Scene scene{.factor = 0.7};  // of the rate; as a time 43 % more
+  Scene scene{.factor = 0.7};  // as a rate; as a time 43 % more
   auto runs = scene.runs();
   runs.metrics[0].metric = *unit::find_metric("load_seconds");
   profile::Profile profile = reference();

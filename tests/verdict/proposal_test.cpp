@@ -1,4 +1,4 @@
-// Edits to stored baselines, in words.
+// Tests the description of edits to stored baselines.
 #include "gate/verdict/proposal.hpp"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST(Proposals, ComeLooserFirstAndSoManyAtMost) {
                             {"b", "", "", Effect::looser},
                             {"c", "", "", Effect::looser, true}};
   const auto sorted = in_order(all);
-  EXPECT_EQ(sorted[0].what, "c");  // holds already
+  EXPECT_EQ(sorted[0].what, "c");  // applies already
   EXPECT_EQ(sorted[1].what, "b");
   EXPECT_EQ(sorted[2].what, "a");
   const auto many = in_order(std::vector<Proposal>(k_most_proposals + 10, all[1]));

@@ -1,4 +1,4 @@
-// Stored times on the machine as it is now: what the reference workload did says how fast that is.
+// Tests stored times on the present machine: the reference workload shows how fast it is.
 #include <gmock/gmock.h>
 
 #include "gate/verdict/verdict.hpp"
@@ -13,7 +13,7 @@ constexpr const char* k_rate = "decode_tokens_per_second";
 constexpr const char* k_first = "time_to_first_token_seconds";
 const profile::CellKey k_cell = *profile::CellKey::parse("e/m/cpu/p");
 
-// Ten processes around `middle`, one per cent apart at most.
+// Returns ten processes around `middle`, at most one per cent apart.
 Numbers around(double middle) {
   Numbers numbers;
   for (int i = 0; i < 10; ++i) numbers.push_back(middle * (1 + 0.001 * ((i * 7) % 10 - 4.5)));
@@ -52,7 +52,7 @@ TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {
   const struct {
     const char* what;
     const char* metric;
-    double now, reference_now;  // 100 of both were stored
+    double now, reference_now;  // base: 100 each
     Outcome expected;
     double change;
   } cases[] = {
@@ -73,7 +73,7 @@ TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {
   }
 }
 
-// A drift within the run meets both: sample by sample their quotient stays.
+// A drift within the run affects both: sample by sample, their quotient stays.
 TEST(ReferenceWorkload, IsTakenRoundByRound) {
   Numbers drifting;
   for (int i = 0; i < 10; ++i) drifting.push_back(100 - 6 * i);
@@ -98,7 +98,7 @@ TEST(ReferenceWorkload, IsNotUsedWhereItDidNotRunBesideBoth) {
     ASSERT_EQ(cell.notes.size(), 2U);
     EXPECT_THAT(cell.notes[0], HasSubstr("as it is did not run beside the stored samples"));
   }
-  // A round in which one of the two did not report: no sample knows its partner.
+  // One of the two did not report in a round, so samples have no partners.
   const CellVerdict cell = judge(profile_of(k_rate, Numbers(9, 60), Numbers(10, 60)),
                                  profile_of(k_rate, around(100), Numbers(10, 100)));
   EXPECT_EQ(cell.metrics()[0].verdict, Outcome::fail);

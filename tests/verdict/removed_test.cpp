@@ -1,4 +1,4 @@
-// gate.on_removed: what a pull request's own configuration takes out of a gate.
+// Tests gate.on_removed: parts of a gate that a pull request's own configuration removes.
 #include "gate/verdict/removed.hpp"
 
 #include <gmock/gmock.h>
@@ -16,18 +16,18 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-HeldCell held(const std::string& changed = "", const std::string& lost = "") {
+BaseCell held(const std::string& changed = "", const std::string& lost = "") {
   const std::string name = reference().cell.str();
   return {name, name, name, changed, lost};
 }
 
-// Judged by what is stored of the reference cell, as one of the base.
-CellVerdict hold(const profile::Profile& candidate, const HeldCell& as, bool fails = true,
+// Judges a profile by the stored reference cell, as a cell of the base.
+CellVerdict hold(const profile::Profile& candidate, const BaseCell& as, bool fails = true,
                  const std::vector<LimitEntry>& limits = {}) {
   const std::vector<baseline::Baseline> known{test::stored(reference())};
   const auto choice = baseline::choose(candidate, known);
   CellVerdict cell = judge_cell(candidate, {choice}, limits, {});
-  hold_measured(candidate, choice, limits, as, fails, cell);
+  check_removed(candidate, choice, limits, as, fails, cell);
   return cell;
 }
 
@@ -51,7 +51,7 @@ std::vector<std::string> failed(const CellVerdict& cell) {
 }
 
 TEST(Removed, ACellThatIsGoneFailsAndItsLimitsAreNamed) {
-  HeldCell gone = held();
+  BaseCell gone = held();
   gone.now = "";
   gone.limits = {"weir.yaml of 1a2b3c4:9:5"};
   const CellVerdict cell = removed_cell(gone);
@@ -59,7 +59,7 @@ TEST(Removed, ACellThatIsGoneFailsAndItsLimitsAreNamed) {
   EXPECT_EQ(cell.cell.str(), reference().cell.str());
   EXPECT_THAT(cell.notes,
               ElementsAre("the limit at weir.yaml of 1a2b3c4:9:5 holds no cell any more"));
-  const WouldTake take = would_take(judge_gate({cell}, {}));
+  const NeededAllowances take = needed_allowances(judge_gate({cell}, {}));
   EXPECT_THAT(take.changes, ElementsAre(Allowable{gone.cell, "cell", "1", "0"}));
   EXPECT_THAT(take.beyond, IsEmpty());
 }
@@ -72,7 +72,7 @@ TEST(Removed, WhatADetachedProbeCountedIsMissed) {
   EXPECT_EQ(test::metric(cell, "dispatches_per_token").reason,
             "not measured any more: the baseline holds 65; the pull request has no probe vulkan");
   // All of it can be accepted, and nothing of it is stored then.
-  const WouldTake take = would_take(judge_gate({cell}, {}));
+  const NeededAllowances take = needed_allowances(judge_gate({cell}, {}));
   EXPECT_EQ(take.changes.size(), 4U);
   EXPECT_THAT(take.beyond, IsEmpty());
   std::vector<Allowance> all;
@@ -80,8 +80,8 @@ TEST(Removed, WhatADetachedProbeCountedIsMissed) {
   baseline::Baseline now = test::stored(reference());
   for (const Allowable& one : take.changes) {
     all.push_back({one, 12, {}, "no longer wanted", "ada", "2027-01-01"});
-    EXPECT_EQ(problem_of(all.back()), std::nullopt);
-    const auto without = accepted_into(one, now);
+    EXPECT_EQ(allowance_problem(all.back()), std::nullopt);
+    const auto without = apply_to_baseline(one, now);
     ASSERT_TRUE(without) << one.metric;
     now = *without;
   }
@@ -89,7 +89,7 @@ TEST(Removed, WhatADetachedProbeCountedIsMissed) {
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
   EXPECT_FALSE(now.counts.contains("dispatches_per_token"));
   EXPECT_THAT(now.kernels->counts, IsEmpty());
-  // Another baseline is another change.
+  // Another baseline is a different change.
   std::vector<CellVerdict> other{cell};
   other[0].judgements[0].baseline_text = "99";
   other[0].judgements[0].baseline = 99;
@@ -145,7 +145,7 @@ TEST(Removed, CountsThatNothingHoldsAreMissedAsTheCell) {
   const profile::Profile candidate = uncounted("the engine has no probes");
   const baseline::Choice none;
   CellVerdict cell = judge_cell(candidate, {none}, {}, {});
-  hold_measured(candidate, none, {}, held("", "probe vulkan"), true, cell);
+  check_removed(candidate, none, {}, held("", "probe vulkan"), true, cell);
   EXPECT_THAT(failed(cell), ElementsAre("cell"));
 }
 

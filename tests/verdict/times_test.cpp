@@ -1,3 +1,4 @@
+// Tests verdicts on times compared with stored samples.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +53,7 @@ TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
                 "3 %); about 4 more stored runs would decide (weir baseline accept)"));
 }
 
-// Twenty stored runs within 0.4 % of 100: what is assumed of the first is forgotten.
+// Twenty stored runs within 0.4 % of 100 replace the assumption about the first one.
 TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
   baseline::Baseline known = stored(timed(99.6));
   for (int i = 1; i < 20; ++i) {
@@ -65,12 +66,12 @@ TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
   EXPECT_EQ(slower.verdict, Outcome::fail) << slower.reason;
   EXPECT_EQ(slower.baseline_sessions, 20);
   EXPECT_EQ(judged_by_all(99, 0.05).verdict, Outcome::pass);
-  // On the limit no number decides: the candidate itself is one run.
+  // At the limit no number decides: the candidate itself is one run.
   EXPECT_THAT(judged_by_all(95, 0.05).reason,
               HasSubstr("20 stored runs would hardly decide, a base program beside it does"));
 }
 
-// Greedy with a fixed seed: no session differs from another, so 2 % worse is 2 % worse.
+// Greedy decoding with a fixed seed: runs do not differ, so 2 % worse is 2 % worse.
 TEST(Times, HoldTheQualityOfAnswersWithoutAssumingThatSessionsDiffer) {
   const auto with = [](double perplexity) {
     Profile profile = reference();

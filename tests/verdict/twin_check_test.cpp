@@ -1,4 +1,4 @@
-// Device twins against the device itself.
+// Tests the comparison of device twins with the device itself.
 #include <gmock/gmock.h>
 
 #include "gate/base/json.hpp"
@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Vendor, device, driver id, driver version and features of a RADV.
+// Vendor, device, driver id, driver version and features of a RADV device.
 constexpr const char* k_radv = "vulkan-1002-744c-3-5803006-00000000000000aa";
 
 profile::Profile on_the_card(const std::string& seen_class = k_radv) {
@@ -48,7 +48,7 @@ TEST(TwinCheck, TellsOnceWhenATwinCountsAsTheRealDeviceDoes) {
   profile::Profile prefill_twin = on_the_twin(), prefill = on_the_card();
   prefill.cell.prompt = prefill_twin.cell.prompt = "prefill";
   const Checked checked = check({on_the_card(), on_the_twin(), prefill, prefill_twin});
-  // Four counts each, of reference().
+  // Four counts each, from reference().
   EXPECT_THAT(checked.notes,
               ElementsAre("twin amd-rx-7900-xtx against the real AMD Radeon RX 7900 XTX (RADV "
                           "NAVI31): 8 counts of 2 cells equal, and their kernels"));
@@ -94,7 +94,7 @@ TEST(TwinCheck, ComparesOnlyWithTheDeviceThatIsDescribed) {
   };
   profile::Profile lavapipe = on_the_card("vulkan-10005-0000-d-1-0a");
   lavapipe.provenance.seen_name = "llvmpipe";
-  profile::Profile named_alike = on_the_card("vulkan-1002-0000-3-1-0a");  // a database without ids
+  profile::Profile named_alike = on_the_card("vulkan-1002-0000-3-1-0a");  // database without ids
   profile::Profile amdvlk = on_the_card("vulkan-1002-744c-2-5803006-00000000000000aa");
   profile::Profile other_prompt = on_the_card(), other_model = on_the_card(),
                    other_variant = on_the_card(), failed = on_the_card(), unseen = on_the_card(""),

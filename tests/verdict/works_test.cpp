@@ -1,4 +1,4 @@
-// Single kernels and ops that limits name: a new one can be gated, not only explained.
+// Tests limits on single kernels and ops, which can gate a new one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ LimitEntry kernels_free() {
 std::vector<std::string> works_of(const CellVerdict& cell) {
   std::vector<std::string> names;
   for (const Judgement& one : cell.metrics()) {
-    if (unit::names_work(one.metric.name)) names.push_back(one.metric.name);
+    if (unit::is_work_name(one.metric.name)) names.push_back(one.metric.name);
   }
   return names;
 }
@@ -68,10 +68,10 @@ TEST(SingleKernels, ThatALimitNamesAndNobodyHasAreSaid) {
   const std::vector<Case> cases{
       {"kernel_calls:mulmat*", {with(base, "kernel_calls:mulmat*")}, {}, true},
       {"kernel_calls:mul_mat*", {with(base, "kernel_calls:mul_mat*")}, {}, false},
-      {"kernel_calls:gone", {with(base, "kernel_calls:gone")}, {}, false},  // 0 of it: a fact
+      {"kernel_calls:gone", {with(base, "kernel_calls:gone")}, {}, false},  // count 0 is a fact
       {"op:lm_hed", {with(timed, "op:lm_hed")}, {}, true},
       {"op:lm_hed", {with(timed, "op:lm_hed")}, counts_only, false},
-      {"op:lm_hed", {with(base, "op:lm_hed")}, {}, false},  // no time was taken at all
+      {"op:lm_hed", {with(base, "op:lm_hed")}, {}, false},  // no time was measured
       {"op:lm_hed", {with(timed, "op:lm_hed"), broken}, {}, false},
       {"dispatches_per_token", {with(base, "dispatches_per_token")}, {}, false}};
   for (const Case& c : cases) {
@@ -87,7 +87,7 @@ TEST(SingleKernels, ThatALimitNamesAndNobodyHasAreSaid) {
   }
 }
 
-// A baseline is a file of a pull request: its kernels may have any name.
+// A pull request may write any names into a baseline.
 TEST(SingleKernels, WithoutANameAreNoMetric) {
   auto base = test::reference();
   base.kernels->counts[""] = 1;
@@ -122,7 +122,7 @@ TEST(SingleKernels, AreHeldToBoundsWithAndWithoutABaseline) {
   const Case cases[] = {
       {"kernel_calls:mul_mat", {}, Amount{53, false}, Outcome::pass},
       {"kernel_calls:mul_mat", {}, Amount{52, false}, Outcome::fail},
-      {"kernel_calls:flash_attn", Amount{1, false}, {}, Outcome::fail},  // it ran no time
+      {"kernel_calls:flash_attn", Amount{1, false}, {}, Outcome::fail},  // never ran
       {"kernel_calls:contig_cpy", {}, Amount{0, false}, Outcome::pass},
       {"kernel_calls:rms_norm_*", {}, Amount{0, false}, Outcome::fail},
   };
@@ -149,7 +149,7 @@ TEST(SingleKernels, WithoutABaselineAreNew) {
 
 TEST(SingleKernels, BesideABaselineThatNamesNoneAreNew) {
   auto base = test::reference();
-  base.kernels->named = false;  // hashes of code
+  base.kernels->named = false;  // kernels are hashes of code
   LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
   limit.exact = true;
   const CellVerdict cell = test::judge(test::reference(), {test::stored(base)}, {limit});
@@ -166,7 +166,7 @@ TEST(SingleKernels, ThatNobodyNamesAreToldNotToBeJudged) {
   EXPECT_THAT(cell.warnings, testing::Contains(HasSubstr("kernel_calls:mul_mat: not judged")));
 }
 
-// An allowance is looser than exact, and tells nothing of what it allows.
+// A tolerance is looser than exact, and a change within it is not reported.
 TEST(SingleKernels, MayGrowAsFarAsTheLimitSays) {
   const auto base = test::reference();
   auto now = base;
@@ -192,7 +192,7 @@ TEST(SingleOps, OfTheCpuAreCountedOverTheirShapes) {
   EXPECT_EQ(test::metric(cell, "op_calls:MUL_MAT").current, 9);
 }
 
-// Of an engine that prints its command buffers by label, as counts by itself.
+// The engine prints its command buffers by label, each a count of its own.
 TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
   using Labels = std::map<std::string, std::int64_t>;
   const auto with = [](const Labels& labels, std::int64_t dispatches = 65) {
@@ -285,7 +285,7 @@ TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
   }
 }
 
-// Agave's table has the calls of its ops, where no probe names one.
+// The table of Agave has the calls of its ops, where no probe names one.
 TEST(SingleOps, AreJudgedByTheEnginesOwnProfile) {
   auto base = test::reference();
   base.device = "cpu";
