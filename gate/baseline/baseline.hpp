@@ -12,21 +12,21 @@ inline constexpr std::string_view k_schema = "weir.baseline/1";
 
 // One accepted set of timed samples of one engine build on one machine class.
 struct Session {
-  std::string engine_build;                            // "" when the engine does not say
+  std::string engine_build;                            // "" if the engine does not report it
   std::map<std::string, std::vector<double>> samples;  // metric name -> one number a process
-  std::optional<profile::Reference> reference{};  // beside these processes, where there was one
+  std::optional<profile::Reference> reference{};  // run beside these processes; absent without one
 };
 
 struct Baseline {
   std::string cell;  // CellKey::str()
   std::string fingerprint;
   std::map<std::string, std::string> fingerprint_parts;
-  std::string reason{};  // why these counts were accepted, one line; "": nobody said
-  std::string preset{};  // of its engine when it was made: "llama-bench 1"; "": none
+  std::string reason{};  // why these counts were accepted, one line; "": no reason was given
+  std::string preset{};  // preset of its engine when it was made: "llama-bench 1"; "": none
   std::string device_class;
   std::string device_name;
-  // Of the counted pass: empty without one, one number where the engine counts by itself, else
-  // three, rising, from 1 to 4096.
+  // Lengths of the counted pass: empty without one, one number where the engine counts by itself,
+  // else three, rising, from 1 to 4096.
   std::vector<std::int64_t> lengths;
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
@@ -55,13 +55,13 @@ inline constexpr std::size_t k_sessions_kept = 20;
 [[nodiscard]] Result<std::string> path_of(const profile::CellKey& cell,
                                           std::string_view device_class);
 
-// What `accept` stores: counts, kernels and (when it has timed samples) one more session. `old` is
-// what is there now. `metric_globs` empty: everything, else only those metrics change.
-// Another engine build starts a new set of sessions for that machine class. Another fingerprint or
-// device class starts a new baseline. Kernels go with any dispatch count that is accepted,
-// functions with instructions, which stay as they were where this machine cannot count them. A run
-// that counted nothing leaves the stored counts alone, one without timed samples the sessions. A
-// reason that was given before goes once anything but times is another.
+// Makes the baseline that `accept` stores: counts, kernels and (with timed samples) one more
+// session. `old` is the stored one. `metric_globs` empty: everything, else only those metrics
+// change. Another engine build starts a new set of sessions for that machine class. Another
+// fingerprint or device class starts a new baseline. Kernels go with any dispatch count that is
+// accepted, functions with instructions, which stay as they were where this machine cannot count
+// them. A run that counted nothing leaves the stored counts alone, one without timed samples the
+// sessions. A reason that was given before goes once anything but times is another.
 [[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
                               std::span<const std::string> metric_globs,
                               const std::string& reason = "");
@@ -76,7 +76,7 @@ struct Choice {
     same,         // the same device class
   };
   Match match = Match::none;
-  std::optional<Baseline> baseline;  // for nearest and same; for the others, what is shown beside
+  std::optional<Baseline> baseline;  // for nearest and same; for the others, the one to show
   std::string reason;                // one line for people; "" for same
   bool base_failed = false;          // there was a base to measure, and it could not be
 };
@@ -84,13 +84,13 @@ struct Choice {
 
 // Another run's profile of the same cell as something to judge by: compared whatever its
 // fingerprint, with what differs in the reason. None where it could not be measured.
-[[nodiscard]] Choice choice_of(const profile::Profile& candidate, const profile::Profile& base);
+[[nodiscard]] Choice choose_run(const profile::Profile& candidate, const profile::Profile& base);
 
 // The three lengths at which a counted pass is to run so that it can be compared: those of the
 // baseline that would judge `cell` on this device, else of another one with the same fingerprint
 // (also while the device class is not known yet); empty where none is stored.
-[[nodiscard]] std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
-                                                     const profile::Provenance& from,
-                                                     std::span<const Baseline> stored);
+[[nodiscard]] std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
+                                                           const profile::Provenance& from,
+                                                           std::span<const Baseline> stored);
 
 }  // namespace weir::baseline

@@ -1,5 +1,5 @@
-// What `weir baseline accept` stores, and which stored baseline may judge a candidate; if none, why
-// not.
+// Chooses which stored baseline may judge a candidate, and makes what `weir baseline accept`
+// stores.
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -11,11 +11,11 @@ namespace {
 
 using Stored = std::vector<const Baseline*>;
 
-// How many parts two classes have in common from the left ("vulkan-10005-0-d-1-0a").
+// The number of parts that two classes have in common from the left ("vulkan-10005-0-d-1-0a").
 std::size_t shared_parts(std::string_view a, std::string_view b) {
-  const auto left = text::split(a, '-'), right = text::split(b, '-');
-  const auto [end, other] = std::mismatch(left.begin(), left.end(), right.begin(), right.end());
-  return static_cast<std::size_t>(end - left.begin());
+  const auto parts_of_a = text::split(a, '-'), parts_of_b = text::split(b, '-');
+  const auto mismatch = std::ranges::mismatch(parts_of_a, parts_of_b);
+  return static_cast<std::size_t>(mismatch.in1 - parts_of_a.begin());
 }
 
 // The same API and device, in any version.
@@ -24,15 +24,17 @@ bool same_device(std::string_view a, std::string_view b) {
   return !device.empty() && (b == device || b.starts_with(device + "-"));
 }
 
-// Of two versions of one preset ("llama-bench 1"), which explain a change that nobody wrote.
-std::string preset_words(const std::string& then, const std::string& now) {
-  const auto old = text::split(then, ' '), present = text::split(now, ' ');
-  if (old.size() != 2 || present.size() != 2 || old[0] != present[0] || then == now) return "";
+// Says that two versions of one preset ("llama-bench 1") are compared: that explains a change that
+// nobody wrote. "" if they are equal or of other presets.
+std::string preset_text(const std::string& stored, const std::string& candidate) {
+  const auto old_parts = text::split(stored, ' '), new_parts = text::split(candidate, ' ');
+  if (old_parts.size() != 2 || new_parts.size() != 2 || stored == candidate) return "";
+  if (old_parts[0] != new_parts[0]) return "";
   return fmt::format("; preset {} is version {} now, the baseline was made with version {}",
-                     text::printable(present[0]), present[1], text::printable(old[1]));
+                     text::printable(new_parts[0]), new_parts[1], text::printable(old_parts[1]));
 }
 
-// ": model, prompt changed".
+// How the fingerprint differs: ": model, prompt changed", and another version of a preset.
 std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {
   std::vector<std::string> changed =
       profile::other_parts(candidate.fingerprint_parts, stored.fingerprint_parts);
@@ -42,19 +44,19 @@ std::string changed_parts(const Baseline& stored, const profile::Provenance& can
     }
   }
   return (changed.empty() ? "" : ": " + text::join(changed) + " changed") +
-         preset_words(stored.preset, candidate.preset);
+         preset_text(stored.preset, candidate.preset);
 }
 
-// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": what stands in brackets may differ between
-// machines of one device class, and the file must not. So may a CPU's model: its class alone names
-// it.
+// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": the text in brackets may differ between
+// machines of one device class, and the file must not. A CPU's model may differ too: its class
+// alone names it.
 std::string stored_device_name(const std::string& device_class, const std::string& device_name) {
   if (unit::device_without_version(device_class) == unit::k_cpu) return "";
   const std::size_t bracket = device_name.find(" (");
   return bracket == 0 ? device_name : device_name.substr(0, bracket);
 }
 
-std::string shown_device(const Baseline& stored) {
+std::string device_text(const Baseline& stored) {
   const std::string name = stored_device_name(stored.device_class, stored.device_name);
   return text::printable(name.empty() ? stored.device_class : name);
 }
@@ -62,7 +64,8 @@ std::string shown_device(const Baseline& stored) {
 using profile::Measurement;
 using profile::Profile;
 
-struct Chosen {
+// The metrics that are accepted; none named: all.
+struct MetricSelection {
   std::span<const std::string> globs;
   [[nodiscard]] bool all() const { return globs.empty(); }
   [[nodiscard]] bool holds(std::string_view name) const {
@@ -71,16 +74,16 @@ struct Chosen {
   }
 };
 
-// A drift is a number of timed runs, which has a limit and needs no base.
+// Returns true for a count that a baseline stores. A drift comes from timed runs, has a limit of
+// its own and needs no base.
 bool is_count(const Measurement& measured) {
   return measured.metric.kind == unit::Kind::count && measured.value().has_value() &&
          measured.nature != profile::Nature::sampled &&
          !(measured.metric.name.ends_with("_drift") && unit::find_metric(measured.metric.name));
 }
 
-// A baseline holds what decides and nothing of the machine: no warnings, and of counts that vary
-// only their median.
-Measurement stored(Measurement measured) {
+// A measurement as a baseline stores it: no warnings, and of counts that vary only their median.
+Measurement strip_machine_facts(Measurement measured) {
   measured.warnings.clear();
   if (measured.exact) {
     measured.samples.clear();
@@ -91,22 +94,23 @@ Measurement stored(Measurement measured) {
   return measured;
 }
 
-void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into) {
+// Replaces the selected counts in `into`, and with them kernels, functions and placement.
+void accept_counts(const Profile& measured, const MetricSelection& chosen, Baseline& into) {
   std::erase_if(into.counts, [&](const auto& item) {
     return chosen.holds(item.first) &&
-           !profile::why_skipped(measured, item.second.metric, item.second.source);
+           !profile::skip_reason(measured, item.second.metric, item.second.source);
   });
   const std::string fits(unit::k_fits);
   if (!measured.metrics.contains(fits)) into.counts.erase(fits);
   bool dispatches = false, instructions = false;
   for (const auto& [name, measurement] : measured.metrics) {
     if (!is_count(measurement) || !chosen.holds(name)) continue;
-    into.counts[name] = stored(measurement);
+    into.counts[name] = strip_machine_facts(measurement);
     dispatches = dispatches || measurement.metric.base == "dispatches";
     instructions = instructions || measurement.metric.base == "instructions" ||
                    measurement.metric.base == "system_calls";
   }
-  // Kernels are what the dispatches are made of: one without the other would contradict itself.
+  // Kernels are what the dispatches add up to: one without the other would contradict itself.
   if (dispatches || chosen.holds("kernels")) {
     into.kernels = measured.kernels;
     into.codes = measured.codes;
@@ -115,8 +119,8 @@ void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into
     into.compiler = measured.compiler;
     into.graph_ops = measured.graph_ops;
   }
-  const bool keeps = measured.instructions_skipped || measured.host_skipped;
-  if (instructions || (chosen.all() && !keeps)) into.functions = measured.functions;
+  const bool keep_functions = measured.instructions_skipped || measured.host_skipped;
+  if (instructions || (chosen.all() && !keep_functions)) into.functions = measured.functions;
   if (chosen.all() || chosen.holds("placement")) {
     into.placement = measured.placement;
     into.work = measured.work;
@@ -124,7 +128,8 @@ void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into
   if (into.lengths.empty() || chosen.all()) into.lengths = measured.provenance.lengths;
 }
 
-void accept_session(const Profile& measured, const Chosen& chosen, Baseline& into) {
+// Adds a session with the selected times of a run. Another engine build replaces all sessions.
+void accept_session(const Profile& measured, const MetricSelection& chosen, Baseline& into) {
   Session session;
   session.engine_build = measured.provenance.engine_build.value_or("");
   for (const auto& [name, measurement] : measured.metrics) {
@@ -138,7 +143,7 @@ void accept_session(const Profile& measured, const Chosen& chosen, Baseline& int
   session.reference = measured.reference;
   std::vector<Session>& sessions = into.sessions[measured.provenance.machine_class];
   if (!sessions.empty() && sessions.back().engine_build != session.engine_build) sessions.clear();
-  // The same run accepted twice is one session: counted twice it would look like agreement.
+  // The same run accepted twice is one session: two would look like agreement.
   if (std::ranges::count(sessions, session.samples, &Session::samples) > 0) return;
   sessions.push_back(std::move(session));
   if (sessions.size() > k_sessions_kept) {
@@ -159,12 +164,12 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   }
   std::ranges::sort(same_cell, {}, &Baseline::device_class);
   std::ranges::sort(others, {}, &Baseline::device_class);
-  const auto of_class = [&](const Stored& list) {
+  const auto find_class = [&](const Stored& list) {
     return std::ranges::find(list, from.device_class, &Baseline::device_class);
   };
 
-  if (const auto found = of_class(same_cell); found != same_cell.end()) {
-    return {Choice::Match::same, **found, ""};
+  if (const auto match = find_class(same_cell); match != same_cell.end()) {
+    return {Choice::Match::same, **match, ""};
   }
   const Baseline* nearest = nullptr;
   for (const Baseline* baseline : same_cell) {
@@ -178,32 +183,33 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
     return {Choice::Match::nearest, *nearest,
             "the baseline is of the nearest device class, " + nearest->device_class};
   }
-  if (const auto found = of_class(others); found != others.end()) {
-    return {Choice::Match::fingerprint, **found,
-            "the baselines have another fingerprint" + changed_parts(**found, from)};
+  if (const auto match = find_class(others); match != others.end()) {
+    return {Choice::Match::fingerprint, **match,
+            "the baselines have another fingerprint" + changed_parts(**match, from)};
   }
   if (!same_cell.empty()) {
     const auto devices =
-        collect<std::string>(same_cell, [](const Baseline* one) { return shown_device(*one); });
+        collect<std::string>(same_cell, [](const Baseline* item) { return device_text(*item); });
     return {Choice::Match::other_class, *same_cell.front(),
             fmt::format("the baselines are of another device class: {}", text::join(devices))};
   }
   if (!others.empty()) {
     return {Choice::Match::fingerprint, *others.front(),
             fmt::format("the baselines have another fingerprint and device class ({}){}",
-                        shown_device(*others.front()), changed_parts(*others.front(), from))};
+                        device_text(*others.front()), changed_parts(*others.front(), from))};
   }
   return {Choice::Match::none, std::nullopt, "no baseline is stored"};
 }
 
-std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
-                                       const profile::Provenance& from,
-                                       std::span<const Baseline> stored) {
+// The lengths of the baseline that would judge this cell; empty if none has three of them.
+std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
+                                             const profile::Provenance& from,
+                                             std::span<const Baseline> stored) {
   constexpr std::size_t k_points = 3;
   std::vector<Baseline> usable;
-  for (const Baseline& one : stored) {
-    if (one.fingerprint == from.fingerprint && one.lengths.size() == k_points) {
-      usable.push_back(one);
+  for (const Baseline& baseline : stored) {
+    if (baseline.fingerprint == from.fingerprint && baseline.lengths.size() == k_points) {
+      usable.push_back(baseline);
     }
   }
   profile::Profile candidate;
@@ -213,7 +219,9 @@ std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
   return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
 }
 
-Choice choice_of(const profile::Profile& candidate, const profile::Profile& base) {
+// Chooses another run's profile of the same cell as the base, whatever its fingerprint. Without a
+// baseline if that run could not measure the cell.
+Choice choose_run(const profile::Profile& candidate, const profile::Profile& base) {
   if (!base.errors.empty()) {
     std::string why = "the base could not measure this cell: " + base.errors.front();
     const auto last_words = text::lines(base.stderr_tail);
@@ -222,7 +230,7 @@ Choice choice_of(const profile::Profile& candidate, const profile::Profile& base
   }
   Choice choice;
   choice.baseline = accept(base, std::nullopt, {});
-  // Two runs are compared whatever their fingerprints; the differences are told.
+  // Two runs are compared whatever their fingerprints; the reason lists the differences.
   const auto& mine = candidate.provenance.fingerprint_parts;
   const auto parts = profile::other_parts(base.provenance.fingerprint_parts, mine);
   if (!parts.empty()) choice.reason = "differs in " + text::join(parts);
@@ -236,40 +244,42 @@ Choice choice_of(const profile::Profile& candidate, const profile::Profile& base
   return choice;
 }
 
+// The text of a baseline without its times and all that may change without meaning.
+static std::string counts_text(Baseline baseline) {
+  baseline.sessions.clear();
+  baseline.device_name.clear();        // for people
+  baseline.work.likely.clear();        // rounding may move it
+  baseline.fingerprint_parts.clear();  // more parts may make the same fingerprint
+  return to_text(baseline);
+}
+// Makes the baseline to store: the old one with the selected metrics of a run.
 Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
                 std::span<const std::string> metric_globs, const std::string& reason) {
-  const Chosen chosen{metric_globs};
+  const MetricSelection chosen{metric_globs};
   const profile::Provenance& from = measured.provenance;
-  Baseline made;
-  // Another fingerprint or device class is another cell: nothing of the old one describes it.
+  Baseline result;
+  // Another fingerprint or device class is another cell: the old baseline does not describe it.
   if (old && old->fingerprint == from.fingerprint && old->device_class == from.device_class) {
-    made = *old;
+    result = *old;
   }
-  made.cell = measured.cell.str();
-  made.fingerprint = from.fingerprint;
-  made.fingerprint_parts = from.fingerprint_parts;
-  made.preset = from.preset;
-  made.device_class = from.device_class;
-  made.device_name = stored_device_name(from.device_class, from.device_name);
+  result.cell = measured.cell.str();
+  result.fingerprint = from.fingerprint;
+  result.fingerprint_parts = from.fingerprint_parts;
+  result.preset = from.preset;
+  result.device_class = from.device_class;
+  result.device_name = stored_device_name(from.device_class, from.device_name);
   const bool counted =
       std::ranges::any_of(measured.metrics, [](const auto& item) { return is_count(item.second); });
   // A run that counted nothing says nothing about the counts that are stored.
   if (counted) {
-    accept_counts(measured, chosen, made);
-  } else if (made.counts.empty()) {
-    made.placement = measured.placement;
-    made.work = measured.work;
+    accept_counts(measured, chosen, result);
+  } else if (result.counts.empty()) {
+    result.placement = measured.placement;
+    result.work = measured.work;
   }
-  const auto without_times = [](Baseline one) {
-    one.sessions.clear();
-    one.device_name.clear();        // for people
-    one.work.likely.clear();        // which rounding may move
-    one.fingerprint_parts.clear();  // which may name more, and make the same fingerprint
-    return to_text(one);
-  };
-  if (!reason.empty() || (old && without_times(*old) != without_times(made))) made.reason = reason;
-  accept_session(measured, chosen, made);
-  return made;
+  if (!reason.empty() || (old && counts_text(*old) != counts_text(result))) result.reason = reason;
+  accept_session(measured, chosen, result);
+  return result;
 }
 
 }  // namespace weir::baseline

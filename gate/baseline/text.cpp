@@ -1,5 +1,5 @@
-// Baseline as weir.baseline/1, both ways, and its place on disk. What is read may come from a pull
-// request of a stranger.
+// Writes and reads a baseline as weir.baseline/1, and names its file. The text that is read may
+// come from a stranger's pull request.
 //
 //   "counts":        exact counts by metric name, 65 or "133/2"
 //   "nearly_exact":  counts that do not quite repeat, {"median", "repeatability"}
@@ -14,6 +14,7 @@
 
 namespace weir::baseline {
 
+// A count that nearly repeats, as a file stores it.
 struct NearlyExact {
   double median = 0, repeatability = 0;
 };
@@ -34,29 +35,31 @@ constexpr std::size_t k_largest_file = std::size_t{16} << 20;
 constexpr std::size_t k_longest_class = 128;
 constexpr std::size_t k_most_sessions = 1000;  // over all machines of one file
 
-Result<unit::Metric> metric_of(const std::string& name, const Json& declared) {
-  if (const auto known = unit::find_metric(name)) {
-    if (known->kind == unit::Kind::count) return *known;
-  } else if (const auto found = declared.find(name);
-             found != declared.end() && found->is_object()) {
-    Json described = *found;
-    described["name"] = name;
-    const auto metric = unit::metric_from_json(described);
-    if (metric && metric->kind == unit::Kind::count) return *metric;
+// The count that a file names: weir's own, or one that the file describes.
+Result<unit::Metric> find_count_metric(const std::string& name, const Json& declared) {
+  auto metric = unit::find_metric(name);
+  const auto entry = declared.find(name);
+  if (!metric && entry != declared.end() && entry->is_object()) {
+    Json description = *entry;
+    description["name"] = name;
+    metric = unit::metric_from_json(description);
   }
+  if (metric && metric->kind == unit::Kind::count) return *metric;
   return fail(Code::data, "\"{}\" is not a count that weir knows or the file describes",
               text::printable(name.substr(0, 128)));
 }
 
-std::string source_of(const unit::Metric& metric,
-                      const std::map<std::string, std::string>& sources) {
+// The source of a metric, by its own name or by its base name.
+std::string find_source(const unit::Metric& metric,
+                        const std::map<std::string, std::string>& sources) {
   for (const std::string& name : {metric.name, metric.base}) {
-    if (const auto found = sources.find(name); found != sources.end()) return found->second;
+    if (const auto entry = sources.find(name); entry != sources.end()) return entry->second;
   }
   return "";
 }
 
-std::map<std::string, std::string> sources_of(const Baseline& baseline) {
+// The sources of all counts: by base name if all of its counts agree, else by metric.
+std::map<std::string, std::string> group_sources(const Baseline& baseline) {
   std::map<std::string, std::vector<const profile::Measurement*>> by_base;
   for (const auto& [name, measured] : baseline.counts) {
     by_base[measured.metric.base].push_back(&measured);
@@ -75,11 +78,11 @@ std::map<std::string, std::string> sources_of(const Baseline& baseline) {
   return sources;
 }
 
-// Lengths say how long engines run: what weir itself would not have stored is refused.
+// Lengths decide how long engines run: lengths that weir itself would not store are refused.
 bool may_be_lengths(const std::vector<std::int64_t>& lengths) {
   constexpr std::size_t k_points = 3;
-  constexpr std::int64_t k_longest = 4096;            // of a sweep; weir's own go to 24
-  constexpr std::int64_t k_most_tokens = 10'000'000;  // of a prompt, as the configuration has it
+  constexpr std::int64_t k_longest = 4096;            // in a sweep; weir's own go to 24
+  constexpr std::int64_t k_most_tokens = 10'000'000;  // in a prompt, as the configuration has it
   if (lengths.empty()) return true;
   if (lengths.size() == 1) return lengths.front() >= 0 && lengths.front() <= k_most_tokens;
   return lengths.size() == k_points && lengths[0] > 0 && lengths[0] < lengths[1] &&
@@ -90,11 +93,12 @@ bool may_be_lengths(const std::vector<std::int64_t>& lengths) {
 struct StoredCounts {
   std::map<std::string, Rational> exact;
   std::map<std::string, NearlyExact> nearly;
-  Json declared = Json::object();  // of metrics that only a config knows
+  Json declared = Json::object();  // metrics that only a configuration knows
   std::map<std::string, std::string> sources;
 };
 
-StoredCounts stored_counts(const Baseline& baseline) {
+// Sorts a baseline's counts into the parts of the file.
+StoredCounts to_stored_counts(const Baseline& baseline) {
   StoredCounts stored;
   for (const auto& [name, measured] : baseline.counts) {
     if (!unit::find_metric(name)) {
@@ -108,20 +112,22 @@ StoredCounts stored_counts(const Baseline& baseline) {
       stored.nearly[name] = {*middle, measured.repeatability.value_or(0)};
     }
   }
-  stored.sources = sources_of(baseline);
+  stored.sources = group_sources(baseline);
   return stored;
 }
 
+// A count of a file without its number.
 Result<Measurement> measurement(const std::string& name, Nature nature,
                                 const StoredCounts& stored) {
   Measurement measured;
-  WEIR_TRY(measured.metric, metric_of(name, stored.declared));
+  WEIR_TRY(measured.metric, find_count_metric(name, stored.declared));
   measured.nature = nature;
-  measured.source = source_of(measured.metric, stored.sources);
+  measured.source = find_source(measured.metric, stored.sources);
   return measured;
 }
 
-Result<std::map<std::string, Measurement>> counts_of(const StoredCounts& stored) {
+// Joins the parts of a file into counts; an error if one is named twice or is not known.
+Result<std::map<std::string, Measurement>> make_counts(const StoredCounts& stored) {
   std::map<std::string, Measurement> counts;
   for (const auto& [name, value] : stored.exact) {
     WEIR_TRY(Measurement measured, measurement(name, Nature::exact, stored));
@@ -140,15 +146,16 @@ Result<std::map<std::string, Measurement>> counts_of(const StoredCounts& stored)
   return counts;
 }
 
+// Writes or reads all counts of a baseline.
 void count_fields(Fields& io, Baseline& baseline) {
   StoredCounts stored;
-  if (!io.reads()) stored = stored_counts(baseline);
+  if (!io.reads()) stored = to_stored_counts(baseline);
   io.sparse("metrics", stored.declared);
   io.sparse("sources", stored.sources);
   io.always("counts", stored.exact);
   io.sparse("nearly_exact", stored.nearly, "nearly_exact");
   if (!io.reads() || io.problem()) return;
-  auto counts = counts_of(stored);
+  auto counts = make_counts(stored);
   if (!counts) return io.refuse(std::move(counts).error());
   baseline.counts = std::move(*counts);
 }
@@ -161,19 +168,21 @@ static void fields(Fields& io, Session& session) {
   io.sparse("reference", session.reference, "sessions reference");
 }
 
+// Writes or reads the sessions by machine class, without empty lists.
 static void session_fields(Fields& io, std::map<std::string, std::vector<Session>>& sessions) {
-  auto some = io.reads() ? std::map<std::string, std::vector<Session>>() : sessions;
-  std::erase_if(some, [](const auto& of_machine) { return of_machine.second.empty(); });
-  io.sparse("sessions", some, "sessions");
+  auto non_empty = io.reads() ? std::map<std::string, std::vector<Session>>() : sessions;
+  std::erase_if(non_empty, [](const auto& item) { return item.second.empty(); });
+  io.sparse("sessions", non_empty, "sessions");
   if (!io.reads()) return;
   std::size_t total = 0;
-  for (const auto& [machine, list] : some) total += list.size();
+  for (const auto& [machine, list] : non_empty) total += list.size();
   if (total > k_most_sessions) {
     io.refuse({Code::data, fmt::format("more than {} sessions", k_most_sessions)});
   }
-  sessions = std::move(some);
+  sessions = std::move(non_empty);
 }
 
+// Writes or reads a baseline; its keys are those of weir.baseline/1.
 static void fields(Fields& io, Baseline& baseline) {
   io.schema_of_document(k_schema, "");
   io("cell", baseline.cell);
@@ -234,7 +243,7 @@ Result<Baseline> parse(std::string_view text) {
 }
 
 Result<std::string> path_of(const profile::CellKey& cell, std::string_view device_class) {
-  // str() of a key that was put together by hand may hold anything: only its parsed form is a path.
+  // str() of a key that was made by hand may hold anything: only its parsed form is a path.
   WEIR_TRY(const auto key, profile::CellKey::parse(cell.str()));
   if (!valid_class(device_class)) {
     return fail(Code::data, "{}: \"{}\" is not a device class that can name a file", key.str(),

@@ -1,3 +1,4 @@
+// Tests of writing and reading stored baselines.
 #include "gate/baseline/baseline.hpp"
 
 #include <random>
@@ -232,7 +233,7 @@ TEST(KeptLengths, AreOfThisDeviceClassWhereThatFileIsThere) {
       stored.back().device_class = device_class;
       stored.back().lengths = {n, 2 * n, 3 * n};
     }
-    const auto kept = kept_lengths(candidate.cell, candidate.provenance, stored);
+    const auto kept = comparable_lengths(candidate.cell, candidate.provenance, stored);
     EXPECT_EQ(kept.empty() ? 0 : kept.front(), one.want) << one.device_class;
   }
   Profile candidate = profile_with_counts();
@@ -240,7 +241,7 @@ TEST(KeptLengths, AreOfThisDeviceClassWhereThatFileIsThere) {
   other.fingerprint = "another cell";
   timed_only.lengths.clear();
   const Baseline stored[] = {other, timed_only};
-  EXPECT_TRUE(kept_lengths(candidate.cell, candidate.provenance, stored).empty());
+  EXPECT_TRUE(comparable_lengths(candidate.cell, candidate.provenance, stored).empty());
 }
 
 // Nobody wrote that change: a new weir has another expansion of the same file.
@@ -523,7 +524,7 @@ TEST(Choose, NamesTheLastWordsOfABaseThatEnded) {
   Profile base = profile_with_counts();
   base.errors = {"counted: exited with code 127"};
   base.stderr_tail = "loading\nerror while loading shared libraries: libllama.so.0\n";
-  const Choice choice = choice_of(profile_with_counts(), base);
+  const Choice choice = choose_run(profile_with_counts(), base);
   EXPECT_EQ(choice.reason,
             "the base could not measure this cell: counted: exited with code 127: error while "
             "loading shared libraries: libllama.so.0");
