@@ -1,3 +1,5 @@
+// Compares with a base build: counts both programs, then runs timed pairs until every limit is
+// decided or the budget is spent.
 #include "gate/run/against.hpp"
 
 #include "gate/base/find.hpp"
@@ -16,19 +18,19 @@ namespace {
 
 constexpr std::int64_t k_rounds_to_be_exact = 3;
 
-// A difference that a second look may explain: anything but "as it was".
-bool differs(Outcome outcome) {
+// Returns true if the outcome may change when both sides are counted again.
+bool is_difference(Outcome outcome) {
   return outcome == Outcome::fail || outcome == Outcome::improved ||
          outcome == Outcome::inconclusive || outcome == Outcome::error;
 }
 
 class Against final : public Sequel {
  public:
-  Against(const Plan& plan, AgainstOptions options, const KnownCounts& known, sys::Coin& coin,
-          std::function<void(const PairsPlan&)> show_plan)
+  Against(const Plan& plan, AgainstOptions options, const KnownCounts& known_counts,
+          sys::Coin& coin, std::function<void(const PairsPlan&)> show_plan)
       : plan_(plan),
         options_(std::move(options)),
-        known_(known),
+        known_counts_(known_counts),
         coin_(coin),
         show_plan_(std::move(show_plan)),
         records_(plan.cells.size()) {
@@ -37,6 +39,7 @@ class Against final : public Sequel {
     }
   }
 
+  // Returns the next steps: the base's counts, repeated counts that differ, warm-ups, then pairs.
   Result<Next> next(std::span<const RunRecord> fresh) override {
     for (const RunRecord& record : fresh) {
       const std::size_t* cell = look_up(cell_by_name_, record.cell);
@@ -49,55 +52,56 @@ class Against final : public Sequel {
         mine.paired.push_back(record);
       }
     }
-    // Once pairs have begun all counts are in: between timed processes nothing is read or judged
-    // anew.
+    // Once pairs have begun, all counts are in. Nothing is judged between timed processes.
     if (!pairing_) {
       if (options_.counts) {
-        if (auto steps = base_counts(); !steps.empty()) return Next{std::move(steps)};
-        if (auto steps = counts_to_confirm(); !steps.empty()) return Next{std::move(steps)};
+        if (auto steps = steps_for_base_counts(); !steps.empty()) return Next{std::move(steps)};
+        if (auto steps = steps_to_confirm_counts(); !steps.empty()) return Next{std::move(steps)};
       }
       if (!options_.times) return Next{};
-      if (auto steps = warm_ups(); !steps.empty()) return Next{std::move(steps)};
+      if (auto steps = steps_for_warm_ups(); !steps.empty()) return Next{std::move(steps)};
       WEIR_CHECK(begin_pairs());
     }
     for (std::size_t place = 0; place < rounds_.size(); ++place) {
-      bool any = false;
+      bool has_fresh = false;
       for (const std::size_t i : rounds_[place].cells) {
-        any = std::exchange(records_[i].fresh, false) || any;
+        has_fresh = std::exchange(records_[i].fresh, false) || has_fresh;
       }
-      if (any) note_pairs(place);
+      if (has_fresh) note_pairs(place);
     }
     const auto place = pairing_->next();
     if (!place) return Next{};
     Next next;
     next.steps = next_round(rounds_[*place]);
-    next.seconds_left = std::max(0.0, pairing_->left());
+    next.seconds_left = std::max(0.0, pairing_->seconds_left());
     return next;
   }
 
  private:
   struct CellRecords {
     std::vector<RunRecord> counted, paired;
-    bool fresh = false;  // some are not noted yet
+    bool fresh = false;  // has records that note_pairs() has not seen
     bool out = false;    // runs no pairs, or no more of them
   };
-  // What runs its pairs together: one cell, or the depths of a list.
+  // The cells that run their pairs together: one cell, or all depths of a list.
   struct Round {
     std::vector<std::size_t> cells;           // by rising depth
-    std::optional<verdict::DepthGroup> line;  // over `cells`, as places in it
-    std::int64_t noted = 0;                   // rounds that the scheduler knows of
-    double noted_seconds = 0;                 // of all their processes
-    // What each rule judges: a place in `cells`, or behind it the line; and of its metrics which.
-    struct Judged {
-      std::size_t of = 0, metric = 0;
+    std::optional<verdict::DepthGroup> line;  // over `cells`; its members index `cells`
+    std::int64_t noted_pairs = 0;             // pairs that the scheduler knows of
+    double noted_seconds = 0;                 // seconds that all their processes took
+    // The metric that a rule judges. `member` is an index into `cells`; one past its end means the
+    // line. `metric` is an index into that member's metrics.
+    struct RuleTarget {
+      std::size_t member = 0, metric = 0;
     };
-    std::vector<Judged> judged;
+    std::vector<RuleTarget> targets;
   };
 
   // --- counts
 
-  void count_again(std::size_t cell, Side side, std::int64_t rounds,
-                   std::vector<Step>& steps) const {
+  // Adds the cell's counted steps for `side`, repeated for the given number of rounds.
+  void add_counted_steps(std::size_t cell, Side side, std::int64_t rounds,
+                         std::vector<Step>& steps) const {
     for (std::int64_t round = 0; round < rounds; ++round) {
       for (const Step& step : plan_.steps) {
         if (step.cell != cell || step.pass != Pass::counted) continue;
@@ -107,71 +111,79 @@ class Against final : public Sequel {
     }
   }
 
-  std::int64_t rounds(std::size_t cell, Side side) const {
-    const auto planned = std::ranges::count_if(plan_.steps, [&](const Step& step) {
+  // Returns how many times a side of the cell has been counted.
+  std::int64_t rounds_run(std::size_t cell, Side side) const {
+    const auto per_round = std::ranges::count_if(plan_.steps, [&](const Step& step) {
       return step.cell == cell && step.pass == Pass::counted;
     });
     const auto& counted = records_[cell].counted;
-    // A process that did not start and was tried again is one.
+    // A process that was retried because it did not start counts once.
     std::set<std::int64_t> orders;
     for (const RunRecord& record : counted) {
       if (record.side == side) orders.insert(record.order);
     }
-    const auto ran = static_cast<std::ptrdiff_t>(orders.size());
-    return planned == 0 ? 0 : (ran + planned - 1) / planned;
+    const auto processes = static_cast<std::ptrdiff_t>(orders.size());
+    return per_round == 0 ? 0 : (processes + per_round - 1) / per_round;
   }
 
-  std::vector<Step> base_counts() const {
+  // Returns the steps that count the base, for cells without usable stored counts of it.
+  std::vector<Step> steps_for_base_counts() const {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < records_.size(); ++i) {
-      if (rounds(i, Side::base) > 0) continue;
-      const auto known = known_.of(plan_.cells[i].cell.key);
-      if (!known.empty()) {
+      if (rounds_run(i, Side::base) > 0) continue;
+      const auto stored_counts = known_counts_.of(plan_.cells[i].cell.key);
+      if (!stored_counts.empty()) {
         const auto candidate = profile::assemble(plan_.cells[i].facts, records_[i].counted);
-        const baseline::Choice choice = baseline::choose(candidate, known);
-        // Costs by another compiler say nothing.
+        const baseline::Choice choice = baseline::choose(candidate, stored_counts);
+        // Costs of kernels that another compiler built are not comparable.
         if (choice.match == baseline::Choice::Match::same &&
             choice.baseline->compiler == candidate.compiler) {
           continue;
         }
       }
-      count_again(i, Side::base, 1, steps);
+      add_counted_steps(i, Side::base, 1, steps);
     }
     return steps;
   }
 
+  // Returns true if the candidate's counts differ from the base's in a way that a limit judges.
   bool counts_differ(std::size_t cell) const {
     const auto& records = records_[cell].counted;
     const profile::Profile candidate = profile::assemble(plan_.cells[cell].facts, records);
-    const auto choice = base_counts_of(candidate, plan_.base_cells[cell].facts, records,
-                                       known_.of(plan_.cells[cell].cell.key));
+    const auto choice = choose_base_counts(candidate, plan_.base_cells[cell].facts, records,
+                                           known_counts_.of(plan_.cells[cell].cell.key));
     if (!candidate.errors.empty() || choice.match == baseline::Choice::Match::none) return false;
-    const verdict::CellVerdict judged =
+    const verdict::CellVerdict cell_verdict =
         verdict::judge_cell(candidate, {choice}, options_.limits, options_.policy);
-    return std::ranges::any_of(judged.judgements, [](const verdict::Judgement& one) {
-      return one.metric.kind == unit::Kind::count && one.metric.name != verdict::k_placement &&
-             differs(one.verdict);
+    return std::ranges::any_of(cell_verdict.judgements, [](const verdict::Judgement& judgement) {
+      return judgement.metric.kind == unit::Kind::count &&
+             judgement.metric.name != verdict::k_placement && is_difference(judgement.verdict);
     });
   }
 
-  std::vector<Step> counts_to_confirm() const {
+  // Returns the steps that count both sides again where they differ, up to k_rounds_to_be_exact.
+  std::vector<Step> steps_to_confirm_counts() const {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < records_.size(); ++i) {
-      const std::int64_t base = rounds(i, Side::base), mine = rounds(i, Side::candidate);
-      if (mine == 0 || std::min(base, mine) >= k_rounds_to_be_exact || !counts_differ(i)) continue;
+      const std::int64_t base_rounds = rounds_run(i, Side::base),
+                         candidate_rounds = rounds_run(i, Side::candidate);
+      if (candidate_rounds == 0 ||
+          std::min(base_rounds, candidate_rounds) >= k_rounds_to_be_exact || !counts_differ(i))
+        continue;
       const bool failed = std::ranges::any_of(
           records_[i].counted, [](const RunRecord& record) { return record.error.has_value(); });
       if (failed) continue;
-      count_again(i, Side::base, k_rounds_to_be_exact - base, steps);
-      count_again(i, Side::candidate, k_rounds_to_be_exact - mine, steps);
+      add_counted_steps(i, Side::base, k_rounds_to_be_exact - base_rounds, steps);
+      add_counted_steps(i, Side::candidate, k_rounds_to_be_exact - candidate_rounds, steps);
     }
     return steps;
   }
 
   // --- pairs: rounds of them, and what they show
 
-  // A cell whose counts could not be taken is an error already: its times would change nothing.
-  bool timed_cell(std::size_t cell) const {
+  // Returns true if pairs of the cell can be timed. A cell whose candidate could not be counted is
+  // an error already, so its times would change nothing.
+  bool is_timed(std::size_t cell) const {
     const PreparedCell& prepared = plan_.cells[cell];
     if (prepared.unavailable || prepared.cell.twin || plan_.base_cells[cell].unavailable)
       return false;
@@ -181,46 +193,50 @@ class Against final : public Sequel {
     });
   }
 
-  Step timed(std::size_t cell, std::int64_t pair, Side side) const {
+  Step timed_step(std::size_t cell, std::int64_t pair, Side side) const {
     return {.cell = cell,
-            .asked = config::timed_asked(plan_.cells[cell].cell, options_.gate),
+            .parameters = config::timed_request(plan_.cells[cell].cell, options_.gate),
             .side = side,
             .pair = pair};
   }
 
-  std::vector<Step> warm_ups() const {
+  // Returns a warm-up for each side of every timed cell; one that failed is run once more.
+  std::vector<Step> steps_for_warm_ups() const {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < records_.size(); ++i) {
-      if (!timed_cell(i)) continue;
+      if (!is_timed(i)) continue;
       std::vector<Side> sides{Side::base, Side::candidate};
       if (!records_[i].paired.empty()) {
-        // One that failed may have had bad luck; twice is the cell's error.
+        // A failed warm-up is retried once; a second failure is the cell's error.
         const auto runs = profile::paired_runs(plan_.cells[i].facts, records_[i].paired);
         if (runs.error) continue;
         sides = runs.warm_up_failed;
       }
-      for (const Side side : sides) steps.push_back(timed(i, 0, side));
+      for (const Side side : sides) steps.push_back(timed_step(i, 0, side));
     }
     return steps;
   }
 
-  double seconds_of(std::size_t cell, bool warm_ups) const {
-    std::vector<const RunRecord*> wanted;
+  // Returns the seconds that the cell's processes took: those of warm-ups, or those of pairs.
+  double wall_seconds(std::size_t cell, bool warm_ups) const {
+    std::vector<const RunRecord*> records;
     for (const RunRecord& record : records_[cell].paired) {
-      if ((record.pair.value_or(0) == 0) == warm_ups) wanted.push_back(&record);
+      if ((record.pair.value_or(0) == 0) == warm_ups) records.push_back(&record);
     }
-    return profile::wall_seconds_of(wanted);
+    return profile::total_wall_seconds(records);
   }
 
+  // Groups the cells into rounds: the depths of one list together, every other cell alone.
   std::vector<Round> make_rounds() const {
-    const auto keys =
-        collect<profile::CellKey>(plan_.cells, [](const auto& one) { return one.cell.key; });
+    const auto keys = collect<profile::CellKey>(
+        plan_.cells, [](const auto& prepared) { return prepared.cell.key; });
     std::vector<Round> rounds;
     std::vector<bool> placed(keys.size(), false);
     const std::vector<verdict::DepthGroup> groups = verdict::depth_groups(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (placed[i]) continue;
-      const auto* group = first_of(groups, [&](const auto& one) { return holds(one.members, i); });
+      const auto* group =
+          first_of(groups, [&](const auto& depths) { return holds(depths.members, i); });
       Round round;
       round.cells = {i};
       if (group != nullptr) {
@@ -236,7 +252,8 @@ class Against final : public Sequel {
     return rounds;
   }
 
-  std::vector<PairedRuns> runs_of(const Round& round) const {
+  // Returns the paired runs of each cell of the round, and those of the line last.
+  std::vector<PairedRuns> paired_runs(const Round& round) const {
     std::vector<PairedRuns> runs;
     for (const std::size_t i : round.cells) {
       runs.push_back(profile::paired_runs(plan_.cells[i].facts, records_[i].paired));
@@ -245,151 +262,160 @@ class Against final : public Sequel {
     return runs;
   }
 
-  PairingCell rules_of(Round& round) const {
-    PairingCell made;
-    made.name = (round.line ? round.line->fit : plan_.cells[round.cells.front()].cell.key).str();
+  // Returns what the scheduler needs of a round: the seconds of a pair, and a rule for each metric
+  // with a limit. Fills `round.targets` to match.
+  PairingCell make_pairing_cell(Round& round) const {
+    PairingCell pairing_cell;
+    pairing_cell.name =
+        (round.line ? round.line->fit : plan_.cells[round.cells.front()].cell.key).str();
     for (const std::size_t i : round.cells) {
-      made.pair_seconds += seconds_of(i, true);
+      pairing_cell.pair_seconds += wall_seconds(i, /*warm_ups=*/true);
     }
-    const std::vector<PairedRuns> runs = runs_of(round);
-    for (std::size_t of = 0; of < runs.size(); ++of) {
+    const std::vector<PairedRuns> runs = paired_runs(round);
+    for (std::size_t member = 0; member < runs.size(); ++member) {
       const profile::CellKey& cell =
-          of < round.cells.size() ? plan_.cells[round.cells[of]].cell.key : round.line->fit;
-      for (std::size_t k = 0; k < runs[of].metrics.size(); ++k) {
-        const PairedMetric& metric = runs[of].metrics[k];
+          member < round.cells.size() ? plan_.cells[round.cells[member]].cell.key : round.line->fit;
+      for (std::size_t k = 0; k < runs[member].metrics.size(); ++k) {
+        const PairedMetric& metric = runs[member].metrics[k];
         const auto limit = verdict::resolve_limit(cell, metric.metric, options_.limits);
         const auto rule = verdict::paired_rule(limit, metric, options_.policy);
-        // What is only reported is measured as well: it is how one finds out what a limit would do.
+        // Metrics that are only reported are measured too, but need no decision.
         if (!rule) continue;
-        made.rules.push_back(*rule);
-        round.judged.push_back({of, k});
+        pairing_cell.rules.push_back(*rule);
+        round.targets.push_back({member, k});
       }
     }
-    return made;
+    return pairing_cell;
   }
 
+  // Forms rounds and rules once the warm-ups are done, and plans the budget.
   Result<void> begin_pairs() {
     rounds_ = make_rounds();
-    std::vector<PairedRuns> all;
+    std::vector<PairedRuns> all_runs;
     std::vector<profile::CellFacts> facts;
     for (const Round& round : rounds_) {
-      std::vector<PairedRuns> runs = runs_of(round);
+      std::vector<PairedRuns> runs = paired_runs(round);
       for (std::size_t k = 0; k < round.cells.size(); ++k) {
         const std::size_t i = round.cells[k];
         facts.push_back(plan_.cells[i].facts);
-        records_[i].out = !timed_cell(i) || runs[k].error;
+        records_[i].out = !is_timed(i) || runs[k].error;
       }
       if (round.line) facts.emplace_back().cell = round.line->fit;
-      std::move(runs.begin(), runs.end(), std::back_inserter(all));
+      std::move(runs.begin(), runs.end(), std::back_inserter(all_runs));
     }
-    options_.policy.timed_metrics = verdict::timed_metrics(facts, all, options_.limits);
+    options_.policy.timed_metrics = verdict::timed_metrics(facts, all_runs, options_.limits);
     std::vector<PairingCell> cells;
-    for (Round& round : rounds_) cells.push_back(rules_of(round));
+    for (Round& round : rounds_) cells.push_back(make_pairing_cell(round));
     pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation,
                                          options_.least_pairs);
     return plan_pairs(cells);
   }
 
+  // Shows what the budget can decide. Fails if it can decide nothing and no counts are taken.
   Result<void> plan_pairs(const std::vector<PairingCell>& cells) {
     const std::vector<Pairing::Share> shares = pairing_->plan();
-    PairsPlan shown;
-    shown.budget_seconds = options_.gate.budget_seconds;
-    shown.seconds_for_all = pairing_->seconds_for_all();
-    bool any = false, some = false;
+    PairsPlan pairs_plan;
+    pairs_plan.budget_seconds = options_.gate.budget_seconds;
+    pairs_plan.seconds_for_all = pairing_->seconds_for_all();
+    bool has_rules = false, has_share = false;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (cells[i].rules.empty()) continue;
-      any = true;
-      some = some || shares[i].now;
-      shown.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
-                             std::max(options_.least_pairs, Pairing::fewest(cells[i].rules)),
-                             shares[i].now});
-      const double* known = look_up(options_.calibrated_pairs, cells[i].name);
-      if (known != nullptr) shown.cells.back().calibrated = *known;
+      has_rules = true;
+      has_share = has_share || shares[i].now;
+      pairs_plan.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
+                                  std::max(options_.least_pairs, Pairing::fewest(cells[i].rules)),
+                                  shares[i].now});
+      const double* calibrated = look_up(options_.calibrated_pairs, cells[i].name);
+      if (calibrated != nullptr) pairs_plan.cells.back().calibrated = *calibrated;
     }
-    const bool nothing_else =
+    const bool times_only =
         !options_.counts || std::ranges::count(plan_.steps, Pass::counted, &Step::pass) == 0;
-    if (any && !some && nothing_else) {
+    if (has_rules && !has_share && times_only) {
       return fail(
           Code::config,
           "gate.budget: {} can decide none of {} cell{}: one needs {} at least, all of them {}",
-          unit::show_duration(options_.gate.budget_seconds), shown.cells.size(),
-          shown.cells.size() == 1 ? "" : "s", unit::show_duration(pairing_->seconds_for_one()),
+          unit::show_duration(options_.gate.budget_seconds), pairs_plan.cells.size(),
+          pairs_plan.cells.size() == 1 ? "" : "s", unit::show_duration(pairing_->seconds_for_one()),
           unit::show_duration(pairing_->seconds_for_all()));
     }
-    if (any && show_plan_) show_plan_(shown);
+    if (has_rules && show_plan_) show_plan_(pairs_plan);
     return {};
   }
 
+  // Returns the steps of one pair of each cell of the round.
   std::vector<Step> next_round(const Round& round) {
     std::vector<Step> steps;
-    // One coin for all depths: what makes the second process of a pair slower then bends no line.
+    // One coin for all depths, so that an effect of the order cannot bend the line over them.
     const bool swapped = coin_.flip();
     for (const std::size_t i : round.cells) {
       if (records_[i].out) continue;
-      steps.push_back(timed(i, round.noted + 1, swapped ? Side::candidate : Side::base));
-      steps.push_back(timed(i, round.noted + 1, swapped ? Side::base : Side::candidate));
+      steps.push_back(timed_step(i, round.noted_pairs + 1, swapped ? Side::candidate : Side::base));
+      steps.push_back(timed_step(i, round.noted_pairs + 1, swapped ? Side::base : Side::candidate));
     }
     return steps;
   }
 
-  // Cells whose programs fail run no more pairs, and there is no line without them.
-  void leave_out(std::size_t place, const std::vector<PairedRuns>& runs) {
+  // Drops cells whose programs fail, and the line if any of its depths is dropped.
+  void drop_failed_cells(std::size_t place, const std::vector<PairedRuns>& runs) {
     const Round& round = rounds_[place];
-    bool any_left = false, any_out = false;
+    bool has_active = false, has_dropped = false;
     for (std::size_t k = 0; k < round.cells.size(); ++k) {
       bool& out = records_[round.cells[k]].out;
       out = out || runs[k].error;
-      any_left = any_left || !out;
-      any_out = any_out || out;
+      has_active = has_active || !out;
+      has_dropped = has_dropped || out;
     }
-    if (!any_left) pairing_->give_up(place);
+    if (!has_active) pairing_->give_up(place);
     std::vector<std::size_t> rules;
-    for (std::size_t r = 0; any_out && r < round.judged.size(); ++r) {
-      const std::size_t of = round.judged[r].of;
-      if (of == round.cells.size() || records_[round.cells[of]].out) rules.push_back(r);
+    for (std::size_t r = 0; has_dropped && r < round.targets.size(); ++r) {
+      const std::size_t member = round.targets[r].member;
+      if (member == round.cells.size() || records_[round.cells[member]].out) rules.push_back(r);
     }
     pairing_->give_up(place, rules);
   }
 
+  // Passes the pairs of a round that are new and complete in all its cells on to the scheduler.
   void note_pairs(std::size_t place) {
     Round& round = rounds_[place];
-    const std::vector<PairedRuns> runs = runs_of(round);
-    leave_out(place, runs);
+    const std::vector<PairedRuns> runs = paired_runs(round);
+    drop_failed_cells(place, runs);
     const bool all_out =
         std::ranges::all_of(round.cells, [&](std::size_t i) { return records_[i].out; });
-    std::optional<std::int64_t> whole;
+    std::optional<std::int64_t> complete_pairs;
     double seconds = -round.noted_seconds;
     for (std::size_t k = 0; k < round.cells.size(); ++k) {
       const CellRecords& mine = records_[round.cells[k]];
-      if (!mine.out || all_out) whole = std::min(whole.value_or(runs[k].pairs), runs[k].pairs);
-      seconds += seconds_of(round.cells[k], false);
+      if (!mine.out || all_out)
+        complete_pairs = std::min(complete_pairs.value_or(runs[k].pairs), runs[k].pairs);
+      seconds += wall_seconds(round.cells[k], /*warm_ups=*/false);
     }
-    const std::int64_t fresh = whole.value_or(0) - round.noted;
-    if (fresh <= 0) return;
+    const std::int64_t new_pairs = complete_pairs.value_or(0) - round.noted_pairs;
+    if (new_pairs <= 0) return;
     round.noted_seconds += seconds;
-    for (std::int64_t k = round.noted; k < *whole; ++k) {
+    for (std::int64_t k = round.noted_pairs; k < *complete_pairs; ++k) {
       std::vector<stats::Pair> pairs;
-      for (const Round::Judged& judged : round.judged) {
-        const PairedMetric& metric = runs[judged.of].metrics[judged.metric];
-        const auto at = static_cast<std::size_t>(k);
-        // Of what was left out there may be fewer.
-        pairs.push_back(at < metric.pairs.size() ? verdict::rule_pair(metric, metric.pairs[at])
-                                                 : stats::Pair{});
+      for (const Round::RuleTarget& target : round.targets) {
+        const PairedMetric& metric = runs[target.member].metrics[target.metric];
+        const auto index = static_cast<std::size_t>(k);
+        // Dropped cells may have fewer pairs.
+        pairs.push_back(index < metric.pairs.size()
+                            ? verdict::rule_pair(metric, metric.pairs[index])
+                            : stats::Pair{});
       }
-      pairing_->note(place, pairs, seconds / static_cast<double>(fresh));
+      pairing_->note(place, pairs, seconds / static_cast<double>(new_pairs));
     }
-    round.noted = *whole;
+    round.noted_pairs = *complete_pairs;
   }
 
   const Plan& plan_;
   AgainstOptions options_;
-  const KnownCounts& known_;
+  const KnownCounts& known_counts_;
   sys::Coin& coin_;
   std::function<void(const PairsPlan&)> show_plan_;
   std::vector<CellRecords> records_;
   std::map<std::string, std::size_t> cell_by_name_;
   std::vector<Round> rounds_;
-  std::unique_ptr<Pairing> pairing_;  // a cell there is a round here
+  std::unique_ptr<Pairing> pairing_;  // its cells are our rounds
 };
 
 }  // namespace
@@ -401,14 +427,15 @@ bool base_was_counted(const profile::CellKey& cell, std::span<const RunRecord> r
   });
 }
 
-baseline::Choice base_counts_of(const profile::Profile& candidate,
-                                const profile::CellFacts& base_facts,
-                                std::span<const RunRecord> records,
-                                std::span<const baseline::Baseline> known) {
+// Chooses the base's counts: its own if it was counted, else stored ones of the same device class.
+baseline::Choice choose_base_counts(const profile::Profile& candidate,
+                                    const profile::CellFacts& base_facts,
+                                    std::span<const RunRecord> records,
+                                    std::span<const baseline::Baseline> stored) {
   if (base_was_counted(base_facts.cell, records)) {
-    return baseline::choice_of(candidate, profile::assemble(base_facts, records, Side::base));
+    return baseline::choose_run(candidate, profile::assemble(base_facts, records, Side::base));
   }
-  baseline::Choice choice = baseline::choose(candidate, known);
+  baseline::Choice choice = baseline::choose(candidate, stored);
   if (choice.match != baseline::Choice::Match::same) {
     choice.match = baseline::Choice::Match::none;
     choice.baseline.reset();
@@ -418,9 +445,10 @@ baseline::Choice base_counts_of(const profile::Profile& candidate,
 }
 
 std::unique_ptr<Sequel> make_against(const Plan& plan, AgainstOptions options,
-                                     const KnownCounts& known, sys::Coin& coin,
+                                     const KnownCounts& known_counts, sys::Coin& coin,
                                      std::function<void(const PairsPlan&)> show_plan) {
-  return std::make_unique<Against>(plan, std::move(options), known, coin, std::move(show_plan));
+  return std::make_unique<Against>(plan, std::move(options), known_counts, coin,
+                                   std::move(show_plan));
 }
 
 }  // namespace weir::run

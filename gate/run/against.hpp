@@ -30,7 +30,7 @@ namespace weir::run {
 class KnownCounts {
  public:
   virtual ~KnownCounts() = default;
-  // What was counted of this cell, if anything; baseline::choose says whether it may judge.
+  // Returns the stored counts of this cell, if any; baseline::choose says whether they may judge.
   [[nodiscard]] virtual std::vector<baseline::Baseline> of(const profile::CellKey& cell) const = 0;
 };
 
@@ -63,18 +63,18 @@ struct PairsPlan {
 // warm-ups. It fails with Code::config when the budget can decide no cell at all, and there is
 // nothing but limits on times: with the budget that would do.
 [[nodiscard]] std::unique_ptr<Sequel> make_against(const Plan& plan, AgainstOptions options,
-                                                   const KnownCounts& known, sys::Coin& coin,
+                                                   const KnownCounts& known_counts, sys::Coin& coin,
                                                    std::function<void(const PairsPlan&)> show_plan);
 
-// Was the base program counted in this cell, well or not?
+// Returns true if the base program was counted in this cell, even if that failed.
 [[nodiscard]] bool base_was_counted(const profile::CellKey& cell,
                                     std::span<const profile::RunRecord> records);
 
-// What a cell's counts are held to: the base program's own, else those known from before. None
-// with a reason where neither is there.
-[[nodiscard]] baseline::Choice base_counts_of(const profile::Profile& candidate,
-                                              const profile::CellFacts& base_facts,
-                                              std::span<const profile::RunRecord> records,
-                                              std::span<const baseline::Baseline> known);
+// Returns the counts that a cell is compared with: those of the base program, else stored ones.
+// Has no match, and a reason, if there are neither.
+[[nodiscard]] baseline::Choice choose_base_counts(const profile::Profile& candidate,
+                                                  const profile::CellFacts& base_facts,
+                                                  std::span<const profile::RunRecord> records,
+                                                  std::span<const baseline::Baseline> stored);
 
 }  // namespace weir::run

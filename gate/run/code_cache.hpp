@@ -28,7 +28,7 @@ class CodeCache {
 
   sys::Files& files_;
   std::string folder_, compiler_, path_;
-  CodesByIdentity known_, asked_;
+  CodesByIdentity stored_codes_, used_codes_;
   bool is_new_ = false;  // something in asked_
 };
 

@@ -1,3 +1,4 @@
+// Stores the code of kernels, to compare it later.
 #include "gate/run/code_store.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace weir::run {
 namespace {
 
-// Pieces of code in the folder: some tens of KB each. Where it is full it begins anew.
+// Most pieces of code in the folder, some tens of KB each. A full folder is cleared.
 constexpr std::size_t k_most_pieces = 8000;
 
 bool is_identity(std::string_view text) {
@@ -18,29 +19,30 @@ bool is_identity(std::string_view text) {
 
 }  // namespace
 
-void CodeStore::keep(sys::Files& files, const probes::RecordedKernels& recorded) const {
-  std::vector<std::size_t> fresh;
+// Stores each pipeline of a recording that is not stored yet. Failures are ignored.
+void CodeStore::store(sys::Files& files, const probes::RecordedKernels& recorded) const {
+  std::vector<std::size_t> new_pipelines;
   for (std::size_t i = 0; i < recorded.pipelines.size(); ++i) {
-    if (find(files, probes::identity_of(recorded.pipelines[i])).empty()) fresh.push_back(i);
+    if (find(files, probes::identity_of(recorded.pipelines[i])).empty()) new_pipelines.push_back(i);
   }
-  if (fresh.empty() || folder_.empty()) return;
-  const auto there = files.list(folder_).value_or(std::vector<std::string>()).size();
-  if (there + fresh.size() > k_most_pieces) (void)files.remove_tree(folder_);
+  if (new_pipelines.empty() || folder_.empty()) return;
+  const auto stored_pieces = files.list(folder_).value_or(std::vector<std::string>()).size();
+  if (stored_pieces + new_pipelines.size() > k_most_pieces) (void)files.remove_tree(folder_);
   if (!files.make_dirs(folder_)) return;
-  for (const std::size_t i : fresh) {
+  for (const std::size_t i : new_pipelines) {
     const std::string name = probes::identity_of(recorded.pipelines[i]);
     (void)files.write_unsynced(sys::join_path(folder_, name), probes::recording_of(recorded, i));
   }
 }
 
-void CodeStore::keep(sys::Files& files, const std::vector<std::string>& recordings) const {
+void CodeStore::store(sys::Files& files, const std::vector<std::string>& recordings) const {
   for (const std::string& path : recordings) {
-    if (const auto recorded = probes::read_recording(files, path)) keep(files, *recorded);
+    if (const auto recorded = probes::read_recording(files, path)) store(files, *recorded);
   }
 }
 
 std::string CodeStore::find(const sys::Files& files, const std::string& identity) const {
-  if (folder_.empty() || !is_identity(identity)) return "";  // from a file of others
+  if (folder_.empty() || !is_identity(identity)) return "";  // it may come from anyone's file
   std::string path = sys::join_path(folder_, identity);
   return files.kind(path) == sys::Kind::file ? path : "";
 }

@@ -16,9 +16,10 @@ class CodeStore {
   // "": nothing is kept.
   explicit CodeStore(std::string folder) : folder_(std::move(folder)) {}
 
-  // What cannot be kept is gone: nothing depends on it but what is told of it later.
-  void keep(sys::Files& files, const probes::RecordedKernels& recorded) const;
-  void keep(sys::Files& files, const std::vector<std::string>& recordings) const;  // of these paths
+  // Stores code that is not stored yet. Failures are ignored: only later comparisons need it.
+  void store(sys::Files& files, const probes::RecordedKernels& recorded) const;
+  void store(sys::Files& files,
+             const std::vector<std::string>& recordings) const;  // by path
   // The path of a recording of that code alone; "" where it is not kept.
   [[nodiscard]] std::string find(const sys::Files& files, const std::string& identity) const;
 

@@ -1,3 +1,4 @@
+// Compiles kernels with several processes of weir-compile-vulkan, and isolates those that fail.
 #include "gate/run/compile_batch.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace weir::run {
 namespace {
 
-// RADV's statistics, and the figures (unit/kernel_cost.hpp) that they are or are part of.
+// RADV's statistics, and the figures (unit/kernel_cost.hpp) that they are added to.
 constexpr std::pair<std::string_view, std::string_view> k_statistics[] = {
     {"VGPRs", "registers"},
     {"Spilled VGPRs", "spilled_registers"},
@@ -27,12 +28,13 @@ constexpr std::pair<std::string_view, std::string_view> k_statistics[] = {
     {"Latency", "latency_cycles"},
     {"Inverse Throughput", "throughput_cycles"}};
 
-std::map<std::string, std::int64_t> costs_of(const Json& line, const CompileJob& job) {
-  std::map<std::string, std::int64_t> out;
+// Reads a pipeline's figures from a line of the compiler's output.
+std::map<std::string, std::int64_t> read_costs(const Json& line, const CompileJob& job) {
+  std::map<std::string, std::int64_t> costs;
   const auto add = [&](std::string_view figure, const Json& value) {
     constexpr double k_most = 1e15;
     const double number = value.is_number() ? value.get<double>() : k_most;
-    if (std::abs(number) < k_most) out[std::string(figure)] += std::llround(number);
+    if (std::abs(number) < k_most) costs[std::string(figure)] += std::llround(number);
   };
   const double subgroup =
       below(line, "subgroup_size").is_number() ? below(line, "subgroup_size").get<double>() : 0;
@@ -42,10 +44,10 @@ std::map<std::string, std::int64_t> costs_of(const Json& line, const CompileJob&
   for (const auto& [name, figure] : k_statistics) {
     add(figure, below(statistics, std::string(name).c_str()));
   }
-  return out;
+  return costs;
 }
 
-// Pipelines that are compiled by several processes at once.
+// Compiles pipelines in several processes at once.
 class Batch {
  public:
   explicit Batch(const CompileEffects& effects) : effects_(effects) {}
@@ -53,7 +55,7 @@ class Batch {
   Result<CodesByIdentity> run(std::vector<CompileJob> jobs) {
     std::size_t workers = effects_.places.processes;
     if (workers == 0) workers = std::max(1U, std::thread::hardware_concurrency());
-    deal(std::move(jobs), workers);
+    split_jobs(std::move(jobs), workers);
     workers = std::min(workers, chunks_.size());
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < workers; ++i) threads.emplace_back([this] { work(); });
@@ -63,20 +65,20 @@ class Batch {
   }
 
  private:
-  using Chunk = std::vector<CompileJob>;  // of one file, for one process
+  using Chunk = std::vector<CompileJob>;  // jobs of one file for one process
 
-  // The largest first, and each process some of them.
-  void deal(std::vector<CompileJob> jobs, std::size_t workers) {
+  // Splits the jobs into chunks, large pipelines first and spread evenly.
+  void split_jobs(std::vector<CompileJob> jobs, std::size_t workers) {
     std::ranges::stable_sort(jobs, std::ranges::greater(), &CompileJob::words);
     std::map<std::size_t, Chunk> by_file;
     for (CompileJob& job : jobs) by_file[job.file].push_back(std::move(job));
-    for (auto& [file, all] : by_file) {
-      // A driver takes up to 0.2 s to come up, some kernels take seconds.
+    for (auto& [file, jobs_of_file] : by_file) {
+      // A driver takes up to 0.2 s to start, some kernels take seconds to compile.
       constexpr std::size_t k_least = 4, k_most = 32;
-      const std::size_t size = std::clamp(all.size() / (2 * workers), k_least, k_most);
-      std::vector<Chunk> chunks((all.size() + size - 1) / size);
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        chunks[i % chunks.size()].push_back(std::move(all[i]));
+      const std::size_t size = std::clamp(jobs_of_file.size() / (2 * workers), k_least, k_most);
+      std::vector<Chunk> chunks((jobs_of_file.size() + size - 1) / size);
+      for (std::size_t i = 0; i < jobs_of_file.size(); ++i) {
+        chunks[i % chunks.size()].push_back(std::move(jobs_of_file[i]));
       }
       chunks_.insert(chunks_.end(), std::move_iterator(chunks.begin()),
                      std::move_iterator(chunks.end()));
@@ -90,82 +92,83 @@ class Batch {
       Chunk chunk = std::move(chunks_.front());
       chunks_.pop_front();
       hold.unlock();
-      carry_out(std::move(chunk));
+      compile_chunk(std::move(chunk));
     }
   }
 
-  // A chunk's processes, as many as it takes.
-  void carry_out(Chunk chunk) {
+  // Compiles a chunk, with further processes if one fails in between.
+  void compile_chunk(Chunk chunk) {
     while (!chunk.empty()) {
       std::vector<std::string> numbers;
       for (const CompileJob& job : chunk) numbers.push_back(fmt::format("{}", job.pipeline));
-      // The program watches over each pipeline itself; the time is for a driver that hangs
-      // elsewhere.
-      const auto ran = run_compiler(
+      // The program limits the time of each pipeline itself. This timeout is for a driver that
+      // hangs elsewhere.
+      const auto compiler_run = run_compiler(
           effects_.processes, effects_.places, effects_.family,
           {effects_.files[chunk.front().file], "--only", text::join(numbers, ",")},
           static_cast<double>(chunk.size()) * (effects_.places.seconds + 1), effects_.stop);
-      if (!ran) return give_up(ran.error());
-      const std::size_t given = chunk.size();
-      const auto begun = take(ran->lines, chunk);
+      if (!compiler_run) return set_problem(compiler_run.error());
+      const std::size_t job_count = chunk.size();
+      const auto unfinished = read_results(compiler_run->lines, chunk);
       if (chunk.empty()) return;
-      const bool did_something = chunk.size() < given;
-      // Ended between two: the memory of what came before, say.
-      if (!begun && did_something) continue;
-      if (!begun) {
-        return give_up(
-            {Code::unavailable, fmt::format("{} compiles nothing: {}", effects_.places.driver,
-                                            text::trim(text::printable(ran->finished.err)))});
+      const bool made_progress = chunk.size() < job_count;
+      // It ended between two pipelines; earlier ones may have used up the memory.
+      if (!unfinished && made_progress) continue;
+      if (!unfinished) {
+        return set_problem({Code::unavailable,
+                            fmt::format("{} compiles nothing: {}", effects_.places.driver,
+                                        text::trim(text::printable(compiler_run->finished.err)))});
       }
-      const CompileFailure failure = compile_failure(ran->finished, effects_.places);
-      const auto at = std::ranges::find(chunk, *begun, &CompileJob::pipeline);
-      if (at == chunk.end()) return give_up({Code::data, "weir-compile-vulkan compiles another"});
-      // What came before may have led there: judged by a process of its own.
-      if (failure.repeatable && did_something) {
+      const CompileFailure failure = compile_failure(compiler_run->finished, effects_.places);
+      const auto at = std::ranges::find(chunk, *unfinished, &CompileJob::pipeline);
+      if (at == chunk.end())
+        return set_problem({Code::data, "weir-compile-vulkan compiles another"});
+      // Earlier pipelines may have caused this failure, so try it again as the first one.
+      if (failure.repeatable && made_progress) {
         std::rotate(chunk.begin(), at, at + 1);
         continue;
       }
-      keep(*at, {.not_compiled = failure.words}, failure.repeatable);
+      store(*at, {.not_compiled = failure.words}, failure.repeatable);
       chunk.erase(at);
     }
   }
 
-  // What was printed of pipelines that are done, which leave the chunk; the one that was begun and
-  // not done.
-  std::optional<std::size_t> take(const std::vector<Json>& lines, Chunk& chunk) {
-    std::optional<std::size_t> begun;
+  // Stores the results of finished pipelines and removes them from the chunk. Returns the pipeline
+  // that was begun but not finished, if any.
+  std::optional<std::size_t> read_results(const std::vector<Json>& lines, Chunk& chunk) {
+    std::optional<std::size_t> unfinished;
     for (const Json& line : lines) {
-      JsonReader read(line, "weir-compile-vulkan");
-      if (const auto begins = read.optional_integer("begins")) {
-        begun = static_cast<std::size_t>(*begins);
+      JsonReader reader(line, "weir-compile-vulkan");
+      if (const auto begins = reader.optional_integer("begins")) {
+        unfinished = static_cast<std::size_t>(*begins);
       }
-      const auto number = read.optional_integer("pipeline");
+      const auto number = reader.optional_integer("pipeline");
       if (!number) continue;
       const auto at =
           std::ranges::find(chunk, static_cast<std::size_t>(*number), &CompileJob::pipeline);
       if (at == chunk.end()) continue;
-      begun.reset();
-      keep(*at,
-           {.costs = costs_of(line, *at),
-            .not_compiled = text::printable(read.optional_string("left_out").value_or(""))},
-           true);
+      unfinished.reset();
+      store(*at,
+            {.costs = read_costs(line, *at),
+             .not_compiled = text::printable(reader.optional_string("left_out").value_or(""))},
+            /*repeatable=*/true);
       chunk.erase(at);
     }
-    return begun;
+    return unfinished;
   }
 
-  void keep(const CompileJob& job, profile::CodeFacts facts, bool repeatable) {
+  void store(const CompileJob& job, profile::CodeFacts facts, bool repeatable) {
     const std::lock_guard hold(mutex_);
-    if (repeatable) effects_.cache.put(job.kept_as, facts);
+    if (repeatable) effects_.cache.put(job.cache_key, facts);
     out_[job.identity] = std::move(facts);
   }
-  void give_up(Error error) {
+  void set_problem(Error error) {
     const std::lock_guard hold(mutex_);
     if (!problem_) problem_ = std::move(error);
   }
 
   const CompileEffects& effects_;
-  std::mutex mutex_;  // of all that follows, and of the cache
+  std::mutex mutex_;  // guards the members below, and the cache
   std::deque<Chunk> chunks_;
   CodesByIdentity out_;
   std::optional<Error> problem_;
@@ -177,6 +180,7 @@ Result<CodesByIdentity> compile_all(const CompileEffects& effects, std::vector<C
   return Batch(effects).run(std::move(jobs));
 }
 
+// Explains how the compiler ended, and whether it would end so again.
 CompileFailure compile_failure(const sys::Finished& finished, const CompilerPlaces& places) {
   if (finished.ended == sys::HowEnded::exited && finished.exit_code == probes::k_exit_memory) {
     return {fmt::format("took more than {:g} GiB", static_cast<double>(places.memory_mib) / 1024),
@@ -196,6 +200,7 @@ CompileFailure compile_failure(const sys::Finished& finished, const CompilerPlac
   return {fmt::format("the compiler exited with code {}", finished.exit_code), false};
 }
 
+// Runs the compiler with a clean environment and parses its output.
 Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces& places,
                                  const std::string& family, std::vector<std::string> arguments,
                                  double seconds, const sys::Stop& stop) {
@@ -205,7 +210,7 @@ Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces
                    std::move_iterator(arguments.end()));
   spec.argv.insert(spec.argv.end(), {"--seconds", fmt::format("{}", places.seconds), "--memory",
                                      fmt::format("{}", places.memory_mib)});
-  // Figures are this driver's, as it comes: not of a layer's code, and by no switch of the moment.
+  // Figures must come from this driver as it is: without layers, and without the user's switches.
   spec.env = {{"RADV_FORCE_FAMILY", family},         {"VK_DRIVER_FILES", places.driver},
               {"VK_ICD_FILENAMES", places.driver},  // for loaders of before 2022
               {"VK_LOADER_LAYERS_DISABLE", "~all~"}, {"NODEVICE_SELECT", "1"},
@@ -232,12 +237,13 @@ Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces
   if (finished.ended == sys::HowEnded::not_started) {
     return fail(Code::unavailable, "{} does not start: {}", places.program, finished.start_error);
   }
-  CompilerRun out{std::move(finished), {}};
-  for (const std::string& text : text::lines(out.finished.out)) {
+  CompilerRun result{std::move(finished), {}};
+  for (const std::string& text : text::lines(result.finished.out)) {
     auto line = parse_json(text);
-    if (line && line->is_object()) out.lines.push_back(std::move(*line));  // not a driver's words
+    if (line && line->is_object())
+      result.lines.push_back(std::move(*line));  // skips a driver's messages
   }
-  return out;
+  return result;
 }
 
 }  // namespace weir::run

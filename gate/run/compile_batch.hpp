@@ -36,10 +36,10 @@ struct CompileFailure {
 // One that is to be compiled.
 struct CompileJob {
   std::size_t file = 0, pipeline = 0;
-  std::size_t words = 0;  // of its SPIR-V
+  std::size_t words = 0;  // size of its SPIR-V
   std::string identity;
-  std::string kept_as;        // in the cache
-  std::uint64_t threads = 0;  // of a group; 0: not known
+  std::string cache_key;      // in the cache
+  std::uint64_t threads = 0;  // per workgroup; 0: not known
 };
 
 struct CompileEffects {
@@ -50,8 +50,8 @@ struct CompileEffects {
   const sys::Stop& stop;
   CodeCache& cache;  // gets what would be the same another time
 };
-// What became of each of them. A crash, a hang or a want of memory costs the pipeline that it
-// happens at its figures; Code::unavailable where nothing can be compiled at all.
+// Compiles all jobs. A crash, a hang or a lack of memory costs only the pipeline where it happens
+// its figures. Fails with Code::unavailable if nothing can be compiled at all.
 [[nodiscard]] Result<CodesByIdentity> compile_all(const CompileEffects& effects,
                                                   std::vector<CompileJob> jobs);
 

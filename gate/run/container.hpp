@@ -21,46 +21,47 @@ struct Mount {
   friend bool operator==(const Mount&, const Mount&) = default;
 };
 
-// What the command of a cell names of this machine: the model (of one in several files the folder,
-// of a snapshot of Hugging Face's cache the repository's, where its links lead), the prompt's file,
-// a twin's description.
-[[nodiscard]] std::vector<Mount> mounts_of(const PreparedCell& cell);
+// Files of this machine that the cell's command names: the model (for a split one its folder, for a
+// snapshot of Hugging Face's cache the repository's folder, where its links lead), the prompt's
+// file, and a twin's description.
+[[nodiscard]] std::vector<Mount> needed_mounts(const PreparedCell& cell);
 
 struct Carried {
-  config::Environment env;  // of the engine
+  config::Environment env;  // for the engine
   std::vector<Mount> mounts;
   std::string id_file;  // absolute, not there yet: docker and podman write the container's id
-  std::string port{};   // of a server: published, unless the command says how it is reached
-  std::string name{};   // of srun's step, and in the container's label
+  std::string port{};   // a server's port: published, unless the command says how it is reached
+  std::string name{};   // name of srun's step; also in the container's label
   // Variables of weir's own that the engine gets as they are, their values in no command line.
-  std::vector<std::string> handed_on{};
+  std::vector<std::string> passed_variables{};
 };
 
 // The runtime's process: its command, and an own environment that holds nothing that is meant for
 // the engine alone. Requires a command line of the runtime's (config::whole_command()). What
 // `command` mounts itself is left to it. Code::config with a path or value that the runtime cannot
 // be told.
-[[nodiscard]] Result<sys::ProcessSpec> carry_in(config::Runtime runtime,
-                                                const config::Arguments& command,
-                                                const Carried& carried);
+[[nodiscard]] Result<sys::ProcessSpec> container_command(config::Runtime runtime,
+                                                         const config::Arguments& command,
+                                                         const Carried& carried);
 
 // The option that labels a container with that name: it is found by it where its id is not known.
-[[nodiscard]] std::string label_of(std::string_view name);
+[[nodiscard]] std::string label_option(std::string_view name);
 
 // Why a path cannot be mounted; nothing when it can.
-[[nodiscard]] std::optional<std::string> why_not_mounted(config::Runtime runtime,
-                                                         std::string_view path);
+[[nodiscard]] std::optional<std::string> mount_problem(config::Runtime runtime,
+                                                       std::string_view path);
 
 // By which docker and podman say that they failed themselves.
 inline constexpr int k_runtime_failed = 125;
-// What the runtime's exit code says beyond its number; "" when nothing.
-[[nodiscard]] std::string exit_words(config::Runtime runtime, int code);
+// Explains the runtime's exit code; "" if there is nothing to explain.
+[[nodiscard]] std::string describe_exit_code(config::Runtime runtime, int code);
 
 // Steps of Slurm by that name, from what "squeue --steps --format=%i %j" lists.
-[[nodiscard]] std::vector<std::string> steps_named(std::string_view listed, std::string_view name);
+[[nodiscard]] std::vector<std::string> parse_step_ids(std::string_view listed,
+                                                      std::string_view name);
 
 // Nullptr when the cell's engine runs on this machine.
-[[nodiscard]] const config::ContainerSettings* container_of(const PreparedCell& cell);
+[[nodiscard]] const config::ContainerSettings* find_container(const PreparedCell& cell);
 // It begins with the image's environment, not with weir's own.
 [[nodiscard]] bool has_own_environment(const config::ContainerSettings& container);
 
@@ -69,15 +70,15 @@ struct CarriedPlace {
   std::string root;    // absolute; of weir alone
   std::string out;     // below it: whoever the engine is inside may write there
   std::string counts;  // the same; "" where nothing is counted
-  std::string port{};  // of a server that is started, which shall be reached there
+  std::string port{};  // port at which a server that weir starts shall be reached
 };
 
-// What a process of the cell is carried in with. `probes` is where probes and the twins' driver
-// lie, `line_env` the engine's own environment (line_of()), `probe_env` what attaches probes.
-// `name` is a word that no other process has.
-[[nodiscard]] Carried carried_into(const PreparedCell& cell, const CarriedPlace& place,
-                                   const std::string& probes, const std::string& name,
-                                   const config::Environment& line_env,
-                                   const config::Environment& probe_env);
+// Collects what a process of the cell needs in its container. `probes`: folder of the probes and
+// the twins' driver; `line_env`: the engine's own environment (line_of()); `probe_env`: variables
+// that attach probes; `name`: a word that no other process has.
+[[nodiscard]] Carried container_inputs(const PreparedCell& cell, const CarriedPlace& place,
+                                       const std::string& probes, const std::string& name,
+                                       const config::Environment& line_env,
+                                       const config::Environment& probe_env);
 
 }  // namespace weir::run

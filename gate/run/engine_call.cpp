@@ -1,3 +1,4 @@
+// One call of an engine: its command line, environment and folder, and how it ended.
 #include "gate/run/engine_call.hpp"
 
 #include <algorithm>
@@ -22,26 +23,28 @@ namespace {
 using profile::Ended;
 using profile::RunRecord;
 
-// Both have the same words in the same order.
+// The enumerations have the same values in the same order.
 static_assert(static_cast<int>(Ended::timed_out) == static_cast<int>(sys::HowEnded::timed_out) &&
               static_cast<int>(Ended::interrupted) == static_cast<int>(sys::HowEnded::interrupted));
 
-// Why a process measures nothing, whatever it ran in; nothing when it ended as it should.
-std::optional<std::string> failure_of(const sys::Finished& finished, const sys::ProcessSpec& spec) {
+// Returns why a process measures nothing, or nothing if it ended with code 0.
+std::optional<std::string> process_failure(const sys::Finished& finished,
+                                           const sys::ProcessSpec& spec) {
   using sys::HowEnded;
   if (finished.ended == HowEnded::exited && finished.exit_code == 0) return std::nullopt;
-  if (finished.ended == HowEnded::signaled) return signal_words(finished.signal);
-  std::string words = sys::ended_words(finished, spec);
-  if (finished.ended == HowEnded::output_limit) words += " (output_limit)";
-  return words;
+  if (finished.ended == HowEnded::signaled) return describe_signal(finished.signal);
+  std::string reason_text = sys::describe_ending(finished, spec);
+  if (finished.ended == HowEnded::output_limit) reason_text += " (output_limit)";
+  return reason_text;
 }
 
 }  // namespace
 
+// Returns the engine's command line and environment in this step.
 config::CommandLine line_of(const PreparedCell& cell, const Step& step, const std::string& out,
                             const std::string& probe_dir, const std::string& port) {
   config::CommandLine line = config::fill(
-      cell.cell, {.asked = step.asked,
+      cell.cell, {.parameters = step.parameters,
                   .model = cell.model,
                   .prompt_file = cell.prompt_file,
                   .out = out,
@@ -51,17 +54,18 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .pass = step.probed.value_or(false) ? profile::Pass::counted : step.pass,
                   .bare = step.bare(),
                   .one_thread = step.instructions});
-  if (!line.argv.empty()) line.argv.front() = cell.program;  // none: a server that runs already
+  if (!line.argv.empty()) line.argv.front() = cell.program;  // empty for a server that runs already
   if (cell.twin) {
     for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
-      std::string& there = line.env[name];
-      const bool behind = name == "LD_LIBRARY_PATH" && !there.empty();
-      there = behind ? value + ":" + there : std::move(value);
+      std::string& value_there = line.env[name];
+      const bool is_prepended = name == "LD_LIBRARY_PATH" && !value_there.empty();
+      value_there = is_prepended ? value + ":" + value_there : std::move(value);
     }
   }
   return line;
 }
 
+// Starts the record of a step with what is known before it runs.
 RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const Step& step,
                        std::int64_t attempt) {
   RunRecord record;
@@ -74,18 +78,19 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   record.side = step.side;
   record.pair = step.pair;
   record.probed = step.probed;
-  record.asked = step.asked;
+  record.parameters = step.parameters;
   record.attempt = attempt;
   record.started_at = effects.clock.now();
   record.machine.other_load = effects.load.load_average();
   return record;
 }
 
-std::string signal_words(int signal) {
+// Describes the signal that ended an engine, as in "crashed: SIGSEGV (Segmentation fault)".
+std::string describe_signal(int signal) {
   if (signal == SIGKILL) {
     return "was killed (SIGKILL): by the system when memory ran out, or by hand";
   }
-  // sigabbrev_np() knows all names, and glibc 2.31 and macOS do not have it.
+  // sigabbrev_np() would do, but glibc 2.31 and macOS lack it.
   static const std::map<int, std::string_view> k_names = {
       {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},  {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},
       {SIGILL, "SIGILL"},   {SIGINT, "SIGINT"},  {SIGPIPE, "SIGPIPE"}, {SIGQUIT, "SIGQUIT"},
@@ -96,23 +101,24 @@ std::string signal_words(int signal) {
   return fmt::format("crashed: {} ({})", name->second, strsignal(signal));
 }
 
-std::string more_time(const config::EngineSettings& engine) {
+std::string timeout_hint(const config::EngineSettings& engine) {
   return fmt::format("; if it was only slow, set a longer time for engine {}: \"timeout: {:g}s\"",
                      engine.name, 2 * engine.timeout_seconds);
 }
 
+// Returns the last lines of an engine's output. Lines of weir's own probes come last.
 std::string last_lines(std::string_view text) {
   constexpr std::size_t k_lines = 20, k_reasons = 3, k_characters = 500, k_bytes = 16384;
   if (text.size() > k_bytes) text.remove_prefix(text.size() - k_bytes);
   std::vector<std::string> lines = text::lines(text::printable(text));
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-  // What a twin or a probe of weir's says is the reason: it stands last, behind any backtrace.
-  const auto own = std::stable_partition(lines.begin(), lines.end(), [](const std::string& line) {
-    return !line.starts_with("weir: ");
-  });
-  std::vector<std::string> reasons(own, lines.end());
+  // A line of a device twin or a probe gives the reason, but a backtrace may follow it.
+  const auto own_lines =
+      std::stable_partition(lines.begin(), lines.end(),
+                            [](const std::string& line) { return !line.starts_with("weir: "); });
+  std::vector<std::string> reasons(own_lines, lines.end());
   if (reasons.size() > k_reasons) reasons.resize(k_reasons);
-  lines.erase(own, lines.end());
+  lines.erase(own_lines, lines.end());
   text::keep_end(lines, k_lines - reasons.size());
   lines.insert(lines.end(), reasons.begin(), reasons.end());
   for (std::string& line : lines) line = text::shortened(std::move(line), k_characters);
@@ -124,12 +130,12 @@ EngineCall::EngineCall(const Effects& effects, const std::string& folder, const 
     : effects_(effects),
       cell_(cell),
       step_(step),
-      container_(container_of(cell)),
+      container_(find_container(cell)),
       root_(sys::join_path(folder, fmt::format("tmp/{:07}-{}", step.order, attempt))) {}
 
 EngineCall::~EngineCall() {
-  (void)effects_.files.remove_tree(root_);
-}  // where not, it does no harm
+  (void)effects_.files.remove_tree(root_);  // a failure does no harm
+}
 
 Result<void> EngineCall::make_place() {
   WEIR_CHECK(effects_.files.make_dirs(out()));
@@ -140,40 +146,42 @@ config::CommandLine EngineCall::line(const std::string& port) const {
   return line_of(cell_, step_, out(), counts() ? probes() : "", port);
 }
 
+// Sets the variables that attach the probes.
 Result<void> EngineCall::attach_probes() {
   if (!probed()) return {};
-  // An image has an environment of its own: what weir.yaml sets in it is all that is known.
-  const bool own = container_ != nullptr && has_own_environment(*container_);
-  const config::Environment set = line("").env;
-  auto attached = effects_.probing.attach(cell_.probes, probes(), own ? &set : nullptr);
+  // An image has its own environment; all that is known of it is what weir.yaml sets.
+  const bool has_own = container_ != nullptr && has_own_environment(*container_);
+  const config::Environment line_env = line("").env;
+  auto attached = effects_.probing.attach(cell_.probes, probes(), has_own ? &line_env : nullptr);
   if (!attached) {
     return fail(attached.error().code, "the probes could not be attached: {}",
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
-  // A profiler that weir.yaml names stays: a second count is not needed.
+  // If weir.yaml already sets a profiler for an API, weir adds none of its own.
   for (const unit::DeviceApi& api : unit::device_apis()) {
     const std::string variable(api.check_variable);
-    if (set.contains(variable)) probe_env_.erase(variable);
+    if (line_env.contains(variable)) probe_env_.erase(variable);
   }
   return {};
 }
 
+// Fills `spec` for a start: directly, or through the container's runtime.
 Result<void> EngineCall::prepare(const std::string& port, const std::string& published) {
-  config::CommandLine words = line(port);
+  config::CommandLine command = line(port);
   if (container_ == nullptr) {
     spec = {};
-    spec.argv = std::move(words.argv);
+    spec.argv = std::move(command.argv);
     spec.folder = cell_.folder;
-    spec.env = merge_environment(sys::own_environment(), words.env, probe_env_);
-    spec.unset = probes_own(sys::own_environment());  // those that are set come after
-    spec.passed = handed_on(cell_);
+    spec.env = merge_environment(sys::own_environment(), command.env, probe_env_);
+    spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards
+    spec.passed = passed_variables(cell_);
     return {};
   }
   carried_ = {root_, out(), probed() ? probes() : "", published};
   name_ = "weir-" + short_hash(fmt::format("{} {} {}", root_, port, effects_.clock.now()));
   if (has_own_environment(*container_)) {
-    // The engine may be anybody inside; no one else comes by here.
+    // The engine may run as any user inside; only weir's user can reach these folders outside.
     constexpr unsigned k_own = 0700, k_everybody = 0777;
     WEIR_CHECK(effects_.files.set_mode(carried_.root, k_own));
     for (const std::string& folder : {carried_.out, carried_.counts}) {
@@ -181,37 +189,38 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     }
   }
   const Carried carried =
-      carried_into(cell_, carried_, effects_.probing.folder(), name_, words.env, probe_env_);
+      container_inputs(cell_, carried_, effects_.probing.folder(), name_, command.env, probe_env_);
   id_file_ = carried.id_file;
-  (void)effects_.files.remove(id_file_);  // of an earlier start, which would refuse this one
-  WEIR_TRY(spec, carry_in(container_->runtime, words.argv, carried));
+  (void)effects_.files.remove(id_file_);  // left by an earlier start, it would refuse this one
+  WEIR_TRY(spec, container_command(container_->runtime, command.argv, carried));
   spec.folder = cell_.folder;
   return {};
 }
 
-std::string EngineCall::end_rest(const Result<sys::Finished>& finished) const {
+std::string EngineCall::end_leftovers(const Result<sys::Finished>& finished) const {
   if (container_ == nullptr) return "";
   return Leftovers{effects_.processes, effects_.files, container_->runtime,
                    cell_.program,      name_,          id_file_}
       .end(finished);
 }
 
-void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) const {
+// Copies how the process ended and what it used into the record.
+void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) const {
   record.ended = static_cast<Ended>(finished.ended);
   record.exit_code = finished.exit_code;
   record.signal = finished.signal;
   record.wall_seconds = finished.wall_seconds;
   record.cpu_seconds = finished.cpu_seconds;
   record.peak_rss_bytes = finished.peak_rss_bytes;
-  if (const auto& took = finished.took) {
-    record.machine.major_faults = took->major_faults;
+  if (const auto& usage = finished.usage) {
+    record.machine.major_faults = usage->major_faults;
     if (cell_.host && record.pass == profile::Pass::timed) {
-      record.took = {took->waits, took->preemptions, took->minor_faults, took->major_faults};
+      record.system_usage = {usage->waits, usage->preemptions, usage->minor_faults,
+                             usage->major_faults};
     }
   }
   if (container_ != nullptr) {
-    // Known of docker, podman or srun, and not of the engine; so is what of these still runs for a
-    // moment.
+    // These figures are of docker, podman or srun, not of the engine.
     record.cpu_seconds.reset();
     record.peak_rss_bytes.reset();
     record.machine.major_faults.reset();
@@ -223,21 +232,24 @@ void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) con
   }
 }
 
+// Returns why the process measures nothing, or nothing if it ended as it should.
 std::optional<std::string> EngineCall::failure(const sys::Finished& finished) const {
   const auto* engine = cell_.cell.engine;
   if (engine != nullptr && finished.ended == sys::HowEnded::exited &&
       holds(engine->ok_exit_codes, finished.exit_code)) {
     return std::nullopt;
   }
-  auto why = failure_of(finished, spec);
+  auto reason_text = process_failure(finished, spec);
   if (engine != nullptr && finished.ended == sys::HowEnded::timed_out) {
-    *why += more_time(*engine);
+    *reason_text += timeout_hint(*engine);
   }
-  if (!why || container_ == nullptr || finished.ended != sys::HowEnded::exited) return why;
-  constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it
+  if (!reason_text || container_ == nullptr || finished.ended != sys::HowEnded::exited)
+    return reason_text;
+  // As in shells, an exit code above 128 is a signal.
+  constexpr int k_signals = 128, k_last_signal = 64;
   const int signal = finished.exit_code - k_signals;
-  if (signal > 0 && signal <= k_last_signal) return signal_words(signal);
-  return *why + exit_words(container_->runtime, finished.exit_code);
+  if (signal > 0 && signal <= k_last_signal) return describe_signal(signal);
+  return *reason_text + describe_exit_code(container_->runtime, finished.exit_code);
 }
 
 }  // namespace weir::run

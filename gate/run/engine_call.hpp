@@ -26,10 +26,10 @@ namespace weir::run {
                                               const Step& step, std::int64_t attempt);
 
 // "crashed: SIGSEGV (Segmentation fault)".
-[[nodiscard]] std::string signal_words(int signal);
+[[nodiscard]] std::string describe_signal(int signal);
 
-// What to do about a time-out: "; if it was only slow, …: "timeout: 600s"".
-[[nodiscard]] std::string more_time(const config::EngineSettings& engine);
+// Advice for a time-out: "; if it was only slow, …: "timeout: 600s"".
+[[nodiscard]] std::string timeout_hint(const config::EngineSettings& engine);
 
 // The end of hostile text, fit to show: at most 20 lines of at most 500 characters. What a twin or
 // a probe of weir's says in it comes last.
@@ -62,11 +62,11 @@ class EngineCall {
                                      const std::string& published = "");
   sys::ProcessSpec spec;
 
-  // Of one that has ended: what the container's runtime may have left is stopped and removed. What
-  // cannot be, or is not known, is told in words; "" when nothing is left.
-  [[nodiscard]] std::string end_rest(const Result<sys::Finished>& finished) const;
+  // Stops and removes what the container's runtime may have left of a process that has ended.
+  // Returns a warning if that fails or is uncertain, else "".
+  [[nodiscard]] std::string end_leftovers(const Result<sys::Finished>& finished) const;
   // How it ended and what it took.
-  void take_over(profile::RunRecord& record, const sys::Finished& finished) const;
+  void copy_outcome(profile::RunRecord& record, const sys::Finished& finished) const;
   // Why it measures nothing; nothing when it ended as it should.
   [[nodiscard]] std::optional<std::string> failure(const sys::Finished& finished) const;
 

@@ -1,3 +1,4 @@
+// Runs an engine for one step and reads what it and its probes wrote.
 #include "gate/run/engine_run.hpp"
 
 #include "gate/adapters/format.hpp"
@@ -16,6 +17,7 @@ namespace {
 using profile::Ended;
 using profile::RunRecord;
 
+// Reads the engine's output with the cell's adapter.
 Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& step,
                                           const sys::Finished& finished) {
   const adapters::Adapter* adapter = adapters::find(cell.cell.adapter);
@@ -25,15 +27,16 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   adapters::Output output;
   output.out = finished.out;
   output.err = finished.err;
-  output.asked = step.asked;
+  output.parameters = step.parameters;
   output.device = cell.cell.device;
   if (cell.cell.engine != nullptr) output.generic = &cell.cell.engine->generic;
   output.works = cell.cell.works;
-  // Of a process for instructions or system calls nothing else is needed.
+  // A process that counts instructions or system calls needs no other figures.
   if (!step.bare()) output.pass = step.pass;
   return adapter->read(output);
 }
 
+// Makes the process count instructions, with perf events or under valgrind.
 void count_instructions(const PreparedCell& cell, const std::string& folder,
                         sys::ProcessSpec& spec) {
   if (cell.instructions != CountInstructions::valgrind) {
@@ -44,7 +47,7 @@ void count_instructions(const PreparedCell& cell, const std::string& folder,
   spec.timeout_seconds *= probes::k_valgrind_is_slower;
 }
 
-// A run of another tool, whose result is a file.
+// Reads the result file that another tool has written.
 RunRecord read_result(const Effects& effects, const PreparedCell& cell, const Step& step,
                       std::int64_t attempt) {
   RunRecord record = begin_record(effects, cell, step, attempt);
@@ -66,14 +69,14 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
   return record;
 }
 
-// What was counted into the record, or why not.
-void take_instructions(const Effects& effects, const PreparedCell& cell, const std::string& folder,
-                       const sys::Finished& finished, RunRecord& record) {
+// Adds the counted instructions to the record, or the reason why they are missing.
+void add_instructions(const Effects& effects, const PreparedCell& cell, const std::string& folder,
+                      const sys::Finished& finished, RunRecord& record) {
   Result<profile::ProbeCounts> counts = fail(Code::unavailable, "{}", finished.count_error);
   if (cell.instructions == CountInstructions::valgrind) {
     counts = probes::collect_valgrind(effects.files, folder);
   } else if (finished.counted) {
-    counts = probes::counted_by_perf(*finished.counted);
+    counts = probes::perf_counts(*finished.counted);
   }
   if (counts) {
     record.probes = {std::move(*counts)};
@@ -84,22 +87,24 @@ void take_instructions(const Effects& effects, const PreparedCell& cell, const s
 
 }  // namespace
 
-void take_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
-               std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings) {
+// Stores the recorded kernels and adds their compiled figures to the probe that saw them.
+void add_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
+              std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings) {
   const auto recordings = probes::recorded_kernel_files(effects.files, folder);
-  auto* seen = first_of(counts, [](const auto& probe) { return !probe.code_facts.empty(); });
-  if (!recordings || seen == nullptr) return;
-  if (effects.codes != nullptr) effects.codes->keep(effects.files, *recordings);
+  auto* code_probe = first_of(counts, [](const auto& probe) { return !probe.code_facts.empty(); });
+  if (!recordings || code_probe == nullptr) return;
+  if (effects.codes != nullptr) effects.codes->store(effects.files, *recordings);
   if (effects.compiler == nullptr || cell.compile.empty()) return;
   auto compiled = effects.compiler->compile(cell.compile, *recordings, effects.stop);
   if (!compiled) {
     return warnings.push_back("kernels were not compiled: " + compiled.error().message);
   }
-  seen->compiler = std::move(compiled->compiler);
-  for (auto& [identity, code] : compiled->codes) seen->code_facts[identity] = std::move(code);
+  code_probe->compiler = std::move(compiled->compiler);
+  for (auto& [identity, code] : compiled->codes) code_probe->code_facts[identity] = std::move(code);
   warnings.insert(warnings.end(), compiled->warnings.begin(), compiled->warnings.end());
 }
 
+// Runs one step. An engine that fails gives a record with an error; nothing if weir was stopped.
 Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::string& folder,
                                             const PreparedCell& cell, const Step& step,
                                             std::int64_t attempt) {
@@ -110,11 +115,11 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   EngineCall call(effects, folder, cell, step, attempt);
   WEIR_CHECK(call.make_place());
   RunRecord record = begin_record(effects, cell, step, attempt);
-  auto ready = call.attach_probes();
-  if (ready) ready = call.prepare();
-  if (!ready) {
+  auto prepared = call.attach_probes();
+  if (prepared) prepared = call.prepare();
+  if (!prepared) {
     record.ended = Ended::not_started;
-    record.error = ready.error().message;
+    record.error = prepared.error().message;
     return record;
   }
   sys::ProcessSpec& spec = call.spec;
@@ -125,23 +130,26 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   if (step.instructions) count_instructions(cell, call.probes(), spec);
   spec.count_calls = step.host;
   if (step.host) spec.timeout_seconds *= probes::k_tracing_is_slower;
-  const auto before = effects.load.ticks();
-  Result<sys::Finished> ran = effects.processes.run(spec, effects.stop);
-  const auto after = effects.load.ticks();
-  std::string left = call.end_rest(ran);
-  if (!ran) return tl::unexpected(left.empty() ? ran.error() : with_context(left, ran.error()));
-  sys::Finished& finished = *ran;
-  if (!left.empty()) record.warnings.push_back(std::move(left));
+  const auto ticks_before = effects.load.ticks();
+  Result<sys::Finished> outcome = effects.processes.run(spec, effects.stop);
+  const auto ticks_after = effects.load.ticks();
+  std::string leftovers = call.end_leftovers(outcome);
+  if (!outcome)
+    return tl::unexpected(leftovers.empty() ? outcome.error()
+                                            : with_context(leftovers, outcome.error()));
+  sys::Finished& finished = *outcome;
+  if (!leftovers.empty()) record.warnings.push_back(std::move(leftovers));
   if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;
-  call.take_over(record, finished);
-  if (before && after) record.machine.steal_share = sys::steal_share(*before, *after);
+  call.copy_outcome(record, finished);
+  if (ticks_before && ticks_after)
+    record.machine.steal_share = sys::steal_share(*ticks_before, *ticks_after);
 
   record.error = call.failure(finished);
   if (step.instructions && record.error) {
     finished.err += probes::valgrind_log(effects.files, call.probes());
   }
   if (record.error && (record.ended == Ended::exited || record.ended == Ended::signaled)) {
-    // What it could not do tells more than how it ended.
+    // A missing kernel explains more than an exit code.
     if (const auto missing = adapters::missing_kernel(finished.err)) {
       record.error = fmt::format("missing kernel: {} ({})", *missing, *record.error);
     }
@@ -155,19 +163,19 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     }
   }
   if (call.probed() && record.ended != Ended::not_started) {
-    // Also after a crash: what was counted until then is there.
+    // Read counts after a crash too: those until then are there.
     auto counts = effects.probing.collect(cell.probes, call.probes());
     if (counts) {
       record.probes = std::move(*counts);
       for (auto& probe : record.probes) probes::name_kernels(cell.shaders, probe);
-      take_code(effects, cell, call.probes(), record.probes, record.warnings);
+      add_code(effects, cell, call.probes(), record.probes, record.warnings);
     } else if (!record.error) {
       record.error = "what the probes counted could not be read: " + counts.error().message;
     }
   }
   if (step.instructions && !record.error)
-    take_instructions(effects, cell, call.probes(), finished, record);
-  if (step.host && finished.calls) record.probes = {probes::counted_calls(*finished.calls)};
+    add_instructions(effects, cell, call.probes(), finished, record);
+  if (step.host && finished.calls) record.probes = {probes::system_call_counts(*finished.calls)};
   if (record.error) {
     record.error = text::printable(*record.error);
     record.stderr_tail = last_lines(finished.err);

@@ -23,7 +23,7 @@ namespace weir::run {
 
 // Keeps the code that probes recorded in `folder`, and compiles it where the cell says by what:
 // costs come into `counts`.
-void take_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
-               std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings);
+void add_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
+              std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings);
 
 }  // namespace weir::run

@@ -1,3 +1,4 @@
+// Builds the environment of engines: lists of libraries and layers, and variables of device twins.
 #include "gate/run/environment.hpp"
 
 #include "gate/base/find.hpp"
@@ -11,60 +12,65 @@ namespace {
 
 struct LoaderList {
   std::string_view name;
-  bool in_front = false;  // goes what is added
-  bool spaces = false;    // blanks separate too
+  bool in_front = false;  // new entries go first
+  bool spaces = false;    // spaces separate entries too
 };
 
-// Not here: VK_DRIVER_FILES and VK_ICD_FILENAMES. Who sets them chooses a driver; adding to what is
-// there would bring the others back.
+// VK_DRIVER_FILES and VK_ICD_FILENAMES are not here: they choose a driver, and adding to the old
+// value would bring the others back.
 constexpr std::array k_lists = {
-    // Folders and files to look in: the first that has it wins.
+    // Search paths: the first match wins.
     LoaderList{"LD_LIBRARY_PATH", true},
     LoaderList{"DYLD_LIBRARY_PATH", true},
     LoaderList{"DYLD_FALLBACK_LIBRARY_PATH", true},
     LoaderList{"VK_LAYER_PATH", true},
     LoaderList{"VK_ADD_LAYER_PATH", true},
     LoaderList{"VK_ADD_DRIVER_FILES", true},
-    // Layers and preloads: each calls the next, the last stands next to the driver.
+    // Layers and preloads: each calls the next, and the last one is next to the driver.
     LoaderList{"LD_PRELOAD", false, true},
     LoaderList{"DYLD_INSERT_LIBRARIES"},
     LoaderList{"VK_INSTANCE_LAYERS"},
     LoaderList{"OPENCL_LAYERS"},
 };
 
-std::vector<std::string> entries(const LoaderList& list, std::string text) {
+std::vector<std::string> split_entries(const LoaderList& list, std::string text) {
   if (list.spaces) std::ranges::replace(text, ' ', ':');
-  std::vector<std::string> all = text::split(text, ':');
-  std::erase(all, "");
-  return all;
+  std::vector<std::string> parts = text::split(text, ':');
+  std::erase(parts, "");
+  return parts;
 }
 
-std::string added_to(const LoaderList& list, const std::string& there, const std::string& more) {
-  std::vector<std::string> first = entries(list, list.in_front ? more : there);
-  for (std::string& entry : entries(list, list.in_front ? there : more)) {
-    if (!holds(first, entry)) first.push_back(std::move(entry));
+// Merges two values of a list, each entry once.
+std::string extend_list(const LoaderList& list, const std::string& current,
+                        const std::string& added) {
+  std::vector<std::string> merged = split_entries(list, list.in_front ? added : current);
+  for (std::string& entry : split_entries(list, list.in_front ? current : added)) {
+    if (!holds(merged, entry)) merged.push_back(std::move(entry));
   }
-  return text::join(first, ":");
+  return text::join(merged, ":");
 }
 
 }  // namespace
 
+// Adds the config's and the probes' variables to the inherited ones. Lists are extended; all others
+// are replaced.
 sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
                                        const config::Environment& config,
                                        const config::Environment& probes) {
-  std::map<std::string, std::string> set;
+  std::map<std::string, std::string> merged;
   const auto current = [&](const std::string& name) {
-    if (const auto* found = look_up(set, name)) return *found;
-    const auto* there = first_of(inherited, [&](const auto& one) { return one.first == name; });
-    return there == nullptr ? std::string() : there->second;
+    if (const auto* value = look_up(merged, name)) return *value;
+    const auto* variable =
+        first_of(inherited, [&](const auto& entry) { return entry.first == name; });
+    return variable == nullptr ? std::string() : variable->second;
   };
   for (const config::Environment* source : {&config, &probes}) {
     for (const auto& [name, value] : *source) {
       const LoaderList* list = find_named(k_lists, name);
-      set[name] = list == nullptr ? value : added_to(*list, current(name), value);
+      merged[name] = list == nullptr ? value : extend_list(*list, current(name), value);
     }
   }
-  return {set.begin(), set.end()};
+  return {merged.begin(), merged.end()};
 }
 
 std::vector<std::string> probes_own(const sys::EnvironmentList& inherited) {
@@ -75,13 +81,14 @@ std::vector<std::string> probes_own(const sys::EnvironmentList& inherited) {
   return names;
 }
 
-std::vector<std::string> handed_on(const PreparedCell& cell) {
+std::vector<std::string> passed_variables(const PreparedCell& cell) {
   std::vector<std::string> names(cell.cell.passed.begin(), cell.cell.passed.end());
   const auto& server = cell.cell.engine->server;
   if (server && !server->token_env.empty()) names.push_back(server->token_env);
   return names;
 }
 
+// Returns the variables that make the engine use a device twin.
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
   if (twin.cuda) {
     return {{"LD_LIBRARY_PATH", twin.driver},
@@ -90,7 +97,7 @@ config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) 
             {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
   }
   return {{"VK_DRIVER_FILES", twin.driver},
-          {"VK_ICD_FILENAMES", twin.driver},  // what older loaders read
+          {"VK_ICD_FILENAMES", twin.driver},  // for older loaders
           {"VK_LOADER_DRIVERS_SELECT", "*" + sys::file_name_of(twin.driver)},
           {WEIR_TWIN_VARIABLE, twin.blob},
           {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};

@@ -14,15 +14,15 @@ namespace weir::run {
 [[nodiscard]] std::vector<std::string> probes_own(const sys::EnvironmentList& inherited);
 
 // Variables of weir's own environment that the cell's engine gets by name.
-[[nodiscard]] std::vector<std::string> handed_on(const PreparedCell& cell);
+[[nodiscard]] std::vector<std::string> passed_variables(const PreparedCell& cell);
 
-// What lets an engine see `twin` and no other device of its API, its memory read as bytes of
+// Variables that show an engine `twin` as the only device of its API. Its memory reads as bytes of
 // `fill`.
 [[nodiscard]] config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill);
 
-// What to set on top of `inherited`. Lists of folders get the new entries in front, so that what
-// the config names is found first; lists of layers and preloads behind, so that a probe stands
-// next to the driver and counts what reaches it. An entry that is there already is not repeated.
+// Variables to set on top of `inherited`. Lists of folders get new entries in front, so that the
+// config's are found first. Lists of layers and preloads get them at the end, so that a probe is
+// next to the driver and counts what reaches it. Entries are not repeated.
 [[nodiscard]] sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
                                                      const config::Environment& config,
                                                      const config::Environment& probes);

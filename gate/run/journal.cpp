@@ -1,3 +1,4 @@
+// Reads and writes run.jsonl, the journal of a run: a header, then records and added steps.
 #include "gate/run/journal.hpp"
 
 #include <array>
@@ -31,9 +32,9 @@ namespace {
 
 constexpr std::string_view k_schema = "weir.run/1";
 
-// A list in the order of the fields.
-struct GivenNumbers {
-  profile::Asked& value;
+// Writes the four numbers of profile::Asked as one list.
+struct AskedNumbers {
+  profile::RunParameters& value;
   void put(Json& slot) const {
     slot = {value.prompt_tokens, value.tokens, value.repeats, value.depth};
   }
@@ -47,7 +48,7 @@ struct GivenNumbers {
 
 }  // namespace
 
-// The first line, to JSON and back.
+// Fields of the header, the first line.
 
 static void fields(Fields& io, Step& step) {
   auto cell = static_cast<std::int64_t>(step.cell);
@@ -55,7 +56,7 @@ static void fields(Fields& io, Step& step) {
   io.check(cell >= 0, "names no cell");
   if (io.reads()) step.cell = static_cast<std::size_t>(cell);
   io("pass", profile::pass_field(step.pass, "names no pass"));
-  io("asked", GivenNumbers{step.asked});
+  io("asked", AskedNumbers{step.parameters});
   io.sparse("instructions", step.instructions);
   io.sparse("host", step.host);
   io.sparse("twin_fill", step.twin_fill);
@@ -65,6 +66,7 @@ static void fields(Fields& io, Step& step) {
   io.sparse("probed", step.probed);
 }
 
+// The "plan" object of the header. When reading, also checks that steps and cells match.
 static void plan_fields(Fields& io, RunHeader& header) {
   io("config_file", header.config_file);
   io("config_text", header.config_text);
@@ -101,9 +103,9 @@ Json to_json(const RunHeader& header) { return write_fields(header); }
 namespace {
 
 Result<RunHeader> header_from_json(const Json& json) {
-  JsonReader read(json, "run");
-  const std::string schema = read.string("schema");
-  if (read.problem()) return tl::unexpected(*read.problem());
+  JsonReader reader(json, "run");
+  const std::string schema = reader.string("schema");
+  if (reader.problem()) return tl::unexpected(*reader.problem());
   if (schema != k_schema) {
     return fail(Code::data, "schema \"{}\", not \"{}\": made by another version of weir",
                 text::printable(schema), k_schema);
@@ -120,7 +122,7 @@ std::string journal_path(const std::string& folder) {
   return sys::join_path(folder, k_journal_name);
 }
 
-// {"steps": […]}: what was added to the plan.
+// Reads a line {"steps": […]} and adds its steps to the header's.
 Result<void> read_added(const Json& line, RunHeader& header) {
   if (!line["steps"].is_array()) return fail(Code::data, "\"steps\" is no list");
   std::vector<Step> added;
@@ -140,7 +142,7 @@ Result<void> read_added(const Json& line, RunHeader& header) {
   return {};
 }
 
-// A record that belongs to the plan; anything else would be counted for the wrong cell.
+// Reads a record and checks that it matches the plan, so that none counts for another cell.
 Result<RunRecord> read_record(const Json& json, const RunHeader& header) {
   WEIR_TRY(RunRecord record, read_fields<profile::RunRecord>(json, "record"));
   const auto order = static_cast<std::uint64_t>(record.order);
@@ -155,10 +157,11 @@ Result<RunRecord> read_record(const Json& json, const RunHeader& header) {
   return record;
 }
 
-// Of the last record of each order.
-using Places = std::vector<std::optional<std::size_t>>;
+// Index of the last record of each order, by order.
+using RecordPlaces = std::vector<std::optional<std::size_t>>;
 
-void keep(std::vector<RunRecord>& records, Places& places, RunRecord record) {
+// Adds a record. It replaces an earlier record of the same order and attempt.
+void add_record(std::vector<RunRecord>& records, RecordPlaces& places, RunRecord record) {
   std::optional<std::size_t>& place = places[static_cast<std::size_t>(record.order)];
   if (place && records[*place].attempt == record.attempt) {
     records[*place] = std::move(record);
@@ -168,8 +171,8 @@ void keep(std::vector<RunRecord>& records, Places& places, RunRecord record) {
   records.push_back(std::move(record));
 }
 
-// Whatever follows the header.
-Result<void> take_line(const Json& json, RunFile& run, Places& places) {
+// Reads any line after the header: added steps or a record.
+Result<void> read_line(const Json& json, RunFile& run, RecordPlaces& places) {
   if (json.is_object() && json.contains("steps")) {
     WEIR_CHECK(read_added(json, run.header));
     run.ended = json["steps"].empty();
@@ -177,7 +180,7 @@ Result<void> take_line(const Json& json, RunFile& run, Places& places) {
     return {};
   }
   WEIR_TRY(auto record, read_record(json, run.header));
-  keep(run.records, places, std::move(record));
+  add_record(run.records, places, std::move(record));
   return {};
 }
 
@@ -195,9 +198,11 @@ RunHeader make_header(const Plan& plan) {
   return header;
 }
 
+// Reads a journal line by line. A line that is no JSON is skipped with a warning, and so are later
+// lines that do not fit. An incomplete last line is left out.
 Result<RunFile> parse_run(std::string_view text) {
   RunFile run;
-  Places places;
+  RecordPlaces places;
   std::size_t line_number = 0, begin = 0, skipped = 0, first_skipped = 0;
   while (begin < text.size()) {
     const std::size_t end = text.find('\n', begin);
@@ -206,7 +211,8 @@ Result<RunFile> parse_run(std::string_view text) {
       break;
     }
     const std::string_view line = text.substr(begin, end - begin);
-    const auto place = in_context(fmt::format("line {}", ++line_number));
+    ++line_number;
+    const auto place = in_context(fmt::format("line {}", line_number));
     if (line_number == 1) {
       WEIR_TRY(const Json json, parse_json(line, k_header_limits).map_error(place));
       WEIR_TRY(run.header, header_from_json(json).map_error(place));
@@ -217,11 +223,12 @@ Result<RunFile> parse_run(std::string_view text) {
         return fail(Code::data, "more than {} records", k_most_records);
       }
       const auto json = parse_json(line, k_record_limits);
-      const auto taken = json ? take_line(*json, run, places) : Result<void>();
-      // Where a torn line declared steps, their records are in no plan.
-      if (!taken && skipped == 0) return tl::unexpected(place(taken.error()));
-      if (!json || !taken) {
-        if (skipped++ == 0) first_skipped = line_number;
+      const auto outcome = json ? read_line(*json, run, places) : Result<void>();
+      // If a torn line declared steps, their records match no plan and are skipped too.
+      if (!outcome && skipped == 0) return tl::unexpected(place(outcome.error()));
+      if (!json || !outcome) {
+        if (skipped == 0) first_skipped = line_number;
+        ++skipped;
       }
     }
     begin = end + 1;
@@ -264,10 +271,11 @@ Result<std::string> newest_run(const sys::Files& files, const std::string& out) 
   return std::move(runs.back());
 }
 
+// Makes a folder named after the time `now`.
 Result<std::string> make_run_folder(sys::Files& files, const std::string& out, double now) {
   WEIR_CHECK(files.make_dirs(out));
   const std::string name = sys::file_time_of(now);
-  // Two runs may begin within one second; the suffix sorts behind the plain name.
+  // Two runs may begin within one second; the suffix sorts after the plain name.
   for (int number = 1; number < 1000; ++number) {
     std::string folder =
         sys::join_path(out, number == 1 ? name : fmt::format("{}-{:03}", name, number));
@@ -280,8 +288,8 @@ Result<std::string> make_run_folder(sys::Files& files, const std::string& out, d
 
 std::string verb_of_run(const Json& extra) {
   constexpr std::array<std::string_view, 3> k_others{"run", "calibrate", k_accept_verb};
-  JsonReader read(extra, "extra");
-  const std::string verb = read.optional_string("verb").value_or("");
+  JsonReader reader(extra, "extra");
+  const std::string verb = reader.optional_string("verb").value_or("");
   return holds(k_others, verb) ? verb : "gate";
 }
 
@@ -293,12 +301,13 @@ std::string resume_command(std::string_view verb, const std::string& folder, con
                      is_shard ? " --shard " + (*shard)->name() : "");
 }
 
+// Starts a journal; fails if the folder has one already.
 Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
                                 const RunHeader& header) {
   const std::string path = journal_path(folder);
   if (files.exists(path)) {
-    const auto begun = read_run(files, folder);
-    const Json& extra = begun ? begun->header.extra : header.extra;
+    const auto existing_run = read_run(files, folder);
+    const Json& extra = existing_run ? existing_run->header.extra : header.extra;
     return fail(Code::usage,
                 "{}: there is a run already\n  {} and the options that it was begun with go on "
                 "with it",
@@ -309,21 +318,24 @@ Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
   return Journal(folder, std::move(log));
 }
 
+// Continues a journal: checks that the plan is the same, and cuts off an incomplete last line.
 Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, const Plan& plan) {
-  WEIR_TRY(RunFile before, read_run(files, folder));
-  WEIR_CHECK(check_same_plan(before.header.identity, plan.identity).map_error(in_context(folder)));
+  WEIR_TRY(RunFile unlocked_run, read_run(files, folder));
+  WEIR_CHECK(
+      check_same_plan(unlocked_run.header.identity, plan.identity).map_error(in_context(folder)));
   const std::string path = journal_path(folder);
-  // Opening locks it. What another weir wrote between reading and locking must not be cut off.
+  // Opening locks it. Read again: another weir may have appended since the first reading.
   WEIR_TRY(auto log, files.append_log(path, k_most_bytes));
-  WEIR_TRY(RunFile now, read_run(files, folder));
-  if (now.torn) {
+  WEIR_TRY(RunFile run, read_run(files, folder));
+  if (run.torn) {
     log.reset();
-    WEIR_TRY(log, files.append_log(path, now.whole_bytes));
+    WEIR_TRY(log, files.append_log(path, run.whole_bytes));
   }
   Journal journal(folder, std::move(log));
-  journal.earlier_ = std::move(now.records);
-  const auto& steps = now.header.steps;
-  journal.added_.assign(steps.begin() + static_cast<std::ptrdiff_t>(now.planned), steps.end());
+  journal.earlier_records_ = std::move(run.records);
+  const auto& steps = run.header.steps;
+  journal.added_steps_.assign(steps.begin() + static_cast<std::ptrdiff_t>(run.planned),
+                              steps.end());
   return journal;
 }
 
@@ -337,38 +349,39 @@ Result<void> Journal::append(const RunRecord& record) {
   return log_->append(dump_json(write_fields(record)));
 }
 
+// Counts, for each cell, the planned processes that have no record. Passes that were given up lack
+// nothing.
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
-  // Instructions and system calls are given up by themselves, as the tally has it.
-  // Pairs are never given up one by one.
+  // Passes that were given up, counted separately as in Tally. Pairs are never given up one by one.
   std::set<std::tuple<std::string, profile::Pass, bool, bool, profile::Side>> given_up;
   for (const RunRecord& record : run.records) {
     recorded.insert(record.order);
     if (!record.error || record.pair || record.probed) continue;
     given_up.insert({record.cell, record.pass, record.instructions, record.host, record.side});
   }
-  std::map<std::string, Unfinished> found;
+  std::map<std::string, Unfinished> result;
   for (const Step& step : run.header.steps) {
     const std::string cell = run.header.cells.at(step.cell).cell.str();
-    Unfinished& one = found[cell];
+    Unfinished& counts = result[cell];
     const bool counted = step.pass == profile::Pass::counted;
     if (counted) {
-      ++one.counted_planned;
+      ++counts.counted_planned;
     } else {
-      ++one.timed_planned;
+      ++counts.timed_planned;
     }
     if (recorded.contains(step.order) ||
         given_up.contains({cell, step.pass, step.instructions, step.host, step.side}))
       continue;
     if (counted) {
-      ++one.counted;
+      ++counts.counted;
     } else {
-      ++one.timed;
+      ++counts.timed;
     }
   }
   std::erase_if(
-      found, [](const auto& item) { return item.second.counted == 0 && item.second.timed == 0; });
-  return found;
+      result, [](const auto& item) { return item.second.counted == 0 && item.second.timed == 0; });
+  return result;
 }
 
 }  // namespace weir::run

@@ -26,7 +26,7 @@ namespace weir::run {
 // In a run's folder; the second once it is judged.
 inline constexpr std::string_view k_journal_name = "run.jsonl", k_verdict_name = "verdict.json";
 
-// What has to be known besides the records to compute a verdict again.
+// Everything besides the records that is needed to compute a verdict again.
 struct RunHeader {
   std::string weir_version;
   double started_at = 0;    // seconds since the epoch
@@ -38,8 +38,8 @@ struct RunHeader {
   std::map<std::string, std::string> unavailable;  // cell name -> why nothing could be run
   std::vector<Step> steps;
   std::map<std::string, std::string> identity;  // Plan::identity
-  std::vector<std::string> notes;               // of the matrix: what was left out
-  Json extra = Json::object();                  // what the app adds: options, commits
+  std::vector<std::string> notes;               // about the matrix: cells that were left out
+  Json extra = Json::object();                  // added by the app: options, commits
 };
 [[nodiscard]] RunHeader make_header(const Plan& plan);  // cells, unavailable, steps, identity
 
@@ -58,7 +58,7 @@ struct RunFile {
   std::vector<profile::RunRecord> records;  // as written; the last of each `order` and attempt
   std::uint64_t whole_bytes = 0;            // up to the end of the last whole line
   bool torn = false;                        // the last line was not whole
-  std::vector<std::string> warnings;        // what was left out
+  std::vector<std::string> warnings;        // about parts that were left out
   // Beside a base program: nothing more was to be run ({"steps": []}). Without it the run was cut
   // off, whatever its records look like: pairs are declared one after the other.
   bool ended = false;
@@ -97,23 +97,23 @@ class Journal {
   [[nodiscard]] Result<void> declare(std::span<const Step> steps);
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
-  // What was there when the journal was opened.
-  [[nodiscard]] const std::vector<profile::RunRecord>& earlier() const { return earlier_; }
-  [[nodiscard]] const std::vector<Step>& added_earlier() const { return added_; }
+  // The records that were there when the journal was opened.
+  [[nodiscard]] const std::vector<profile::RunRecord>& earlier() const { return earlier_records_; }
+  [[nodiscard]] const std::vector<Step>& added_earlier() const { return added_steps_; }
 
  private:
   Journal(std::string folder, std::unique_ptr<sys::AppendLog> log)
       : folder_(std::move(folder)), log_(std::move(log)) {}
   std::string folder_;
   std::unique_ptr<sys::AppendLog> log_;
-  std::vector<profile::RunRecord> earlier_;
-  std::vector<Step> added_;
+  std::vector<profile::RunRecord> earlier_records_;
+  std::vector<Step> added_steps_;
 };
 
 [[nodiscard]] Json to_json(const RunHeader& header);
 [[nodiscard]] Json to_json(const sys::Machine& machine);
 
-// What an interrupted run lacks, cell by cell. Pure.
+// The unfinished part of an interrupted run, by cell. Pure.
 
 // Processes of one cell that were planned and of which no record is there. A pass in which a
 // process failed lacks nothing: weir gave it up, and its error says so.

@@ -1,5 +1,5 @@
-// What a GPU's compiler makes of recorded kernels, without that GPU: Mesa's RADV compiles for a
-// family that it is told of, in processes of weir-compile-vulkan.
+// Compiles recorded kernels for a GPU that need not be there: Mesa's RADV compiles for a given
+// family, in processes of weir-compile-vulkan.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct CompilerPlaces {
   std::string driver;     // the manifest of a Vulkan driver: …/icd.d/radeon_icd.json
   std::string libraries;  // a folder of what that driver needs; "": the system has it
   std::string cache;      // a folder for figures; "": none are kept
-  double seconds = 30;    // that one pipeline may take
+  double seconds = 30;    // limit for one pipeline
   std::uint64_t memory_mib = 4096;
   std::size_t processes = 0;  // at once; 0: as many as there are cores
 };
@@ -51,7 +51,7 @@ class KernelCompiler {
 
   // Code::config for no target, Code::unavailable where the driver does not start for it.
   [[nodiscard]] Result<void> check(const std::string& target, const sys::Stop& stop) {
-    return driver_of(target, stop).map([](const Driver&) {});
+    return find_driver(target, stop).map([](const Driver&) {});
   }
   // Facts of each pipeline in those files of recorded kernels, as `target` ("radv-navi31") compiles
   // it. One that cannot be compiled has the reason in place of costs, and costs no other one its
@@ -69,7 +69,7 @@ class KernelCompiler {
     std::string version;  // "Mesa 25.0.7-2~bpo12+1"
   };
   // Asked once for each target.
-  [[nodiscard]] Result<Driver> driver_of(const std::string& target, const sys::Stop& stop);
+  [[nodiscard]] Result<Driver> find_driver(const std::string& target, const sys::Stop& stop);
 
   sys::Files& files_;
   sys::Processes& processes_;

@@ -1,3 +1,4 @@
+// Ends containers and Slurm steps that a runtime may have left.
 #include "gate/run/leftovers.hpp"
 
 #include "gate/base/text.hpp"
@@ -23,41 +24,43 @@ std::string Leftovers::end(const Result<sys::Finished>& finished) const {
   bool may_be_left = true;
   if (finished && finished->ended == sys::HowEnded::not_started) may_be_left = false;
   if (finished && finished->ended == sys::HowEnded::exited) {
-    // Docker's own failure: where it lost the daemon, the engine goes on.
+    // Docker itself failed: if it only lost its daemon, the engine goes on.
     may_be_left = !by_slurm && finished->exit_code == k_runtime_failed;
   }
   if (!may_be_left) return "";
   return by_slurm ? end_steps() : end_containers();
 }
 
-std::optional<std::string> Leftovers::asked(std::vector<std::string> argv) const {
-  // A stop that was requested already must not keep what it stops from being ended.
+// Runs a command of the runtime. Returns its output, or nothing if it failed.
+std::optional<std::string> Leftovers::run_command(std::vector<std::string> argv) const {
+  // We clean up after a stop too, so don't pass the caller's stop on.
   const sys::Stop never;
-  sys::ProcessSpec question;
-  question.argv = std::move(argv);
-  question.timeout_seconds = k_patience_seconds;
-  const auto finished = processes.run(question, never);
+  sys::ProcessSpec spec;
+  spec.argv = std::move(argv);
+  spec.timeout_seconds = k_patience_seconds;
+  const auto finished = processes.run(spec, never);
   if (!finished || finished->ended != sys::HowEnded::exited || finished->exit_code != 0) {
     return std::nullopt;
   }
   return finished->out;
 }
 
-bool Leftovers::removed(const std::string& id) const {
-  const std::vector<std::string> remove{program, "rm", "--force", "--volumes", id};
+// Removes a container. Returns true if it is gone.
+bool Leftovers::remove_container(const std::string& id) const {
+  const std::vector<std::string> command{program, "rm", "--force", "--volumes", id};
   if (runtime == Runtime::podman) {
-    // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it cannot be told not
-    // to.
-    std::vector<std::string> at_once = remove;
-    at_once.insert(at_once.end() - 1, "--time=0");
-    if (asked(at_once)) return true;
+    // Podman gives an engine ten seconds to end; before 4.0 it has no option to change that.
+    std::vector<std::string> command_now = command;
+    command_now.insert(command_now.end() - 1, "--time=0");
+    if (run_command(command_now)) return true;
   }
-  if (asked(remove)) return true;
-  // One that "--rm" removed meanwhile is as good as ended; only then is it not listed.
-  const auto left = asked({program, "ps", "--all", "--quiet", "--no-trunc"});
-  return left && left->find(id) == std::string::npos;
+  if (run_command(command)) return true;
+  // A container that "--rm" has removed meanwhile is gone too: then it is not listed.
+  const auto containers = run_command({program, "ps", "--all", "--quiet", "--no-trunc"});
+  return containers && containers->find(id) == std::string::npos;
 }
 
+// Removes the container of this name. Returns a warning if that is not certain.
 std::string Leftovers::end_containers() const {
   constexpr std::uint64_t k_longest = 256;
   const auto text = files.read(id_file, k_longest);
@@ -65,9 +68,9 @@ std::string Leftovers::end_containers() const {
   if (std::string id(text::trim(text.value_or(""))); is_id(id)) {
     ids.push_back(std::move(id));
   } else {
-    // Ended between the making of a container and the writing of its id, or none was made.
-    const auto listed =
-        asked({program, "ps", "--all", "--quiet", "--no-trunc", "--filter=label=weir=" + name});
+    // No id was written: no container was made, or the runtime ended in between.
+    const auto listed = run_command(
+        {program, "ps", "--all", "--quiet", "--no-trunc", "--filter=label=weir=" + name});
     if (!listed) {
       return fmt::format(
           "{} could not be asked whether it left a container (it would have the label weir={})",
@@ -77,23 +80,23 @@ std::string Leftovers::end_containers() const {
       if (is_id(text::trim(line))) ids.emplace_back(text::trim(line));
     }
   }
-  std::erase_if(ids, [&](const std::string& id) { return removed(id); });
+  std::erase_if(ids, [&](const std::string& id) { return remove_container(id); });
   if (ids.empty()) return "";
   return fmt::format("the container {} could not be removed", ids.front().substr(0, 12));
 }
 
-// Slurm's other programs lie where srun does.
+// Ends the Slurm steps of this name; the other programs of Slurm lie where srun does.
 std::string Leftovers::end_steps() const {
   const std::string folder = sys::folder_of(program);
   const std::string scancel = sys::join_path(folder, "scancel");
-  const auto steps =
-      asked({sys::join_path(folder, "squeue"), "--me", "--steps", "--noheader", "--format=%i %j"});
-  bool all = steps.has_value();
-  for (const std::string& step : steps_named(steps.value_or(""), name)) {
-    all = asked({scancel, step}) && all;
+  const auto steps = run_command(
+      {sys::join_path(folder, "squeue"), "--me", "--steps", "--noheader", "--format=%i %j"});
+  bool all_succeeded = steps.has_value();
+  for (const std::string& step : parse_step_ids(steps.value_or(""), name)) {
+    all_succeeded = run_command({scancel, step}) && all_succeeded;
   }
-  all = asked({scancel, "--quiet", "--name=" + name}) && all;
-  return all ? "" : "Slurm could not be asked to end the step " + name;
+  all_succeeded = run_command({scancel, "--quiet", "--name=" + name}) && all_succeeded;
+  return all_succeeded ? "" : "Slurm could not be asked to end the step " + name;
 }
 
 }  // namespace weir::run

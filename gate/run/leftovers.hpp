@@ -15,18 +15,18 @@ struct Leftovers {
   sys::Processes& processes;
   const sys::Files& files;
   config::Runtime runtime;
-  std::string program;  // of the runtime, absolute
+  std::string program;  // the runtime's program, absolute
   std::string name;     // as Carried::name
   std::string id_file;  // as Carried::id_file
 
-  // Of a process that has ended. What cannot be ended, or is not known, is told in words; "" when
-  // nothing is left.
+  // Ends what a process that has ended may have left. Returns a warning if that fails or is
+  // uncertain, else "".
   [[nodiscard]] std::string end(const Result<sys::Finished>& finished) const;
 
  private:
   // The output of a call of the runtime's; nothing when it did not end well.
-  [[nodiscard]] std::optional<std::string> asked(std::vector<std::string> argv) const;
-  [[nodiscard]] bool removed(const std::string& id) const;
+  [[nodiscard]] std::optional<std::string> run_command(std::vector<std::string> argv) const;
+  [[nodiscard]] bool remove_container(const std::string& id) const;
   [[nodiscard]] std::string end_containers() const;
   [[nodiscard]] std::string end_steps() const;
 };

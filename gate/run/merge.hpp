@@ -11,11 +11,11 @@
 
 namespace weir::run {
 
-// What a run says of itself when it is a part of a plan.
+// The part of a plan that a run has measured.
 struct ShardFacts {
   std::size_t index = 0;                         // 1 … shards.size()
-  std::string plan;                              // what all of them have alike: a hash
-  std::vector<std::string> cells;                // of the whole plan, in its order
+  std::string plan;                              // a hash, the same for all shards
+  std::vector<std::string> cells;                // all cells of the plan, in order
   std::vector<std::vector<std::size_t>> shards;  // places in `cells`, each in exactly one, rising
 
   [[nodiscard]] std::string name() const;                                    // "3/16"

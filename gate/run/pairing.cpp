@@ -1,3 +1,4 @@
+// Chooses the cell that runs the next pair, within the budget.
 #include "gate/run/pairing.hpp"
 
 #include <algorithm>
@@ -10,57 +11,60 @@ using stats::Decision;
 
 namespace {
 
-// An improvement is told, not gated: so many pairs at most are spent on being sure of one.
+// Pairs at most that are spent to confirm an improvement: it is reported, but decides nothing.
 constexpr double k_most_for_improved = 40;
 
 }  // namespace
 
-double Pairing::One::each() const {
+double Pairing::CellState::each() const {
   return pairs == 0 ? cell.pair_seconds : seconds / static_cast<double>(pairs);
 }
 
-bool Pairing::One::open(std::size_t test) const {
+bool Pairing::CellState::is_open(std::size_t test) const {
   return !dropped[test] && tests[test].decision() == Decision::undecided;
 }
 
-bool Pairing::One::open() const {
-  bool any = false;
-  for (std::size_t i = 0; i < tests.size(); ++i) any = any || open(i);
-  return any && !given_up;
+bool Pairing::CellState::is_open() const {
+  bool has_open = false;
+  for (std::size_t i = 0; i < tests.size(); ++i) has_open = has_open || is_open(i);
+  return has_open && !given_up;
 }
 
-double Pairing::One::more_pairs() const {
+// Estimates how many more pairs decide all open metrics of the cell.
+double Pairing::CellState::more_pairs() const {
   double most = 0;
   for (std::size_t i = 0; i < tests.size(); ++i) {
-    if (!open(i)) continue;
-    // Where nothing points either way yet, as many again as there were is a fair guess.
+    if (!is_open(i)) continue;
+    // If nothing points either way yet, assume as many pairs as there were so far.
     most = std::max(most, tests[i].more_pairs().value_or(static_cast<double>(pairs)));
   }
   return std::max(1.0, most);
 }
 
-std::optional<double> Pairing::One::more_to_improve() const {
-  std::optional<double> least;
+// Estimates how many more pairs show an improvement. Nothing if none is in sight.
+std::optional<double> Pairing::CellState::pairs_to_improved() const {
+  std::optional<double> fewest_pairs;
   for (std::size_t i = 0; i < tests.size(); ++i) {
     if (dropped[i]) continue;
     if (tests[i].decision() != Decision::pass) return std::nullopt;
     const auto more = stats::more_pairs_to_improved(tests[i].all(), cell.rules[i]);
-    if (more && *more > 0 && (!least || *more < *least)) least = more;
+    if (more && *more > 0 && (!fewest_pairs || *more < *fewest_pairs)) fewest_pairs = more;
   }
-  return least;
+  return fewest_pairs;
 }
 
+// Takes over the cells, and rotates their order so that another one comes first each time.
 Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
                  std::size_t least)
     : budget_(budget_seconds), least_(least) {
   for (PairingCell& cell : cells) {
-    One one;
-    one.tests.reserve(cell.rules.size());
-    for (const stats::PairedRule& rule : cell.rules) one.tests.emplace_back(rule);
-    one.dropped.assign(one.tests.size(), false);
-    one.cell = std::move(cell);
+    CellState state;
+    state.tests.reserve(cell.rules.size());
+    for (const stats::PairedRule& rule : cell.rules) state.tests.emplace_back(rule);
+    state.dropped.assign(state.tests.size(), false);
+    state.cell = std::move(cell);
     order_.push_back(cells_.size());
-    cells_.push_back(std::move(one));
+    cells_.push_back(std::move(state));
   }
   if (!order_.empty()) {
     const auto first = static_cast<std::ptrdiff_t>(rotation % order_.size());
@@ -74,104 +78,113 @@ std::size_t Pairing::fewest(std::span<const stats::PairedRule> rules) {
   return most;
 }
 
-std::size_t Pairing::first(const One& one) const {
-  return std::max(least_, fewest(one.cell.rules));
+// Returns how many pairs the cell gets before any cell is preferred.
+std::size_t Pairing::first_pairs_goal(const CellState& state) const {
+  return std::max(least_, fewest(state.cell.rules));
 }
 
+// Plans which cells get their first pairs with the rest of the budget.
 std::vector<Pairing::Share> Pairing::plan() const {
   std::vector<Share> shares(cells_.size());
-  double left = budget_ - spent_;
+  double budget_left = budget_ - spent_;
   for (const std::size_t i : order_) {
-    const One& one = cells_[i];
-    if (one.given_up || one.cell.rules.empty()) continue;
-    const std::size_t wanted = first(one);
-    const std::size_t open = wanted > one.pairs ? wanted - one.pairs : 0;
-    shares[i].seconds = static_cast<double>(open) * one.each();
-    shares[i].now = shares[i].seconds <= left;
-    if (shares[i].now) left -= shares[i].seconds;
+    const CellState& state = cells_[i];
+    if (state.given_up || state.cell.rules.empty()) continue;
+    const std::size_t goal = first_pairs_goal(state);
+    const std::size_t missing = goal > state.pairs ? goal - state.pairs : 0;
+    shares[i].seconds = static_cast<double>(missing) * state.each();
+    shares[i].now = shares[i].seconds <= budget_left;
+    if (shares[i].now) budget_left -= shares[i].seconds;
   }
   return shares;
 }
 
 double Pairing::seconds_for_one() const {
   double least = std::numeric_limits<double>::infinity();
-  for (const One& one : cells_) {
-    if (one.given_up || one.cell.rules.empty()) continue;
-    least = std::min(least, static_cast<double>(first(one)) * one.each());
+  for (const CellState& state : cells_) {
+    if (state.given_up || state.cell.rules.empty()) continue;
+    least = std::min(least, static_cast<double>(first_pairs_goal(state)) * state.each());
   }
   return least;
 }
 
 double Pairing::seconds_for_all() const {
   double sum = 0;
-  for (const One& one : cells_) {
-    if (one.given_up || one.cell.rules.empty()) continue;
-    sum += static_cast<double>(first(one)) * one.each();
+  for (const CellState& state : cells_) {
+    if (state.given_up || state.cell.rules.empty()) continue;
+    sum += static_cast<double>(first_pairs_goal(state)) * state.each();
   }
   return sum;
 }
 
+// Returns the cell with the lowest rank, or nothing if none has a rank.
 template <class Rank>
-std::optional<std::size_t> Pairing::least_of(const Rank& rank) const {
-  std::optional<std::size_t> found;
+std::optional<std::size_t> Pairing::lowest_ranked(const Rank& rank) const {
+  std::optional<std::size_t> lowest;
   double least = std::numeric_limits<double>::infinity();
   for (const std::size_t i : order_) {
-    const std::optional<double> here = rank(i);
-    if (!here || !(*here < least)) continue;
-    least = *here;
-    found = i;
+    const std::optional<double> rank_here = rank(i);
+    if (!rank_here || !(*rank_here < least)) continue;
+    least = *rank_here;
+    lowest = i;
   }
-  return found;
+  return lowest;
 }
 
-std::optional<std::size_t> Pairing::first_pairs() const {
+// Returns the cell that has run fewest of its first pairs.
+std::optional<std::size_t> Pairing::next_first_pairs() const {
   const std::vector<Share> shares = plan();
-  return least_of([&](std::size_t i) -> std::optional<double> {
-    const One& one = cells_[i];
-    // A decision ends a cell before its first pairs are run only where nothing more is asked for.
-    if (!shares[i].now || one.pairs >= first(one) || !(least_ > 0 || one.open())) return {};
-    return static_cast<double>(one.pairs);
-  });
-}
-
-std::optional<std::size_t> Pairing::nearest_to_a_verdict() const {
-  return least_of([&](std::size_t i) -> std::optional<double> {
-    const One& one = cells_[i];
-    if (!one.open() || one.pairs < fewest(one.cell.rules) || one.each() > left()) return {};
-    const double seconds = one.more_pairs() * one.each();
-    // What would not be decided with all that is left comes after everything that may be.
-    return seconds > left() ? seconds + 1e9 : seconds;
-  });
-}
-
-std::optional<std::size_t> Pairing::nearest_to_improved() const {
-  return least_of([&](std::size_t i) -> std::optional<double> {
-    const One& one = cells_[i];
-    if (one.given_up || one.pairs == 0 || one.open()) return {};
-    const auto more = one.more_to_improve();
-    std::size_t decided = 0;
-    for (const stats::PairedTest& test : one.tests)
-      decided = std::max(decided, test.decided_after());
-    const auto spent_on_it = static_cast<double>(one.pairs - decided);
-    if (!more || *more + spent_on_it > k_most_for_improved || *more * one.each() > left())
+  return lowest_ranked([&](std::size_t i) -> std::optional<double> {
+    const CellState& state = cells_[i];
+    // A decision ends a cell's first pairs early only if no minimum number is asked for.
+    if (!shares[i].now || state.pairs >= first_pairs_goal(state) ||
+        !(least_ > 0 || state.is_open()))
       return {};
-    return *more * one.each();
+    return static_cast<double>(state.pairs);
+  });
+}
+
+// Returns the open cell that needs the least time to be decided.
+std::optional<std::size_t> Pairing::nearest_to_a_verdict() const {
+  return lowest_ranked([&](std::size_t i) -> std::optional<double> {
+    const CellState& state = cells_[i];
+    if (!state.is_open() || state.pairs < fewest(state.cell.rules) || state.each() > seconds_left())
+      return {};
+    const double seconds = state.more_pairs() * state.each();
+    // A cell that the rest of the budget cannot decide comes after all others.
+    return seconds > seconds_left() ? seconds + 1e9 : seconds;
+  });
+}
+
+// Returns the passed cell that needs the least time to show an improvement.
+std::optional<std::size_t> Pairing::nearest_to_improved() const {
+  return lowest_ranked([&](std::size_t i) -> std::optional<double> {
+    const CellState& state = cells_[i];
+    if (state.given_up || state.pairs == 0 || state.is_open()) return {};
+    const auto more = state.pairs_to_improved();
+    std::size_t decided = 0;
+    for (const stats::PairedTest& test : state.tests)
+      decided = std::max(decided, test.decided_after());
+    const auto pairs_spent = static_cast<double>(state.pairs - decided);
+    if (!more || *more + pairs_spent > k_most_for_improved || *more * state.each() > seconds_left())
+      return {};
+    return *more * state.each();
   });
 }
 
 std::optional<std::size_t> Pairing::next() const {
-  if (auto cell = first_pairs()) return cell;
+  if (auto cell = next_first_pairs()) return cell;
   if (auto cell = nearest_to_a_verdict()) return cell;
   return nearest_to_improved();
 }
 
 void Pairing::note(std::size_t cell, std::span<const stats::Pair> pairs, double seconds) {
-  One& one = cells_[cell];
-  ++one.pairs;
-  one.seconds += seconds;
+  CellState& state = cells_[cell];
+  ++state.pairs;
+  state.seconds += seconds;
   spent_ += seconds;
-  for (std::size_t i = 0; i < one.tests.size(); ++i) {
-    if (!one.dropped[i]) one.tests[i].add(pairs[i]);
+  for (std::size_t i = 0; i < state.tests.size(); ++i) {
+    if (!state.dropped[i]) state.tests[i].add(pairs[i]);
   }
 }
 
@@ -182,7 +195,7 @@ void Pairing::give_up(std::size_t cell, std::span<const std::size_t> rules) {
 void Pairing::give_up(std::size_t cell) { cells_[cell].given_up = true; }
 
 bool Pairing::decided(std::size_t cell) const {
-  return !cells_[cell].given_up && !cells_[cell].open();
+  return !cells_[cell].given_up && !cells_[cell].is_open();
 }
 
 }  // namespace weir::run

@@ -19,7 +19,7 @@ namespace weir::run {
 
 struct PairingCell {
   std::string name;
-  double pair_seconds = 0;               // of its warm-up: both processes
+  double pair_seconds = 0;               // both processes of its warm-up
   std::vector<stats::PairedRule> rules;  // one a metric with a limit; none: nothing to decide
 };
 
@@ -33,10 +33,10 @@ class Pairing {
   // Pairs without which nothing can pass: 8 at `missed` 0.01.
   [[nodiscard]] static std::size_t fewest(std::span<const stats::PairedRule> rules);
 
-  // What the budget is planned to do, by cell in the order given.
+  // The planned use of the budget, by cell in the given order.
   struct Share {
     bool now = false;    // gets its first pairs with this budget
-    double seconds = 0;  // that those take
+    double seconds = 0;  // for these first pairs
   };
   [[nodiscard]] std::vector<Share> plan() const;
   // The smallest budget with which some cell could be decided, and all could.
@@ -48,39 +48,40 @@ class Pairing {
   // A pair of `cell` has ended after `seconds`; `pairs` holds one for each of its rules.
   void note(std::size_t cell, std::span<const stats::Pair> pairs, double seconds);
   void give_up(std::size_t cell);
-  // Of a cell made of several, those rules that cannot be decided any more; `pairs` of note()
-  // still has a place for each. The others go on.
+  // Gives up those rules of a combined cell that cannot be decided any more. `pairs` of note()
+  // still has a place for each; the other rules go on.
   void give_up(std::size_t cell, std::span<const std::size_t> rules);
 
   [[nodiscard]] double spent() const { return spent_; }
-  [[nodiscard]] double left() const { return budget_ - spent_; }
+  [[nodiscard]] double seconds_left() const { return budget_ - spent_; }
   [[nodiscard]] bool decided(std::size_t cell) const;
 
  private:
-  struct One {
+  struct CellState {
     PairingCell cell;
     std::vector<stats::PairedTest> tests;
-    std::vector<bool> dropped;  // of these
-    double seconds = 0;         // of its pairs
+    std::vector<bool> dropped;  // by test
+    double seconds = 0;         // spent on its pairs
     std::size_t pairs = 0;
     bool given_up = false;
-    [[nodiscard]] double each() const;  // seconds a pair
-    [[nodiscard]] bool open() const;    // has something to decide
-    [[nodiscard]] bool open(std::size_t test) const;
+    [[nodiscard]] double each() const;   // seconds a pair
+    [[nodiscard]] bool is_open() const;  // has something to decide
+    [[nodiscard]] bool is_open(std::size_t test) const;
     // Pairs until all its metrics are decided, as far as can be told.
     [[nodiscard]] double more_pairs() const;
     // Pairs until a cell that passed is seen to be better; nothing when it does not look like it.
-    [[nodiscard]] std::optional<double> more_to_improve() const;
+    [[nodiscard]] std::optional<double> pairs_to_improved() const;
   };
-  [[nodiscard]] std::size_t first(const One& one) const;  // pairs before anything is preferred
+  // Pairs that the cell gets before any cell is preferred.
+  [[nodiscard]] std::size_t first_pairs_goal(const CellState& state) const;
   // The first of those whose rank(cell) is least; nothing where none has a rank.
   template <class Rank>
-  [[nodiscard]] std::optional<std::size_t> least_of(const Rank& rank) const;
-  [[nodiscard]] std::optional<std::size_t> first_pairs() const;
+  [[nodiscard]] std::optional<std::size_t> lowest_ranked(const Rank& rank) const;
+  [[nodiscard]] std::optional<std::size_t> next_first_pairs() const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_a_verdict() const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_improved() const;
 
-  std::vector<One> cells_;
+  std::vector<CellState> cells_;
   std::vector<std::size_t> order_;  // rotated
   double budget_, spent_ = 0;
   std::size_t least_;

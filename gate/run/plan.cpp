@@ -1,3 +1,4 @@
+// Makes the plan of a run: which steps, in which order.
 #include "gate/run/plan.hpp"
 
 #include "gate/base/find.hpp"
@@ -7,7 +8,7 @@
 namespace weir::run {
 namespace {
 
-constexpr std::int64_t k_other_fill = 0xa5;  // neither 0, nor small, nor a sign
+constexpr std::int64_t k_other_fill = 0xa5;  // not zero, not small, and no sign
 
 Json limit_json(const verdict::LimitEntry& entry) {
   const auto amount = [](const std::optional<verdict::Amount>& value) {
@@ -26,7 +27,7 @@ Json limit_json(const verdict::LimitEntry& entry) {
           {"mode", entry.mode ? Json(verdict::to_string(*entry.mode)) : Json()}};
 }
 
-// What an engine's output is read for: its values and facts are the metrics that it can have.
+// Lists what an engine's output is read for; this decides which metrics it can have.
 Json reading_json(const config::EngineSettings& engine) {
   Json json = {{"output", engine.output}, {"probes", engine.probes}};
   for (const auto* rules : {&engine.generic.values, &engine.generic.facts}) {
@@ -46,8 +47,9 @@ Json reading_json(const config::EngineSettings& engine) {
 
 std::string digest(const Json& json) { return short_hash(dump_json(json)); }
 
-std::map<std::string, std::string> identity_of(const Plan& plan, const config::Settings& settings,
-                                               const PlanOptions& options) {
+// Hashes everything that must not change when a run is resumed.
+std::map<std::string, std::string> plan_identity(const Plan& plan, const config::Settings& settings,
+                                                 const PlanOptions& options) {
   Json cells = Json::array(), programs = Json::array(), models = Json::array(),
        metrics = Json::array(), limits = Json::array();
   for (const PreparedCell& cell : plan.cells) {
@@ -67,14 +69,14 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
   }
   for (const verdict::LimitEntry& entry : settings.limits) limits.push_back(limit_json(entry));
   const config::GateSettings& gate = settings.gate;
-  // The budget is left out: a run may be given more time.
+  // The budget is left out: a resumed run may be given more time.
   limits.push_back(
       {gate.false_alarm, gate.missed, gate.strict, gate.stored_level, gate.fail_on_inconclusive});
   Json steps = Json::array();
   for (const Step& step : plan.steps) {
-    steps.push_back({step.cell, static_cast<int>(step.pass), step.asked.prompt_tokens,
-                     step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions,
-                     step.twin_fill});
+    steps.push_back({step.cell, static_cast<int>(step.pass), step.parameters.prompt_tokens,
+                     step.parameters.tokens, step.parameters.repeats, step.parameters.depth,
+                     step.instructions, step.twin_fill});
     if (step.probed) steps.back().push_back(*step.probed);
     if (step.host) steps.back().push_back("host");
   }
@@ -87,9 +89,9 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
                                                options.pairs ? gate.repeats : 0})}};
 }
 
-// Where nothing counts, what the engine reports of its backend may still show that the work ran
-// elsewhere.
-bool says_where(const PreparedCell& cell) {
+// Returns true if the engine reports its backend. Even without counts, that can show that the work
+// ran on another device.
+bool reports_placement(const PreparedCell& cell) {
   const config::EngineSettings* engine = cell.cell.engine;
   return cell.cell.device != "cpu" && !cell.cell.twin && engine != nullptr && !engine->server &&
          engine->output != "generic";
@@ -97,53 +99,57 @@ bool says_where(const PreparedCell& cell) {
 
 }  // namespace
 
-std::string Plan::id() const { return fingerprint_of(identity); }
+std::string Plan::id() const { return combine_fingerprint(identity); }
 
+// Lists the steps: counted ones cell by cell, then timed ones in rounds over the cells, then pairs
+// that measure the cost of probes.
 Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,
                const PlanOptions& options, std::vector<PreparedCell> base_cells) {
   Plan plan;
   plan.cells = std::move(cells);
   plan.base_cells = std::move(base_cells);
   plan.overlapping_processes = options.overlapping_processes;
-  const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked) -> Step& {
+  const auto add = [&](std::size_t cell, profile::Pass pass,
+                       const profile::RunParameters& parameters) -> Step& {
     const auto order = static_cast<std::int64_t>(plan.steps.size());
     return plan.steps.emplace_back(
-        Step{.cell = cell, .pass = pass, .asked = asked, .order = order});
+        Step{.cell = cell, .pass = pass, .parameters = parameters, .order = order});
   };
   for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
     PreparedCell& cell = plan.cells[i];
     if (cell.unavailable) continue;
     if (cell.facts.counts_skipped) {
-      if (!options.times && says_where(cell)) {
-        add(i, profile::Pass::counted, config::counted_asked(cell.cell, {}).front());
+      if (!options.times && reports_placement(cell)) {
+        add(i, profile::Pass::counted, config::counted_requests(cell.cell, {}).front());
       }
       continue;
     }
     const std::int64_t rounds = cell.instructions ? options.instruction_processes : 0;
     for (std::int64_t round = 0; round < rounds; ++round) {
-      for (const profile::Asked& asked : config::instructions_asked(cell.cell)) {
-        add(i, profile::Pass::counted, asked).instructions = true;
+      for (const profile::RunParameters& parameters : config::instruction_requests(cell.cell)) {
+        add(i, profile::Pass::counted, parameters).instructions = true;
       }
     }
     if (!cell.counts_work && !cell.host) continue;
-    const auto* kept = look_up(options.lengths, cell.cell.key.str());
-    const auto points =
-        config::counted_asked(cell.cell, kept == nullptr ? std::span<const std::int64_t>() : *kept);
+    const auto* stored_lengths = look_up(options.lengths, cell.cell.key.str());
+    const auto points = config::counted_requests(
+        cell.cell, stored_lengths == nullptr ? std::span<const std::int64_t>() : *stored_lengths);
     auto& lengths = cell.facts.provenance.lengths;
     lengths.clear();
-    for (const profile::Asked& asked : points) {
-      lengths.push_back(cell.facts.sweep == profile::Sweep::repeats ? asked.repeats : asked.tokens);
+    for (const profile::RunParameters& parameters : points) {
+      lengths.push_back(cell.facts.sweep == profile::Sweep::repeats ? parameters.repeats
+                                                                    : parameters.tokens);
     }
-    const bool overlapping = cell.facts.sweep == profile::Sweep::overlapping;
+    const bool is_overlapping = cell.facts.sweep == profile::Sweep::overlapping;
     const auto processes = std::max<std::int64_t>(
-        1, overlapping ? options.overlapping_processes : options.counted_processes);
+        1, is_overlapping ? options.overlapping_processes : options.counted_processes);
     for (std::int64_t process = 0; process < processes; ++process) {
-      for (const profile::Asked& asked : points) {
-        if (cell.counts_work) add(i, profile::Pass::counted, asked);
-        if (cell.host) add(i, profile::Pass::counted, asked).host = true;
+      for (const profile::RunParameters& parameters : points) {
+        if (cell.counts_work) add(i, profile::Pass::counted, parameters);
+        if (cell.host) add(i, profile::Pass::counted, parameters).host = true;
       }
     }
-    // Does the engine look at what a device computes? Then a twin cannot stand in for one.
+    // Run once with other memory contents: if counts change, a twin cannot replace the device.
     if (cell.cell.twin && cell.counts_work) {
       add(i, profile::Pass::counted, points.front()).twin_fill = k_other_fill;
     }
@@ -152,35 +158,36 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
       options.times && !options.pairs ? options.runs.value_or(settings.gate.runs) : 0;
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < plan.cells.size(); ++i) {
-      // A twin's numbers are counts: what it computes, and how fast, means nothing.
+      // Times on a device twin mean nothing: only its counts do.
       if (plan.cells[i].unavailable || plan.cells[i].cell.twin) continue;
-      if (round > 0 && plan.cells[i].cell.runs_long()) continue;  // one that goes on for long
-      add(i, profile::Pass::timed, config::timed_asked(plan.cells[i].cell, settings.gate));
+      if (round > 0 && plan.cells[i].cell.runs_long()) continue;  // a soak runs once
+      add(i, profile::Pass::timed, config::timed_request(plan.cells[i].cell, settings.gate));
     }
   }
   for (std::int64_t round = 0; round < options.cost_pairs; ++round) {
     for (std::size_t i = 0; i < plan.cells.size(); ++i) {
       const PreparedCell& cell = plan.cells[i];
-      const bool serves = cell.cell.engine != nullptr && cell.cell.engine->server;
-      if (cell.unavailable || cell.cell.twin || serves || !cell.counts_work) continue;
-      // Whatever makes the second process of a pair slower meets both.
-      for (const bool second : {false, true}) {
-        add(i, profile::Pass::timed, config::timed_asked(cell.cell, settings.gate)).probed =
-            second == (round % 2 == 0);
+      const bool is_server = cell.cell.engine != nullptr && cell.cell.engine->server;
+      if (cell.unavailable || cell.cell.twin || is_server || !cell.counts_work) continue;
+      // Alternate the order, so that an effect of being second affects both alike.
+      for (const bool is_second : {false, true}) {
+        add(i, profile::Pass::timed, config::timed_request(cell.cell, settings.gate)).probed =
+            is_second == (round % 2 == 0);
       }
     }
   }
-  plan.identity = identity_of(plan, settings, options);
+  plan.identity = plan_identity(plan, settings, options);
   return plan;
 }
 
+// Fails and names the differing parts if the plan is not the one that the run was begun with.
 Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
                              const std::map<std::string, std::string>& wanted) {
-  std::vector<std::pair<std::string, std::string>> differ;
-  std::ranges::set_symmetric_difference(begun, wanted, std::back_inserter(differ));
-  if (differ.empty()) return {};
+  std::vector<std::pair<std::string, std::string>> differences;
+  std::ranges::set_symmetric_difference(begun, wanted, std::back_inserter(differences));
+  if (differences.empty()) return {};
   std::set<std::string> names;
-  for (const auto& [what, hash] : differ) names.insert(what);
+  for (const auto& [what, hash] : differences) names.insert(what);
   return fail(Code::usage,
               "this run was begun with other {}: it cannot go on with them\n"
               "  put back what it was begun with, or start a new run without --resume",

@@ -1,4 +1,4 @@
-// What a run does, in order: which cell, which pass, asked for what. Pure.
+// The steps of a run, in order: which cell, which pass, with which arguments. Pure.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct PlanOptions {
 struct Step {
   std::size_t cell = 0;  // index into Plan::cells
   profile::Pass pass = profile::Pass::timed;
-  profile::Asked asked;
+  profile::RunParameters parameters;
   bool instructions = false;   // as RunRecord::instructions
   bool host = false;           // as RunRecord::host
   std::int64_t twin_fill = 0;  // as RunRecord::twin_fill
@@ -59,11 +59,11 @@ struct Plan {
   // minute of the machine meets all of them.
   std::vector<Step> steps;
   std::int64_t overlapping_processes = 1;  // as PlanOptions
-  // What must be the same for a run to go on with it: what -> short hash ("limits", "programs",
+  // Parts that must be unchanged for a run to be resumed: part -> short hash ("limits", "programs",
   // "cells", "metrics", "options").
   std::map<std::string, std::string> identity;
 
-  [[nodiscard]] std::string id() const;  // of all of `identity`
+  [[nodiscard]] std::string id() const;  // hash of `identity`
   [[nodiscard]] const PreparedCell& cell_of(const Step& step) const {
     return (step.side == profile::Side::base ? base_cells : cells)[step.cell];
   }

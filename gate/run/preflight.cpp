@@ -1,3 +1,4 @@
+// Checks everything that a run needs before it starts: programs, models, prompts, devices, probes.
 #include "gate/run/preflight.hpp"
 
 #include "gate/base/find.hpp"
@@ -21,8 +22,8 @@ bool may_be_ggml(const config::Cell& cell) {
          (cell.engine != nullptr && holds(cell.engine->probes, "ggml"));
 }
 
-// What is Vulkan's has been called so from the start.
-std::string class_of_twin(const config::Cell& cell) {
+// Returns the device class of a simulated GPU. Vulkan is the default and not part of the name.
+std::string twin_device_class(const config::Cell& cell) {
   if (cell.device != "cuda") return "twin-" + *cell.twin;
   return fmt::format("twin-cuda-{}{}", *cell.twin,
                      cell.twin_devices == 1 ? "" : fmt::format("-x{}", cell.twin_devices));
@@ -30,50 +31,53 @@ std::string class_of_twin(const config::Cell& cell) {
 
 class Preflight {
  public:
-  Preflight(const Surroundings& around, const sys::Files& files) : around_(around), files_(files) {}
+  Preflight(const Surroundings& around, const sys::Files& files)
+      : surroundings_(around), files_(files) {}
 
+  // Looks up everything that running the cell needs. Problems are added to problems().
   PreparedCell prepare(const config::Cell& cell) {
     PreparedCell prepared;
     prepared.cell = cell;
-    prepared.folder = around_.config_folder;
-    prepared.threads = cell.threads > 0 ? cell.threads : around_.machine.usable_cores;
+    prepared.folder = surroundings_.config_folder;
+    prepared.threads = cell.threads > 0 ? cell.threads : surroundings_.machine.usable_cores;
     if (!cell.results.empty()) {
       for (const std::string& file : cell.results) {
-        if (!files_.readable(file)) add(file + ": cannot be read");
+        if (!files_.readable(file)) add_problem(file + ": cannot be read");
       }
     } else if (cell.command.empty() && cell.engine != nullptr && cell.engine->server) {
-      note_address(prepared);
-    } else if (container_of(prepared) != nullptr) {
-      look_for_runtime(prepared);
+      check_url(prepared);
+    } else if (find_container(prepared) != nullptr) {
+      find_runtime(prepared);
     } else {
-      look_for_program(prepared);
+      find_engine_program(prepared);
     }
-    look_for_token(cell);
-    look_at_prompt(prepared);
-    const ModelFacts model = look_at_model_of(prepared);
+    check_token(cell);
+    read_prompt(prepared);
+    const ModelFacts model = check_model(prepared);
     fill_facts(prepared, model);
-    look_at_device(prepared);
+    fill_device(prepared);
     choose_probes(prepared);
-    look_for_shaders(prepared);
+    find_shader_files(prepared);
     check_mounts(prepared);
     return prepared;
   }
 
+  // Adds a problem if `path`, where output will be written, cannot be written or created.
   void check_place(const std::string& path) {
     if (path.empty()) return;
     if (files_.kind(path) == sys::Kind::file || files_.kind(path) == sys::Kind::folder) {
-      if (!files_.writable(path)) add(fmt::format("{}: cannot be written", path));
+      if (!files_.writable(path)) add_problem(fmt::format("{}: cannot be written", path));
       return;
     }
-    // What is not there will be made, in the nearest folder above that is.
+    // A missing path will be created below its nearest existing folder.
     std::string folder = sys::absolute(path);
     do {
       folder = sys::folder_of(folder);
     } while (files_.kind(folder) == sys::Kind::absent && folder != "/");
     if (files_.kind(folder) != sys::Kind::folder) {
-      add(fmt::format("{}: cannot be made: {} is not a folder", path, folder));
+      add_problem(fmt::format("{}: cannot be made: {} is not a folder", path, folder));
     } else if (!files_.writable(folder)) {
-      add(fmt::format("{}: cannot be made: {} cannot be written", path, folder));
+      add_problem(fmt::format("{}: cannot be made: {} cannot be written", path, folder));
     }
   }
 
@@ -81,155 +85,166 @@ class Preflight {
 
  private:
   [[nodiscard]] std::string resolve(const std::string& path) const {
-    return sys::absolute(sys::join_path(around_.config_folder, path));
+    return sys::absolute(sys::join_path(surroundings_.config_folder, path));
   }
 
-  static std::string where(const config::Cell& cell) {
+  static std::string config_location(const config::Cell& cell) {
     return cell.engine == nullptr || cell.engine->source.empty() ? std::string()
                                                                  : cell.engine->source + ": ";
   }
 
-  // In the order they were found, each once: many cells share a program or a model.
-  void add(std::string problem) {
+  // Adds a problem once: many cells share a program or a model.
+  void add_problem(std::string problem) {
     if (!holds(problems_, problem)) problems_.push_back(std::move(problem));
   }
-  void add_of_engine(const config::Cell& cell, std::string_view problem) {
-    add(fmt::format("{}engine \"{}\": {}", where(cell), cell.key.engine, problem));
+  void add_engine_problem(const config::Cell& cell, std::string_view problem) {
+    add_problem(
+        fmt::format("{}engine \"{}\": {}", config_location(cell), cell.key.engine, problem));
   }
 
-  // What names the program: as written, or its counterpart in the other checkout.
-  [[nodiscard]] std::optional<std::string> program_of(const std::string& name) const {
-    if (!around_.programs) return name;
+  // Returns the program's path: `name` as written, or its counterpart in the other checkout.
+  // Returns nothing if the program lies outside the repository.
+  [[nodiscard]] std::optional<std::string> resolve_program(const std::string& name) const {
+    if (!surroundings_.programs) return name;
     if (name.find('/') == std::string::npos) return std::nullopt;
     const std::string path = resolve(name);
-    for (const std::string& root : around_.programs->own_roots) {
-      if (path.starts_with(root + "/")) return around_.programs->root + path.substr(root.size());
+    for (const std::string& root : surroundings_.programs->own_roots) {
+      if (path.starts_with(root + "/"))
+        return surroundings_.programs->root + path.substr(root.size());
     }
     return std::nullopt;
   }
 
   [[nodiscard]] std::optional<std::string> find(std::string_view name) const {
-    return sys::find_program(files_, name, around_.config_folder, around_.path_variable);
+    return sys::find_program(files_, name, surroundings_.config_folder,
+                             surroundings_.path_variable);
   }
 
-  void look_for_program(PreparedCell& prepared) {
+  // Finds the engine's program, or adds a problem with what to do.
+  void find_engine_program(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.command.empty()) {
-      return add_of_engine(cell, "it has no command: name its result files (weir gate --results)");
+      return add_engine_problem(cell,
+                                "it has no command: name its result files (weir gate --results)");
     }
-    const auto place = program_of(cell.command.front());
+    const auto place = resolve_program(cell.command.front());
     if (!place) {
-      return add_of_engine(cell,
-                           cell.command.front() +
-                               ": outside the repository, so no other commit has a program of "
-                               "its own in its place");
+      return add_engine_problem(cell,
+                                cell.command.front() +
+                                    ": outside the repository, so no other commit has a program of "
+                                    "its own in its place");
     }
     const std::string& name = *place;
-    const auto found = find(name);
-    if (found) {
-      prepared.program = *found;
-      prepared.program_stamp = files_.stamp(*found).value_or("");
+    const auto program = find(name);
+    if (program) {
+      prepared.program = *program;
+      prepared.program_stamp = files_.stamp(*program).value_or("");
       return;
     }
     if (name.find('/') == std::string::npos) {
-      return add_of_engine(
+      return add_engine_problem(
           cell,
           fmt::format("no program \"{}\" in PATH; install it, or name it with its path", name));
     }
     const std::string path = resolve(name);
-    add_of_engine(cell, path + (files_.kind(path) == sys::Kind::file
-                                    ? ": is not executable (chmod +x)"
-                                    : ": no such program; build it, or correct the path"));
+    add_engine_problem(cell, path + (files_.kind(path) == sys::Kind::file
+                                         ? ": is not executable (chmod +x)"
+                                         : ": no such program; build it, or correct the path"));
   }
 
-  // Of a server that runs already nothing lies here.
-  void note_address(PreparedCell& prepared) {
+  // A server that runs already has no program here to look for.
+  void check_url(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
-    if (around_.programs) {
-      return add_of_engine(cell,
-                           "it is a server that runs already, so no other commit has a program in "
-                           "its place; give it a command");
+    if (surroundings_.programs) {
+      return add_engine_problem(
+          cell,
+          "it is a server that runs already, so no other commit has a program in "
+          "its place; give it a command");
     }
     prepared.program_stamp = cell.engine->server->url;
   }
 
-  void look_for_token(const config::Cell& cell) {
-    if (cell.engine == nullptr || !cell.engine->server || !around_.starts) return;
+  // Adds a problem if the server's token cannot be used in a request.
+  void check_token(const config::Cell& cell) {
+    if (cell.engine == nullptr || !cell.engine->server || !surroundings_.starts) return;
     const std::string& variable = cell.engine->server->token_env;
     if (variable.empty()) return;
-    const auto token = server_token(variable, look_up(around_.tokens, variable, Secret()));
-    if (!token) add_of_engine(cell, token.error().message);
+    const auto token = server_token(variable, look_up(surroundings_.tokens, variable, Secret()));
+    if (!token) add_engine_problem(cell, token.error().message);
   }
 
-  // Of an engine in a container only docker, podman or srun lies here.
-  void look_for_runtime(PreparedCell& prepared) {
+  // Finds docker, podman or srun: the engine itself lies in the container.
+  void find_runtime(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
-    const config::Runtime runtime = container_of(prepared)->runtime;
-    if (around_.programs) {
-      return add_of_engine(
+    const config::Runtime runtime = find_container(prepared)->runtime;
+    if (surroundings_.programs) {
+      return add_engine_problem(
           cell, "it runs in a container, so no other commit has a program of its own in its place");
     }
     const std::string& name = cell.command.front();
-    const auto found = find(name);
-    if (!found) {
-      return add_of_engine(
+    const auto program = find(name);
+    if (!program) {
+      return add_engine_problem(
           cell,
           fmt::format("container: {}: no program \"{}\" {}; install it, or run weir where it is",
                       config::to_string(runtime), name,
                       name.find('/') == std::string::npos ? "in PATH" : "here"));
     }
-    prepared.program = *found;
-    // Of weir.yaml as written that was said there; here come the words of {args} and of --against.
-    for (const std::string& problem : config::problems_of(cell.command, runtime)) {
-      add_of_engine(cell, problem);
+    prepared.program = *program;
+    // weir.yaml was checked when it was read; this checks {args} and the words of --against.
+    for (const std::string& problem : config::check_runtime_line(cell.command, runtime)) {
+      add_engine_problem(cell, problem);
     }
-    // What is known of the program: which image it is in.
+    // The image is all that is known of the program.
     const auto parts = config::parts_of(cell.command, runtime);
     if (runtime != config::Runtime::srun && parts && parts->image < cell.command.size()) {
       prepared.program_stamp = cell.command[parts->image];
     }
   }
 
+  // Adds a problem for each path that the container's runtime cannot mount.
   void check_mounts(const PreparedCell& prepared) {
-    const config::ContainerSettings* container = container_of(prepared);
+    const config::ContainerSettings* container = find_container(prepared);
     if (container == nullptr || container->runtime == config::Runtime::srun) return;
-    std::vector<Mount> mounts = mounts_of(prepared);
-    for (const std::string& place : around_.output_places) mounts.push_back({sys::absolute(place)});
+    std::vector<Mount> mounts = needed_mounts(prepared);
+    for (const std::string& place : surroundings_.output_places)
+      mounts.push_back({sys::absolute(place)});
     for (const Mount& mount : mounts) {
-      if (auto why = why_not_mounted(container->runtime, mount.path)) {
-        add_of_engine(prepared.cell, *why);
+      if (auto reason = mount_problem(container->runtime, mount.path)) {
+        add_engine_problem(prepared.cell, *reason);
       }
     }
   }
 
-  void look_at_prompt(PreparedCell& prepared) {
+  void read_prompt(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (!cell.prompt_file) return;
     prepared.prompt_file = resolve(*cell.prompt_file);
     const auto text = files_.read(prepared.prompt_file, k_largest_prompt);
     if (!text) {
-      add(fmt::format("prompt \"{}\": {}", cell.key.prompt, text.error().message));
+      add_problem(fmt::format("prompt \"{}\": {}", cell.key.prompt, text.error().message));
       return;
     }
     prompts_[prepared.prompt_file] = *text;
   }
 
-  ModelFacts look_at_model_of(PreparedCell& prepared) {
+  // Reads the model's header, once a file, and adds a problem if that fails.
+  ModelFacts check_model(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.model_path.empty()) return {};
     prepared.model = resolve(cell.model_path);
-    const auto [at, fresh] = models_.try_emplace(prepared.model);
+    const auto [at, is_new] = models_.try_emplace(prepared.model);
     ModelFacts& facts = at->second;
     const std::string model = fmt::format("model \"{}\": ", cell.key.model);
-    if (!fresh) {  // what was wrong with it has been said
+    if (!is_new) {  // its problems were added with the first cell
     } else if (!files_.exists(prepared.model)) {
-      add(fmt::format("{}{}: no such file", model, prepared.model));
+      add_problem(fmt::format("{}{}: no such file", model, prepared.model));
     } else if (!files_.readable(prepared.model)) {
-      add(fmt::format("{}{}: cannot be read", model, prepared.model));
-    } else if (auto looked = look_at_model(files_, prepared.model)) {
-      facts = *looked;
+      add_problem(fmt::format("{}{}: cannot be read", model, prepared.model));
+    } else if (auto model_facts = read_model_facts(files_, prepared.model)) {
+      facts = *model_facts;
     } else {
-      add(model + looked.error().message);
+      add_problem(model + model_facts.error().message);
     }
     prepared.model_bytes = facts.bytes;
     return facts;
@@ -241,29 +256,30 @@ class Preflight {
     describe(cell, facts);
     facts.provenance.fingerprint_parts =
         fingerprint_parts(cell, model, look_up(prompts_, prepared.prompt_file, ""));
-    facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
-    facts.provenance.machine_name = around_.machine.name();
+    facts.provenance.fingerprint = combine_fingerprint(facts.provenance.fingerprint_parts);
+    facts.provenance.machine_name = surroundings_.machine.name();
   }
 
-  void look_at_device(PreparedCell& prepared) {
+  // Fills in the device's class and name, and whether the cell can run on it.
+  void fill_device(PreparedCell& prepared) {
     const std::string& device = prepared.cell.device;
     profile::Provenance& from = prepared.facts.provenance;
     if (prepared.cell.compile != config::k_no_compiler) prepared.compile = prepared.cell.compile;
     if (prepared.cell.twin) {
-      take_twin(prepared);
+      use_twin(prepared);
     } else if (!prepared.cell.results.empty()) {
-      prepared.on_cpu = false;  // whatever served, it was not looked at
+      prepared.on_cpu = false;  // nothing is known about the device that served
     } else if (device == "cpu") {
-      from.device_class = around_.machine.cpu_class;
-      from.device_name = around_.machine.cpu_model;
+      from.device_class = surroundings_.machine.cpu_class;
+      from.device_name = surroundings_.machine.cpu_model;
       prepared.on_cpu = true;
-    } else if (const DeviceFacts* found = look_up(around_.devices, device)) {
-      prepared.on_cpu = found->on_cpu;
-      prepared.unavailable = found->absent;
-      from.device_class = found->device_class;
-      from.device_name = found->name;
-      if (!found->absent) prepared.facts.device_present = found->name;
-      if (found->on_cpu && device == "vulkan" && may_be_ggml(prepared.cell) &&
+    } else if (const DeviceFacts* facts = look_up(surroundings_.devices, device)) {
+      prepared.on_cpu = facts->on_cpu;
+      prepared.unavailable = facts->absent;
+      from.device_class = facts->device_class;
+      from.device_name = facts->name;
+      if (!facts->absent) prepared.facts.device_present = facts->name;
+      if (facts->on_cpu && device == "vulkan" && may_be_ggml(prepared.cell) &&
           !prepared.cell.env.contains(k_ggml_devices)) {
         prepared.facts.device_cure = fmt::format(
             "It is a CPU, and ggml leaves such devices out unless the backend has env: {{{}: "
@@ -275,43 +291,45 @@ class Preflight {
     }
     const std::string& gpu = prepared.cell.gpu;
     if (!gpu.empty() && from.device_name.empty()) from.device_name = gpu;
-    const std::string& seen = from.device_class.empty() ? device : from.device_class;
-    from.machine_class =
-        sys::machine_class(around_.machine, gpu.empty() ? seen : fmt::format("{}-{}", seen, gpu));
+    const std::string& described_class = from.device_class.empty() ? device : from.device_class;
+    from.machine_class = sys::machine_class(
+        surroundings_.machine,
+        gpu.empty() ? described_class : fmt::format("{}-{}", described_class, gpu));
   }
 
-  // Nothing of this machine but its processors: the driver runs nothing.
-  void take_twin(PreparedCell& prepared) {
+  // Uses a simulated GPU as the cell's device. Only the processors of this machine matter then.
+  void use_twin(PreparedCell& prepared) {
     profile::CellFacts& facts = prepared.facts;
     const config::Cell& cell = prepared.cell;
-    const DeviceTwin* found = look_up(around_.twins, twin_key(cell));
-    if (found == nullptr) {
+    const DeviceTwin* twin = look_up(surroundings_.twins, twin_key(cell));
+    if (twin == nullptr) {
       prepared.unavailable =
           fmt::format("the twin \"{}\" is not described here: see weir device list", *cell.twin);
       return;
     }
-    prepared.twin = *found;
+    prepared.twin = *twin;
     prepared.on_cpu = true;
-    if (cell.compile.empty()) prepared.compile = found->compile;
+    if (cell.compile.empty()) prepared.compile = twin->compile;
     facts.twin = *cell.twin;
-    facts.device_present = found->device;
-    facts.provenance.device_class = class_of_twin(cell);
-    facts.provenance.device_name = found->title + " (twin)";
-    if (found->cuda) add_cuda_kernels(prepared);
-    facts.provenance.fingerprint_parts[k_device_description] = short_hash(found->hash);
-    facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
+    facts.device_present = twin->device;
+    facts.provenance.device_class = twin_device_class(cell);
+    facts.provenance.device_name = twin->title + " (twin)";
+    if (twin->cuda) add_cuda_kernels(prepared);
+    facts.provenance.fingerprint_parts[k_device_description] = short_hash(twin->hash);
+    facts.provenance.fingerprint = combine_fingerprint(facts.provenance.fingerprint_parts);
   }
 
+  // Adds the kernels of the engine's program to its simulated CUDA device.
   void add_cuda_kernels(PreparedCell& prepared) {
-    if (container_of(prepared) != nullptr) {
+    if (find_container(prepared) != nullptr) {
       prepared.unavailable = "CUDA twins are not carried into containers";
       return;
     }
-    const std::string library = files_of_engine(prepared.cell.engine->cuda_code).value_or("");
+    const std::string library = resolve_engine_file(prepared.cell.engine->cuda_code).value_or("");
     if (!library.empty() && files_.kind(library) != sys::Kind::file) {
-      return add_of_engine(prepared.cell, fmt::format("cuda_code: {}: no such file", library));
+      return add_engine_problem(prepared.cell, fmt::format("cuda_code: {}: no such file", library));
     }
-    auto kernels = around_.cuda_kernels(prepared.program, library, *prepared.twin);
+    auto kernels = surroundings_.cuda_kernels(prepared.program, library, *prepared.twin);
     if (kernels) {
       prepared.twin->kernels = std::move(*kernels);
     } else {
@@ -319,6 +337,8 @@ class Preflight {
     }
   }
 
+  // Chooses which probes, and which other ways of counting, see the cell's work. If none does, the
+  // facts say why counts are skipped.
   void choose_probes(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.engine == nullptr) return;
@@ -329,98 +349,111 @@ class Preflight {
     }
     bool instructions = false;
     for (const std::string& probe : cell.engine->probes) {
-      const auto* sees = look_up(around_.probe_devices, probe);
-      if (sees == nullptr || !holds(*sees, cell.device)) continue;
-      // Not a library in the engine: processes of their own.
+      const auto* devices = look_up(surroundings_.probe_devices, probe);
+      if (devices == nullptr || !holds(*devices, cell.device)) continue;
+      // These two are processes of their own, not libraries loaded into the engine.
       if (probe == "instructions") {
         instructions = true;
       } else if (probe == "host") {
-        prepared.host = !around_.no_trace;
-        if (around_.no_trace) {
+        prepared.host = !surroundings_.no_trace;
+        if (surroundings_.no_trace) {
           prepared.facts.host_skipped =
-              "system calls are not counted: " + one_line(*around_.no_trace);
+              "system calls are not counted: " + one_line(*surroundings_.no_trace);
         }
       } else {
         prepared.probes.push_back(probe);
       }
     }
-    // Where nothing holds the server back, requests are counted as they happen to meet.
+    // Without a probe that can hold the server back, requests are counted as they overlap.
     if (cell.sweep == profile::Sweep::held &&
         (!sys::can_see_rest() || cell.engine->container ||
          !(holds(prepared.probes, "ggml") || holds(prepared.probes, "vulkan")))) {
       if (cell.must_be_held) {
-        add(fmt::format("{}prompt \"{}\": {}", where(cell), cell.key.prompt, k_cannot_be_held));
+        add_problem(fmt::format("{}prompt \"{}\": {}", config_location(cell), cell.key.prompt,
+                                k_cannot_be_held));
       }
-      prepared.cell.sweep = prepared.facts.sweep = profile::Sweep::overlapping;
+      prepared.cell.sweep = profile::Sweep::overlapping;
+      prepared.facts.sweep = profile::Sweep::overlapping;
     }
     const bool reports = cell.engine->reports_counts();
     prepared.facts.counts_reported_per_token =
         reports && prepared.probes.empty() && cell.sweep == profile::Sweep::none;
     prepared.counts_work = !prepared.probes.empty() || reports;
-    if (instructions) choose_way(prepared);
+    if (instructions) choose_instruction_counter(prepared);
     if (prepared.counts_work || prepared.instructions || prepared.host) return;
-    const auto& facts = prepared.facts;
-    prepared.facts.counts_skipped = facts.instructions_skipped     ? *facts.instructions_skipped
-                                    : facts.host_skipped           ? *facts.host_skipped
-                                    : !cell.engine->probes.empty() ? "no probe sees " + cell.device
-                                    : cell.engine->tells_counts_if_asked
-                                        ? "the engine has no probes, and nothing asks for its own "
-                                          "counts (counted_env, profile_args)"
-                                        : "the engine has no probes and reports no counts";
+    prepared.facts.counts_skipped = reason_for_no_counts(prepared);
   }
 
-  // What an engine names beside its program: absolute, or its counterpart in the other checkout.
-  [[nodiscard]] std::optional<std::string> files_of_engine(std::string named) const {
-    if (named.empty()) return std::nullopt;
-    if (named.find('/') == std::string::npos) named.insert(0, "./");
-    const auto place = program_of(named);
+  // Returns why nothing of the cell is counted.
+  static std::string reason_for_no_counts(const PreparedCell& prepared) {
+    const config::Cell& cell = prepared.cell;
+    const profile::CellFacts& facts = prepared.facts;
+    if (facts.instructions_skipped) return *facts.instructions_skipped;
+    if (facts.host_skipped) return *facts.host_skipped;
+    if (!cell.engine->probes.empty()) return "no probe sees " + cell.device;
+    if (cell.engine->reports_counts_on_request) {
+      return "the engine has no probes, and nothing asks for its own counts (counted_env, "
+             "profile_args)";
+    }
+    return "the engine has no probes and reports no counts";
+  }
+
+  // Resolves a file that an engine names besides its program, or its counterpart in the other
+  // checkout, to an absolute path. Returns nothing if there is none.
+  [[nodiscard]] std::optional<std::string> resolve_engine_file(std::string path) const {
+    if (path.empty()) return std::nullopt;
+    if (path.find('/') == std::string::npos) path.insert(0, "./");
+    const auto place = resolve_program(path);
     return place ? std::optional(resolve(*place)) : std::nullopt;
   }
 
-  // A base may have had none yet.
-  void look_for_shaders(PreparedCell& prepared) {
+  // Finds the files that name the engine's kernels. A base without them is no problem: it may be
+  // older than they are.
+  void find_shader_files(PreparedCell& prepared) {
     if (prepared.cell.engine == nullptr || prepared.probes.empty()) return;
-    const auto pattern = files_of_engine(prepared.cell.engine->kernel_names);
+    const auto pattern = resolve_engine_file(prepared.cell.engine->kernel_names);
     if (!pattern) return;
-    auto& found = shaders_[*pattern];
-    if (!found) found = probes::find_shaders(files_, *pattern);
-    if (*found) {
-      prepared.shaders = **found;
-    } else if (!around_.programs) {
-      add_of_engine(prepared.cell, "kernel_names: " + found->error().message);
+    auto& shader_files = shaders_[*pattern];
+    if (!shader_files) shader_files = probes::find_shaders(files_, *pattern);
+    if (*shader_files) {
+      prepared.shaders = **shader_files;
+    } else if (!surroundings_.programs) {
+      add_engine_problem(prepared.cell, "kernel_names: " + shader_files->error().message);
     }
   }
 
-  // Perf events, or valgrind where that is asked for: it is too slow to be taken unasked.
-  void choose_way(PreparedCell& prepared) {
+  // Chooses how instructions are counted: perf events, or valgrind where the config asks for it.
+  // valgrind is too slow to be a default.
+  void choose_instruction_counter(PreparedCell& prepared) {
     const config::EngineSettings& engine = *prepared.cell.engine;
     if (engine.instructions == config::InstructionsBy::valgrind) {
-      const auto found = find("valgrind");
-      if (!found) {
-        return add_of_engine(prepared.cell,
-                             "no program \"valgrind\" in PATH, which instructions: valgrind counts "
-                             "with; install it (Debian: apt-get install valgrind)");
+      const auto program = find("valgrind");
+      if (!program) {
+        return add_engine_problem(
+            prepared.cell,
+            "no program \"valgrind\" in PATH, which instructions: valgrind counts "
+            "with; install it (Debian: apt-get install valgrind)");
       }
       prepared.instructions = CountInstructions::valgrind;
-      prepared.valgrind = *found;
+      prepared.valgrind = *program;
       return;
     }
-    if (!around_.no_perf) {
+    if (!surroundings_.no_perf) {
       prepared.instructions = CountInstructions::perf;
     } else if (engine.instructions == config::InstructionsBy::perf) {
-      add_of_engine(prepared.cell, "instructions: " + one_line(*around_.no_perf));
+      add_engine_problem(prepared.cell, "instructions: " + one_line(*surroundings_.no_perf));
     } else {
       prepared.facts.instructions_skipped =
-          "instructions are not counted: " + one_line(*around_.no_perf);
+          "instructions are not counted: " + one_line(*surroundings_.no_perf);
     }
   }
 
-  // A reason and its cure, which stand on two lines.
-  static std::string one_line(const std::string& words) {
-    return text::join(text::lines(words), "; ");
+  // Joins the lines of a reason and its remedy into one.
+  static std::string one_line(const std::string& lines) {
+    return text::join(text::lines(lines), "; ");
   }
 
-  const Surroundings& around_;
+  const Surroundings& surroundings_;
   const sys::Files& files_;
   std::vector<std::string> problems_;
   std::map<std::string, std::optional<Result<std::vector<probes::ShaderFile>>>>
@@ -435,6 +468,7 @@ std::string twin_key(const config::Cell& cell) {
   return fmt::format("{} {} {}", cell.device, *cell.twin, cell.twin_devices);
 }
 
+// Prepares all cells; fails with all problems, one a line.
 Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
                                             const Surroundings& surroundings,
                                             const sys::Files& files) {

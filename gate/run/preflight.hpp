@@ -36,7 +36,7 @@ struct Surroundings {
   std::string config_folder;  // relative paths count from it
   std::string path_variable;  // PATH
   sys::Machine machine;
-  std::map<std::string, DeviceFacts> devices;  // those that were asked about; "cpu" is known
+  std::map<std::string, DeviceFacts> devices;  // devices that were looked up; "cpu" needs none
   // probe -> devices it sees: {"vulkan": {"vulkan"}}
   std::map<std::string, std::vector<std::string>> probe_devices;
   std::map<std::string, DeviceTwin> twins{};  // by twin_key: those that the cells ask for

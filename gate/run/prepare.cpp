@@ -1,3 +1,4 @@
+// Describes cells: facts about their models and what identifies them.
 #include "gate/run/prepare.hpp"
 
 #include "gate/base/find.hpp"
@@ -11,33 +12,35 @@ namespace {
 
 constexpr std::uint64_t k_beginning = std::uint64_t{1} << 20;
 
-Result<ModelFacts> look_at_folder(const sys::Files& files, const std::string& path) {
+// Describes a model that is a folder: names and sizes of its files, and its config.json.
+Result<ModelFacts> read_folder_facts(const sys::Files& files, const std::string& path) {
   WEIR_TRY(const std::vector<std::string> names, files.list(path));
   ModelFacts facts;
-  std::string all;
+  std::string description;
   for (const std::string& name : names) {
     const std::string file = sys::join_path(path, name);
-    // Hidden files are what downloaders leave for themselves.
+    // Hidden files are the downloader's, not the model's.
     if (name.starts_with('.') || files.kind(file) != sys::Kind::file) continue;
     WEIR_TRY(const std::uint64_t bytes, files.size(file));
     facts.bytes += bytes;
-    all += fmt::format("{} {}\n", name, bytes);
+    description += fmt::format("{} {}\n", name, bytes);
     if (name == "config.json") {
       WEIR_TRY(const std::string text, files.read_prefix(file, k_beginning));
-      all += text;
+      description += text;
     }
   }
   if (facts.bytes == 0) return fail(Code::data, "{}: no model: the folder has no files", path);
-  facts.header_hash = hash_hex(all);
+  facts.header_hash = hash_hex(description);
   return facts;
 }
 
 }  // namespace
 
-Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& path) {
-  if (files.kind(path) == sys::Kind::folder) return look_at_folder(files, path);
+// Reads what identifies a model, from the beginning of its file.
+Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& path) {
+  if (files.kind(path) == sys::Kind::folder) return read_folder_facts(files, path);
   ModelFacts facts;
-  // Of an engine that loads none, or keeps its models by itself.
+  // The engine loads no model, or keeps its models itself.
   if (path == "/dev/null") return facts;
   WEIR_TRY(facts.bytes, files.size(path));
   if (text::lower(path).ends_with(".gguf")) {
@@ -51,6 +54,7 @@ Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& pat
   return facts;
 }
 
+// Copies the settings that describe the cell, and the ops that may run on the CPU.
 void describe(const config::Cell& cell, profile::CellFacts& facts) {
   facts.cell = cell.key;
   facts.device = cell.device;
@@ -60,15 +64,16 @@ void describe(const config::Cell& cell, profile::CellFacts& facts) {
   facts.cpu_ops_when.clear();
   if (cell.engine == nullptr) return;
   facts.provenance.preset = cell.engine->preset;
-  for (const config::CpuOp& one : cell.engine->cpu_ops_in(cell.key)) {
-    facts.cpu_ops_allowed.try_emplace(one.op, one.why);
-    facts.cpu_ops_when[one.op].push_back(one.when);
+  for (const config::CpuOp& cpu_op : cell.engine->cpu_ops_in(cell.key)) {
+    facts.cpu_ops_allowed.try_emplace(cpu_op.op, cpu_op.why);
+    facts.cpu_ops_when[cpu_op.op].push_back(cpu_op.when);
   }
-  // An op that one of its entries allows as it is needs no condition.
+  // If one entry allows an op without a condition, the others don't matter.
   std::erase_if(facts.cpu_ops_when,
                 [](const auto& op) { return std::ranges::find(op.second, "") != op.second.end(); });
 }
 
+// Lists what identifies the cell, part by part, as short hashes.
 std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
                                                      const ModelFacts& model,
                                                      std::string_view prompt_text) {
@@ -78,23 +83,23 @@ std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
   parts["model size"] = short_hash(std::to_string(model.bytes));
   if (cell.prompt_file) parts["prompt file"] = short_hash(prompt_text);
   parts["counting rules"] = short_hash(k_counting_rules);
-  if (cell.is_private) return parts;  // what it sets may say too much
-  std::map<std::string, std::string> words;
-  for (const auto* set : {&cell.env, &cell.counted_env}) {
-    for (const auto& [name, value] : *set) words[name] += "\n" + value;
+  if (cell.is_private) return parts;  // hashes of its variables may reveal too much
+  std::map<std::string, std::string> variables;
+  for (const auto* environment : {&cell.env, &cell.counted_env}) {
+    for (const auto& [name, value] : *environment) variables[name] += "\n" + value;
   }
-  for (auto& [name, value] : words) value = name + "=" + short_hash(name + value);
-  parts[profile::k_variables] =
-      text::join(collect<std::string>(words, [](const auto& word) { return word.second; }), " ");
+  for (auto& [name, value] : variables) value = name + "=" + short_hash(name + value);
+  parts[profile::k_variables] = text::join(
+      collect<std::string>(variables, [](const auto& word) { return word.second; }), " ");
   return parts;
 }
 
-std::string fingerprint_of(const std::map<std::string, std::string>& parts) {
-  std::string all;
+std::string combine_fingerprint(const std::map<std::string, std::string>& parts) {
+  std::string text;
   for (const auto& [name, hash] : parts) {
-    if (name != profile::k_variables) all += name + "=" + hash + "\n";
+    if (name != profile::k_variables) text += name + "=" + hash + "\n";
   }
-  return short_hash(all, 16);
+  return short_hash(text, 16);
 }
 
 }  // namespace weir::run

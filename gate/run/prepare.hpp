@@ -22,13 +22,13 @@ enum class CountInstructions { perf, valgrind };
 
 // A GPU that is not there, and the driver that answers in its place.
 struct DeviceTwin {
-  std::string device;     // what the driver calls itself to the engine
+  std::string device;     // its name as the driver reports it to the engine
   std::string title;      // for people
-  std::string hash;       // of the description: counts depend on all of it
+  std::string hash;       // hash of the description: counts depend on all of it
   std::string blob;       // absolute; the description as the driver reads it
   std::string driver;     // absolute; the driver's manifest; of CUDA the folder of its libraries
-  std::string compile{};  // what compiles for it, as described: "radv-navi31"
-  // Of CUDA: what it is, and what a program's kernels need (absolute; "" before a program is
+  std::string compile{};  // compiler that the description names: "radv-navi31"
+  // For CUDA: its compute capability, and the program's kernels (absolute; "" before the program is
   // known).
   bool cuda = false;
   int major = 0, minor = 0;
@@ -45,23 +45,23 @@ struct PreparedCell {
   std::uint64_t model_bytes = 0;
   std::string program_stamp;        // differs when the program was built again
   std::vector<std::string> probes;  // attached in the counted pass; those that see the device
-  std::vector<probes::ShaderFile> shaders;  // that name kernels
+  std::vector<probes::ShaderFile> shaders;  // files that name kernels
   bool counts_work = true;                  // some probe sees it, or the engine reports counts
   std::optional<CountInstructions> instructions{};  // in processes of their own
   bool host = false;                                // its system calls are counted, in the same way
   std::string valgrind{};                           // absolute, where it is what counts them
-  std::int64_t threads = 1;                         // what {threads} is when nothing runs beside it
+  std::int64_t threads = 1;                         // value of {threads} if nothing else runs
   std::optional<DeviceTwin> twin{};
-  std::string compile{};  // what compiles the kernels that the counted pass records; "": nothing
+  std::string compile{};  // compiler for the kernels that the counted pass records; "": none
   // The device is the CPU, or a driver that runs on it: times need the processors alone, and
   // counted processes may run side by side.
   bool on_cpu = true;
   // Why nothing can be run, ready to show: the device is not there. The cell is then an error.
   std::optional<std::string> unavailable;
 
-  // What {threads} is. Counted processes that share the processors get one thread each where the
-  // config does not say otherwise: counts do not depend on it, and threads that wait by spinning
-  // take the processors from each other (measured: half the time and none of the scatter).
+  // The value of {threads}. Counted processes that share the processors get one thread each, unless
+  // the config says otherwise. Counts do not depend on it, and threads that wait by spinning take
+  // the processors from each other (measured: half the time and none of the scatter).
   [[nodiscard]] std::int64_t threads_in(profile::Pass pass) const {
     return pass == profile::Pass::counted && on_cpu && cell.threads == 0 ? 1 : threads;
   }
@@ -74,12 +74,12 @@ struct PreparedCell {
 inline constexpr std::string_view k_counting_rules = "1";
 
 struct ModelFacts {
-  std::string header_hash;  // of a GGUF header; of other files, their beginning
-  std::uint64_t bytes = 0;  // of all files of a folder
+  std::string header_hash;  // GGUF header, or the beginning of other files
+  std::uint64_t bytes = 0;  // all files of a folder together
 };
 // Reads no more than the header. A folder is known by its files' names and sizes and the contents
 // of its config.json. Fails with Code::data on a file named .gguf that is none, Code::io.
-[[nodiscard]] Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& path);
+[[nodiscard]] Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& path);
 
 // The part of a device twin's fingerprint that tells its description.
 inline constexpr const char* k_device_description = "device description";
@@ -93,6 +93,6 @@ void describe(const config::Cell& cell, profile::CellFacts& facts);
                                                                    const ModelFacts& model,
                                                                    std::string_view prompt_text);
 // From its parts.
-[[nodiscard]] std::string fingerprint_of(const std::map<std::string, std::string>& parts);
+[[nodiscard]] std::string combine_fingerprint(const std::map<std::string, std::string>& parts);
 
 }  // namespace weir::run

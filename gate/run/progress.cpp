@@ -1,3 +1,4 @@
+// Shows progress: a bar on a terminal, else lines.
 #include "gate/run/progress.hpp"
 
 #include <cmath>
@@ -13,15 +14,15 @@ namespace {
 
 constexpr double k_redraw_seconds = 0.1;
 
-// At most `columns` wide; what is cut off becomes "…". The end of a cell's name tells more than its
-// beginning.
+// Shortens text to `columns` by replacing its front with "…". The end of a cell's name says more
+// than its beginning.
 std::string shorten_front(const std::string& text, std::size_t columns) {
   if (text::columns(text) <= columns) return text;
   if (columns < 2) return "";
   std::size_t from = text.size();
-  for (std::size_t shown = 0; from > 0 && shown + 1 < columns;) {
+  for (std::size_t kept_columns = 0; from > 0 && kept_columns + 1 < columns;) {
     --from;
-    if ((static_cast<unsigned char>(text[from]) & 0xC0U) != 0x80U) ++shown;
+    if ((static_cast<unsigned char>(text[from]) & 0xC0U) != 0x80U) ++kept_columns;
   }
   return "…" + text.substr(from);
 }
@@ -37,48 +38,54 @@ void write_to_stderr(std::string_view text) {
   std::fflush(stderr);
 }
 
-std::string left_words(const ProgressState& state) {
+std::string time_left_text(const ProgressState& state) {
   if (!state.seconds_left) return "";
   return show_time_left(*state.seconds_left) + (state.pair ? " of the budget left" : " left");
 }
 
-std::string pair_words(const ProgressState& state) {
+std::string pair_text(const ProgressState& state) {
   return *state.pair == 0 ? "warm-up" : fmt::format("pair {}", *state.pair);
 }
 
 }  // namespace
 
 std::string show_time_left(double seconds) {
-  const auto whole = static_cast<long long>(std::ceil(std::clamp(seconds, 0.0, 1e9)));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) {
-    return whole % 60 == 0 ? fmt::format("{} m", whole / 60)
-                           : fmt::format("{} m {} s", whole / 60, whole % 60);
+  const auto whole_seconds = static_cast<long long>(std::ceil(std::clamp(seconds, 0.0, 1e9)));
+  if (whole_seconds < 60) return fmt::format("{} s", whole_seconds);
+  if (whole_seconds < 3600) {
+    return whole_seconds % 60 == 0
+               ? fmt::format("{} m", whole_seconds / 60)
+               : fmt::format("{} m {} s", whole_seconds / 60, whole_seconds % 60);
   }
-  const long long minutes = (whole + 59) / 60;
+  const long long minutes = (whole_seconds + 59) / 60;
   return minutes % 60 == 0 ? fmt::format("{} h", minutes / 60)
                            : fmt::format("{} h {} m", minutes / 60, minutes % 60);
 }
 
+// Builds the line of the progress bar: pass, bar or pair, cell and time left.
 std::string bar_line(const ProgressState& state, std::size_t columns) {
-  // On a narrow terminal numbers tell more than a bar.
-  const std::size_t bar = columns >= 72 ? 24 : columns >= 48 ? 8 : 0;
+  // On a narrow terminal, numbers say more than a bar.
+  std::size_t bar_width = 0;
+  if (columns >= 48) bar_width = 8;
+  if (columns >= 72) bar_width = 24;
   const std::int64_t total = std::max<std::int64_t>(1, state.total);
   const std::int64_t done = std::clamp<std::int64_t>(state.done, 0, total);
-  const auto full = static_cast<std::size_t>(static_cast<double>(bar) * static_cast<double>(done) /
-                                             static_cast<double>(total));
+  const auto filled = static_cast<std::size_t>(
+      static_cast<double>(bar_width) * static_cast<double>(done) / static_cast<double>(total));
   std::string line = fmt::format(" {:<8} ", to_string(state.pass));
   if (state.pair) {
-    line += " " + pair_words(state);
+    line += " " + pair_text(state);
   } else {
-    for (std::size_t i = 0; i < bar; ++i) line += i < full ? "█" : "░";
+    for (std::size_t i = 0; i < bar_width; ++i) line += i < filled ? "█" : "░";
     line += fmt::format("  {}/{}", state.done, state.total);
   }
-  const std::string left = left_words(state);
-  const std::size_t taken = text::columns(line) + (left.empty() ? 0 : text::columns(left) + 3);
-  if (columns > taken + 5) line += "   " + shorten_front(state.cell, columns - taken - 3);
-  if (!left.empty()) line += "   " + left;
-  while (text::columns(line) > columns) line.pop_back();  // its first byte is what counts of one
+  const std::string time_left = time_left_text(state);
+  const std::size_t used_columns =
+      text::columns(line) + (time_left.empty() ? 0 : text::columns(time_left) + 3);
+  if (columns > used_columns + 5)
+    line += "   " + shorten_front(state.cell, columns - used_columns - 3);
+  if (!time_left.empty()) line += "   " + time_left;
+  while (text::columns(line) > columns) line.pop_back();  // a character goes with its first byte
   return line;
 }
 
@@ -112,13 +119,13 @@ LineProgress::LineProgress(const sys::Clock& clock, Write write, double every_se
 void LineProgress::show(const ProgressState& state) {
   const std::lock_guard hold(mutex_);
   const double now = clock_.steady();
-  if (pass_ == state.pass && now - said_at_ < every_) return;
+  if (pass_ == state.pass && now - last_line_at_ < every_) return;
   pass_ = state.pass;
-  said_at_ = now;
-  const std::string left = left_words(state);
+  last_line_at_ = now;
+  const std::string time_left = time_left_text(state);
   write_(fmt::format("{} {}  {}{}{}\n", to_string(state.pass),
-                     state.pair ? pair_words(state) : fmt::format("{}/{}", state.done, state.total),
-                     state.cell, left.empty() ? "" : "  ", left));
+                     state.pair ? pair_text(state) : fmt::format("{}/{}", state.done, state.total),
+                     state.cell, time_left.empty() ? "" : "  ", time_left));
 }
 
 void LineProgress::say(const std::string& line) {

@@ -1,4 +1,4 @@
-// What people see while it runs, on standard error.
+// Progress that people see on standard error during a run.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ProgressState {
   profile::Pass pass = profile::Pass::counted;
   std::int64_t done = 0, total = 0;    // steps of this pass
   std::string cell;                    // being run
-  std::optional<double> seconds_left;  // of the whole run; of pairs, of the budget
+  std::optional<double> seconds_left;  // for the whole run; for pairs, of the budget
   std::optional<std::int64_t> pair{};  // being run; how many there will be is not known
 };
 
@@ -75,7 +75,7 @@ class LineProgress final : public Progress {
   double every_;
   std::mutex mutex_;
   std::optional<profile::Pass> pass_;
-  double said_at_ = 0;
+  double last_line_at_ = 0;
 };
 
 // The one that fits: none when `quiet`, a bar when standard error is a terminal, else lines.

@@ -1,3 +1,4 @@
+// Carries out a plan: the threads, locks, retries and progress of its steps.
 #include "gate/run/runner.hpp"
 
 #include <deque>
@@ -15,23 +16,24 @@ using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
 
-// A step is done with its last attempt: the first one that did not start is tried once more.
+// Returns true if `record` completes its step. A first attempt that did not start is retried once.
 bool is_last(const RunRecord& record) {
   return record.ended != Ended::not_started || record.attempt > 1;
 }
 
+// Returns the locks that a process of the cell needs. `alone`: nothing may run beside it.
 std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, bool alone) {
-  std::vector<sys::LockWanted> wanted = {
+  std::vector<sys::LockWanted> locks = {
       {"cpu", alone && cell.on_cpu ? sys::Share::exclusive : sys::Share::shared}};
   if (cell.cell.device != "cpu") {
-    wanted.push_back({cell.cell.device, alone ? sys::Share::exclusive : sys::Share::shared});
+    locks.push_back({cell.cell.device, alone ? sys::Share::exclusive : sys::Share::shared});
   }
-  return wanted;
+  return locks;
 }
 
-using Sitting = std::vector<const Step*>;  // steps that share a start, or one step
+using SharedSteps = std::vector<const Step*>;  // steps that share a start, or a single step
 
-// One call of Runner::run.
+// The state of one call of Runner::run().
 class Work {
  public:
   Work(const Effects& effects, std::int64_t cores, const Plan& plan, Journal& journal,
@@ -43,7 +45,7 @@ class Work {
         sequel_(sequel),
         steps_(plan.steps.begin(), plan.steps.end()),
         folder_(sys::absolute(journal.folder())),
-        starts_(starts_of(plan)),
+        starts_(group_starts(plan)),
         tally_(plan, cores_),
         admission_(cores_),
         next_attempt_(plan.steps.size(), 1),
@@ -51,69 +53,76 @@ class Work {
     for (const Step& step : journal.added_earlier()) add(step);
   }
 
+  // Runs every step that has no record yet, then what the sequel adds. Returns all records, sorted
+  // by order and attempt.
   Result<std::vector<RunRecord>> run() {
-    // What a run that was killed has left; the journal's lock says that nobody else is in there.
+    // A killed run may have left files here; the journal's lock says that nobody else uses them.
     (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
-    go_on_from(journal_.earlier());
-    count();
-    time();
-    while (sequel_ != nullptr && !stopped()) {
-      const Result<bool> more = go_on();
+    resume_from(journal_.earlier());
+    run_counted();
+    run_timed();
+    while (sequel_ != nullptr && !is_stopped()) {
+      const Result<bool> more = add_next_steps();
       if (!more) problem_ = more.error();
       if (!more.value_or(false)) break;
-      count();
-      time();
+      run_counted();
+      run_timed();
     }
-    if (!problem_ && effects_.stop.requested()) interrupted();
+    if (!problem_ && effects_.stop.requested()) report_interruption();
     effects_.progress.finish();
     (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
     if (problem_) return tl::unexpected(std::move(*problem_));
-    std::ranges::sort(records_, {},
-                      [](const RunRecord& one) { return std::pair(one.order, one.attempt); });
+    std::ranges::sort(records_, {}, [](const RunRecord& record) {
+      return std::pair(record.order, record.attempt);
+    });
     return std::move(records_);
   }
 
  private:
   void add(const Step& step) {
-    starts_.push_back(steps_.size());  // pairs, and what else was added, share none
+    starts_.push_back(steps_.size());  // added steps share no start
     steps_.push_back(step);
     tally_.add(step);
     next_attempt_.push_back(1);
     done_.push_back(false);
   }
 
-  // Asks what comes next and writes it down. False when the run is over.
-  Result<bool> go_on() {
+  // Asks the sequel for more steps and adds them. Returns false when the run is over.
+  Result<bool> add_next_steps() {
     const std::span<const RunRecord> all(records_);
-    WEIR_TRY(auto next, sequel_->next(all.subspan(told_)));
-    told_ = records_.size();
-    WEIR_CHECK(add_all(next.steps));
+    WEIR_TRY(auto next, sequel_->next(all.subspan(reported_)));
+    reported_ = records_.size();
+    WEIR_CHECK(declare_and_add(next.steps));
     if (next.steps.empty()) return false;
     seconds_left_ = next.seconds_left;
     return true;
   }
 
-  // Writes down what the plan did not have, and adds it.
-  Result<void> add_all(std::vector<Step>& steps) {
+  // Numbers steps that the plan did not have, writes them to the journal and adds them.
+  Result<void> declare_and_add(std::vector<Step>& steps) {
     auto order = static_cast<std::int64_t>(steps_.size());
-    for (Step& step : steps) step.order = order++;
+    for (Step& step : steps) {
+      step.order = order;
+      ++order;
+    }
     WEIR_CHECK(journal_.declare(steps));
     for (const Step& step : steps) add(step);
     return {};
   }
 
-  void go_on_from(const std::vector<RunRecord>& earlier) {
-    std::set<std::int64_t> ended;
+  // Takes over the records of an interrupted run, so that their steps are not run again.
+  void resume_from(const std::vector<RunRecord>& earlier) {
+    std::set<std::int64_t> ended_orders;
     for (const RunRecord& record : earlier) {
-      if (is_last(record)) ended.insert(record.order);
+      if (is_last(record)) ended_orders.insert(record.order);
     }
     for (const RunRecord& record : earlier) {
       const auto order = static_cast<std::size_t>(record.order);
       if (order >= done_.size()) continue;
-      // A pair that was cut between its records is measured again as a whole, beside each other:
-      // of one order and attempt the journal's reader takes the later record.
-      const Step* other = record.pair.value_or(0) > 0 ? other_side(steps_[order]) : nullptr;
-      if (other != nullptr && !ended.contains(other->order)) {
+      // If only one process of a pair has ended, both are measured again, to run at the same time.
+      // The journal's reader keeps the later record of the same order and attempt.
+      const Step* partner = record.pair.value_or(0) > 0 ? other_step(steps_[order]) : nullptr;
+      if (partner != nullptr && !ended_orders.contains(partner->order)) {
         next_attempt_[order] = record.attempt;
         continue;
       }
@@ -125,36 +134,38 @@ class Work {
     }
   }
 
-  [[nodiscard]] bool stopped() const { return problem_ || effects_.stop.requested(); }
-  [[nodiscard]] bool wanted(const Step& step) const {
+  [[nodiscard]] bool is_stopped() const { return problem_ || effects_.stop.requested(); }
+  [[nodiscard]] bool is_wanted(const Step& step) const {
     return !done_[static_cast<std::size_t>(step.order)] && !tally_.given_up(step);
   }
 
-  // Those steps of a pass that are to be run, together where they share a start.
-  [[nodiscard]] std::list<Sitting> sittings(Pass pass) const {
-    std::list<Sitting> all;
-    std::map<std::size_t, Sitting*> by_start;
+  // Returns the steps of a pass that are still to run, grouped by the start they share.
+  [[nodiscard]] std::list<SharedSteps> wanted_steps(Pass pass) const {
+    std::list<SharedSteps> groups;
+    std::map<std::size_t, SharedSteps*> by_start;
     for (const Step& step : steps_) {
-      if (step.pass != pass || !wanted(step)) continue;
-      Sitting*& sitting = by_start[starts_[static_cast<std::size_t>(step.order)]];
-      if (sitting == nullptr) sitting = &all.emplace_back();
-      sitting->push_back(&step);
+      if (step.pass != pass || !is_wanted(step)) continue;
+      SharedSteps*& shared = by_start[starts_[static_cast<std::size_t>(step.order)]];
+      if (shared == nullptr) shared = &groups.emplace_back();
+      shared->push_back(&step);
     }
-    return all;
+    return groups;
   }
 
-  void count() {
-    count_once();
-    while (!stopped()) {
-      auto more = runs_of_unheld();
-      if (more.empty()) return;
-      if (auto written = add_all(more); !written) return give_up(std::move(written).error());
-      count_once();
+  void run_counted() {
+    run_pending_counted();
+    while (!is_stopped()) {
+      auto added = steps_for_unheld();
+      if (added.empty()) return;
+      if (auto written = declare_and_add(added); !written)
+        return set_problem(std::move(written).error());
+      run_pending_counted();
     }
   }
 
-  // A server that nothing held back is counted as often as those whose requests meet as it happens.
-  std::vector<Step> runs_of_unheld() {
+  // Returns more counted steps for cells whose requests no probe could hold back. They are run as
+  // often as cells whose requests overlap by plan.
+  std::vector<Step> steps_for_unheld() {
     std::vector<Step> more;
     const auto key = [](const Step& step) { return std::pair(step.cell, step.side); };
     const auto counts = [](const Step& step) {
@@ -164,42 +175,43 @@ class Work {
       const Step& step = steps_[static_cast<std::size_t>(record.order)];
       if (!counts(step) || record.error || record.held ||
           plan_.cell_of(step).cell.sweep != profile::Sweep::held ||
-          !unheld_.insert(key(step)).second) {
+          !unheld_cells_.insert(key(step)).second) {
         continue;
       }
-      const auto there = std::ranges::count_if(
-          steps_, [&](const Step& one) { return counts(one) && key(one) == key(step); });
-      for (auto i = there; i < plan_.overlapping_processes; ++i) more.push_back(step);
+      const auto planned = std::ranges::count_if(
+          steps_, [&](const Step& other) { return counts(other) && key(other) == key(step); });
+      for (auto i = planned; i < plan_.overlapping_processes; ++i) more.push_back(step);
     }
     return more;
   }
 
-  void count_once() {
-    pending_ = sittings(Pass::counted);
+  void run_pending_counted() {
+    pending_ = wanted_steps(Pass::counted);
     const auto workers = std::min<std::size_t>(static_cast<std::size_t>(cores_), pending_.size());
     std::vector<std::thread> threads;
     // The last of them is this thread.
-    for (std::size_t i = 1; i < workers; ++i) threads.emplace_back([this] { count_some(); });
-    if (workers > 0) count_some();
+    for (std::size_t i = 1; i < workers; ++i) threads.emplace_back([this] { count_until_done(); });
+    if (workers > 0) count_until_done();
     for (std::thread& thread : threads) thread.join();
   }
 
-  void count_some() {
+  // Runs counted steps until none is pending; several threads do so side by side.
+  void count_until_done() {
     std::unique_lock hold(mutex_);
-    while (!stopped()) {
-      const Sitting sitting = take_startable();
-      if (sitting.empty()) {
+    while (!is_stopped()) {
+      const SharedSteps shared = take_admitted();
+      if (shared.empty()) {
         if (pending_.empty()) return;
-        // Something runs (alone, anything is admitted); its end tells. A stop does too: it ends
-        // whatever runs.
+        // Something still runs, because an idle machine admits anything. We are woken when it ends;
+        // a stop ends it too.
         changed_.wait(hold);
         continue;
       }
-      const PreparedCell& cell = plan_.cell_of(*sitting.front());
-      admission_.started(cell, counts_alone(sitting));
-      show(*sitting.front());
+      const PreparedCell& cell = plan_.cell_of(*shared.front());
+      admission_.started(cell, counts_alone(shared));
+      show(*shared.front());
       hold.unlock();
-      const auto peak = carry_out(sitting);
+      const auto peak = run_shared(shared);
       hold.lock();
       admission_.ended(cell, peak);
       changed_.notify_all();
@@ -207,50 +219,54 @@ class Work {
     changed_.notify_all();
   }
 
-  // None where nothing may start now. REQUIRES: mutex_ is held.
-  Sitting take_startable() {
-    for (Sitting& sitting : pending_) leave_unwanted(sitting);
-    pending_.remove_if([](const Sitting& sitting) { return sitting.empty(); });
+  // Removes and returns the first steps that may start now, or none. REQUIRES: mutex_ is held.
+  SharedSteps take_admitted() {
+    for (SharedSteps& shared : pending_) drop_unwanted(shared);
+    pending_.remove_if([](const SharedSteps& shared) { return shared.empty(); });
     if (pending_.empty()) return {};
     const auto available = effects_.load.memory_available();
     for (auto place = pending_.begin(); place != pending_.end(); ++place) {
       if (!admission_.admits(plan_.cell_of(*place->front()), available, counts_alone(*place)))
         continue;
-      Sitting sitting = std::move(*place);
+      SharedSteps shared = std::move(*place);
       pending_.erase(place);
-      return sitting;
+      return shared;
     }
     return {};
   }
 
-  [[nodiscard]] bool counts_alone(const Sitting& sitting) const {
-    return std::ranges::any_of(sitting, [this](const Step* step) {
-      return run::counts_alone(plan_.cell_of(*step)) || unheld_.contains({step->cell, step->side});
+  [[nodiscard]] bool counts_alone(const SharedSteps& shared) const {
+    return std::ranges::any_of(shared, [this](const Step* step) {
+      return run::counts_alone(plan_.cell_of(*step)) ||
+             unheld_cells_.contains({step->cell, step->side});
     });
   }
 
-  void leave_unwanted(Sitting& sitting) const {
-    std::erase_if(sitting, [this](const Step* step) { return !wanted(*step); });
+  // Removes the steps that have a record or are given up.
+  void drop_unwanted(SharedSteps& shared) const {
+    std::erase_if(shared, [this](const Step* step) { return !is_wanted(*step); });
   }
 
-  void time() {
-    for (Sitting& sitting : sittings(Pass::timed)) {
-      if (stopped()) break;
-      leave_unwanted(sitting);
-      if (sitting.empty()) continue;
-      const Step& step = *sitting.front();
+  // Runs the timed steps, one at a time.
+  void run_timed() {
+    for (SharedSteps& shared : wanted_steps(Pass::timed)) {
+      if (is_stopped()) break;
+      drop_unwanted(shared);
+      if (shared.empty()) continue;
+      const Step& step = *shared.front();
       show(step);
-      if (const Step* other = beside(step)) {
-        carry_out_pair(std::min(step.order, other->order), std::max(step.order, other->order));
+      if (const Step* partner = pair_partner(step)) {
+        run_pair(std::min(step.order, partner->order), std::max(step.order, partner->order));
       } else {
-        (void)carry_out(sitting);
+        (void)run_shared(shared);
       }
     }
   }
 
-  // The other side's step of the same pair, where both servers are up at the same time.
-  [[nodiscard]] const Step* other_side(const Step& step) const {
-    if (!step.pair || !serves_in_turns(plan_.cells[step.cell])) return nullptr;
+  // Returns the step of the other side of the same pair if both servers are up at the same time,
+  // else null.
+  [[nodiscard]] const Step* other_step(const Step& step) const {
+    if (!step.pair || !takes_turns(plan_.cells[step.cell])) return nullptr;
     for (const std::int64_t order : {step.order + 1, step.order - 1}) {
       if (order < 0 || order >= static_cast<std::int64_t>(steps_.size())) continue;
       const Step& other = steps_[static_cast<std::size_t>(order)];
@@ -261,13 +277,14 @@ class Work {
     return nullptr;
   }
 
-  // A warm-up that failed runs again by itself.
-  [[nodiscard]] const Step* beside(const Step& step) const {
-    const Step* other = other_side(step);
-    return other != nullptr && wanted(*other) ? other : nullptr;
+  // Returns the other step of the pair if it still has to run; a warm-up is retried by itself.
+  [[nodiscard]] const Step* pair_partner(const Step& step) const {
+    const Step* other = other_step(step);
+    return other != nullptr && is_wanted(*other) ? other : nullptr;
   }
 
-  void carry_out_pair(std::int64_t first, std::int64_t second) {
+  // Runs both servers of a pair at the same time, and once more if one did not start.
+  void run_pair(std::int64_t first, std::int64_t second) {
     const std::array<const Step*, 2> steps{&steps_[static_cast<std::size_t>(first)],
                                            &steps_[static_cast<std::size_t>(second)]};
     std::array<ServerSlot, 2> slots;
@@ -276,92 +293,93 @@ class Work {
       const Step& step = *steps.at(slot);
       slots.at(slot) = {&plan_.cell_of(step), &step, 1};
       const auto next = next_attempt_[static_cast<std::size_t>(step.order)];
-      if (wanted(step)) attempt = std::max(attempt, next);
+      if (is_wanted(step)) attempt = std::max(attempt, next);
     }
-    auto held = acquire(*slots[0].cell, true);
-    for (bool again = held.has_value(); again && !stopped(); ++attempt) {
+    auto lock = acquire(*slots[0].cell, /*alone=*/true);
+    for (bool again = lock.has_value(); again && !is_stopped(); ++attempt) {
       for (ServerSlot& slot : slots) slot.attempt = attempt;
       auto records = run_server_pair(effects_, folder_, slots);
-      if (!records) return give_up(std::move(records).error());
+      if (!records) return set_problem(std::move(records).error());
       again = false;
       for (std::size_t slot = 0; slot < slots.size(); ++slot) {
         auto& record = records->at(slot);
-        if (!record || !wanted(*steps.at(slot))) continue;
+        if (!record || !is_wanted(*steps.at(slot))) continue;
         again = again || !is_last(*record);
-        if (!keep(*steps.at(slot), std::move(*record))) return;
+        if (!store(*steps.at(slot), std::move(*record))) return;
       }
     }
   }
 
-  // Nothing where they were not to be had, which ends the run.
+  // Takes the locks for a process of the cell. Returns nothing, and ends the run, if that fails.
   std::optional<std::unique_ptr<sys::Held>> acquire(const PreparedCell& cell, bool alone) {
-    auto held =
+    auto lock =
         effects_.locks.acquire(locks_for(cell, alone), effects_.stop,
                                [this](const std::string& line) { effects_.progress.say(line); });
-    if (held) return std::move(*held);
-    give_up(std::move(held).error());
+    if (lock) return std::move(*lock);
+    set_problem(std::move(lock).error());
     return std::nullopt;
   }
 
-  // Runs what shares a start, each step once more if it did not start. Answers its peak memory.
-  std::optional<std::int64_t> carry_out(Sitting sitting) {
-    const bool alone = sitting.front()->pass == Pass::timed || counts_alone(sitting);
-    const auto held = acquire(plan_.cell_of(*sitting.front()), alone);
-    if (!held) return std::nullopt;
+  // Runs steps that share a start, each once more if it did not start. Returns their peak memory in
+  // bytes.
+  std::optional<std::int64_t> run_shared(SharedSteps shared) {
+    const bool alone = shared.front()->pass == Pass::timed || counts_alone(shared);
+    const auto lock = acquire(plan_.cell_of(*shared.front()), alone);
+    if (!lock) return std::nullopt;
     std::optional<std::int64_t> peak;
-    while (!sitting.empty()) {
-      auto records = run(sitting);
+    while (!shared.empty()) {
+      auto records = run(shared);
       if (!records) {
-        give_up(std::move(records).error());
+        set_problem(std::move(records).error());
         return std::nullopt;
       }
-      if (records->empty()) return std::nullopt;  // stopped
+      if (records->empty()) return std::nullopt;  // weir was stopped
       for (std::size_t i = 0; i < records->size(); ++i) {
         RunRecord& record = (*records)[i];
-        const Step& step = *sitting[i];
+        const Step& step = *shared[i];
         if (record.peak_rss_bytes) peak = std::max(peak.value_or(0), *record.peak_rss_bytes);
         if (!is_last(record)) ++next_attempt_[static_cast<std::size_t>(step.order)];
-        if (!keep(step, std::move(record))) return peak;
+        if (!store(step, std::move(record))) return peak;
       }
       if (effects_.stop.requested()) return peak;
       const std::lock_guard hold(mutex_);
-      leave_unwanted(sitting);
+      drop_unwanted(shared);
     }
     return peak;
   }
 
-  // One process: one record, or as many as one start of a server served.
-  Result<std::vector<RunRecord>> run(const Sitting& sitting) {
-    const Step& step = *sitting.front();
-    const auto attempt = [this](const Step& of) {
-      return next_attempt_[static_cast<std::size_t>(of.order)];
+  // Runs one process. Returns one record, or one for each step that a shared server served.
+  Result<std::vector<RunRecord>> run(const SharedSteps& shared) {
+    const Step& step = *shared.front();
+    const auto attempt = [this](const Step& each) {
+      return next_attempt_[static_cast<std::size_t>(each.order)];
     };
-    if (sitting.size() == 1) {
+    if (shared.size() == 1) {
       WEIR_TRY(auto record,
                run_engine(effects_, folder_, plan_.cell_of(step), step, attempt(step)));
-      std::vector<RunRecord> one;
-      if (record) one.push_back(std::move(*record));
-      return one;
+      std::vector<RunRecord> records;
+      if (record) records.push_back(std::move(*record));
+      return records;
     }
     std::vector<ServerSlot> slots;
-    for (const Step* each : sitting) {
-      slots.push_back({&plan_.cell_of(*each), each, attempt(*each)});
+    for (const Step* member : shared) {
+      slots.push_back({&plan_.cell_of(*member), member, attempt(*member)});
     }
-    ServedSoFar told;
-    told.begins = [this](const Step& begun) {
+    ServedEvents events;
+    events.on_begin = [this](const Step& begun) {
       const std::lock_guard hold(mutex_);
       show(begun);
     };
-    // It counts once its server has ended, when all is known of it: a record of the same order and
-    // attempt takes its place then.
-    told.whole = [this](const RunRecord& record) {
-      if (auto written = journal_.append(record); !written) give_up(std::move(written).error());
+    // The step is done only when its server has ended. A record of the same order and attempt
+    // replaces this one then.
+    events.on_measured = [this](const RunRecord& record) {
+      if (auto written = journal_.append(record); !written) set_problem(std::move(written).error());
     };
-    return run_on_one_server(effects_, folder_, slots, told);
+    return run_on_one_server(effects_, folder_, slots, events);
   }
 
-  // Writes the record down, then lets it count. False when it could not be written.
-  bool keep(const Step& step, RunRecord record) {
+  // Writes the record to the journal, then counts it. Returns false if it could not be written.
+  bool store(const Step& step, RunRecord record) {
     const std::lock_guard hold(mutex_);
     const bool last = is_last(record);
     if (last && !tally_.given_up(step) && tally_.would_give_up(step, record)) {
@@ -389,13 +407,14 @@ class Work {
     return true;
   }
 
-  void give_up(Error error) {
+  void set_problem(Error error) {
     const std::lock_guard hold(mutex_);
-    // A stop is told at the end, with how far it has come.
+    // A stop is reported at the end, with the number of runs done.
     if (!problem_ && error.code != Code::interrupted) problem_ = std::move(error);
   }
 
-  void interrupted() {
+  // Sets the problem of a run that was stopped, with the number of runs done.
+  void report_interruption() {
     const std::int64_t done = tally_.done(Pass::counted) + tally_.done(Pass::timed);
     problem_ =
         Error{Code::interrupted,
@@ -422,16 +441,17 @@ class Work {
   std::deque<Step> steps_;  // by order; those of the plan, then those added
   std::string folder_;
   std::vector<std::size_t> starts_;  // by order, as starts_of()
-  std::mutex mutex_;                 // all below while counted steps run
+  std::mutex mutex_;                 // guards all below while counted steps run
   std::condition_variable changed_;
   Tally tally_;
   Admission admission_;
-  std::list<Sitting> pending_;
-  std::set<std::pair<std::size_t, profile::Side>> unheld_;  // cells that nothing could hold back
-  std::vector<std::int64_t> next_attempt_;                  // by order
-  std::vector<bool> done_;                                  // by order
+  std::list<SharedSteps> pending_;
+  std::set<std::pair<std::size_t, profile::Side>>
+      unheld_cells_;                        // no probe could hold their requests back
+  std::vector<std::int64_t> next_attempt_;  // by order
+  std::vector<bool> done_;                  // by order
   std::vector<RunRecord> records_;
-  std::size_t told_ = 0;  // of records_, to the sequel
+  std::size_t reported_ = 0;  // number of records_ that the sequel has seen
   std::optional<double> seconds_left_;
   std::optional<Error> problem_;
 };

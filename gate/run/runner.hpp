@@ -34,13 +34,13 @@ class KernelCompiler;
 class Probing {
  public:
   virtual ~Probing() = default;
-  // What is added to the engine's environment so that `probes` write into `folder` (which exists).
-  // Loader lists hold only what is to be added: merge_environment() keeps what is there. `inside`:
-  // the environment it begins with where that is not weir's own, as in a container; else nullptr.
+  // Returns variables that make `probes` write into `folder` (which exists). Loader lists contain
+  // only new entries: merge_environment() keeps the old ones. `inside`: the environment that the
+  // engine begins with if it is not weir's own, as in a container; else nullptr.
   [[nodiscard]] virtual Result<config::Environment> attach(std::span<const std::string> probes,
                                                            const std::string& folder,
                                                            const config::Environment* inside) = 0;
-  // Where the libraries lie: absolute.
+  // The folder of the libraries, absolute.
   [[nodiscard]] virtual std::string folder() const = 0;
   // One entry for each probe that saw the engine do something.
   [[nodiscard]] virtual Result<std::vector<profile::ProbeCounts>> collect(
@@ -59,7 +59,7 @@ struct Connections {
   std::function<std::unique_ptr<sys::Http>()> http = [] {
     return std::make_unique<sys::RealHttp>();
   };
-  // Whether a server that is started could listen at that port of this machine.
+  // True if a server could listen at that port of this machine.
   std::function<bool(int)> is_free = sys::is_free;
 };
 
@@ -78,7 +78,7 @@ struct Effects {
   Connections connections{};
 };
 
-// What a run does when its plan is carried out, decided by what was measured so far.
+// Decides, once the plan is carried out, which further steps to run.
 class Sequel {
  public:
   virtual ~Sequel() = default;

@@ -38,8 +38,8 @@ class Admission {
     if (running_ >= cores_ || !available) return false;
     if (!cell.on_cpu && devices_.contains(cell.cell.device)) return false;
     if (urls_.contains(only_address(cell))) return false;
-    // What runs may not have taken yet what it was promised: `available` still counts it as free.
-    // It is subtracted in full, as what it has taken already cannot be told apart.
+    // Processes may not have used the memory yet that they were promised: `available` still counts
+    // it as free. Subtract all of it, since the used part cannot be told apart.
     return promised_ + estimate(cell) <= *available - *available / 5;
   }
 
@@ -48,7 +48,7 @@ class Admission {
     alone_ = alone;
     const std::int64_t bytes = estimate(cell);
     promised_ += bytes;
-    given_.emplace(cell.cell.key.str(), bytes);
+    promised_by_cell_.emplace(cell.cell.key.str(), bytes);
     devices_.insert(cell.cell.device);
     if (std::string place = only_address(cell); !place.empty()) urls_.insert(std::move(place));
   }
@@ -57,13 +57,14 @@ class Admission {
     const std::string name = cell.cell.key.str();
     --running_;
     alone_ = false;
-    if (const auto given = given_.extract(name)) promised_ -= given.mapped();
+    if (const auto given = promised_by_cell_.extract(name)) promised_ -= given.mapped();
     (void)devices_.extract(cell.cell.device);  // one of them
     (void)urls_.extract(only_address(cell));
     if (peak_rss_bytes) peaks_[name] = std::max(peaks_[name], *peak_rss_bytes);
   }
 
-  // What one process of the cell will need: 1.2 x the biggest seen, else 1.5 x the model + 256 MiB.
+  // Memory that a process of the cell will need: 1.2 x the largest peak so far, else 1.5 x the
+  // model + 256 MiB.
   [[nodiscard]] std::int64_t estimate(const PreparedCell& cell) const {
     if (const auto peak = peaks_.find(cell.cell.key.str()); peak != peaks_.end()) {
       return peak->second + peak->second / 5;
@@ -79,12 +80,12 @@ class Admission {
   bool alone_ = false;         // the one that runs wants nothing beside it
   std::int64_t promised_ = 0;  // the estimates of all that run
   std::multiset<std::string> devices_, urls_;
-  std::map<std::string, std::int64_t> peaks_;       // by cell name
-  std::multimap<std::string, std::int64_t> given_;  // by cell name: what was promised
+  std::map<std::string, std::int64_t> peaks_;                  // by cell name
+  std::multimap<std::string, std::int64_t> promised_by_cell_;  // by cell name: what was promised
 };
 
-// What has come of a plan so far: which passes are given up, and how long the rest will take. Pure;
-// not thread-safe.
+// The state of a plan: which passes are given up, and how long the rest will take. Pure; not
+// thread-safe.
 class Tally {
  public:
   // `side_by_side`: so many counted steps run at once.
@@ -97,10 +98,10 @@ class Tally {
   void add(const Step& step) { ++all_[key(step)].total; }
   // The last record of a step. Seconds are its wall time.
   void note(const Step& step, const profile::RunRecord& record) {
-    One& one = all_[key(step)];
-    ++one.done;
-    one.seconds += record.wall_seconds;
-    count_failure(record, one);
+    PassState& state = all_[key(step)];
+    ++state.done;
+    state.seconds += record.wall_seconds;
+    count_failure(record, state);
   }
 
   // No more steps of this cell's pass: one time-out, or two failures. An engine that hangs would
@@ -113,61 +114,61 @@ class Tally {
   // Would it be given up after one more record like this one?
   [[nodiscard]] bool would_give_up(const Step& step, const profile::RunRecord& record) const {
     if (never_given_up(step)) return false;
-    One one = all_.at(key(step));
-    count_failure(record, one);
-    return too_many(one);
+    PassState state = all_.at(key(step));
+    count_failure(record, state);
+    return too_many(state);
   }
 
   // Steps of this cell's pass that have no record.
   [[nodiscard]] std::int64_t open(const Step& step) const {
-    const One& one = all_.at(key(step));
-    return one.total - one.done;
+    const PassState& state = all_.at(key(step));
+    return state.total - state.done;
   }
 
   // Steps with a record or given up
   [[nodiscard]] std::int64_t done(profile::Pass pass) const {
     std::int64_t sum = 0;
-    for (const auto& [key, one] : all_) {
-      if (std::get<1>(key) == pass) sum += too_many(one) ? one.total : one.done;
+    for (const auto& [key, state] : all_) {
+      if (std::get<1>(key) == pass) sum += too_many(state) ? state.total : state.done;
     }
     return sum;
   }
 
   [[nodiscard]] std::int64_t total(profile::Pass pass) const {
     std::int64_t sum = 0;
-    for (const auto& [key, one] : all_) {
-      if (std::get<1>(key) == pass) sum += one.total;
+    for (const auto& [key, state] : all_) {
+      if (std::get<1>(key) == pass) sum += state.total;
     }
     return sum;
   }
 
-  // Of the whole plan; nothing before the first step has ended.
+  // Seconds for the rest of the plan; nothing before the first step has ended.
   [[nodiscard]] std::optional<double> seconds_left() const {
-    double known_seconds = 0;
-    std::int64_t known = 0;
-    for (const auto& [key, one] : all_) {
-      known_seconds += one.seconds;
-      known += one.done;
+    double seconds_done = 0;
+    std::int64_t steps_done = 0;
+    for (const auto& [key, state] : all_) {
+      seconds_done += state.seconds;
+      steps_done += state.done;
     }
-    if (known == 0) return std::nullopt;
-    double left = 0;
-    for (const auto& [key, one] : all_) {
-      if (too_many(one)) continue;
-      // What is not known yet takes as long as the others do on average.
-      const double each = one.done > 0 ? one.seconds / static_cast<double>(one.done)
-                                       : known_seconds / static_cast<double>(known);
-      const double seconds = each * static_cast<double>(one.total - one.done);
-      left += std::get<1>(key) == profile::Pass::counted
-                  ? seconds / static_cast<double>(side_by_side_)
-                  : seconds;
+    if (steps_done == 0) return std::nullopt;
+    double seconds_left = 0;
+    for (const auto& [key, state] : all_) {
+      if (too_many(state)) continue;
+      // Assume that steps without a record take as long as the others on average.
+      const double each = state.done > 0 ? state.seconds / static_cast<double>(state.done)
+                                         : seconds_done / static_cast<double>(steps_done);
+      const double seconds = each * static_cast<double>(state.total - state.done);
+      seconds_left += std::get<1>(key) == profile::Pass::counted
+                          ? seconds / static_cast<double>(side_by_side_)
+                          : seconds;
     }
-    return left;
+    return seconds_left;
   }
 
  private:
-  struct One {
+  struct PassState {
     std::int64_t total = 0, done = 0, failures = 0, timeouts = 0;
-    double seconds = 0;  // of those done
+    double seconds = 0;  // spent on the done ones
   };
   // Instructions and system calls are passes of their own here, that they cannot be counted stops
   // nothing else; and so is each side.
@@ -178,15 +179,15 @@ class Tally {
   [[nodiscard]] static bool never_given_up(const Step& step) {
     return step.pair.has_value() || step.probed.has_value();
   }
-  static void count_failure(const profile::RunRecord& record, One& one) {
-    if (record.error) ++one.failures;
-    if (record.ended == profile::Ended::timed_out) ++one.timeouts;
+  static void count_failure(const profile::RunRecord& record, PassState& state) {
+    if (record.error) ++state.failures;
+    if (record.ended == profile::Ended::timed_out) ++state.timeouts;
   }
-  [[nodiscard]] static bool too_many(const One& one) {
-    return one.timeouts >= 1 || one.failures >= 2;
+  [[nodiscard]] static bool too_many(const PassState& state) {
+    return state.timeouts >= 1 || state.failures >= 2;
   }
 
-  std::map<Key, One> all_;
+  std::map<Key, PassState> all_;
   std::int64_t side_by_side_;
 };
 

@@ -1,3 +1,5 @@
+// Turns the requests of a load into a report: latencies, drifts, failures, the server's own
+// figures.
 #include "gate/run/served_report.hpp"
 
 #include <cmath>
@@ -13,16 +15,16 @@ namespace {
 using profile::EngineReport;
 using profile::ServedRequest;
 
-// What `get` answers for every request, where they agree.
+// Returns what `get` yields for every request, if it is the same for all.
 template <class T, class Get>
-std::optional<T> same_of(std::span<const ServedRequest> requests, Get get) {
-  std::optional<T> found;
+std::optional<T> common_value(std::span<const ServedRequest> requests, Get get) {
+  std::optional<T> common;
   for (const ServedRequest& request : requests) {
     const std::optional<T> value = std::invoke(get, request);
-    if (!value || (found && *found != *value)) return std::nullopt;
-    found = value;
+    if (!value || (common && *common != *value)) return std::nullopt;
+    common = value;
   }
-  return found;
+  return common;
 }
 
 std::int64_t output_tokens(std::span<const ServedRequest> requests) {
@@ -31,27 +33,29 @@ std::int64_t output_tokens(std::span<const ServedRequest> requests) {
   return sum;
 }
 
-// How much of what a server counted by request was right, or at hand already.
+// Adds the shares of accepted draft tokens and of cached prompt tokens.
 void add_shares(std::span<const ServedRequest> requests, bool may_be_cached, EngineReport& report) {
   using Report = profile::ServedReport;
-  const auto add = [&](const char* metric, auto part, auto whole) {
-    std::int64_t parts = 0, wholes = 0;
+  const auto add_share = [&](const char* metric, auto part, auto total) {
+    std::int64_t parts = 0, totals = 0;
     for (const ServedRequest& request : requests) {
-      // One that says nothing of one says nothing of the other.
-      if (!(request.reported.*part) || !(request.reported.*whole)) continue;
+      // A request that reports only one of the two is left out.
+      if (!(request.reported.*part) || !(request.reported.*total)) continue;
       parts += *(request.reported.*part);
-      wholes += *(request.reported.*whole);
+      totals += *(request.reported.*total);
     }
-    if (const auto share = wholes > 0 ? Rational::make(parts, wholes) : std::nullopt) {
+    if (const auto share = totals > 0 ? Rational::make(parts, totals) : std::nullopt) {
       report.shares[metric] = *share;
     }
   };
-  add("draft_acceptance", &Report::accepted_tokens, &Report::drafted_tokens);
-  if (may_be_cached) add("cached_prompt_share", &Report::cached_tokens, &Report::prompt_tokens);
+  add_share("draft_acceptance", &Report::accepted_tokens, &Report::drafted_tokens);
+  if (may_be_cached)
+    add_share("cached_prompt_share", &Report::cached_tokens, &Report::prompt_tokens);
 }
 
 }  // namespace
 
+// Makes the report of a load in which no request failed.
 EngineReport served_report(const PreparedCell& cell, std::span<const ServedRequest> requests) {
   EngineReport report;
   const config::ServerSettings& server = *cell.cell.engine->server;
@@ -60,43 +64,45 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
     report.times.push_back({figure.metric, {figure.value}});
   }
   report.requests = summary.whole;
-  report.generated_tokens = same_of<std::int64_t>(requests, &ServedRequest::output_tokens);
-  // Of requests that ask for different numbers the average, where each got its own.
+  report.generated_tokens = common_value<std::int64_t>(requests, &ServedRequest::output_tokens);
+  // If requests ask for different lengths and each got its own, use the average.
   if (cell.cell.sweep == profile::Sweep::held && !requests.empty() &&
-      std::ranges::all_of(requests, [](const ServedRequest& one) {
-        return one.output_tokens() == one.asked_tokens;
+      std::ranges::all_of(requests, [](const ServedRequest& request) {
+        return request.output_tokens() == request.asked_tokens;
       })) {
     report.generated_tokens = output_tokens(requests) / static_cast<std::int64_t>(requests.size());
   }
-  // A server that cannot be told to go on to the full length may end where the model does.
+  // A server that cannot be made to generate the full length may end earlier, where the model does.
   const bool to_full_length = server.own_fields && server.api != "ollama";
   const bool is_short =
       !requests.empty() && report.generated_tokens < requests.front().asked_tokens;
   if (!to_full_length && is_short) report.generated_tokens.reset();
-  report.prompt_tokens = same_of<std::int64_t>(
-      requests, [](const ServedRequest& one) { return one.reported.prompt_tokens; });
+  report.prompt_tokens = common_value<std::int64_t>(
+      requests, [](const ServedRequest& request) { return request.reported.prompt_tokens; });
   if (!profile::shares_batches(cell.cell.sweep)) {
-    report.output_digest = same_of<std::string>(requests, &ServedRequest::output_digest);
+    report.output_digest = common_value<std::string>(requests, &ServedRequest::output_digest);
   }
   add_shares(requests, cell.cell.may_be_cached, report);
-  report.engine_build =
-      same_of<std::string>(requests, [](const ServedRequest& one) { return one.reported.build; });
+  report.engine_build = common_value<std::string>(
+      requests, [](const ServedRequest& request) { return request.reported.build; });
   report.warnings = summary.warnings;
   return report;
 }
 
 namespace {
 
-// By how much a series got worse, as a share of what it was; `is_log`: of its logarithms.
+// Adds how much a series got worse, as a share of its value; 0 if chance explains it. `worse` is 1
+// or -1: the sign of a change for the worse. `is_log`: the points are logarithms.
 void add_drift(const char* metric, const std::vector<stats::Point>& points, double worse,
                bool is_log, EngineReport& report) {
-  // 1.5 of 1000 series without a drift stand out, half of them as better. Of 2 000 requests that
-  // vary by 10 % and remember each other, 99 of 100 drifts of 10 % do (tests/stats/drift_test.cpp).
+  // At this level, 1.5 of 1000 series without drift stand out, half of them as better. With 2 000
+  // autocorrelated requests and 10 % noise, 99 of 100 drifts of 10 % do
+  // (tests/stats/drift_test.cpp).
   constexpr double k_level = 0.0015;
-  const auto drift = stats::drift_of(points, k_level);
+  const auto drift = stats::measure_drift(points, k_level);
   if (!drift) return;
   const auto share = [&](double change) { return is_log ? std::expm1(change) : change; };
-  constexpr double k_least = 1e-6;  // what rounding does
+  constexpr double k_least = 1e-6;  // rounding error
   const bool got_worse = drift->stands_out() && worse * drift->change > k_least;
   report.times.push_back(
       {*unit::find_metric(metric), {got_worse ? std::fabs(share(drift->change)) : 0}});
@@ -110,6 +116,7 @@ void add_drift(const char* metric, const std::vector<stats::Point>& points, doub
 
 }  // namespace
 
+// Adds drifts of latencies, memory and shares over the time of a load.
 void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::Point> memory,
                 EngineReport& report) {
   if (requests.size() < stats::k_least_drift_points) {
@@ -118,7 +125,7 @@ void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::
                     requests.size(), stats::k_least_drift_points));
     return;
   }
-  std::vector<stats::Point> first, per, whole, accepted, cached;
+  std::vector<stats::Point> first_token, per_token, end_to_end, accepted_shares, cached_shares;
   const auto add_share = [](std::vector<stats::Point>& to, double at,
                             const std::optional<std::int64_t>& part,
                             const std::optional<std::int64_t>& all) {
@@ -129,46 +136,48 @@ void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::
   for (const ServedRequest& request : requests) {
     if (request.tokens.empty()) continue;
     const double at = request.intended;
-    const profile::Latencies found = profile::latencies_of(request);
+    const profile::Latencies latencies = profile::measure_latencies(request);
     const auto add_log = [&](std::vector<stats::Point>& to, double seconds) {
       if (seconds > 0) to.push_back({at, std::log(seconds)});
     };
-    add_log(first, found.first_token);
-    add_log(whole, found.end_to_end);
-    if (found.per_token) add_log(per, *found.per_token);
-    add_share(accepted, at, request.reported.accepted_tokens, request.reported.drafted_tokens);
-    add_share(cached, at, request.reported.cached_tokens, request.reported.prompt_tokens);
+    add_log(first_token, latencies.first_token);
+    add_log(end_to_end, latencies.end_to_end);
+    if (latencies.per_token) add_log(per_token, *latencies.per_token);
+    add_share(accepted_shares, at, request.reported.accepted_tokens,
+              request.reported.drafted_tokens);
+    add_share(cached_shares, at, request.reported.cached_tokens, request.reported.prompt_tokens);
   }
-  add_drift("time_to_first_token_drift", first, 1, true, report);
-  add_drift("time_per_output_token_drift", per, 1, true, report);
-  add_drift("end_to_end_latency_drift", whole, 1, true, report);
+  add_drift("time_to_first_token_drift", first_token, 1, /*is_log=*/true, report);
+  add_drift("time_per_output_token_drift", per_token, 1, /*is_log=*/true, report);
+  add_drift("end_to_end_latency_drift", end_to_end, 1, /*is_log=*/true, report);
   std::vector<stats::Point> logs;
   for (const stats::Point& point : memory) {
     if (point.y > 0) logs.push_back({point.x, std::log(point.y)});
   }
-  add_drift("resident_memory_drift", logs, 1, true, report);
-  for (auto [metric, shares] : {std::pair{"draft_acceptance_drift", &accepted},
-                                std::pair{"cached_prompt_share_drift", &cached}}) {
+  add_drift("resident_memory_drift", logs, 1, /*is_log=*/true, report);
+  for (auto [metric, shares] : {std::pair{"draft_acceptance_drift", &accepted_shares},
+                                std::pair{"cached_prompt_share_drift", &cached_shares}}) {
     double mean = 0;
     for (const stats::Point& point : *shares) mean += point.y / static_cast<double>(shares->size());
     if (mean <= 0) continue;
     for (stats::Point& point : *shares) point.y /= mean;
-    add_drift(metric, *shares, -1, false, report);
+    add_drift(metric, *shares, -1, /*is_log=*/false, report);
   }
 }
 
 void add_latencies(std::span<const ServedRequest> requests, EngineReport& report) {
-  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> values;
   for (const ServedRequest& request : requests) {
     if (request.failure || request.tokens.empty()) continue;
-    const profile::Latencies found = profile::latencies_of(request);
-    for (const double seconds : {request.intended, found.first_token, found.end_to_end}) {
-      all.push_back(std::llround(seconds * 1e6));
+    const profile::Latencies latencies = profile::measure_latencies(request);
+    for (const double seconds : {request.intended, latencies.first_token, latencies.end_to_end}) {
+      values.push_back(std::llround(seconds * 1e6));
     }
   }
-  report.latencies = profile::thin_latencies(all, profile::k_most_latencies);
+  report.latencies = profile::thin_latencies(values, profile::k_most_latencies);
 }
 
+// Summarises failed requests by kind, with the first failure's details. Nothing if none failed.
 std::optional<std::string> served_failures(std::span<const ServedRequest> requests) {
   std::map<std::string_view, std::int64_t> kinds;
   std::vector<const profile::ServedFailure*> failed;
@@ -180,49 +189,51 @@ std::optional<std::string> served_failures(std::span<const ServedRequest> reques
   if (failed.empty()) return std::nullopt;
   std::vector<std::string> parts;
   for (const auto& [kind, count] : kinds) parts.push_back(fmt::format("{} {}", count, kind));
-  std::string words = fmt::format("{} of {} requests failed: {}", failed.size(), requests.size(),
-                                  text::join(parts));
-  const profile::ServedFailure& why = *failed.front();
+  std::string message = fmt::format("{} of {} requests failed: {}", failed.size(), requests.size(),
+                                    text::join(parts));
+  const profile::ServedFailure& first_failure = *failed.front();
   std::vector<std::string> details;
-  if (why.status != 0) details.push_back(fmt::format("HTTP {}", why.status));
-  if (!why.detail.empty()) details.push_back(why.detail);
-  if (!details.empty()) words += fmt::format(" ({})", text::join(details, ": "));
-  return words;
+  if (first_failure.status != 0) details.push_back(fmt::format("HTTP {}", first_failure.status));
+  if (!first_failure.detail.empty()) details.push_back(first_failure.detail);
+  if (!details.empty()) message += fmt::format(" ({})", text::join(details, ": "));
+  return message;
 }
 
+// Counts the requests whose output differs from the most common one of their prompt.
 std::int64_t different_outputs(std::span<const ServedRequest> requests) {
   const profile::ServedSummary summary = profile::summarise(requests);
   std::int64_t different = 0;
   for (const auto& [prompt, outputs] : summary.outputs) {
-    std::int64_t all = 0, most = 0;
+    std::int64_t total = 0, most = 0;
     for (const auto& [digest, count] : outputs.digests) {
-      all += count;
+      total += count;
       most = std::max(most, count);
     }
-    different += all - most;
+    different += total - most;
   }
   return different;
 }
 
-bool counts_the_same(const std::vector<profile::ServerFigure>& figures,
-                     std::span<const ServedRequest> requests) {
-  const auto counted = adapters::generated_between(figures);
-  return !counted || *counted == static_cast<double>(output_tokens(requests));
+bool token_counts_agree(const std::vector<profile::ServerFigure>& figures,
+                        std::span<const ServedRequest> requests) {
+  const auto generated = adapters::generated_tokens_between(figures);
+  return !generated || *generated == static_cast<double>(output_tokens(requests));
 }
 
+// Adds the server's own figures, with a warning if it counted other tokens than its answers show.
 void add_server_figures(std::vector<profile::ServerFigure> figures,
                         std::span<const ServedRequest> requests, bool may_be_cached,
                         EngineReport& report) {
-  if (!counts_the_same(figures, requests)) {
+  if (!token_counts_agree(figures, requests)) {
     report.warnings.push_back(fmt::format(
         "the server's own metrics count {:g} generated tokens, its answers {}: somebody else may "
         "have asked it meanwhile",
-        *adapters::generated_between(figures), output_tokens(requests)));
+        *adapters::generated_tokens_between(figures), output_tokens(requests)));
   }
-  auto own = adapters::own_metrics(figures, static_cast<std::int64_t>(requests.size()));
-  if (!may_be_cached) own.shares.erase("cached_prompt_share");
-  report.shares.merge(own.shares);  // what each answer said goes before
-  for (auto& series : own.readings) report.times.push_back(std::move(series));
+  auto own_metrics = adapters::own_metrics(figures, static_cast<std::int64_t>(requests.size()));
+  if (!may_be_cached) own_metrics.shares.erase("cached_prompt_share");
+  report.shares.merge(own_metrics.shares);  // keeps shares that the answers gave
+  for (auto& series : own_metrics.readings) report.times.push_back(std::move(series));
   report.server = std::move(figures);
 }
 

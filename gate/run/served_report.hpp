@@ -1,4 +1,4 @@
-// What a server's answers say, as the report of a record; and what a prompt is as text. Pure.
+// Reports made of a server's answers, and prompts made up as text. Pure.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 
 namespace weir::run {
 
-// Of a load without a failed request. The tokens of one request, its prompt's and the digest of
-// what it answered are there where all requests agree; a digest of requests that shared batches is
-// left out, for sums in another order may answer other words.
+// Makes the report of a load in which no request failed. Tokens and the output's digest are set if
+// all requests agree. Requests that shared batches have no digest, because sums in another order
+// may give other words.
 [[nodiscard]] profile::EngineReport served_report(const PreparedCell& cell,
                                                   std::span<const profile::ServedRequest> requests);
 
@@ -34,14 +34,14 @@ void add_latencies(std::span<const profile::ServedRequest> requests, profile::En
 // How many requests were answered otherwise than most of their prompt's were.
 [[nodiscard]] std::int64_t different_outputs(std::span<const profile::ServedRequest> requests);
 
-// What the server's own metrics say beside what weir saw, into the report; a doubt where both count
-// other numbers of tokens.
+// Adds the server's own metrics to the report, with a warning if they count other numbers of tokens
+// than weir.
 void add_server_figures(std::vector<profile::ServerFigure> figures,
                         std::span<const profile::ServedRequest> requests, bool may_be_cached,
                         profile::EngineReport& report);
 // Do they agree on the tokens, as far as the server counts any?
-[[nodiscard]] bool counts_the_same(const std::vector<profile::ServerFigure>& figures,
-                                   std::span<const profile::ServedRequest> requests);
+[[nodiscard]] bool token_counts_agree(const std::vector<profile::ServerFigure>& figures,
+                                      std::span<const profile::ServedRequest> requests);
 
 // A text of about so many tokens, the same for the same number: common words, most of which
 // vocabularies have whole.

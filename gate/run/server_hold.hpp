@@ -14,7 +14,7 @@
 
 namespace weir::run {
 
-// Of "hold: all" at a prompt.
+// Error for "hold: all" at a prompt.
 inline constexpr std::string_view k_cannot_be_held =
     "hold: all: no probe can hold this server; that takes the ggml probe (or on a Vulkan device "
     "the "
@@ -23,24 +23,24 @@ inline constexpr std::string_view k_cannot_be_held =
 
 class ServerHold final : public load::Queue {
  public:
-  // Of the server whose probes write into `folder`, asked at `url` (a port of this machine).
+  // For the server at `url` (a port of this machine), whose probes write into `folder`.
   ServerHold(const sys::Files& files, const std::string& folder, const std::string& url,
              const sys::Stop& stop);
 
-  // Whether anything in the server can be held back.
+  // True if anything in the server can be held back.
   [[nodiscard]] bool can_hold() const { return !pages_.processes().empty(); }
   [[nodiscard]] bool hold() override;
   [[nodiscard]] bool has_taken(std::int64_t requests) override;
   void let_go() override { pages_.let_go(); }
-  [[nodiscard]] std::string why() const override { return why_; }
+  [[nodiscard]] std::string why() const override { return reason_; }
 
  private:
   probes::Hold pages_;
   sys::Resting threads_;
   std::optional<int> port_;
   const sys::Stop& stop_;
-  std::int64_t connections_before_ = 0, asked_for_ = 0;
-  std::string why_;
+  std::int64_t connections_before_ = 0, last_read_ = 0;
+  std::string reason_;
 };
 
 // How many tokens each request of a held burst asks for: from half of `tokens` to one and a half,

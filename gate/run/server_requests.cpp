@@ -1,3 +1,4 @@
+// Builds the load of a server's step: generated prompts, a prompt file, or recorded requests.
 #include "gate/run/server_requests.hpp"
 
 #include "gate/run/served_report.hpp"
@@ -5,6 +6,7 @@
 
 namespace weir::run {
 
+// Reads the prompt or the recorded workload, or makes up a prompt of the right length.
 Result<void> ServerRequests::read_prompt(const sys::Files& files) {
   const config::Cell& cell = cell_.cell;
   if (cell.text) {
@@ -17,35 +19,36 @@ Result<void> ServerRequests::read_prompt(const sys::Files& files) {
                                                 static_cast<std::size_t>(cell.requests), cell.turns)
                             .map_error(in_context(cell_.prompt_file)));
   } else {
-    prompt_ = made_up_prompt(step_.asked.prompt_tokens);
+    prompt_ = made_up_prompt(step_.parameters.prompt_tokens);
   }
   return {};
 }
 
-// The next recorded requests; at their moments where the cell has no other loop. The warm-up sends
-// the same ones again.
-void ServerRequests::take_workload(bool warm_up, load::LoadPlan& plan,
+// Adds the next recorded requests to the plan, at their recorded times unless the cell sets another
+// loop. The measured blocks begin with the requests that the warm-up sent.
+void ServerRequests::plan_workload(bool warm_up, load::LoadPlan& plan,
                                    std::vector<std::string>& warnings) {
   const config::Cell& cell = cell_.cell;
   const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
   plan.prompts.clear();
   std::vector<double> arrivals;
-  const auto moment = [](const auto& one) { return one.at.value_or(0); };
+  const auto moment = [](const auto& request) { return request.at.value_or(0); };
   const auto [first, last] = std::ranges::minmax_element(workload_, {}, moment);
-  // After the last one the recording begins again, a mean gap later.
+  // After its last request, the recording starts again, one mean gap later.
   const double gaps = std::max(1.0, static_cast<double>(workload_.size()) - 1);
-  const double lasts = (moment(*last) - moment(*first)) * (1 + 1 / gaps);
+  const double cycle_seconds = (moment(*last) - moment(*first)) * (1 + 1 / gaps);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t place = (next_ + i) % workload_.size();
-    const auto& one = workload_[place];
+    const std::size_t index = (next_ + i) % workload_.size();
+    const auto& recorded = workload_[index];
     plan.prompts.push_back(
-        {fmt::format("{} {}", cell.key.prompt, next_ + i), one.prompt, one.tokens});
+        {fmt::format("{} {}", cell.key.prompt, next_ + i), recorded.prompt, recorded.tokens});
     const auto round = static_cast<double>((next_ + i) / workload_.size());
-    if (one.at) arrivals.push_back(*one.at + round * lasts);
+    if (recorded.at) arrivals.push_back(*recorded.at + round * cycle_seconds);
     plan.after.emplace_back();
-    if (one.after && place - *one.after <= i) plan.after.back() = i - (place - *one.after);
+    if (recorded.after && index - *recorded.after <= i)
+      plan.after.back() = i - (index - *recorded.after);
   }
-  if (warm_up) return;
+  if (warm_up) return;  // does not move on, so that the same requests are sent again
   if (!arrivals.empty() && arrivals.size() < count && step_.pass == profile::Pass::timed &&
       next_ == 0) {
     warnings.emplace_back("later turns have no moment of their own: no recorded moment is kept");
@@ -56,11 +59,12 @@ void ServerRequests::take_workload(bool warm_up, load::LoadPlan& plan,
       !std::ranges::is_sorted(arrivals)) {
     return;
   }
-  const double begun = arrivals.front();
-  for (double& at : arrivals) at -= begun;
+  const double first_arrival = arrivals.front();
+  for (double& at : arrivals) at -= first_arrival;
   plan.loop = load::RecordedLoop{std::move(arrivals)};
 }
 
+// Plans a load of `requests` requests; without a block it is the warm-up.
 Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
                                             std::optional<std::int64_t> block, load::Queue* queue,
                                             std::vector<std::string>& warnings) {
@@ -70,13 +74,13 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   load::LoadPlan plan;
   plan.api = settings.api;
   plan.model = settings.model_name;
-  plan.prompts = {{cell.key.prompt, prompt_, step_.asked.tokens}};
+  plan.prompts = {{cell.key.prompt, prompt_, step_.parameters.tokens}};
   plan.seed = cell.seed;
   plan.own_fields = settings.own_fields;
   if (!settings.extra_body.empty()) WEIR_SET(plan.more, parse_json(settings.extra_body));
   plan.requests = requests;
   plan.cached_prompts = cell.may_be_cached;
-  // Nothing that is measured asks for them: telling takes the server time.
+  // Only the warm-up asks for probabilities, because they cost the server time.
   if (const auto* api = adapters::serving::find_api(plan.api);
       warm_up && settings.max_divergence && api != nullptr && api->ask_likely != nullptr) {
     if (plan.more.is_null()) plan.more = Json::object();
@@ -85,7 +89,7 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   if (queue != nullptr) {
     plan.loop = load::HeldBurst{queue};
     plan.prompts.clear();
-    for (const std::int64_t tokens : held_lengths(step_.asked.tokens, requests)) {
+    for (const std::int64_t tokens : held_lengths(step_.parameters.tokens, requests)) {
       plan.prompts.push_back(
           {fmt::format("{}, {} tokens", cell.key.prompt, tokens), prompt_, tokens});
     }
@@ -94,7 +98,7 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   } else {
     plan.loop = load::ClosedLoop{warm_up ? 1 : cell.concurrency};
   }
-  if (!workload_.empty()) take_workload(warm_up, plan, warnings);
+  if (!workload_.empty()) plan_workload(warm_up, plan, warnings);
   return plan;
 }
 

@@ -30,13 +30,13 @@ class ServerRequests {
                                             std::vector<std::string>& warnings);
 
  private:
-  void take_workload(bool warm_up, load::LoadPlan& plan, std::vector<std::string>& warnings);
+  void plan_workload(bool warm_up, load::LoadPlan& plan, std::vector<std::string>& warnings);
 
   const PreparedCell& cell_;
   const Step& step_;
   std::string prompt_;
   std::vector<adapters::WorkloadRequest> workload_;
-  std::size_t next_ = 0;  // of those, to be sent
+  std::size_t next_ = 0;  // index of the next one to send
 };
 
 }  // namespace weir::run

@@ -1,3 +1,5 @@
+// Runs the steps of cells whose engine is an inference server: one server alone, steps that share a
+// start, or both servers of a pair.
 #include "gate/run/server_run.hpp"
 
 #include <unistd.h>
@@ -23,14 +25,13 @@ namespace {
 
 constexpr std::int64_t k_most_requests = 1'000'000;
 
-// One cell's load on an engine that serves, in parts: up, warm, blocks of the load, ended. One
-// alone runs them in a row; several share a start; of a pair both are up, and their blocks take
-// turns. Each part answers false where it gave up: nothing but end() is to be called then. The
-// engine's timeout is of the time within them, and of the start that others began; while another
-// server has its turn it stands still.
+// One cell's load on an inference server, in parts: begin(), warm_up(), serve() once a block,
+// report(), end(). Each part returns false if the step failed; then only end() may be called. The
+// engine's timeout counts the time within these parts, and that of the start if another step began
+// it. It stands still while the other server of a pair has its turn.
 class ServerStep {
  public:
-  // `start`, which outlives it, is up already where an earlier step has begun it.
+  // `start` must outlive the step. It is up already if an earlier step began it.
   ServerStep(const Effects& effects, ServerStart& start, const PreparedCell& cell, const Step& step,
              std::int64_t attempt)
       : effects_(effects),
@@ -38,57 +39,59 @@ class ServerStep {
         cell_(cell),
         step_(step),
         settings_(*cell.cell.engine->server),
-        to_send_(cell, step),
-        probed_(step.pass == Pass::counted && !cell.probes.empty()),
+        requests_to_send_(cell, step),
+        has_probes_(step.pass == Pass::counted && !cell.probes.empty()),
         record_(begin_record(effects, cell, step, attempt)),
-        begun_(effects.clock.steady()),
-        used_(start.is_up() ? start.up_after() : 0) {}
+        began_at_(effects.clock.steady()),
+        used_seconds_(start.is_up() ? start.up_after() : 0) {}
 
-  // Has it started, and waits until it is up.
+  // Starts the server, unless it is up, and waits until it answers.
   [[nodiscard]] bool begin() {
-    const Turn turn(*this);
+    const TurnTimer turn(*this);
     ticks_ = effects_.load.ticks();
-    if (auto read = to_send_.read_prompt(effects_.files); !read) {
+    if (auto read = requests_to_send_.read_prompt(effects_.files); !read) {
       return give_up(read.error().message, Ended::not_started);
     }
     if (start_.is_up()) return true;
-    auto failed = start_.begin(seconds_left());
-    return !failed || give_up(std::move(failed->why), failed->ended);
+    auto failure = start_.begin(seconds_left());
+    return !failure || give_up(std::move(failure->why), failure->ended);
   }
 
-  // Sends what is not measured, and reads what the probes count until then.
+  // Sends requests that are not measured, then reads the probes' counts as the starting point.
   [[nodiscard]] bool warm_up() {
-    const Turn turn(*this);
+    const TurnTimer turn(*this);
     streams_ = effects_.connections.streams(effects_.clock);
-    if (settings_.warm_up > 0 && !drive(settings_.warm_up, std::nullopt)) return false;
+    if (settings_.warm_up > 0 && !send_requests(settings_.warm_up, std::nullopt)) return false;
     if (!requests_.empty()) {
       profile::ServedRequest& first = requests_.front();
-      if (!first.tokens.empty()) start_.answered(profile::latencies_of(first).first_token);
-      likely_ = std::move(first.likely);
+      if (!first.tokens.empty()) start_.answered(profile::measure_latencies(first).first_token);
+      likely_tokens_ = std::move(first.likely);
     }
     requests_.clear();
-    if (!settings_.metrics.empty()) metrics_before_ = ask_metrics();
-    return !probed_ || read_counts(before_);
+    if (!settings_.metrics.empty()) metrics_before_ = fetch_metrics();
+    return !has_probes_ || wait_for_counts(before_);
   }
 
-  // Sends so many requests; `block` counts from 0, and with a rate has arrivals of its own.
+  // Sends `requests` requests. `block` counts from 0; with a rate, each block has its own arrivals.
   [[nodiscard]] bool serve(std::int64_t requests, std::int64_t block = 0) {
-    const Turn turn(*this);
-    return drive(requests, block);
+    const TurnTimer turn(*this);
+    return send_requests(requests, block);
   }
 
-  // After the last block. False where it measures nothing all the same.
+  // Fills the record's report from all requests, after the last block. Returns false if the
+  // measurement is invalid: too many different outputs, or counts that cannot be had.
   bool report() {
-    const Turn turn(*this);
+    const TurnTimer turn(*this);
     const auto most = settings_.most_different_outputs;
-    if (const std::int64_t different = different_outputs(requests_); most && different > *most) {
+    const std::int64_t different = different_outputs(requests_);
+    if (most && different > *most) {
       return give_up(fmt::format(
           "{} of {} requests were answered otherwise than most of them (max_different_outputs: {})",
           different, requests_.size(), *most));
     }
     record_.report = served_report(cell_, requests_);
-    record_.report->likely = std::move(likely_);
-    if (soaks()) add_drifts(requests_, memory_, *record_.report);
+    record_.report->likely = std::move(likely_tokens_);
+    if (is_soak()) add_drifts(requests_, memory_, *record_.report);
     if (step_.pass == Pass::timed) add_latencies(requests_, *record_.report);
     report_capacity();
     if (settings_.max_divergence && record_.report->likely.empty()) {
@@ -102,64 +105,70 @@ class ServerStep {
       }
       record_.report->times.push_back({*unit::find_metric("load_seconds"), {start_.up_after()}});
     }
-    // What counts would be divided by.
-    if (probed_ && profile::shares_batches(cell_.cell.sweep) && !record_.report->generated_tokens) {
+    // Counts would be divided by the number of tokens.
+    if (has_probes_ && profile::shares_batches(cell_.cell.sweep) &&
+        !record_.report->generated_tokens) {
       return give_up(
           "requests generated different numbers of tokens: there are no counts per token");
     }
-    if (probed_) {
+    if (has_probes_) {
       std::vector<ProbeCounts> after;
-      if (!read_counts(after)) return false;
+      if (!wait_for_counts(after)) return false;
       auto counted = profile::counts_between(before_, after);
       if (!counted) return give_up(counted.error().message);
       record_.probes = std::move(*counted);
-      take_code(effects_, cell_, start_.probe_folder(), record_.probes, record_.warnings);
+      add_code(effects_, cell_, start_.probe_folder(), record_.probes, record_.warnings);
     }
     ticks_after_ = effects_.load.ticks();
-    record_.wall_seconds = effects_.clock.steady() - begun_;
-    whole_ = true;
+    record_.wall_seconds = effects_.clock.steady() - began_at_;
+    is_complete_ = true;
     return true;
   }
 
-  // Its record, once the start has ended. Nothing when weir was stopped before it was whole.
+  // Returns the record, once the start has ended. Returns nothing if weir was stopped before the
+  // step was complete.
   [[nodiscard]] std::optional<profile::RunRecord> end(ServerStart::Place place) {
-    if (!whole_) record_.wall_seconds = effects_.clock.steady() - begun_;
-    start_.tell(record_, place);
-    // What was whole before weir was stopped stays measured.
-    if (effects_.stop.requested() && (!whole_ || place != ServerStart::Place::shared)) {
+    if (!is_complete_) record_.wall_seconds = effects_.clock.steady() - began_at_;
+    start_.fill_process_facts(record_, place);
+    // A step of a shared start that was complete before the stop stays measured.
+    if (effects_.stop.requested() && (!is_complete_ || place != ServerStart::Place::shared)) {
       return std::nullopt;
     }
     if (!ticks_after_) ticks_after_ = effects_.load.ticks();
-    make_fit(record_);
+    finish_record(record_);
     return std::move(record_);
   }
 
-  // The record of one that has reported, before the start has ended.
-  [[nodiscard]] profile::RunRecord so_far() const {
+  // Returns the record of a step that has reported, before the start has ended.
+  [[nodiscard]] profile::RunRecord record_so_far() const {
     RunRecord record = record_;
-    make_fit(record);
+    finish_record(record);
     return record;
   }
 
   [[nodiscard]] profile::RunRecord& record() { return record_; }
 
  private:
-  // Whose time runs.
-  class Turn {
+  // Adds the time of its scope to what the step has used of the engine's timeout.
+  class TurnTimer {
    public:
-    explicit Turn(ServerStep& step) : step_(step) { step.since_ = step.effects_.clock.steady(); }
-    ~Turn() { step_.used_ += step_.effects_.clock.steady() - step_.since_; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    explicit TurnTimer(ServerStep& step) : step_(step) {
+      step.turn_began_ = step.effects_.clock.steady();
+    }
+    ~TurnTimer() { step_.used_seconds_ += step_.effects_.clock.steady() - step_.turn_began_; }
+    TurnTimer(const TurnTimer&) = delete;
+    TurnTimer& operator=(const TurnTimer&) = delete;
 
    private:
     ServerStep& step_;
   };
 
-  [[nodiscard]] bool holds() const { return probed_ && cell_.cell.sweep == profile::Sweep::held; }
+  [[nodiscard]] bool holds_requests() const {
+    return has_probes_ && cell_.cell.sweep == profile::Sweep::held;
+  }
 
-  // A timed run that goes on for so long, alone.
-  [[nodiscard]] bool soaks() const {
+  // True for a timed run with a fixed duration, outside a pair.
+  [[nodiscard]] bool is_soak() const {
     return cell_.cell.duration_seconds && step_.pass == Pass::timed && !step_.pair;
   }
   void note_memory() {
@@ -175,16 +184,16 @@ class ServerStep {
     return false;
   }
 
-  // Within a turn.
+  // Seconds left of the engine's timeout. Call it within a turn.
   [[nodiscard]] double seconds_left() const {
-    return cell_.cell.engine->timeout_seconds + cell_.cell.duration_seconds.value_or(0) - used_ -
-           (effects_.clock.steady() - since_);
+    return cell_.cell.engine->timeout_seconds + cell_.cell.duration_seconds.value_or(0) -
+           used_seconds_ - (effects_.clock.steady() - turn_began_);
   }
 
-  // Sends the warm-up, or a block. False where that measures nothing.
-  bool drive(std::int64_t requests, std::optional<std::int64_t> block) {
+  // Sends the warm-up (no `block`) or a block of the load. Returns false if the step failed.
+  bool send_requests(std::int64_t requests, std::optional<std::int64_t> block) {
     std::optional<ServerHold> queue;
-    if (block && holds()) {
+    if (block && holds_requests()) {
       queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.over());
       if (!queue->can_hold()) {
         if (cell_.cell.must_be_held) return give_up(std::string(k_cannot_be_held));
@@ -192,15 +201,17 @@ class ServerStep {
             "no probe in the server can hold back what it computes: requests are counted as they "
             "happen to meet, in several runs");
         queue.reset();
-        record_.asked.repeats = requests = cell_.cell.requests;
+        requests = cell_.cell.requests;
+        record_.parameters.repeats = requests;
       }
     }
-    auto made = to_send_.plan(requests, block, queue ? &*queue : nullptr, record_.warnings);
-    if (!made) return give_up(made.error().message);
-    load::LoadPlan& plan = *made;
+    auto plan_result =
+        requests_to_send_.plan(requests, block, queue ? &*queue : nullptr, record_.warnings);
+    if (!plan_result) return give_up(plan_result.error().message);
+    load::LoadPlan& plan = *plan_result;
     plan.url = start_.url();
     plan.token = start_.token();
-    if (block && soaks()) {
+    if (block && is_soak()) {
       if (!std::holds_alternative<load::RecordedLoop>(plan.loop)) plan.requests = k_most_requests;
       plan.send_seconds = cell_.cell.duration_seconds;
       plan.each_second = [this] { note_memory(); };
@@ -221,39 +232,42 @@ class ServerStep {
     const auto failures = served_failures(load->requests);
     profile::append_block(requests_, std::move(load->requests));
     if (!failures && load->not_sent == 0) return true;
-    // A server that dies takes its connections along first.
-    constexpr double k_until_seen = 0.5;
-    if (start_.is_ours()) (void)sys::RealPause().wait(k_until_seen, start_.over());
+    // The connections of a dying server break before its process ends.
+    constexpr double k_until_noticed = 0.5;
+    if (start_.is_ours()) (void)sys::RealPause().wait(k_until_noticed, start_.over());
     const std::string in = block ? "" : "warm-up: ";
     if (start_.is_gone()) return give_up(in + "the server ended while it served");
     if (load->out_of_time) {
       return give_up(fmt::format("{}the requests were not answered within {}{}", in,
                                  unit::show_duration(cell_.cell.engine->timeout_seconds),
-                                 more_time(*cell_.cell.engine)),
+                                 timeout_hint(*cell_.cell.engine)),
                      Ended::timed_out);
     }
     return give_up(in + failures.value_or("not all requests were sent"));
   }
 
+  // Searches the highest rate at which requests still meet the objectives, and keeps the requests
+  // of the last rate tried. Returns false if the step failed.
   bool find_capacity(load::LoadPlan load) {
     load::CapacityPlan plan;
     plan.load = std::move(load);
     plan.objectives = settings_.objectives;
     std::tie(plan.lowest, plan.highest) = *cell_.cell.capacity;
-    auto found = load::find_capacity(plan, *streams_, effects_.clock, start_.over());
+    auto capacity = load::find_capacity(plan, *streams_, effects_.clock, start_.over());
     if (start_.is_gone()) return give_up("the server ended while it served");
-    if (!found) return give_up(found.error().message);
-    if (found->below_lowest) {
+    if (!capacity) return give_up(capacity.error().message);
+    if (capacity->below_lowest) {
       return give_up(fmt::format(
           "at {:.3g} requests/s, the lowest rate, {:.3g} % of the requests miss the slo: "
           "give capacity a lower \"low\"",
-          plan.lowest, 100 * found->tried.front().missed));
+          plan.lowest, 100 * capacity->tried.front().missed));
     }
-    requests_ = std::move(found->last.requests);
-    capacity_ = std::move(*found);
+    requests_ = std::move(capacity->last.requests);
+    capacity_ = std::move(*capacity);
     return true;
   }
 
+  // Adds the capacity that was found, and how certain it is.
   void report_capacity() {
     if (!capacity_) return;
     record_.report->times.push_back(
@@ -268,8 +282,8 @@ class ServerStep {
                           capacity_->tried.size()));
   }
 
-  // What it says of itself under `metrics`; nothing, and a warning, where it does not.
-  [[nodiscard]] std::optional<adapters::ServerMetrics> ask_metrics() {
+  // Reads the server's own metrics endpoint. Returns nothing, and adds a warning, if it fails.
+  [[nodiscard]] std::optional<adapters::ServerMetrics> fetch_metrics() {
     constexpr double k_connect = 1, k_answer = 5;
     const auto answer = effects_.connections.http()->send(start_.get(start_.metrics_url()),
                                                           {.connect_seconds = k_connect,
@@ -286,15 +300,16 @@ class ServerStep {
     return std::nullopt;
   }
 
+  // Adds what the server's own metrics counted between the warm-up and now.
   void report_metrics() {
     if (!metrics_before_) return;
     constexpr int k_readings = 20;
     for (int reading = 1;; ++reading) {
-      const auto after = ask_metrics();
+      const auto after = fetch_metrics();
       if (!after) return;
       auto figures = adapters::between(*metrics_before_, *after);
-      // A server may count a request a moment after its last token is out.
-      if (reading < k_readings && !counts_the_same(figures, requests_) &&
+      // A server may count a request a moment after sending its last token.
+      if (reading < k_readings && !token_counts_agree(figures, requests_) &&
           sys::RealPause().wait(k_ask_again, start_.over())) {
         continue;
       }
@@ -307,17 +322,18 @@ class ServerStep {
     }
   }
 
-  // Once they rest: what the server still does for a request that is answered belongs to it.
-  bool read_counts(std::vector<profile::ProbeCounts>& counts) {
+  // Reads the probes' counts until two readings agree: work that the server still does for an
+  // answered request belongs to that request. Returns false if they cannot be read.
+  bool wait_for_counts(std::vector<profile::ProbeCounts>& counts) {
     constexpr int k_readings = 100;
     for (int reading = 0; reading < k_readings; ++reading) {
-      auto now = effects_.probing.collect(cell_.probes, start_.probe_folder());
-      if (!now) {
-        return give_up("what the probes counted could not be read: " + now.error().message);
+      auto reading_now = effects_.probing.collect(cell_.probes, start_.probe_folder());
+      if (!reading_now) {
+        return give_up("what the probes counted could not be read: " + reading_now.error().message);
       }
-      for (auto& probe : *now) probes::name_kernels(cell_.shaders, probe);
-      const bool rests = reading > 0 && *now == counts;
-      counts = std::move(*now);
+      for (auto& probe : *reading_now) probes::name_kernels(cell_.shaders, probe);
+      const bool rests = reading > 0 && *reading_now == counts;
+      counts = std::move(*reading_now);
       if (rests || !sys::RealPause().wait(k_ask_again, start_.over())) return true;
     }
     record_.warnings.emplace_back(
@@ -325,15 +341,15 @@ class ServerStep {
     return true;
   }
 
-  // To be written down.
-  void make_fit(profile::RunRecord& record) const {
+  // Adds what is only computed at the end, and makes the record's text safe to store.
+  void finish_record(profile::RunRecord& record) const {
     if (ticks_ && ticks_after_)
       record.machine.steal_share = sys::steal_share(*ticks_, *ticks_after_);
     if (record.error) record.error = text::printable(*record.error);
     if (!start_.token().empty()) mask(record);
   }
 
-  // A server may say in its words what it was asked with.
+  // Removes the server's token from all text of the record: a server may repeat it in messages.
   void mask(profile::RunRecord& record) const {
     Masker masker;
     masker.add(start_.token());
@@ -352,18 +368,18 @@ class ServerStep {
   const PreparedCell& cell_;
   const Step& step_;
   const config::ServerSettings& settings_;
-  ServerRequests to_send_;
-  bool probed_, whole_ = false;
+  ServerRequests requests_to_send_;
+  bool has_probes_, is_complete_ = false;
   profile::RunRecord record_;
-  double begun_ = 0, since_ = 0, used_ = 0;
+  double began_at_ = 0, turn_began_ = 0, used_seconds_ = 0;
   std::optional<sys::CpuTicks> ticks_, ticks_after_;
   std::optional<adapters::ServerMetrics> metrics_before_;
   std::unique_ptr<sys::Streams> streams_;
   std::vector<profile::ServedRequest> requests_;
-  profile::Likely likely_;  // of the warm-up's first answer
+  profile::Likely likely_tokens_;  // from the warm-up's first answer
   std::vector<profile::ProbeCounts> before_;
   std::optional<load::Capacity> capacity_;
-  std::vector<stats::Point> memory_;  // of a soak, by the clock's time
+  std::vector<stats::Point> memory_;  // during a soak, by the clock's time
 };
 
 }  // namespace
@@ -375,65 +391,65 @@ Result<std::optional<RunRecord>> run_server(const Effects& effects, const std::s
   return std::move(records.front());
 }
 
+// Runs the steps one after another on one server, until one fails, then ends the server.
 Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const std::string& folder,
                                                  std::span<const ServerSlot> slots,
-                                                 const ServedSoFar& told) {
-  const ServerSlot& first = slots.front();
-  // What the cells behind the first may take: a soak among them goes on for its own time.
+                                                 const ServedEvents& events) {
+  const ServerSlot& first_slot = slots.front();
+  // The server must stay up for the later cells too; a soak among them takes its own time.
   double waits = 0;
   for (const ServerSlot& slot : slots.subspan(1)) waits += longest_step_seconds(slot.cell->cell);
-  ServerStart start(effects, folder, *first.cell, *first.step, first.attempt, waits,
+  ServerStart start(effects, folder, *first_slot.cell, *first_slot.step, first_slot.attempt, waits,
                     static_cast<std::int64_t>(slots.size()));
   WEIR_CHECK(start.make_place());
   std::vector<std::unique_ptr<ServerStep>> steps;
   for (const ServerSlot& slot : slots) {
     if (!steps.empty() && (start.is_gone() || effects.stop.requested())) break;
-    if (told.begins) told.begins(*slot.step);
+    if (events.on_begin) events.on_begin(*slot.step);
     ServerStep& step = *steps.emplace_back(
         std::make_unique<ServerStep>(effects, start, *slot.cell, *slot.step, slot.attempt));
-    if (slots.size() > 1) step.record().start = first.step->order;
-    if (!step.begin() || !step.warm_up() || !step.serve(slot.step->asked.repeats) ||
+    if (slots.size() > 1) step.record().start = first_slot.step->order;
+    if (!step.begin() || !step.warm_up() || !step.serve(slot.step->parameters.repeats) ||
         !step.report()) {
       break;
     }
-    if (&slot != &slots.back() && told.whole) told.whole(step.so_far());
+    if (&slot != &slots.back() && events.on_measured) events.on_measured(step.record_so_far());
   }
   WEIR_CHECK(start.end());
   using Place = ServerStart::Place;
   std::vector<RunRecord> records;
   for (const auto& step : steps) {
-    const bool last = step == steps.back();
-    auto record = step->end(slots.size() == 1 ? Place::alone
-                            : last            ? Place::last_of_shared
-                                              : Place::shared);
+    Place place = Place::alone;
+    if (slots.size() > 1) place = step == steps.back() ? Place::last_of_shared : Place::shared;
+    auto record = step->end(place);
     if (record) records.push_back(std::move(*record));
   }
   return records;
 }
 
-bool serves_in_turns(const PreparedCell& cell) {
+bool takes_turns(const PreparedCell& cell) {
   const config::ServerSettings* server = server_to_start(cell);
   return server != nullptr && server->blocks > 0 && !cell.cell.engine->exclusive &&
          only_address(cell).empty();
 }
 
-std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests) {
+std::vector<std::int64_t> split_into_blocks(const PreparedCell& cell, std::int64_t requests) {
   const std::int64_t at_once =
       cell.cell.rate ? 1 : std::max<std::int64_t>(1, cell.cell.concurrency);
   const std::int64_t count =
       std::clamp<std::int64_t>(requests / at_once, 1, cell.cell.engine->server->blocks);
-  std::vector<std::int64_t> blocks;
+  std::vector<std::int64_t> sizes;
   for (std::int64_t i = 0; i < count; ++i) {
-    blocks.push_back(requests * (i + 1) / count - requests * i / count);
+    sizes.push_back(requests * (i + 1) / count - requests * i / count);
   }
-  return blocks;
+  return sizes;
 }
 
 namespace {
 
-// Who has each turn of a pair, 0 or 1: 0 1 1 0 0 1 1 0 … So each has the earlier turn as often, and
-// what drifts is the same for both.
-std::vector<std::size_t> turns_of(std::size_t blocks) {
+// Returns the slot, 0 or 1, of each turn of a pair: 0 1 1 0 0 1 1 0 … Each slot goes first equally
+// often, so drift of the machine affects both alike.
+std::vector<std::size_t> turn_order(std::size_t blocks) {
   std::vector<std::size_t> turns;
   for (std::size_t i = 0; i < blocks; ++i) {
     turns.push_back(i % 2);
@@ -442,24 +458,26 @@ std::vector<std::size_t> turns_of(std::size_t blocks) {
   return turns;
 }
 
-// Both servers of a pair.
+// Runs both servers of a pair: starts and warms up both, then sends their blocks in turns.
 class ServerPair {
  public:
   ServerPair(const Effects& effects, std::span<const ServerSlot, 2> slots)
       : effects_(effects),
         slots_(slots),
-        blocks_(blocks_of(*slots[0].cell, slots[0].step->asked.repeats)),
-        turns_(turns_of(blocks_.size())) {}
+        blocks_(split_into_blocks(*slots[0].cell, slots[0].step->parameters.repeats)),
+        turns_(turn_order(blocks_.size())) {}
 
+  // Runs the pair. If a server does not start at its first attempt, only its record is returned.
   Result<PairRecords> run(const std::string& folder) {
     for (const std::size_t slot : k_slots) WEIR_CHECK(make(folder, slot));
     for (const std::size_t slot : k_slots) {
       if (servers_.at(slot)->begin()) continue;
       WEIR_CHECK(end(slot));
       const auto& record = records_.at(slot);
-      if (slots_[slot].attempt > 1 || !record || record->ended != profile::Ended::not_started)
-        continue;
-      records_.at(1 - slot).reset();  // the other one's, if it has ended already
+      const bool retries =
+          slots_[slot].attempt == 1 && record && record->ended == profile::Ended::not_started;
+      if (!retries) continue;
+      records_.at(1 - slot).reset();  // the other server may have ended already
       return records_;
     }
     for (const std::size_t slot : k_slots) {
@@ -468,7 +486,7 @@ class ServerPair {
     serve();
     for (const std::size_t slot : k_slots) {
       if (!servers_.at(slot)) continue;
-      if (goes_on_.at(slot)) (void)servers_.at(slot)->report();
+      if (is_serving_.at(slot)) (void)servers_.at(slot)->report();
       WEIR_CHECK(end(slot));
     }
     return effects_.stop.requested() ? PairRecords{} : std::move(records_);
@@ -477,29 +495,34 @@ class ServerPair {
  private:
   static constexpr std::array<std::size_t, 2> k_slots{0, 1};
 
+  // Creates the start and the step of a slot, and its place on disk.
   Result<void> make(const std::string& folder, std::size_t slot) {
     const ServerSlot& mine = slots_[slot];
     const double waits = slots_[1 - slot].cell->cell.engine->timeout_seconds;
-    auto& start = starts_.at(slot) = std::make_unique<ServerStart>(effects_, folder, *mine.cell,
-                                                                   *mine.step, mine.attempt, waits);
-    auto& server = servers_.at(slot) =
+    starts_.at(slot) = std::make_unique<ServerStart>(effects_, folder, *mine.cell, *mine.step,
+                                                     mine.attempt, waits);
+    ServerStart* start = starts_.at(slot).get();
+    servers_.at(slot) =
         std::make_unique<ServerStep>(effects_, *start, *mine.cell, *mine.step, mine.attempt);
+    ServerStep* server = servers_.at(slot).get();
     for (std::size_t turn = 0; turn < turns_.size(); ++turn) {
       if (turns_[turn] == slot) server->record().turns.push_back(static_cast<std::int64_t>(turn));
     }
     return start->make_place();
   }
 
+  // Sends all blocks in turns. A server that failed is skipped; the other one goes on.
   void serve() {
     std::array<std::size_t, 2> served{};
     for (const std::size_t slot : turns_) {
       const std::size_t block = served.at(slot)++;
-      if (!servers_.at(slot) || !goes_on_.at(slot)) continue;
-      goes_on_.at(slot) =
+      if (!servers_.at(slot) || !is_serving_.at(slot)) continue;
+      is_serving_.at(slot) =
           servers_.at(slot)->serve(blocks_[block], static_cast<std::int64_t>(block));
     }
   }
 
+  // Ends the server of a slot and stores its record.
   Result<void> end(std::size_t slot) {
     WEIR_CHECK(starts_.at(slot)->end());
     records_.at(slot) = servers_.at(slot)->end(ServerStart::Place::alone);
@@ -512,9 +535,9 @@ class ServerPair {
   std::span<const ServerSlot, 2> slots_;
   std::vector<std::int64_t> blocks_;
   std::vector<std::size_t> turns_;
-  std::array<bool, 2> goes_on_{true, true};
+  std::array<bool, 2> is_serving_{true, true};
   PairRecords records_;
-  // Those that have not ended.
+  // The servers that have not ended.
   std::array<std::unique_ptr<ServerStart>, 2> starts_;
   std::array<std::unique_ptr<ServerStep>, 2> servers_;
 };

@@ -30,27 +30,29 @@ struct ServerSlot {
                                                                    const std::string& folder,
                                                                    const ServerSlot& slot);
 
-// The same for steps that may share a start (starts.hpp), in their order, on one: each has its own
-// warm-up. The first that fails is the last one: those behind it have no record and want another
-// start, for nobody knows what state the server is in. When weir is stopped, the records of those
-// that were whole before.
-struct ServedSoFar {
-  std::function<void(const Step&)> begins;
-  // A step that has measured all while others are to come: its record without what only the
-  // server's end will tell.
-  std::function<void(const profile::RunRecord&)> whole;
+struct ServedEvents {
+  std::function<void(const Step&)> on_begin;
+  // A step has measured everything and others follow: its record so far, without what only the
+  // server's end tells.
+  std::function<void(const profile::RunRecord&)> on_measured;
 };
+
+// The same for steps that may share a start (starts.hpp): runs them in order on one server, each
+// with its own warm-up. The first step that fails is the last one, because nobody knows what state
+// the server is in. Later steps then have no record and need another start. When weir is stopped,
+// returns the records of those that were complete before.
 [[nodiscard]] Result<std::vector<profile::RunRecord>> run_on_one_server(
     const Effects& effects, const std::string& folder, std::span<const ServerSlot> slots,
-    const ServedSoFar& told);
+    const ServedEvents& events);
 
-// Do the timed steps of a pair of this cell run beside each other? Of servers that weir starts at a
-// port that it picks, unless `blocks: 0` says otherwise.
-[[nodiscard]] bool serves_in_turns(const PreparedCell& cell);
+// Returns true if the timed steps of a pair of this cell run on two servers that are up at the same
+// time. This needs servers that weir starts at a port that it picks, and not `blocks: 0`.
+[[nodiscard]] bool takes_turns(const PreparedCell& cell);
 
-// How many requests each block of one server has: as many blocks as the config says, of as many
-// requests as are asked at once at least.
-[[nodiscard]] std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests);
+// Splits `requests` into the blocks of one server and returns the size of each: as many blocks as
+// the config says, none smaller than the number of requests sent at once.
+[[nodiscard]] std::vector<std::int64_t> split_into_blocks(const PreparedCell& cell,
+                                                          std::int64_t requests);
 
 // Both steps of a pair, in the order that its coin decided. Slot 0 is started first, then slot 1;
 // both are warmed up; then each sends its blocks in its turns (RunRecord::turns), and a side's

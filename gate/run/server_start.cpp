@@ -1,3 +1,4 @@
+// Starts an inference server, waits until it is up, and ends it.
 #include "gate/run/server_start.hpp"
 
 #include <csignal>
@@ -14,13 +15,15 @@ using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
 
-// Two threads of its own: one is in Processes::run(), one hands the stop on. Used by one thread.
+// A server process with two threads: one is in Processes::run(), one forwards the stop. Its methods
+// are called by one thread.
 class ServerProcess {
  public:
-  // Is asked about every line as it is printed, ended or not, on another thread.
+  // Called for each line as it is printed, complete or not, on another thread.
   using OnLine = std::function<bool(std::string_view line)>;
 
-  // Starts it. A line that `on_line` answers true for makes has_said() true. All must outlive it.
+  // Starts the server. has_said() becomes true with the first line for which `on_line` returns
+  // true. All arguments must outlive the object.
   ServerProcess(sys::Processes& processes, sys::ProcessSpec spec, const sys::Stop& stop,
                 OnLine on_line = nullptr)
       : processes_(processes),
@@ -32,97 +35,99 @@ class ServerProcess {
       spec_.heard = [this](std::string_view piece) { hear(piece); };
     }
     runner_ = std::thread([this] { run(); });
-    hander_ = std::thread([this] { hand_on(); });
+    stop_forwarder_ = std::thread([this] { forward_stop(); });
   }
 
-  // Ends it.
+  // Ends the server.
   ~ServerProcess() { (void)end(); }
 
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  // It ended without being told to, or never began.
-  [[nodiscard]] bool is_gone() const { return gone_.load(); }
-  [[nodiscard]] bool has_said() const { return said_.load(); }
-  // Requested when it is gone, or weir shall stop: what waits for the server waits no longer.
+  // True if the server ended by itself, or never began.
+  [[nodiscard]] bool is_gone() const { return is_gone_.load(); }
+  [[nodiscard]] bool has_said() const { return has_said_.load(); }
+  // Requested when the server is gone or weir shall stop, so that nobody waits for it any longer.
   [[nodiscard]] const sys::Stop& over() const { return over_; }
 
-  // Tells it to end (SIGTERM, after the spec's grace SIGKILL), waits until it and all it started
-  // are gone, and answers how that went. Of one that went by itself: how. Once.
+  // Ends the server (SIGTERM, after the spec's grace period SIGKILL), waits until it and all its
+  // children are gone, and returns how it ended. Call it once.
   [[nodiscard]] Result<sys::Finished> end() {
-    told_ = true;
-    end_.request();
+    is_ending_ = true;
+    end_request_.request();
     if (runner_.joinable()) runner_.join();
-    ended_.request();
-    if (hander_.joinable()) hander_.join();
+    forwarding_end_.request();
+    if (stop_forwarder_.joinable()) stop_forwarder_.join();
     return std::move(finished_);
   }
 
  private:
   void run() {
-    finished_ = processes_.run(spec_, end_);
-    if (!told_) gone_ = true;
+    finished_ = processes_.run(spec_, end_request_);
+    if (!is_ending_) is_gone_ = true;
     over_.request();
   }
 
-  // Ctrl-C ends the server as it ends engines: the second one at once.
-  void hand_on() {
+  // Forwards stop requests to the server, as they are to engines; a second one ends it at once.
+  void forward_stop() {
     constexpr int k_step_ms = 50;
-    int handed = 0;
-    while (!ended_.requested()) {
-      pollfd fds[2] = {{handed > 0 ? -1 : stop_.fd(), POLLIN, 0}, {ended_.fd(), POLLIN, 0}};
-      const bool blind = fds[1].fd < 0 || (handed == 0 && fds[0].fd < 0);
-      (void)poll(fds, 2, handed > 0 || blind ? k_step_ms : -1);
-      for (; handed < stop_.times(); ++handed) {
-        told_ = true;
+    int forwarded = 0;
+    while (!forwarding_end_.requested()) {
+      pollfd fds[2] = {{forwarded > 0 ? -1 : stop_.fd(), POLLIN, 0},
+                       {forwarding_end_.fd(), POLLIN, 0}};
+      const bool blind = fds[1].fd < 0 || (forwarded == 0 && fds[0].fd < 0);
+      (void)poll(fds, 2, forwarded > 0 || blind ? k_step_ms : -1);
+      for (; forwarded < stop_.times(); ++forwarded) {
+        is_ending_ = true;
         over_.request();
-        end_.request();
+        end_request_.request();
       }
     }
   }
 
+  // Splits output into lines and passes them to on_line_ until one matches.
   void hear(std::string_view piece) {
     constexpr std::size_t k_longest = std::size_t{64} << 10;
     for (const char c : piece) {
-      if (said_) return;
+      if (has_said_) return;
       if (c == '\n') {
-        if (on_line_(line_)) said_ = true;
+        if (on_line_(line_)) has_said_ = true;
         line_.clear();
       } else if (line_.size() < k_longest && c != '\r') {
         line_ += c;
       }
     }
-    // A line that is not ended yet may be all that it says.
-    if (!said_ && !line_.empty() && on_line_(line_)) said_ = true;
+    // An incomplete line may be all that the server prints.
+    if (!has_said_ && !line_.empty() && on_line_(line_)) has_said_ = true;
   }
 
   sys::Processes& processes_;
   sys::ProcessSpec spec_;
   const sys::Stop& stop_;
   OnLine on_line_;
-  std::string line_;  // begun and not ended; of the thread in run()
-  sys::Stop end_;     // ends the process
+  std::string line_;       // the incomplete line; used by the thread in run()
+  sys::Stop end_request_;  // ends the process
   sys::Stop over_;
-  sys::Stop ended_;  // ends hand_on()
-  std::atomic<bool> told_{false}, gone_{false}, said_{false};
-  Result<sys::Finished> finished_;  // when runner_ was joined
-  std::thread runner_, hander_;
+  sys::Stop forwarding_end_;  // ends forward_stop()
+  std::atomic<bool> is_ending_{false}, is_gone_{false}, has_said_{false};
+  Result<sys::Finished> finished_;  // valid once runner_ is joined
+  std::thread runner_, stop_forwarder_;
 };
 
 namespace {
 
-constexpr int k_ports_tried = 3;           // another program may take one in between
+constexpr int k_ports_tried = 3;           // another program may take a port in between
 constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
-constexpr double k_workers_seconds = 1;    // for its processes to end after it
-constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
+constexpr double k_workers_seconds = 1;    // for the server's processes to end after it
+constexpr double k_backstop_seconds = 10;  // the load ends by itself before the server is stopped
 
 }  // namespace
 
 std::optional<int> port_of_this_machine(std::string_view url) {
   for (const std::string_view host : {"http://127.0.0.1:", "http://localhost:", "http://[::1]:"}) {
     if (!url.starts_with(host)) continue;
-    const std::string_view behind = url.substr(host.size());
-    const auto port = text::to_int(behind.substr(0, behind.find('/')));
+    const std::string_view rest = url.substr(host.size());
+    const auto port = text::to_int(rest.substr(0, rest.find('/')));
     if (port) return static_cast<int>(*port);
   }
   return std::nullopt;
@@ -130,15 +135,15 @@ std::optional<int> port_of_this_machine(std::string_view url) {
 
 ServerStart::ServerStart(const Effects& effects, const std::string& folder,
                          const PreparedCell& cell, const Step& step, std::int64_t attempt,
-                         double waits, std::int64_t steps)
+                         double extra_seconds, std::int64_t steps)
     : effects_(effects),
       cell_(cell),
       step_(step),
       settings_(*cell.cell.engine->server),
       call_(effects, folder, cell, step, attempt),
-      starts_(server_to_start(cell) != nullptr),
-      waits_(waits),
-      steps_(steps) {}
+      is_ours_(server_to_start(cell) != nullptr),
+      extra_seconds_(extra_seconds),
+      step_count_(steps) {}
 
 ServerStart::~ServerStart() { (void)end(); }
 
@@ -146,66 +151,72 @@ bool ServerStart::is_gone() const { return server_ && server_->is_gone(); }
 
 const sys::Stop& ServerStart::over() const { return server_ ? server_->over() : effects_.stop; }
 
-// What can go wrong before anything runs.
-std::optional<ServerStart::Failed> ServerStart::prepare() {
-  const auto failed = [](std::string why) { return Failed{std::move(why), Ended::not_started}; };
+// Checks and prepares what can fail before the server runs.
+std::optional<ServerStart::Failure> ServerStart::prepare() {
+  const auto start_failure = [](std::string why) {
+    return Failure{std::move(why), Ended::not_started};
+  };
   if (!settings_.ready_line.empty()) {
     auto pattern = config::Pattern::compile("(" + settings_.ready_line + ")");
-    if (!pattern) return failed(pattern.error().message);
+    if (!pattern) return start_failure(pattern.error().message);
     ready_line_ = std::move(*pattern);
   }
   if (!settings_.token_env.empty()) {
     auto token = server_token(settings_.token_env,
                               Secret(sys::environment_value(settings_.token_env).value_or("")));
-    if (!token) return failed(token.error().message);
+    if (!token) return start_failure(token.error().message);
     token_ = std::move(*token);
   }
-  if (auto attached = call_.attach_probes(); !attached) return failed(attached.error().message);
+  if (auto attached = call_.attach_probes(); !attached)
+    return start_failure(attached.error().message);
   return std::nullopt;
 }
 
-std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
+// Starts the server and waits at most `seconds` until it is up. Tries other ports if another
+// program takes the one that was picked.
+std::optional<ServerStart::Failure> ServerStart::begin(double seconds) {
   const double deadline = effects_.clock.steady() + seconds;
-  if (auto failed = prepare()) return failed;
-  for (int tried = 1;; ++tried) {
+  if (auto failure = prepare()) return failure;
+  for (int attempt = 1;; ++attempt) {
     int port = 0;
-    if (starts_) {
-      const auto found = sys::free_port();
-      if (!found) return Failed{found.error().message, Ended::not_started};
-      port = *found;
+    if (is_ours_) {
+      const auto free_port = sys::free_port();
+      if (!free_port) return Failure{free_port.error().message, Ended::not_started};
+      port = *free_port;
     }
     fill_urls(std::to_string(port));
-    if (const auto named = port_of_this_machine(url_);
-        starts_ && named && !effects_.connections.is_free(*named)) {
-      if (*named == port && tried < k_ports_tried) continue;
-      return Failed{fmt::format("something listens at {} already, and would be asked in place of "
-                                "the server that weir starts: end it, or write {{port}}",
-                                url_),
-                    Ended::not_started};
+    if (const auto url_port = port_of_this_machine(url_);
+        is_ours_ && url_port && !effects_.connections.is_free(*url_port)) {
+      if (*url_port == port && attempt < k_ports_tried) continue;
+      return Failure{fmt::format("something listens at {} already, and would be asked in place of "
+                                 "the server that weir starts: end it, or write {{port}}",
+                                 url_),
+                     Ended::not_started};
     }
-    const double started = effects_.clock.steady();
-    auto failed = starts_ ? start(std::to_string(port)) : std::nullopt;
-    if (!failed) failed = wait_until_up(deadline);
-    if (!failed) {
-      up_after_ = effects_.clock.steady() - started;
+    const double started_at = effects_.clock.steady();
+    auto failure = is_ours_ ? start(std::to_string(port)) : std::nullopt;
+    if (!failure) failure = wait_until_up(deadline);
+    if (!failure) {
+      up_after_ = effects_.clock.steady() - started_at;
       is_up_ = true;
       return std::nullopt;
     }
-    if (!is_gone() || tried == k_ports_tried || effects_.connections.is_free(port)) {
-      return failed;
+    if (!is_gone() || attempt == k_ports_tried || effects_.connections.is_free(port)) {
+      return failure;
     }
-    // Somebody else has the port by now: that is no fault of the server's.
+    // Another program has taken the port meanwhile; try again with another one.
     (void)stop();
   }
 }
 
 void ServerStart::fill_urls(const std::string& port) {
-  url_ = place_of(settings_.url.empty() ? "http://127.0.0.1:{port}" : settings_.url, port);
-  ready_url_ = place_of(settings_.ready_url, port);
-  metrics_url_ = place_of(settings_.metrics, port);
+  url_ = fill_url(settings_.url.empty() ? "http://127.0.0.1:{port}" : settings_.url, port);
+  ready_url_ = fill_url(settings_.ready_url, port);
+  metrics_url_ = fill_url(settings_.metrics, port);
 }
 
-std::string ServerStart::place_of(const std::string& path_or_url, const std::string& port) const {
+// Replaces {port}, and prefixes a path with the server's url.
+std::string ServerStart::fill_url(const std::string& path_or_url, const std::string& port) const {
   const std::string place = config::substitute(path_or_url, [&](std::string_view) { return port; });
   return place.starts_with('/') ? url_ + place : place;
 }
@@ -216,21 +227,22 @@ double longest_step_seconds(const config::Cell& cell) {
          cell.duration_seconds.value_or(0);
 }
 
-std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
-  // What a container shall be reached at: the port that weir picked, or the one that its url names.
-  const auto named = port_of_this_machine(url_);
-  auto prepared = call_.prepare(port, named ? std::to_string(*named) : std::string());
-  if (!prepared) return Failed{prepared.error().message, Ended::not_started};
+// Starts the process. Does not wait.
+std::optional<ServerStart::Failure> ServerStart::start(const std::string& port) {
+  // The port at which a container has to be reachable: that of the url, or the one weir picked.
+  const auto url_port = port_of_this_machine(url_);
+  auto prepared = call_.prepare(port, url_port ? std::to_string(*url_port) : std::string());
+  if (!prepared) return Failure{prepared.error().message, Ended::not_started};
   sys::ProcessSpec& spec = call_.spec;
   spec.settle_seconds = std::max(spec.settle_seconds, k_workers_seconds);
-  spec.timeout_seconds = longest_step_seconds(cell_.cell) + waits_ + k_backstop_seconds;
+  spec.timeout_seconds = longest_step_seconds(cell_.cell) + extra_seconds_ + k_backstop_seconds;
   spec.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
-                      static_cast<std::uint64_t>(steps_);
+                      static_cast<std::uint64_t>(step_count_);
   spec.kill_grace_seconds = std::max(spec.kill_grace_seconds, k_grace_seconds);  // srun's is longer
   spec.whole_output = false;
   ServerProcess::OnLine on_line;
   if (ready_line_) {
-    on_line = [this](std::string_view said) { return ready_line_->first_group(said).has_value(); };
+    on_line = [this](std::string_view line) { return ready_line_->first_group(line).has_value(); };
   }
   server_ =
       std::make_unique<ServerProcess>(effects_.processes, spec, effects_.stop, std::move(on_line));
@@ -240,17 +252,18 @@ std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
 Result<sys::Finished> ServerStart::stop() {
   auto finished = server_->end();
   server_.reset();
-  left_ = call_.end_rest(finished);
+  leftover_warning_ = call_.end_leftovers(finished);
   return finished;
 }
 
-std::optional<ServerStart::Failed> ServerStart::wait_until_up(double deadline) {
+// Waits for the ready line or a successful answer. Returns the failure, or nothing if it is up.
+std::optional<ServerStart::Failure> ServerStart::wait_until_up(double deadline) {
   const auto http = effects_.connections.http();
   deadline = std::min(deadline, effects_.clock.steady() + settings_.ready_seconds);
   std::string last = "nothing was answered";
   for (;;) {
-    if (effects_.stop.requested()) return Failed{"interrupted", Ended::interrupted};
-    if (is_gone()) return Failed{"the server ended before it was up"};
+    if (effects_.stop.requested()) return Failure{"interrupted", Ended::interrupted};
+    if (is_gone()) return Failure{"the server ended before it was up"};
     if (ready_line_ ? server_ && server_->has_said() : answers(*http, last)) return std::nullopt;
     if (effects_.clock.steady() >= deadline) break;
     (void)sys::RealPause().wait(k_ask_again, over());
@@ -258,11 +271,12 @@ std::optional<ServerStart::Failed> ServerStart::wait_until_up(double deadline) {
   const std::string sign =
       ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
                   : fmt::format("{}: {}", ready_url_, last);
-  return Failed{fmt::format("the server was not up within {}: {}",
-                            unit::show_duration(settings_.ready_seconds), sign),
-                Ended::timed_out};
+  return Failure{fmt::format("the server was not up within {}: {}",
+                             unit::show_duration(settings_.ready_seconds), sign),
+                 Ended::timed_out};
 }
 
+// Asks the ready url once. Returns true on a 2xx status; `last` describes the outcome.
 bool ServerStart::answers(sys::Http& http, std::string& last) const {
   constexpr double k_connect = 1, k_answer = 5;
   const auto answer = http.send(
@@ -293,27 +307,30 @@ Result<void> ServerStart::end() {
   return {};
 }
 
-void ServerStart::tell(RunRecord& record, Place place) const {
-  if (!left_.empty()) record.warnings.push_back(left_);
+// Adds to a record how the server's process ended. A record of a shared start gets only what holds
+// for its step.
+void ServerStart::fill_process_facts(RunRecord& record, Place place) const {
+  if (!leftover_warning_.empty()) record.warnings.push_back(leftover_warning_);
   if (!finished_) return;
-  const Ended told = record.ended;
+  const Ended ended_before = record.ended;
   const double seconds = record.wall_seconds;
   const std::size_t warnings = record.warnings.size();
-  call_.take_over(record, *finished_);
+  call_.copy_outcome(record, *finished_);
   if (place != Place::alone) {
-    // Those of the process are of all its steps; its peak is what each of them needs room for.
+    // The process's time and faults belong to all its steps; each step needs room for its peak.
     record.wall_seconds = seconds;
     record.cpu_seconds.reset();
     record.machine.major_faults.reset();
   }
   if (place == Place::shared || !was_gone_) {
-    record.ended = told;
-    record.exit_code = record.signal = 0;
+    record.ended = ended_before;
+    record.exit_code = 0;
+    record.signal = 0;
   }
   if (place == Place::shared) {
     record.warnings.resize(warnings);
   } else if (was_gone_) {
-    // By itself, which no server shall.
+    // It ended by itself, which no server should do.
     const std::string how = call_.failure(*finished_).value_or("it exited with code 0");
     record.report.reset();
     record.probes.clear();
@@ -326,7 +343,7 @@ void ServerStart::tell(RunRecord& record, Place place) const {
                     call_.spec.kill_grace_seconds));
   } else if (finished_->signal != 0 && finished_->signal != SIGTERM) {
     record.warnings.push_back(
-        fmt::format("the server {} when it was told to end", signal_words(finished_->signal)));
+        fmt::format("the server {} when it was told to end", describe_signal(finished_->signal)));
   }
   if (record.error) record.stderr_tail = last_lines(finished_->err + finished_->out);
 }

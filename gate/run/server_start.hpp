@@ -19,42 +19,44 @@
 
 namespace weir::run {
 
-// Seconds that the cell may keep a server busy, its start included: a soak goes on for its own
-// time, and of a capacity each rate has the engine's timeout.
+// Seconds that the cell may keep a server busy, including its start. A soak has its own duration;
+// with a capacity, each rate has the engine's timeout.
 [[nodiscard]] double longest_step_seconds(const config::Cell& cell);
 
-class ServerProcess;  // of server_start.cpp: a server while it runs
+class ServerProcess;  // a running server; defined in server_start.cpp
 
-inline constexpr double k_ask_again = 0.02;  // seconds, from one look at a server to the next
+inline constexpr double k_ask_again = 0.02;  // seconds between two checks of a server
 
 class ServerStart {
  public:
-  struct Failed {
+  struct Failure {
     std::string why;
     profile::Ended ended = profile::Ended::exited;
   };
 
-  // Of the cell's command in this step. `waits`: seconds that it may have to be up beyond the
-  // engine's timeout; `steps`: so many cells' words go into the limit on what it prints.
+  // Starts the cell's command in this step. `extra_seconds`: seconds that the server may have to be
+  // up beyond the engine's timeout. `steps`: number of steps whose output counts toward the limit
+  // on what it prints.
   ServerStart(const Effects& effects, const std::string& folder, const PreparedCell& cell,
-              const Step& step, std::int64_t attempt, double waits = 0, std::int64_t steps = 1);
+              const Step& step, std::int64_t attempt, double extra_seconds = 0,
+              std::int64_t steps = 1);
 
-  ~ServerStart();  // of one that nobody asks any more
+  ~ServerStart();  // ends the server
   ServerStart(const ServerStart&) = delete;
   ServerStart& operator=(const ServerStart&) = delete;
 
-  // Fails with Code::io when its place cannot be made.
+  // Creates the server's folder. Fails with Code::io.
   [[nodiscard]] Result<void> make_place() { return call_.make_place(); }
-  // Starts it, and waits until it is up: `seconds` at most.
-  [[nodiscard]] std::optional<Failed> begin(double seconds);
+  // Starts the server and waits at most `seconds` until it is up.
+  [[nodiscard]] std::optional<Failure> begin(double seconds);
 
   [[nodiscard]] bool is_up() const { return is_up_; }
-  [[nodiscard]] bool is_ours() const { return starts_; }  // no url of one that runs already
+  [[nodiscard]] bool is_ours() const { return is_ours_; }  // false for a url of a running server
   [[nodiscard]] bool is_gone() const;
-  // Requested when it is gone, or weir shall stop.
+  // Requested when the server is gone, or weir shall stop.
   [[nodiscard]] const sys::Stop& over() const;
   [[nodiscard]] double up_after() const { return up_after_; }  // seconds from start to up
-  // Of the first request that it was sent, to warm up: seconds until its first token.
+  // Seconds from sending the first warm-up request to its first token.
   [[nodiscard]] const std::optional<double>& cold_first_token() const { return cold_first_token_; }
   void answered(double first_token_seconds) {
     if (!cold_first_token_) cold_first_token_ = first_token_seconds;
@@ -63,45 +65,45 @@ class ServerStart {
   [[nodiscard]] const std::string& metrics_url() const { return metrics_url_; }
   [[nodiscard]] std::string probe_folder() const { return call_.probes(); }
   [[nodiscard]] const Secret& token() const { return token_; }
-  // A GET of the server; the token goes nowhere else.
+  // A GET request for the server. Only the server's own url gets the token.
   [[nodiscard]] sys::HttpRequest get(const std::string& url) const;
 
-  // Nothing of the server is left then. Fails as Processes::run().
+  // Ends the server; nothing of it is left then. Fails as Processes::run().
   [[nodiscard]] Result<void> end();
-  // What the record of one of its steps has to say of the process, once that has ended: `shared`
-  // where it had several. How it ended is a matter of the last.
+  // Adds the process's figures to the record of one of its steps, once the process has ended. With
+  // several steps (`shared`), only the last record tells how it ended.
   enum class Place { alone, shared, last_of_shared };
-  void tell(profile::RunRecord& record, Place place) const;
+  void fill_process_facts(profile::RunRecord& record, Place place) const;
 
  private:
-  [[nodiscard]] std::optional<Failed> prepare();
+  [[nodiscard]] std::optional<Failure> prepare();
   void fill_urls(const std::string& port);
-  [[nodiscard]] std::optional<Failed> start(const std::string& port);
-  // Ends the process, and what its container's runtime left.
+  [[nodiscard]] std::optional<Failure> start(const std::string& port);
+  // Ends the process and what its container's runtime left.
   [[nodiscard]] Result<sys::Finished> stop();
-  [[nodiscard]] std::optional<Failed> wait_until_up(double deadline);
+  [[nodiscard]] std::optional<Failure> wait_until_up(double deadline);
   bool answers(sys::Http& http, std::string& last) const;
-  [[nodiscard]] std::string place_of(const std::string& path_or_url, const std::string& port) const;
+  [[nodiscard]] std::string fill_url(const std::string& path_or_url, const std::string& port) const;
 
   const Effects& effects_;
   const PreparedCell& cell_;
   const Step& step_;
   const config::ServerSettings& settings_;
   EngineCall call_;
-  bool starts_, is_up_ = false;
-  double waits_, up_after_ = 0;
+  bool is_ours_, is_up_ = false;
+  double extra_seconds_, up_after_ = 0;
   std::optional<double> cold_first_token_;
-  std::int64_t steps_;
+  std::int64_t step_count_;
   std::optional<config::Pattern> ready_line_;
   std::string url_, ready_url_, metrics_url_;
   Secret token_;
-  std::string left_;  // what could not be ended of it: a warning
+  std::string leftover_warning_;  // warning about processes that could not be ended; "" if none
   bool was_gone_ = false;
   std::optional<sys::Finished> finished_;
-  std::unique_ptr<ServerProcess> server_;  // last: it hears lines through the others
+  std::unique_ptr<ServerProcess> server_;  // last, because its thread uses the others
 };
 
-// Of http://127.0.0.1:8080, with or without a path; nothing of other machines' addresses.
+// The port in a url like http://127.0.0.1:8080/path; nothing for other machines' addresses.
 [[nodiscard]] std::optional<int> port_of_this_machine(std::string_view url);
 
 }  // namespace weir::run

@@ -1,3 +1,4 @@
+// Decides which steps share one start of a server.
 #include "gate/run/starts.hpp"
 
 #include "gate/config/placeholders.hpp"
@@ -6,16 +7,17 @@
 namespace weir::run {
 namespace {
 
+// Returns true if the step may run on a server that other steps use too.
 bool may_share(const PreparedCell& cell, const Step& step) {
   const config::ServerSettings* server = server_to_start(cell);
-  // Which of its slots a server takes first depends on whom it served before.
+  // Which slot a server takes first depends on its earlier requests.
   if (step.pass == profile::Pass::counted && cell.cell.sweep == profile::Sweep::held) return false;
   return server != nullptr && server->share_start && server->warm_up > 0 && !step.pair &&
          !step.bare();
 }
 
-// All that a server is started with, but for its port and its place.
-std::string start_of(const PreparedCell& cell, const Step& step, std::int64_t round) {
+// Returns everything that a server is started with, except its port and folder, as a key.
+std::string start_key(const PreparedCell& cell, const Step& step, std::int64_t round) {
   const config::CommandLine line = line_of(cell, step, "{out}", "{probe_dir}", "{port}");
   return dump_json({cell.cell.engine->name, line.argv, line.env, cell.program, cell.model,
                     cell.folder, cell.cell.device, cell.probes, static_cast<int>(step.pass),
@@ -26,8 +28,8 @@ std::string start_of(const PreparedCell& cell, const Step& step, std::int64_t ro
 
 const config::ServerSettings* server_to_start(const PreparedCell& cell) {
   const config::EngineSettings* engine = cell.cell.engine;
-  const bool ours = engine != nullptr && engine->server && !engine->command.empty();
-  return ours ? &*engine->server : nullptr;
+  const bool is_ours = engine != nullptr && engine->server && !engine->command.empty();
+  return is_ours ? &*engine->server : nullptr;
 }
 
 std::string only_address(const PreparedCell& cell) {
@@ -35,33 +37,38 @@ std::string only_address(const PreparedCell& cell) {
   return server == nullptr || config::uses({server->url}, {}, "port") ? "" : server->url;
 }
 
-std::vector<std::size_t> starts_of(const Plan& plan) {
+// Returns for each step the first step of the start it uses.
+std::vector<std::size_t> group_starts(const Plan& plan) {
   std::vector<std::size_t> starts;
-  std::map<std::string, std::size_t> first;
+  std::map<std::string, std::size_t> first_step;
   std::map<std::string, std::int64_t> rounds;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const PreparedCell& cell = plan.cell_of(step);
     starts.push_back(i);
     if (!may_share(cell, step)) continue;
-    const profile::Asked& asked = step.asked;
-    const std::string load = dump_json({step.cell, static_cast<int>(step.pass), asked.prompt_tokens,
-                                        asked.tokens, asked.repeats, asked.depth, step.twin_fill});
-    const std::int64_t round = rounds[load]++;
-    starts.back() = first.emplace(start_of(cell, step, round), i).first->second;
+    const profile::RunParameters& parameters = step.parameters;
+    const std::string load =
+        dump_json({step.cell, static_cast<int>(step.pass), parameters.prompt_tokens,
+                   parameters.tokens, parameters.repeats, parameters.depth, step.twin_fill});
+    const std::int64_t round = rounds[load];
+    ++rounds[load];
+    const auto [entry, is_new] = first_step.try_emplace(start_key(cell, step, round), i);
+    starts.back() = entry->second;
   }
   return starts;
 }
 
-Result<Secret> server_token(const std::string& variable, Secret held) {
-  if (held.empty()) {
+// Checks that a token can be sent in a header and is long enough to be redacted.
+Result<Secret> server_token(const std::string& variable, Secret token) {
+  if (token.empty()) {
     return fail(Code::config,
                 "the environment has no {} (token_env), or nothing in it; set it to the server's "
                 "token, or take token_env out",
                 variable);
   }
-  const std::string& text = held.reveal();
-  // What a header can hold; a file's last line break is the usual one that cannot.
+  const std::string& text = token.reveal();
+  // A header can hold these characters; the usual mistake is a file's last line break.
   if (!std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; })) {
     return fail(Code::config,
                 "{} (token_env) holds a line break, a space or another character that no token "
@@ -74,7 +81,7 @@ Result<Secret> server_token(const std::string& variable, Secret held) {
                 "server says back",
                 variable, Masker::k_shortest);
   }
-  return held;
+  return token;
 }
 
 }  // namespace weir::run

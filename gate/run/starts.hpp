@@ -22,12 +22,12 @@ namespace weir::run {
 // the same command line, environment and probes. Never pairs, whose coins are each cell's own, and
 // none of an engine with `share_start: false`, or without a warm-up: what a server does once would
 // be in the first cell's numbers alone.
-[[nodiscard]] std::vector<std::size_t> starts_of(const Plan& plan);
+[[nodiscard]] std::vector<std::size_t> group_starts(const Plan& plan);
 
 // The token that a server asks for: out of weir's environment, and in no file. Pure.
 
-// What the variable that token_env names holds, empty where it is not set. Fails with Code::config,
-// saying what to do, where no request can be sent with it; the token is in no error.
-[[nodiscard]] Result<Secret> server_token(const std::string& variable, Secret held);
+// Checks the token in the variable that token_env names. Fails with Code::config and advice if no
+// request can be sent with it; the token is in no error.
+[[nodiscard]] Result<Secret> server_token(const std::string& variable, Secret token);
 
 }  // namespace weir::run

@@ -1,4 +1,4 @@
-// A run beside a base program, with stand-ins for engines, clock and coin.
+// Tests a run compared with a base program, with fake engines, clock and coin.
 #include "gate/run/against.hpp"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class ScriptedCoin final : public sys::Coin {
   int flips = 0;
 };
 
-// Counts as many dispatches a token as the side's program takes.
+// Counts the dispatches per token of the side's program.
 class SidedProbing final : public Probing {
  public:
   Result<config::Environment> attach(std::span<const std::string>, const std::string& folder,
@@ -94,7 +94,7 @@ struct Duel {
     const std::string one = "1000000";
     for (auto at = finished.out.find(one); at != std::string::npos;
          at = finished.out.find(one, at + 8)) {
-      // A little noise of its own for each process.
+      // Each process has a little noise of its own.
       const long jitter = static_cast<long>(++processes * 37 % 101) * 20;
       finished.out.replace(at, one.size(),
                            std::to_string(static_cast<long>(1e6 * factor) + jitter));
@@ -146,8 +146,8 @@ struct Duel {
   FakeProgress progress;
   sys::Stop stop;
   std::vector<PairsPlan> plans;
-  double slower = 1, steeper = 1;      // the candidate's time, and what context adds to it
-  int deep = 0, crashes_after = 1000;  // of the candidate's timed processes with a context
+  double slower = 1, steeper = 1;      // time of the candidate; extra time by context
+  int deep = 0, crashes_after = 1000;  // counts the candidate's timed processes with a context
   std::int64_t candidate_dispatches = 65;
   bool counts = true;
   std::map<std::string, double> calibrated;
@@ -212,8 +212,8 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   ASSERT_TRUE(again);
   EXPECT_EQ(count(*again, Pass::counted, Side::base), 0);
   EXPECT_EQ(count(*again, Pass::timed, Side::base), 8);
-  const auto choice = base_counts_of(profile::assemble(second.plan.cells[0].facts, *again),
-                                     second.plan.base_cells[0].facts, *again, second.known.all);
+  const auto choice = choose_base_counts(profile::assemble(second.plan.cells[0].facts, *again),
+                                         second.plan.base_cells[0].facts, *again, second.known.all);
   EXPECT_EQ(choice.match, baseline::Choice::Match::same);
 
   Duel changed;
@@ -225,7 +225,7 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   EXPECT_EQ(count(*confirmed, Pass::counted, Side::candidate), 9);
 }
 
-// What is done between two timed processes is done while the machine should be quiet.
+// Work between two timed processes happens while the machine should be quiet.
 TEST(Against, LooksForNoCountsOncePairsHaveBegun) {
   Duel quick, longer;
   longer.slower = 1.3;
@@ -252,7 +252,7 @@ TEST(Against, ASlowCandidateIsRunUntilThatIsSure) {
 
 TEST(Against, TheBudgetEndsIt) {
   Duel duel;
-  duel.slower = 1.026;                             // between tolerated and the limit: hard to tell
+  duel.slower = 1.026;                             // tolerated < 1.026 < limit: hard to decide
   duel.scene->settings->gate.budget_seconds = 60;  // 15 pairs of 4 s
   const auto records = duel.run();
   ASSERT_TRUE(records);
@@ -340,7 +340,7 @@ TEST(AgainstOverDepths, EveryRoundRunsOnePairOfEachDepthInTheOrderOfOneCoin) {
 
 TEST(AgainstOverDepths, GoOnUntilTheLineIsDecidedToo) {
   Duel duel(with_depths());
-  duel.steeper = 1.06;  // 3 % at the deepest: passes there, and is a steeper line
+  duel.steeper = 1.06;  // 3 % at the deepest passes, but the line is steeper
   const auto records = duel.run();
   ASSERT_TRUE(records) << records.error().message;
   const auto deep = runs_of(duel, 1, *records);

@@ -1,4 +1,4 @@
-// An engine in a container: which words docker, podman and srun are given, and what is ended.
+// Tests engines in containers: the arguments of docker, podman and srun, and what is ended.
 #include "gate/run/container.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
        "/bin/docker run" + run_words + " --gpus all it bench -e A"},
       {Runtime::podman, "podman --remote run it bench",
        "podman --remote run" + run_words + " it bench"},
-      // The user's own mounts stay: two for one place are an error of docker's.
+      // Mounts of the user stay: docker refuses two for one place.
       {Runtime::docker, "docker run -v /m/x.gguf:/m/x.gguf:ro it bench",
        "docker run --rm --cidfile=/run/1/id --label=weir=weir-7 --mount "
        "type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so "
@@ -48,7 +48,7 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
        "docker run --rm --cidfile=/run/1/id --label=weir=weir-7 --mount "
        "type=bind,source=/run/1/out,target=/run/1/out -e A=b,c d -e LD_PRELOAD=/p/x.so "
        "--mount=type=bind,src=/else,dst=/m/x.gguf it bench"},
-      // A file system that all nodes share.
+      // All nodes share one file system.
       {Runtime::srun, "srun -p gpu bench --export=x",
        "srun --export=ALL,LD_PRELOAD=/p/x.so --job-name=weir-7 -p gpu bench --export=x"},
       {Runtime::srun, "srun --export=ALL,B=c bench",
@@ -62,11 +62,11 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
        "--container-mounts /a:/a,/m/x.gguf:/m/x.gguf:ro,/run/1/out:/run/1/out bench"},
   };
   for (const Case& one : cases) {
-    const auto call = carry_in(one.runtime, text::split(one.command, ' '), carried);
+    const auto call = container_command(one.runtime, text::split(one.command, ' '), carried);
     ASSERT_TRUE(call) << one.command << ": " << call.error().message;
     EXPECT_EQ(text::join(call->argv, " "), one.argv);
     if (one.runtime == Runtime::srun) {
-      // Handed on by srun, whom it does not change; a comma would end it in --export.
+      // srun passes its environment on unchanged; in --export a comma would end the value.
       EXPECT_THAT(call->env, ElementsAre(Pair("A", "b,c d")));
       EXPECT_THAT(call->unset, ElementsAre("LD_PRELOAD"));
     } else {
@@ -81,7 +81,7 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
   carried.port = "4711";
   const std::string published = "--publish=127.0.0.1:4711:4711";
   const std::pair<const char*, bool> cases[] = {
-      {"docker run it serve -p 4711", true},  // the server's own word
+      {"docker run it serve -p 4711", true},  // an option of the server
       {"docker run --gpus all -it it serve", true},
       {"docker run --pids-limit 5 it serve", true},
       {"docker run --network host it serve", false},
@@ -95,12 +95,13 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
   for (const auto& [command, adds] : cases) {
     const auto runtime =
         std::string_view(command).starts_with("docker") ? Runtime::docker : Runtime::podman;
-    const auto call = carry_in(runtime, text::split(command, ' '), carried);
+    const auto call = container_command(runtime, text::split(command, ' '), carried);
     ASSERT_TRUE(call) << command;
     EXPECT_EQ(std::count(call->argv.begin(), call->argv.end(), published), adds ? 1 : 0) << command;
   }
   carried.port.clear();
-  const auto program = carry_in(Runtime::docker, {"docker", "run", "it", "bench"}, carried);
+  const auto program =
+      container_command(Runtime::docker, {"docker", "run", "it", "bench"}, carried);
   ASSERT_TRUE(program);
   EXPECT_THAT(program->argv, Not(Contains(HasSubstr("--publish"))));
 }
@@ -108,17 +109,17 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
 TEST(CarryIn, HandsATokenOnByItsNameAlone) {
   Carried carried;
   carried.id_file = "/run/1/id";
-  carried.handed_on = {"SERVER_TOKEN"};
+  carried.passed_variables = {"SERVER_TOKEN"};
   const std::pair<const char*, int> cases[] = {
       {"docker run it serve", 1},
       {"docker run -e OTHER=1 it serve", 1},
-      {"docker run -e SERVER_TOKEN it serve", 1},  // theirs
+      {"docker run -e SERVER_TOKEN it serve", 1},  // the one of the user
       {"podman run --env=SERVER_TOKEN=x it serve", 0},
   };
   for (const auto& [command, words] : cases) {
     const auto runtime =
         std::string_view(command).starts_with("docker") ? Runtime::docker : Runtime::podman;
-    const auto call = carry_in(runtime, text::split(command, ' '), carried);
+    const auto call = container_command(runtime, text::split(command, ' '), carried);
     ASSERT_TRUE(call) << command;
     EXPECT_EQ(std::count(call->argv.begin(), call->argv.end(), "SERVER_TOKEN"), words) << command;
     EXPECT_THAT(call->passed, Contains("SERVER_TOKEN")) << "or docker could not: " << command;
@@ -139,12 +140,12 @@ TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {
       {Runtime::srun, "srun b", {{{"LD_PRELOAD", "/a,b"}}, {}, "/i", "n"}, "a comma"},
   };
   for (const Case& one : cases) {
-    const auto call = carry_in(one.runtime, text::split(one.command, ' '), one.carried);
+    const auto call = container_command(one.runtime, text::split(one.command, ' '), one.carried);
     ASSERT_FALSE(call) << one.command;
     EXPECT_THAT(call.error().message, HasSubstr(one.says));
   }
-  // Nothing is mounted where all nodes see the same files.
-  EXPECT_TRUE(carry_in(Runtime::srun, {"srun", "b"}, {{}, {{"/a:b"}}, "/i", "n"}));
+  // Nodes that share their files need no mounts.
+  EXPECT_TRUE(container_command(Runtime::srun, {"srun", "b"}, {{}, {{"/a:b"}}, "/i", "n"}));
 }
 
 TEST(MountsOf, BringTheModelWithWhatLiesBesideIt) {
@@ -155,7 +156,7 @@ TEST(MountsOf, BringTheModelWithWhatLiesBesideIt) {
       {"/m/llama", "/m/llama"},
       {"/c/models--a--b/snapshots/0f/x.gguf", "/c/models--a--b"},
       {"/c/models--a--b/snapshots/0f", "/c/models--a--b"},
-      // Other folders of that name are nobody's cache.
+      // Other folders of that name are no cache.
       {"/home/snapshots/m.gguf", "/home/snapshots/m.gguf"},
       {"/home/snapshots/x-00001-of-00003.gguf", "/home/snapshots"},
       {"/snapshots/m.gguf", "/snapshots/m.gguf"},
@@ -166,15 +167,16 @@ TEST(MountsOf, BringTheModelWithWhatLiesBesideIt) {
     PreparedCell cell;
     cell.model = model;
     cell.cell.command = {"docker", "run", "it", "-m", "{model}"};
-    EXPECT_EQ(mounts_of(cell), std::vector<Mount>{{place}}) << model;
+    EXPECT_EQ(needed_mounts(cell), std::vector<Mount>{{place}}) << model;
     cell.cell.command = {"docker", "run", "it", "-m", "/in/the/image"};
-    EXPECT_THAT(mounts_of(cell), IsEmpty());
+    EXPECT_THAT(needed_mounts(cell), IsEmpty());
   }
 }
 
 TEST(StepsNamed, AreThoseOfTheName) {
-  EXPECT_THAT(steps_named("12.0 weir-a\n12.batch batch\n13.4 weir-ab\n 14.0 weir-a \n", "weir-a"),
-              ElementsAre("12.0", "14.0"));
+  EXPECT_THAT(
+      parse_step_ids("12.0 weir-a\n12.batch batch\n13.4 weir-ab\n 14.0 weir-a \n", "weir-a"),
+      ElementsAre("12.0", "14.0"));
 }
 
 const std::string k_docker_yaml = R"(version: 1
@@ -236,7 +238,7 @@ TEST(EngineInDocker, GetsItsEnvironmentByWordsAndNothingOfThisMachines) {
         "type=bind,source=/out/tmp/0000000-1/out,target=/out/tmp/0000000-1/out"}) {
     EXPECT_THAT(spec.argv, Contains(word));
   }
-  // They would be those of docker's own program.
+  // These would be figures of the docker program itself.
   EXPECT_FALSE(record.peak_rss_bytes || record.cpu_seconds || record.machine.major_faults);
 }
 
@@ -267,7 +269,7 @@ TEST(EngineInDocker, IsRemovedWhenDockerWasStopped) {
               ElementsAre("/usr/bin/docker", "rm", "--force", "--volumes", "0123456789abcdef"));
 }
 
-// Its words: "run", "ps …", "rm …".
+// Returns the command without its program: "run", "ps …", "rm …".
 std::string called(const sys::ProcessSpec& spec) {
   std::vector<std::string> words(spec.argv.begin() + 1, spec.argv.end());
   if (words.front() == "run") words.resize(1);
@@ -301,7 +303,7 @@ TEST(EngineInDocker, IsFoundByItsLabelWhereDockerWroteNoId) {
 }
 
 TEST(EngineInDocker, IsAskedForWhereDockerItselfFailed) {
-  // Its connection to the daemon broke, which then does not answer either.
+  // The connection to the daemon broke, and the daemon does not answer afterwards either.
   sys::MemoryFiles* files = nullptr;
   for (const char* id : {"0123456789abcdef", ""}) {
     InDocker docker([&](const sys::ProcessSpec& spec) {
@@ -384,7 +386,7 @@ TEST(PreflightOfAContainer, SaysWhatIsMissingHere) {
               HasSubstr("/project/ti,ny.bin: docker cannot be told to mount that"));
 }
 
-// Words that weir.yaml has elsewhere than in the engine's command.
+// Options may be set outside of the engine's command in weir.yaml.
 TEST(PreflightOfAContainer, LooksAtTheLineThatWillBeRun) {
   struct Case {
     const char* command;

@@ -1,3 +1,4 @@
+// Tests which environment variables an engine is started with.
 #include "gate/run/environment.hpp"
 
 #include <map>
@@ -25,16 +26,16 @@ TEST(Environment, AddsToLoaderListsAndNeverReplacesThem) {
     const char* want;
   };
   const Case cases[] = {
-      // folders: the config's are looked at first
+      // Folders: those of the configuration come first.
       {"VK_LAYER_PATH", "/user", "/config", "/probe", "/probe:/config:/user"},
       {"LD_LIBRARY_PATH", "/a:/b", "/c", "", "/c:/a:/b"},
       {"VK_ADD_LAYER_PATH", "", "", "/probe", "/probe"},
-      // layers and preloads: the probe stands next to the driver
+      // Layers and preloads: the probe comes next to the driver.
       {"VK_INSTANCE_LAYERS", "VK_LAYER_user", "VK_LAYER_config", "VK_LAYER_weir",
        "VK_LAYER_user:VK_LAYER_config:VK_LAYER_weir"},
       {"LD_PRELOAD", "a.so b.so", "", "probe.so", "a.so:b.so:probe.so"},
       {"OPENCL_LAYERS", "x.so", "", "y.so", "x.so:y.so"},
-      // what is there already is not repeated, also when a probe hands back the whole list
+      // An entry that is there already is not repeated, also if a probe returns the whole list.
       {"VK_INSTANCE_LAYERS", "VK_LAYER_user", "", "VK_LAYER_user:VK_LAYER_weir",
        "VK_LAYER_user:VK_LAYER_weir"},
       {"LD_LIBRARY_PATH", "/a::/b:", "/b", "", "/b:/a"},
@@ -51,7 +52,7 @@ TEST(Environment, ReplacesEverythingElse) {
   EXPECT_EQ(merged({{"A", "old"}, {"B", "kept by whoever inherits it"}}, {{"A", "new"}},
                    {{"WEIR_PROBE_DIR", "/x"}}),
             (Map{{"A", "new"}, {"WEIR_PROBE_DIR", "/x"}}));
-  // Choosing a driver is a choice: the others must not come back.
+  // A chosen driver must stay the only one.
   EXPECT_EQ(merged({{"VK_DRIVER_FILES", "/all"}}, {{"VK_DRIVER_FILES", "/one"}}),
             (Map{{"VK_DRIVER_FILES", "/one"}}));
 }

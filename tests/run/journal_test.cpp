@@ -1,3 +1,4 @@
+// Tests the journal of a run: what it records, and how torn or changed files are read.
 #include "gate/run/journal.hpp"
 
 #include <cstdlib>
@@ -20,7 +21,7 @@ RunRecord record_of(const Plan& plan, std::size_t order) {
   record.cell = plan.cells[step.cell].cell.key.str();
   record.pass = step.pass;
   record.order = step.order;
-  record.asked = step.asked;
+  record.parameters = step.parameters;
   record.wall_seconds = 1.25;
   record.stderr_tail = "two\nlines \"quoted\" and \xE2\x80\xA6";
   return record;
@@ -37,7 +38,7 @@ RunHeader header_of(const Plan& plan) {
   return header;
 }
 
-// A run with its first `records` records.
+// Writes a run with its first `records` records and returns its text.
 std::string journal_text(Scene& scene, const Plan& plan, std::size_t records) {
   auto journal = Journal::create(scene.files, "/out", header_of(plan));
   EXPECT_TRUE(journal.has_value());
@@ -120,7 +121,7 @@ TEST(Journal, ThatIsThereAlreadyNamesTheCommandThatGoesOnWithIt) {
   }
 }
 
-// Half a line that nothing cut off again, and another worker's line behind it.
+// Half a line that was not cut off, with another worker's line after it.
 TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene);
@@ -131,7 +132,7 @@ TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
     ASSERT_TRUE(journal->append(record_of(plan, 0)).has_value());
     scene->files.tear_after("/out/run.jsonl", 40);
     EXPECT_EQ(journal->append(record_of(plan, 1)).error().code, Code::io);
-    ASSERT_TRUE(journal->append(record_of(plan, 2)).has_value());  // joined to it
+    ASSERT_TRUE(journal->append(record_of(plan, 2)).has_value());  // joined to the half line
     ASSERT_TRUE(journal->append(record_of(plan, 3)).has_value());
   }
   const auto run = read_run(scene->files, "/out");
@@ -149,8 +150,7 @@ TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
   EXPECT_EQ(read_run(scene->files, "/out")->records.size(), 4U) << "nothing is lost for good";
 }
 
-// Steps of pairs, and the records of these: the orders of what follows must not be taken for
-// theirs.
+// Steps of pairs and their records. The orders of later steps must not be mistaken for theirs.
 TEST(Journal, SkipsTheRecordsOfStepsWhoseDeclarationIsTorn) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene);
@@ -264,7 +264,7 @@ TEST(Journal, ReadsOrRefusesEveryMutatedText) {
       ASSERT_LT(static_cast<std::size_t>(record.order), run->header.steps.size());
     }
   }
-  // Both happen: a change within a text is fine, one in the frame is not.
+  // Both occur: a change within a text is accepted, one in the frame is not.
   EXPECT_GT(read, 500);
   EXPECT_GT(refused, 500);
 }

@@ -1,3 +1,4 @@
+// Tests which cell gets the next pair of measurements, and when pairing ends.
 #include "gate/run/pairing.hpp"
 
 #include <algorithm>
@@ -85,7 +86,7 @@ TEST(Pairing, GivesEveryCellTheLeastPairsThoughAllIsDecided) {
   }
   EXPECT_EQ(pairs, (std::vector<int>{40, 40}));
 
-  Pairing poor({cell(1), cell(1)}, 60, 0, 40);  // one whole cell, not two halves
+  Pairing poor({cell(1), cell(1)}, 60, 0, 40);  // all pairs of one cell, not half for each
   std::vector<int> some(2);
   while (const auto next = poor.next()) {
     const stats::Pair one = pair(random, 0, 0.001);
@@ -100,7 +101,7 @@ TEST(Pairing, PutsTheBudgetWhereAVerdictIsNearest) {
   std::mt19937_64 random(3);
   std::vector<int> pairs(2);
   while (const auto next = pairing.next()) {
-    // One is quiet and slower, the other too noisy for any verdict.
+    // One cell is quiet and slower, the other too noisy for a verdict.
     const stats::Pair one = *next == 0 ? pair(random, 0, 0.6) : pair(random, 0.3, 0.02);
     pairing.note(*next, {&one, 1}, 1);
     ++pairs[*next];

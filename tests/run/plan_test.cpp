@@ -1,3 +1,4 @@
+// Tests which steps a plan has, in which order, and what it refuses.
 #include "gate/run/plan.hpp"
 
 #include "tests/run/scene.hpp"
@@ -11,12 +12,12 @@ std::string shape(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) {
     text += fmt::format("{}{}:{}x{} ", step.pass == Pass::counted ? 'c' : 't', step.cell,
-                        step.asked.tokens, step.asked.repeats);
+                        step.parameters.tokens, step.parameters.repeats);
   }
   return text;
 }
 
-// Cells: 0 is cpu (which no probe sees), 1 is vulkan. Lengths: n = max(4, min(8, 16 / 4)) = 4.
+// Cell 0 is cpu (no probe sees it), cell 1 is vulkan. Lengths: n = max(4, min(8, 16 / 4)) = 4.
 TEST(Plan, CountsFirstThenTakesTimesInRoundsOverTheCells) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene);
@@ -41,7 +42,7 @@ TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
 TEST(Plan, RunsPairsWithProbesAndWithoutWhereTheirCostIsAsked) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene, {.counts = false, .times = false, .cost_pairs = 2});
-  // Timed commands, of the cell that has a probe; now the one, now the other first.
+  // Timed commands of the cell with a probe; with and without it take turns in going first.
   EXPECT_EQ(shape(plan), "t1:16x2 t1:16x2 t1:16x2 t1:16x2 ");
   std::vector<bool> probed;
   for (const Step& step : plan.steps) probed.push_back(step.probed.value());
@@ -49,7 +50,7 @@ TEST(Plan, RunsPairsWithProbesAndWithoutWhereTheirCostIsAsked) {
   EXPECT_NE(plan.identity, plan_of(*scene, {.counts = false, .times = false}).identity);
 }
 
-// Nothing counts on metal here; what the engine reports of its backend may still tell.
+// No probe counts on metal here. The engine's own report may still name its backend.
 TEST(Plan, AsksTheEngineOnceWhereNothingCountsAndNoTimesFollow) {
   std::string yaml = k_scene_yaml;
   yaml.insert(yaml.find("prompts:"), "  metal: {}\n");
@@ -62,7 +63,7 @@ TEST(Plan, AsksTheEngineOnceWhereNothingCountsAndNoTimesFollow) {
   EXPECT_EQ(shape(plan_of(*make_scene(generic), {.times = false})), "c1:4x1 c1:8x1 c1:12x1 ");
 }
 
-// The same with instructions, which the probe counts on the CPU alone.
+// Same configuration with instructions, which the probe counts on the CPU only.
 std::string yaml_with_instructions(const std::string& how = "") {
   std::string yaml = k_scene_yaml;
   const std::string probes = "probes: [vulkan]";

@@ -1,3 +1,4 @@
+// Tests what is checked before a run starts, and the fingerprints of cells.
 #include "gate/run/preflight.hpp"
 
 #include <gmock/gmock.h>
@@ -195,7 +196,7 @@ TEST(Preflight, FindsTheFilesThatNameKernels) {
   EXPECT_TRUE((*prepared)[0].shaders.empty()) << "no probe sees the CPU";
   ASSERT_EQ((*prepared)[1].shaders.size(), 1U);
   EXPECT_EQ((*prepared)[1].shaders[0].name, "gemv");
-  // A base from before there were such files is no error.
+  // A base that lacks such files is no error.
   scene->around.programs = OtherCheckout{{"/project"}, "/base"};
   scene->files.put("/base/bench", "program");
   scene->files.set_executable("/base/bench");
@@ -221,7 +222,7 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
   EXPECT_TRUE(prepared->front().facts.counts_reported_per_token);
 }
 
-// What must change a fingerprint, and what must not.
+// The contents of the model and of the config change a fingerprint; paths and the policy do not.
 TEST(Fingerprint, FollowsTheModelAndTheConfigAsWritten) {
   const auto of = [](const std::string& from, const std::string& to,
                      const std::function<void(Scene&)>& change = {}) {
@@ -267,9 +268,9 @@ TEST(Fingerprint, KnowsWhichVariablesItIsOfAndOfPrivateCellsNone) {
   EXPECT_THAT(named["variables"], testing::HasSubstr("PLAIN="));
   EXPECT_THAT(named["variables"], testing::Not(testing::HasSubstr("hidden")));
   EXPECT_NE(named["variables"], parts("PLAIN: value", "PLAIN: other")["variables"]);
-  const std::string fingerprint = fingerprint_of(named);
+  const std::string fingerprint = combine_fingerprint(named);
   named.erase("variables");
-  EXPECT_EQ(fingerprint_of(named), fingerprint) << "that of baselines which lack them";
+  EXPECT_EQ(combine_fingerprint(named), fingerprint) << "that of baselines which lack them";
   EXPECT_FALSE(
       parts("{tiny: tiny.bin}", "{tiny: {path: tiny.bin, private: true}}").contains("variables"));
 }
@@ -279,14 +280,14 @@ TEST(Fingerprint, KnowsAModelFolderByItsFilesAndItsConfig) {
   files.put("/m/config.json", "{\"layers\": 4}");
   files.put("/m/model.safetensors", "0123456789");
   files.put("/m/.lock", "x");
-  const auto before = look_at_model(files, "/m");
+  const auto before = read_model_facts(files, "/m");
   ASSERT_TRUE(before.has_value()) << before.error().message;
   EXPECT_EQ(before->bytes, 13U + 10U);
   files.put("/m/.lock", "xyz");
-  EXPECT_EQ(look_at_model(files, "/m")->header_hash, before->header_hash);
+  EXPECT_EQ(read_model_facts(files, "/m")->header_hash, before->header_hash);
   files.put("/m/config.json", "{\"layers\": 5}");
-  EXPECT_NE(look_at_model(files, "/m")->header_hash, before->header_hash);
-  EXPECT_FALSE(look_at_model(files, "/").has_value()) << "no files in it";
+  EXPECT_NE(read_model_facts(files, "/m")->header_hash, before->header_hash);
+  EXPECT_FALSE(read_model_facts(files, "/").has_value()) << "no files in it";
 }
 
 }  // namespace preflight_test

@@ -1,3 +1,4 @@
+// Tests the progress bar on terminals and the progress lines in logs.
 #include "gate/run/progress.hpp"
 
 #include "gate/base/text.hpp"

@@ -1,3 +1,4 @@
+// Tests how the runner works through a plan, with stand-ins for engines.
 #include "gate/run/runner.hpp"
 
 #include <atomic>
@@ -21,7 +22,7 @@ using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
 
-// A runner with its stand-ins.
+// A runner with fake effects.
 struct Stage {
   explicit Stage(std::unique_ptr<Scene> of, FakeProcesses::Engine engine = {})
       : scene(std::move(of)),
@@ -76,12 +77,12 @@ TEST(Runner, RecordsEveryStepOfThePlan) {
     EXPECT_EQ(record.order, static_cast<std::int64_t>(i));
     EXPECT_EQ(record.error, std::nullopt) << *record.error;
     EXPECT_EQ(record.pass, plan.steps[i].pass);
-    EXPECT_EQ(record.asked, plan.steps[i].asked);
+    EXPECT_EQ(record.parameters, plan.steps[i].parameters);
     EXPECT_EQ(record.wall_seconds, 2);
     EXPECT_EQ(record.peak_rss_bytes, std::int64_t{50} << 20);
     EXPECT_EQ(record.machine.other_load, 0.5);
     ASSERT_TRUE(record.report.has_value());
-    EXPECT_EQ(record.report->generated_tokens, record.asked.tokens);
+    EXPECT_EQ(record.report->generated_tokens, record.parameters.tokens);
     EXPECT_EQ(record.probes.size(), record.pass == Pass::counted ? 1U : 0U);
     if (record.pass == Pass::timed) {
       EXPECT_EQ(record.machine.steal_share, 0.1);  // FakeLoad: 10 of 100
@@ -103,7 +104,7 @@ TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
   EXPECT_EQ(value_of(counted, "PLAIN"), "value");
   EXPECT_EQ(value_of(counted, "WEIR_PROBE_DIR"), "/out/tmp/0000000-1/probes");
   EXPECT_EQ(value_of(counted, "VK_LAYER_PATH"), "/probe/layers:/config/layers");
-  // A timed pass has nothing attached.
+  // A timed pass has no probe attached.
   for (const sys::ProcessSpec& spec : stage.processes.started) {
     if (is_counted(spec)) continue;
     EXPECT_NE(value_of(spec, "VK_LAYER_PATH"), "/probe/layers:/config/layers");
@@ -116,7 +117,8 @@ TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
   std::condition_variable came;
   int counted = 0;
   bool together = true;
-  // For one that should not be there to come: what is alone is so however long it takes.
+  // Waits for a process that should not start meanwhile: a lone process stays alone however long it
+  // takes.
   const auto linger = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
   const auto engine = [&](const sys::ProcessSpec& spec) {
     if (is_counted(spec) && together) {  // none ends before the third has begun
@@ -133,12 +135,12 @@ TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
   };
   Stage stage(make_scene(), engine);
   ASSERT_TRUE(stage.run(plan_of(*stage.scene)).has_value());
-  EXPECT_EQ(stage.processes.most, 3);  // the three points of the one cell that is counted
+  EXPECT_EQ(stage.processes.most, 3);  // three lengths of the one counted cell
   EXPECT_EQ(most_timed, 1);
 
   together = false;
   Stage alone(make_scene(), engine);
-  alone.load.memory = std::nullopt;  // a machine that does not tell
+  alone.load.memory = std::nullopt;  // the machine does not report its memory
   ASSERT_TRUE(alone.run(plan_of(*alone.scene)).has_value());
   EXPECT_EQ(alone.processes.most, 1);
 }
@@ -176,7 +178,7 @@ TEST(Runner, TriesOnceMoreWhatDidNotStartAndNothingElse) {
   struct Case {
     sys::Finished first;
     int starts;
-    const char* error;  // of the step's last record
+    const char* error;  // expected in the step's last record
   };
   const Case cases[] = {
       {ended(HowEnded::not_started), 2, nullptr},
@@ -215,7 +217,7 @@ TEST(Runner, TriesOnceMoreWhatDidNotStartAndNothingElse) {
 TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
   struct Case {
     sys::HowEnded how;
-    std::size_t records;  // of the cell that fails, of 3 wanted
+    std::size_t records;  // expected of the failing cell, of 3 wanted
     const char* warning;
   };
   const Case cases[] = {
@@ -331,15 +333,15 @@ TEST(Runner, SaysWhatAnEngineHasNoKernelFor) {
             "\xE2\x80\x94 use --backend cpu or convert to Q8_0 (exited with code 2)");
 }
 
-// The real processes, files and locks, with engines that misbehave in every way, among which one
-// that does not: each gets its error, and the good one its result.
+// Uses real processes, files and locks. One engine works, the others fail in every way: each gets
+// its error, and the good one its result.
 TEST(Runner, MeasuresTheGoodCellWhateverTheOthersDo) {
   char pattern[] = "/tmp/weir-runner-XXXXXX";
   const std::string folder = mkdtemp(pattern);
   struct Case {
     const char* mode;
     Ended ended;
-    const char* error;  // its beginning
+    const char* error;  // beginning of the error
   };
   const Case cases[] = {
       {"ok", Ended::exited, nullptr},
@@ -358,7 +360,7 @@ TEST(Runner, MeasuresTheGoodCellWhateverTheOthersDo) {
   };
   std::string yaml = "version: 1\nengines:\n";
   for (const Case& c : cases) {
-    // Who ends by itself has the time for it.
+    // An engine that ends by itself gets the time for it.
     yaml += fmt::format(
         "  {0}: {{command: [\"{1}\", {0}, -p, \"{{prompt_tokens}}\", -n, \"{{tokens}}\", -r, "
         "\"{{repeats}}\"], output: llama-bench, timeout: {2}}}\n",
@@ -413,7 +415,7 @@ TEST(LastLines, AreFewShortAndClean) {
   const std::string last = last_lines(text + "\n\n");
   EXPECT_TRUE(last.starts_with("line 80\n")) << last;
   EXPECT_TRUE(last.ends_with("line 99")) << last;
-  // A backtrace of many lines does not hide what weir's own part said before it.
+  // A long backtrace does not hide the message that weir printed before it.
   EXPECT_THAT(last_lines("weir: no code for this GPU\n" + text),
               testing::EndsWith("\nweir: no code for this GPU"));
   EXPECT_EQ(last_lines(std::string(600, 'x')), std::string(500, 'x') + "…");
@@ -505,11 +507,12 @@ TEST(Tally, TellsTheTimeLeftFromWhatTheOthersTook) {
   RunRecord record;
   record.wall_seconds = 6;
   tally.note(plan.steps[0], record);
-  // 2 counted of 6 s in 3 lanes, and 6 timed of 6 s (not known yet: as long as the others).
+  // Two counted processes of 6 s in 3 lanes, and 6 timed ones of 6 s. Their time is unknown: we
+  // assume the same.
   EXPECT_DOUBLE_EQ(tally.seconds_left().value_or(0), 2 * 6 / 3.0 + 6 * 6);
   record.wall_seconds = 1;
-  tally.note(plan.steps[3], record);  // one cell's time is known now: 2 more of it of 1 s
-  // The other's 3 of (6 + 1) / 2.
+  tally.note(plan.steps[3], record);  // known now for this cell: 2 more of 1 s
+  // Three processes of the other cell take (6 + 1) / 2 each.
   EXPECT_DOUBLE_EQ(tally.seconds_left().value_or(0), 4 + 2 * 1 + 3 * 3.5);
   record.ended = Ended::timed_out;
   record.error = "x";
@@ -537,7 +540,7 @@ std::unique_ptr<Scene> scene_with_instructions(const std::string& how) {
 
 bool under_valgrind(const sys::ProcessSpec& spec) { return spec.argv[0] == "/usr/bin/valgrind"; }
 
-// Valgrind as far as weir sees it: the engine's output, and a file in the folder it was given.
+// Fake of Valgrind: prints the engine's output and writes a file into the given folder.
 FakeProcesses::Engine valgrind(sys::MemoryFiles& files, bool writes = true) {
   return [&files, writes](const sys::ProcessSpec& spec) {
     if (under_valgrind(spec) && writes) {

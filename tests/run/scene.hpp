@@ -1,4 +1,4 @@
-// A small matrix, prepared without touching the machine, and stand-ins for what the runner needs.
+// Builds a small matrix without touching the machine, and fakes of the runner's effects.
 #pragma once
 
 #include <atomic>
@@ -85,7 +85,7 @@ inline Plan plan_of(Scene& scene, const PlanOptions& options = {}) {
   return make_plan(std::move(*prepared), *scene.settings, options);
 }
 
-// What llama-bench would print for the arguments it was given.
+// Returns the output that llama-bench would print for these arguments.
 inline std::string bench_output(const std::vector<std::string>& argv) {
   const auto value = [&](const std::string& name) {
     for (std::size_t i = 0; i + 1 < argv.size(); ++i) {
@@ -131,7 +131,7 @@ class FakeProcesses final : public sys::Processes {
   }
 
   std::vector<sys::ProcessSpec> started;
-  int most = 0;  // at the same time
+  int most = 0;  // processes at the same time
 
  private:
   Engine engine_;
@@ -164,7 +164,7 @@ class FakeLocks final : public sys::Locks {
 class FakeLoad final : public sys::MachineLoad {
  public:
   [[nodiscard]] std::optional<sys::CpuTicks> ticks() const override {
-    // Each reading: 100 ticks more, 10 of them stolen.
+    // Each reading adds 100 ticks, 10 of them stolen.
     const std::uint64_t reading = ++readings_;
     return sys::CpuTicks{100 * reading, 10 * reading};
   }

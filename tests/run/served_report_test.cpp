@@ -1,3 +1,4 @@
+// Tests the lengths of held requests, the kept latencies, and drifts over a long run.
 #include "gate/run/served_report.hpp"
 
 #include <cmath>
@@ -23,12 +24,12 @@ TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
       EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
     }
   }
-  // By hand: steps of 3 among 8 places from 16 to 48.
+  // Computed by hand: steps of 3 among 8 places from 16 to 48.
   EXPECT_EQ(held_lengths(32, 8), (std::vector<std::int64_t>{16, 30, 43, 21, 34, 48, 26, 38}))
       << "neither rising nor falling";
 }
 
-// One request a second for an hour whose tokens take `from` s each at the start and `to` s at the
+// Builds one request a second for an hour. Tokens take `from` s each at the start and `to` s at the
 // end, and vary by 5 %.
 std::vector<ServedRequest> soak(double from, double to) {
   constexpr std::size_t k_requests = 3600;
@@ -58,7 +59,7 @@ std::map<std::string, double> drifts(const std::vector<ServedRequest>& requests,
   return found;
 }
 
-// vllm-project/vllm#41838: 3.07 tokens/s at first, 2.8 an hour later.
+// Rates of vllm-project/vllm#41838: 3.07 tokens/s at first, 2.8 an hour later.
 TEST(Latencies, AreKeptOfTenThousandRequestsAtMost) {
   EngineReport report;
   std::vector<ServedRequest> requests = soak(0.01, 0.01);

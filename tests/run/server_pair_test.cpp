@@ -1,5 +1,5 @@
-// Both servers of a pair beside each other, in virtual time: whose blocks are when, and that the
-// coin gives a program nothing but its slot.
+// Tests both servers of a pair beside each other, in virtual time: the order of their blocks, and
+// that the coin gives a program nothing but its slot.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -23,7 +23,7 @@ using profile::Side;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Processes that stay until they are told to end, but for those that `fails` gives an end.
+// Processes that run until they are told to end, except those that `fails` ends.
 class StandIns final : public sys::Processes {
  public:
   std::function<std::optional<sys::Finished>(const sys::ProcessSpec&)> fails;
@@ -54,7 +54,7 @@ class StandIns final : public sys::Processes {
   }
 
   bool is_there(const std::string& url) { return !program_at(url).empty(); }
-  // The last one that was started there; "" where none was.
+  // Returns the last program that was started there; "" if none was.
   std::string program_at(const std::string& url) {
     const std::lock_guard hold(mutex_);
     for (const auto& [port, program] : programs_) {
@@ -68,7 +68,7 @@ class StandIns final : public sys::Processes {
   std::map<std::string, std::string> programs_;  // by port
 };
 
-// A server is up as soon as its process is there.
+// Reports a server as up as soon as its process runs.
 class Up final : public sys::Http {
  public:
   explicit Up(StandIns& processes) : processes_(processes) {}
@@ -82,7 +82,7 @@ class Up final : public sys::Http {
   StandIns& processes_;
 };
 
-// What one server streams; `log` gets its letter at each request.
+// The stream of one server; `log` gets its letter at each request.
 class Logged final : public sys::Streams {
  public:
   Logged(load::VirtualClock& clock, char letter, std::string& log, std::vector<double>& sent,
@@ -106,7 +106,7 @@ class Logged final : public sys::Streams {
 
 constexpr const char* k_base = "/base/bench";
 
-// Servers that are known by their ports.
+// Finds the server of a stream by its port.
 class ByProgram final : public sys::Streams {
  public:
   using Answer = std::function<load::VirtualAnswer(bool base)>;
@@ -158,17 +158,17 @@ class ServerPair : public testing::Test {
     base_.program = k_base;
   }
 
-  // The program of slot 0 is the base's, or the candidate's.
+  // Runs with the base or the candidate in slot 0.
   PairRecords run(bool base_first, std::int64_t attempt = 1) {
     log_.clear();
     sent_.clear();
     processes_.started.clear();
     std::size_t made = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    effects.connections.is_free = [](int) { return true; };  // what listens is the test's
+    effects.connections.is_free = [](int) { return true; };  // the test itself listens there
     effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
     effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
-      // Warmed up in the order of their slots.
+      // Servers are warmed up in the order of their slots.
       const bool base = (made++ == 0) == base_first;
       return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_, sent_,
                                       [this, base](std::size_t, double) { return answer(base); });
@@ -178,7 +178,7 @@ class ServerPair : public testing::Test {
     std::array<ServerSlot, 2> slots;
     for (std::size_t slot = 0; slot < 2; ++slot) {
       const bool base = (slot == 0) == base_first;
-      steps_.at(slot).asked = {0, 2, 8, 0};
+      steps_.at(slot).parameters = {0, 2, 8, 0};
       steps_.at(slot).pair = 1;
       steps_.at(slot).side = base ? Side::base : Side::candidate;
       slots.at(slot) = {base ? &base_ : &candidate_, &steps_.at(slot), attempt};
@@ -189,10 +189,10 @@ class ServerPair : public testing::Test {
     return records ? std::move(*records) : PairRecords{};
   }
 
-  // Pairs until all is decided, and what is made of them.
+  // Runs pairs until all is decided, and judges them.
   verdict::CellVerdict judged() {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    effects.connections.is_free = [](int) { return true; };  // what listens is the test's
+    effects.connections.is_free = [](int) { return true; };  // the test itself listens there
     effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
     effects.connections.streams = [this](const sys::Clock&) {
       return std::make_unique<ByProgram>(clock_, processes_,
@@ -219,7 +219,7 @@ class ServerPair : public testing::Test {
                                verdict::Policy{});
   }
 
-  // Two tokens: the first after its time to first token, the second 10 ms on.
+  // An answer of two tokens: the first after its time to first token, the second 10 ms later.
   load::VirtualAnswer answer(bool base) {
     const auto words = tests::scripts::completions(2);
     const double first = (base ? base_seconds_ : candidate_seconds_) + drift_ * (clock_.at - 1000);
@@ -243,7 +243,7 @@ class ServerPair : public testing::Test {
 
   double base_seconds_ = 0.02, candidate_seconds_ = 0.02, drift_ = 0;
   std::string log_;
-  std::vector<double> sent_;  // when, each of log_
+  std::vector<double> sent_;  // time of each entry of log_
   std::unique_ptr<Scene> scene_;
   PreparedCell base_, candidate_;
   std::array<Step, 2> steps_;
@@ -259,7 +259,7 @@ class ServerPair : public testing::Test {
 TEST_F(ServerPair, SendsItsBlocksInTurnsThatTheSlotDecides) {
   make();
   auto records = run(true);
-  // A request each to warm up, then four blocks of two: 0 1 1 0 0 1 1 0.
+  // One request each to warm up, then four blocks of two: 0 1 1 0 0 1 1 0.
   EXPECT_EQ(log_,
             "bc"
             "bb"
@@ -293,7 +293,7 @@ TEST_F(ServerPair, SendsItsBlocksInTurnsThatTheSlotDecides) {
   EXPECT_THAT(processes_.started, ElementsAre("/project/bench", k_base));
 }
 
-// At 0, 0.1 and 1 s; another round begins a mean gap later, at 1.5 s.
+// Requests come at 0, 0.1 and 1 s; another round begins a mean gap later, at 1.5 s.
 TEST_F(ServerPair, RecordedMomentsGoOnWhereTheRecordingBeginsAgain) {
   make("", "workload: trace.jsonl, requests: 8");
   const auto records = run(true);
@@ -316,7 +316,7 @@ TEST_F(ServerPair, MakesOneNumberOfAllRequestsOfASideAndLeavesTheOthersTurnsOut)
     const auto& candidate = records[base_first ? 1 : 0];
     EXPECT_NEAR(number(base, "time_to_first_token_p90_seconds"), 0.02, 1e-9);
     EXPECT_NEAR(number(candidate, "time_to_first_token_p90_seconds"), 0.03, 1e-9);
-    // 8 requests of 30 ms, and of 40 ms, one after the other: nothing of what was between them.
+    // 8 requests of 30 ms, and of 40 ms, one after the other; the time between them does not count.
     EXPECT_NEAR(number(base, "requests_per_second"), 8 / 0.24, 1e-6);
     EXPECT_NEAR(number(candidate, "requests_per_second"), 8 / 0.32, 1e-6);
     ASSERT_TRUE(base->report);
@@ -324,8 +324,8 @@ TEST_F(ServerPair, MakesOneNumberOfAllRequestsOfASideAndLeavesTheOthersTurnsOut)
   }
 }
 
-// What the proof of the decision rule asks for: where nothing changed, the coin alone decides which
-// side gets which number, on a machine that gets slower all the while.
+// The proof of the decision rule needs this: where nothing changed, the coin alone decides which
+// side gets which number. The machine gets slower all the while.
 TEST_F(ServerPair, SwappingTheSidesSwapsTheirNumbersAndNothingElse) {
   make();
   drift_ = 0.01;
@@ -368,21 +368,21 @@ TEST_F(ServerPair, TakesAsManyBlocksAsConcurrencyAndRequestsAllow) {
   const auto blocks = [&](const std::string& keys, const std::string& prompt,
                           std::int64_t requests) {
     make(keys, prompt);
-    return blocks_of(candidate_, requests);
+    return split_into_blocks(candidate_, requests);
   };
   EXPECT_THAT(blocks("", "requests: 10", 10), ElementsAre(2, 3, 2, 3));
   EXPECT_THAT(blocks("", "requests: 2", 2), ElementsAre(1, 1));
   EXPECT_THAT(blocks("", "concurrency: 4, requests: 8", 8), ElementsAre(4, 4));
   EXPECT_THAT(blocks("", "concurrency: 4, requests: 3", 3), ElementsAre(3));
   EXPECT_THAT(blocks(", blocks: 2", "requests: 8", 8), ElementsAre(4, 4));
-  EXPECT_TRUE(serves_in_turns(candidate_));
+  EXPECT_TRUE(takes_turns(candidate_));
   make(", blocks: 0");
-  EXPECT_FALSE(serves_in_turns(candidate_)) << "one after the other";
+  EXPECT_FALSE(takes_turns(candidate_)) << "one after the other";
 }
 
 TEST_F(ServerPair, OneThatFailsIsAnErrorAndTheOtherGoesOn) {
   make();
-  // Whoever asks a port here is answered: a line tells whether the process is up.
+  // Any request to a port here is answered, so a line tells if the process is up.
   scene_->settings->engines[0].server->ready_url.clear();
   scene_->settings->engines[0].server->ready_line = "never";
   processes_.fails = [&](const sys::ProcessSpec& spec) -> std::optional<sys::Finished> {

@@ -1,4 +1,4 @@
-// A step of a server, whose process is a stand-in and whose answers are a script's.
+// Tests steps with a server. Its process is a stand-in, and a script gives its answers.
 #include "gate/run/server_run.hpp"
 
 #include <arpa/inet.h>
@@ -22,12 +22,12 @@ using profile::Pass;
 using profile::RunRecord;
 using testing::HasSubstr;
 
-constexpr double k_process_seconds = 1e6;  // no machine is so slow that a cell takes that long
+constexpr double k_process_seconds = 1e6;  // no machine takes that long for a cell
 
-// A process that stays until it is told to end; what it does meanwhile is `starts`.
+// A process that runs until it is told to end; `starts` is called at each start.
 class StandIn final : public sys::Processes {
  public:
-  // Called with each start's number, from 1; a Finished ends the process at once.
+  // Called with the number of each start, from 1. Returning a Finished ends the process at once.
   std::function<std::optional<sys::Finished>(const sys::ProcessSpec&, int)> starts;
   std::vector<sys::ProcessSpec> started;
 
@@ -45,7 +45,7 @@ class StandIn final : public sys::Processes {
   }
 };
 
-// Is up at once.
+// Reports the server as up at once.
 class Up final : public sys::Http {
  public:
   tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest& request,
@@ -57,7 +57,7 @@ class Up final : public sys::Http {
   static inline std::string asked;
 };
 
-// Counts 100 at the start and 7 for each request answered so far.
+// Counts 100 at the start and 7 for each answered request.
 class CountingProbes final : public Probing {
  public:
   explicit CountingProbes(const tests::StreamServer& server) : server_(server) {}
@@ -80,7 +80,7 @@ class CountingProbes final : public Probing {
 
 class ServerRun : public testing::Test {
  protected:
-  // The engine's keys; its command is ./bench.
+  // Prepares a run with these keys of the engine; its command is ./bench.
   void make(const std::string& keys, const std::string& prompt) {
     scene_ = make_scene(
         "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
@@ -93,7 +93,7 @@ class ServerRun : public testing::Test {
 
   RunRecord run(const Step& step) {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    // What listens at there() is the test's own.
+    // The test itself listens at there().
     effects.connections.is_free = [this](int port) { return port != taken_; };
     effects.connections.http = [] { return std::make_unique<Up>(); };
     auto record = run_server(effects, "/out", {&plan_.cell_of(step), &step});
@@ -106,7 +106,7 @@ class ServerRun : public testing::Test {
                          [&](const Step& step) { return step.pass == pass; });
   }
 
-  bool bad_ = false, stops_ = false;  // what a prompt "Bad" does
+  bool bad_ = false, stops_ = false;  // the effect of a prompt "Bad"
   int taken_ = -1;                    // a port that another program has
   sys::Stop stop_;
   tests::StreamServer server_{[this](const tests::SeenPost& post) {
@@ -129,7 +129,7 @@ TEST_F(ServerRun, CountsItsRequestsAloneWithoutStartAndWarmUp) {
   make(there() + ", warm_up: 3", "{text: Hello, tokens: 4}");
   const RunRecord record = run(first(Pass::counted));
   EXPECT_EQ(record.error, std::nullopt) << *record.error;
-  EXPECT_EQ(server_.requests(), 4);  // three to warm up, one that counts
+  EXPECT_EQ(server_.requests(), 4);  // three warm-ups, one that counts
   ASSERT_EQ(record.probes.size(), 1U);
   EXPECT_EQ(record.probes[0].counts.at("dispatches"), 7);
   ASSERT_TRUE(record.report);
@@ -155,7 +155,7 @@ TEST_F(ServerRun, TimesAllRequestsOfATimedRun) {
   EXPECT_FALSE(record.report->output_digest) << "batches may change a token";
 }
 
-// The layer that would hold it writes no page here.
+// The layer that would hold requests back writes no page here.
 TEST_F(ServerRun, ThatNothingHoldsBackIsCountedInSeveralRunsOrAsWrittenNotAtAll) {
   const std::string load = "text: Hello, tokens: 4, concurrency: 2, requests: 6";
   make(there(), "{" + load + "}");
@@ -172,7 +172,7 @@ TEST_F(ServerRun, ThatNothingHoldsBackIsCountedInSeveralRunsOrAsWrittenNotAtAll)
   for (const RunRecord& record : *records) {
     EXPECT_EQ(record.error, std::nullopt) << *record.error;
     EXPECT_EQ(record.held, std::nullopt);
-    EXPECT_EQ(record.asked.repeats, 6) << "not the four of a held burst";
+    EXPECT_EQ(record.parameters.repeats, 6) << "not the four of a held burst";
     EXPECT_THAT(record.warnings, testing::Contains(HasSubstr("as they happen to meet")));
   }
   const auto resumed = Journal::resume(scene_->files, "/out", plan_);
@@ -187,7 +187,7 @@ TEST_F(ServerRun, ThatNothingHoldsBackIsCountedInSeveralRunsOrAsWrittenNotAtAll)
 
 class SharedStart : public ServerRun {
  protected:
-  // Three cells: the one in the middle has the prompt Bad.
+  // Builds three cells, with the prompt Bad in the middle one.
   void SetUp() override {
     scene_ = make_scene(
         "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
@@ -203,16 +203,16 @@ class SharedStart : public ServerRun {
 
   std::vector<RunRecord> run_all() {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    effects.connections.is_free = [](int) { return true; };  // what listens is the test's
+    effects.connections.is_free = [](int) { return true; };  // the test itself listens there
     effects.connections.http = [] { return std::make_unique<Up>(); };
-    ServedSoFar told;
-    told.begins = [&](const Step& step) { begun_.push_back(step.order); };
-    told.whole = [&](const RunRecord& record) {
+    ServedEvents events;
+    events.on_begin = [&](const Step& step) { begun_.push_back(step.order); };
+    events.on_measured = [&](const RunRecord& record) {
       EXPECT_TRUE(record.report);
       EXPECT_EQ(record.start, 0);
       whole_.push_back(record.order);
     };
-    auto records = run_on_one_server(effects, "/out", slots_, told);
+    auto records = run_on_one_server(effects, "/out", slots_, events);
     EXPECT_TRUE(records) << records.error().message;
     return records.value_or(std::vector<RunRecord>{});
   }
@@ -235,7 +235,7 @@ TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
     ASSERT_TRUE(record.report);
     EXPECT_EQ(record.report->times.back().metric.name, "load_seconds");
   }
-  const auto of_the_start = [](const RunRecord& record) {  // and not of a cell: cold, and load
+  const auto of_the_start = [](const RunRecord& record) {  // cold start and loading
     const auto& times = record.report->times;
     EXPECT_EQ(std::prev(times.end(), 2)->metric.name, "cold_time_to_first_token_seconds");
     return std::vector(std::prev(times.end(), 2), times.end());
@@ -243,7 +243,7 @@ TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
   EXPECT_EQ(of_the_start(records[0]), of_the_start(records[2]));
 }
 
-// Its connections end with the second cell's requests: nobody knows what it would do for the third.
+// Connections end with the requests of the second cell, so we cannot know how the third would go.
 TEST_F(SharedStart, EndsWithTheFirstCellThatFails) {
   bad_ = true;
   const auto records = run_all();
@@ -263,7 +263,7 @@ TEST_F(SharedStart, KeepsWhatWasWholeWhenWeirIsStopped) {
   EXPECT_EQ(records[0].error, std::nullopt);
 }
 
-// A port of 127.0.0.1 that the system gives nobody by itself while this lives.
+// A port of 127.0.0.1 that the system gives to nobody while this object lives.
 class Somebody {
  public:
   explicit Somebody(int wanted = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -289,10 +289,10 @@ class Somebody {
   int fd_ = -1;
 };
 
-// The first start finds its port taken, as it is when another program was quicker.
+// The port of the first start is taken, as if another program had been quicker.
 TEST_F(ServerRun, TriesAnotherPortWhereOneWasTakenMeanwhile) {
   make(there() + ", ready: {line: never, timeout: 2m}", "{text: Hello, tokens: 4}");
-  std::optional<Somebody> other;  // keeps the system from giving that port once more
+  std::optional<Somebody> other;  // the system does not give out that port again
   processes_.starts = [&](const sys::ProcessSpec& spec,
                           int number) -> std::optional<sys::Finished> {
     if (number > 1) {

@@ -1,3 +1,4 @@
+// Tests which cells share one start of a server.
 #include "gate/run/starts.hpp"
 
 #include "tests/run/scene.hpp"
@@ -7,7 +8,7 @@ namespace starts_test {
 
 using profile::Pass;
 
-// Two engines that serve, two backends, two cells of each: plan order is engine by engine.
+// Configuration of two inference servers, two backends, two cells of each, ordered by engine.
 std::string yaml(const std::string& keys = "", const std::string& command = "") {
   const std::string engine = "{kind: server, command: [./bench, '{port}'" + command +
                              "], api: completions, probes: [vulkan]" + keys + "}";
@@ -18,10 +19,10 @@ std::string yaml(const std::string& keys = "", const std::string& command = "") 
          "2}\n";
 }
 
-// "0 0 2": by order, whose start it is.
+// Returns "0 0 2": for each step in order, the start that it belongs to.
 std::string shape(const Plan& plan, Pass pass) {
   std::string text;
-  const auto starts = starts_of(plan);
+  const auto starts = group_starts(plan);
   for (const Step& step : plan.steps) {
     if (step.pass != pass) continue;
     text +=
@@ -37,7 +38,7 @@ TEST(Starts, AreSharedByTheCellsOfOneServerInEachRound) {
             "0 0 2 2 4 4 6 6 8 8 10 10 12 12 14 14");
 }
 
-// c1: three lengths, counted twice; c2: two runs. A round has one of each.
+// Cell c1 has three lengths, counted twice; c2 has two runs. A round has one of each.
 TEST(Starts, OfCountedOnesAreSharedByTheLengthsToo) {
   const auto scene = make_scene(yaml());
   const Plan plan =
@@ -51,7 +52,7 @@ TEST(Starts, AreTheirOwnWhereTheConfigOrTheCommandSaysSo) {
   EXPECT_EQ(shape(plan_of(*own, {.counts = false, .runs = 1}), Pass::timed), "0 1 2 3 4 5 6 7");
   const auto told = make_scene(yaml("", ", '{tokens}'"));
   EXPECT_EQ(shape(plan_of(*told, {.counts = false, .runs = 1}), Pass::timed), "0 0 2 2 4 4 6 6");
-  const auto starts = starts_of(plan_of(*told, {.times = false}));
+  const auto starts = group_starts(plan_of(*told, {.times = false}));
   EXPECT_NE(starts[0], starts[1]) << "another number of tokens, another command line";
 }
 
@@ -62,7 +63,7 @@ TEST(Starts, OfServersThatAreNotWarmedUpAreTheirOwn) {
 
 TEST(Starts, OfEnginesThatServeNothingAreTheirOwn) {
   const auto scene = make_scene();
-  const auto starts = starts_of(plan_of(*scene));
+  const auto starts = group_starts(plan_of(*scene));
   for (std::size_t i = 0; i < starts.size(); ++i) EXPECT_EQ(starts[i], i);
 }
 

@@ -1,3 +1,4 @@
+// Tests which steps of a plan the journal still lacks.
 #include "gate/run/journal.hpp"
 
 #include "tests/run/scene.hpp"
@@ -7,7 +8,7 @@ namespace unfinished_test {
 
 using profile::Pass;
 
-// A run of `plan` whose first `done` processes left a record.
+// Returns a run of `plan` with records of its first `done` processes.
 RunFile run_of(const Plan& plan, std::size_t done) {
   RunFile run;
   run.header = make_header(plan);
@@ -65,7 +66,7 @@ TEST(Unfinished, IsNotAPassThatWasGivenUp) {
 TEST(Unfinished, TellsInstructionsThatWereGivenUpFromTheOtherCounts) {
   const auto scene = make_scene();
   Plan plan = plan_of(*scene);
-  // The first counted process as one for instructions, which failed: the others are still missing.
+  // The first counted process is for instructions and failed: the others are still missing.
   plan.steps.front().instructions = true;
   RunFile run = run_of(plan, 1);
   run.records.front().instructions = true;
