@@ -1,3 +1,4 @@
+// Finds the changes of series, and their acknowledgements.
 #include "gate/history/changes.hpp"
 
 #include <algorithm>
@@ -8,56 +9,64 @@ namespace weir::history {
 
 namespace {
 
-// A step of a time so near to where the class changed is told as that; of a count, one at the
-// place.
+// A step this close to a change of class is reported as that change; a count's step must be at the
+// same place.
 constexpr std::size_t k_same_place = 2;
-// An acknowledgement holds for the change that more points have moved by so many places. Those of
-// counts stay where they are.
-constexpr std::size_t k_moved = 3;
+// Later points may move a change by this many places, and its acknowledgement still holds. Changes
+// of counts do not move.
+constexpr std::size_t k_most_moved = 3;
 
+// Finds the changes of one series.
 class SeriesReader {
  public:
   SeriesReader(const History& history, std::size_t series, const stats::ChangePolicy& policy)
       : history_(history), series_(history.series[series]), at_(series), policy_(policy) {}
 
+  // Finds the changes of numbers and of classes, by index.
   Result<std::vector<SeriesChange>> read() {
-    std::vector<SeriesChange> found;
+    std::vector<SeriesChange> result;
     const auto values = collect<double>(series_.points, &SeriesPoint::value);
     WEIR_TRY(const stats::Changes changes, is_exact(series_)
                                                ? stats::count_changes(values)
                                                : stats::find_changes(values, policy_));
-    for (const stats::Change& change : changes.changes) found.push_back({change, at_});
-    for (const ClassChange& change : class_changes(history_, series_)) put_class(change, found);
-    std::ranges::sort(found, {}, &SeriesChange::index);
-    for (SeriesChange& change : found) change.worse = is_worse(change);
-    return found;
+    for (const stats::Change& change : changes.changes) result.push_back({change, at_});
+    for (const ClassChange& change : class_changes(history_, series_)) {
+      add_class_change(change, result);
+    }
+    std::ranges::sort(result, {}, &SeriesChange::index);
+    for (SeriesChange& change : result) change.worse = is_worse(change);
+    return result;
   }
 
  private:
-  void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
-    const auto near = std::ranges::find_if(found, [&](const SeriesChange& one) {
-      const std::size_t apart =
-          one.index > change.index ? one.index - change.index : change.index - one.index;
-      return one.kind == stats::ChangeKind::step && !one.new_class &&
-             apart <= (is_exact(series_) ? 0 : k_same_place);
+  // Adds a change of class to the step that it explains, or as a change of its own.
+  void add_class_change(const ClassChange& class_change, std::vector<SeriesChange>& changes) const {
+    const auto near = std::ranges::find_if(changes, [&](const SeriesChange& change) {
+      const std::size_t distance = change.index > class_change.index
+                                       ? change.index - class_change.index
+                                       : class_change.index - change.index;
+      return change.kind == stats::ChangeKind::step && !change.new_class &&
+             distance <= (is_exact(series_) ? 0 : k_same_place);
     });
-    if (near != found.end()) {
-      near->new_class = change;
+    if (near != changes.end()) {
+      near->new_class = class_change;
       return;
     }
-    SeriesChange made;
-    made.series = at_;
-    made.index = made.end = change.index;
-    made.before = change.before;
-    made.after = change.after;
-    made.relative = change.before != 0;
-    made.size = made.relative ? change.after / change.before - 1 : change.after - change.before;
-    made.low = made.high = made.size;
-    made.settled = made.class_alone = true;
-    made.new_class = change;
-    found.push_back(std::move(made));
+    SeriesChange change;
+    change.series = at_;
+    change.index = change.end = class_change.index;
+    change.before = class_change.before;
+    change.after = class_change.after;
+    const double difference = change.after - change.before;
+    change.relative = change.before != 0;
+    change.size = change.relative ? change.after / change.before - 1 : difference;
+    change.low = change.high = change.size;
+    change.settled = change.class_alone = true;
+    change.new_class = class_change;
+    changes.push_back(std::move(change));
   }
 
+  // True if the change is for the worse; nothing if the metric has no direction.
   std::optional<bool> is_worse(const SeriesChange& change) const {
     if (!series_.metric.better || change.after == change.before) return std::nullopt;
     return (change.after > change.before) == (*series_.metric.better == unit::Better::lower);
@@ -69,31 +78,34 @@ class SeriesReader {
   stats::ChangePolicy policy_;
 };
 
-// The latest word on a change at that place, or where it stood before more points came in.
-std::optional<Acknowledgement> word_on(const History& history, const SeriesChange& change,
-                                       std::span<const Acknowledgement> acknowledged) {
+// The latest acknowledgement of a change at its place, or close to it: more points may have moved
+// it since. Nothing if there is none.
+std::optional<Acknowledgement> find_acknowledgement(const History& history,
+                                                    const SeriesChange& change,
+                                                    std::span<const Acknowledgement> all) {
   const Series& series = history.series[change.series];
-  const Acknowledgement here = acknowledgement_of(history, change);
-  std::optional<Acknowledgement> found;
-  for (const Acknowledgement& one : acknowledged) {
+  const Acknowledgement wanted = make_acknowledgement(history, change);
+  const std::size_t moved = is_exact(series) ? 0 : k_most_moved;
+  const std::size_t begin = change.index > moved ? change.index - moved : 0;
+  const std::size_t end = std::min(series.points.size(), change.index + moved + 1);
+  std::optional<Acknowledgement> latest;
+  for (const Acknowledgement& entry : all) {
     // A step may be corrected to a drift, and a drift to a step; another class is something else.
-    const bool same_kind = one.kind == here.kind || (one.kind != "class" && here.kind != "class");
-    if (one.project != here.project || one.cell != here.cell || one.metric != here.metric ||
-        one.machine != here.machine || !same_kind) {
+    const bool same_kind =
+        entry.kind == wanted.kind || (entry.kind != "class" && wanted.kind != "class");
+    if (entry.project != wanted.project || entry.cell != wanted.cell ||
+        entry.metric != wanted.metric || entry.machine != wanted.machine || !same_kind) {
       continue;
     }
-    const std::size_t moved = is_exact(series) ? 0 : k_moved;
-    const std::size_t begin = change.index > moved ? change.index - moved : 0;
-    const std::size_t end = std::min(series.points.size(), change.index + moved + 1);
-    const auto is_there = [&](std::size_t place) {
+    const auto is_at = [&](std::size_t place) {
       const RunFacts& run = history.run_of(series.points[place]);
-      return one.commit ? run.commit == one.commit : !run.commit && run.time == one.time;
+      return entry.commit ? run.commit == entry.commit : !run.commit && run.time == entry.time;
     };
     for (std::size_t place = begin; place < end; ++place) {
-      if (is_there(place) && (!found || found->at < one.at)) found = one;
+      if (is_at(place) && (!latest || latest->at < entry.at)) latest = entry;
     }
   }
-  return found;
+  return latest;
 }
 
 }  // namespace
@@ -109,7 +121,7 @@ std::string_view kind_name(const SeriesChange& change) {
   return change.kind == stats::ChangeKind::drift ? "drift" : "step";
 }
 
-stats::ChangePolicy policy_of(const ChangesWanted& wanted, std::size_t series) {
+stats::ChangePolicy policy_of(const ChangeQuery& wanted, std::size_t series) {
   double offset = stats::k_offset_of_sensitivity * wanted.sensitivity;
   if (wanted.false_alarm || wanted.any_series) {
     const double share = wanted.false_alarm.value_or(stats::yearly_false_alarms(offset));
@@ -120,22 +132,24 @@ stats::ChangePolicy policy_of(const ChangesWanted& wanted, std::size_t series) {
   return {.offset = offset};
 }
 
+// Finds the changes of all series, each with its acknowledgement.
 Result<std::vector<SeriesChange>> changes_of(const History& history,
                                              std::span<const Acknowledgement> acknowledged,
-                                             const ChangesWanted& wanted) {
+                                             const ChangeQuery& wanted) {
   const stats::ChangePolicy policy = policy_of(wanted, history.series.size());
   std::vector<SeriesChange> all;
   for (std::size_t i = 0; i < history.series.size(); ++i) {
-    WEIR_TRY(std::vector<SeriesChange> found, SeriesReader(history, i, policy).read());
-    for (SeriesChange& change : found) {
-      change.known = word_on(history, change, acknowledged);
+    WEIR_TRY(std::vector<SeriesChange> changes, SeriesReader(history, i, policy).read());
+    for (SeriesChange& change : changes) {
+      change.acknowledgement = find_acknowledgement(history, change, acknowledged);
       all.push_back(std::move(change));
     }
   }
   return all;
 }
 
-Acknowledgement acknowledgement_of(const History& history, const SeriesChange& change) {
+// An acknowledgement that fits this change, with neither reason nor name.
+Acknowledgement make_acknowledgement(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = history.run_of(series.points[change.index]);
   return {series.project,
@@ -150,7 +164,7 @@ Acknowledgement acknowledgement_of(const History& history, const SeriesChange& c
 }
 
 Result<ChangedHistory> read_changes(Store& store, const Filter& filter, const CommitOrder& order,
-                                    const ChangesWanted& wanted) {
+                                    const ChangeQuery& wanted) {
   ChangedHistory read;
   WEIR_TRY(read.history, store.history(filter));
   put_in_order(read.history, order);

@@ -1,3 +1,4 @@
+// Writes changes of a history for terminals, as JSON and as issues.
 #include <algorithm>
 #include <cmath>
 
@@ -16,13 +17,13 @@ const RunFacts& run_at(const History& history, const Series& series, std::size_t
   return history.run_of(series.points[index]);
 }
 
-// Of a size: "8.1", "34".
-std::string percents(double size) {
+// A size in per cent, without its sign: "8.1", "34".
+std::string percent_text(double size) {
   const double shown = std::abs(size) * 100;
   return shown < 10 ? fmt::format("{:.1f}", shown) : fmt::format("{:.0f}", shown);
 }
 
-std::string shown_level(const Metric& metric, double value) {
+std::string value_text(const Metric& metric, double value) {
   if (metric.kind && metric.unit && metric.better) {
     return unit::show(unit::custom_metric(metric.name, *metric.kind, *metric.unit, *metric.better),
                       value);
@@ -30,12 +31,12 @@ std::string shown_level(const Metric& metric, double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string metric_words(const Metric& metric) {
-  const auto known = unit::find_metric(metric.name);
-  return known ? unit::label(*known) : metric.name;
+std::string metric_label(const Metric& metric) {
+  const auto metric_entry = unit::find_metric(metric.name);
+  return metric_entry ? unit::label(*metric_entry) : metric.name;
 }
 
-std::string class_words(const ClassChange& change) {
+std::string class_change_text(const ClassChange& change) {
   const bool device = change.device_class != change.device_class_before;
   return device ? fmt::format("another device class ({} → {})", change.device_class_before,
                               change.device_class)
@@ -43,19 +44,21 @@ std::string class_words(const ClassChange& change) {
                               change.machine_class);
 }
 
-std::string_view mark_of(const SeriesChange& change) {
-  if (change.known) return "known";
+// The word in front of a change in a list.
+std::string_view change_mark(const SeriesChange& change) {
+  if (change.acknowledgement) return "known";
   if (!change.worse) return "changed";
   return *change.worse ? "WORSE" : "better";
 }
 
-std::string where_words(const History& history, const SeriesChange& change) {
+// "since 1a2b3c4, 2026-11-04, on MACHINE".
+std::string place_text(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
-  std::string words = "since " + place_words(run_at(history, series, change.index));
+  std::string words = "since " + place_label(run_at(history, series, change.index));
   if (change.kind == stats::ChangeKind::drift) {
     words = fmt::format("little by little, from {} to {}",
-                        place_words(run_at(history, series, change.index)),
-                        place_words(run_at(history, series, change.end - 1)));
+                        place_label(run_at(history, series, change.index)),
+                        place_label(run_at(history, series, change.end - 1)));
   }
   if (!series.machine.empty()) words += ", on " + series.machine;
   return words;
@@ -63,36 +66,42 @@ std::string where_words(const History& history, const SeriesChange& change) {
 
 }  // namespace
 
-std::string place_words(const RunFacts& run) {
+std::string place_label(const RunFacts& run) {
   const std::string date = sys::date_of(run.time);
   return run.commit ? run.commit->substr(0, k_short_commit) + ", " + date : date;
 }
 
-std::string size_words(const Metric& metric, const SeriesChange& change) {
+// "fell by 8.1 % (6.9 to 9.3 %)"; "grew by 16" for counts and for changes that are not relative.
+std::string size_text(const Metric& metric, const SeriesChange& change) {
   if (change.size == 0) return "the same";
   const char* way = change.size < 0 ? "fell" : "grew";
   const bool count = metric.kind == unit::Kind::count;
   if (count || !change.relative) {
     return fmt::format("{} by {:.10g}", way, std::abs(change.after - change.before));
   }
-  std::string words = fmt::format("{} by {}", way, percents(change.size));
+  std::string words = fmt::format("{} by {}", way, percent_text(change.size));
   if (change.low != change.high) {
     double near = change.low, far = change.high;
     const bool one_way = (near < 0) == (far < 0);
     if (one_way && std::abs(near) > std::abs(far)) std::swap(near, far);
-    const auto sign = [&](double size) { return one_way ? "" : size < 0 ? "−" : "+"; };
-    words +=
-        fmt::format(" % ({}{} to {}{} %)", sign(near), percents(near), sign(far), percents(far));
+    // Signs are shown only if the interval includes both directions.
+    const auto sign = [&](double size) {
+      if (one_way) return "";
+      return size < 0 ? "−" : "+";
+    };
+    words += fmt::format(" % ({}{} to {}{} %)", sign(near), percent_text(near), sign(far),
+                         percent_text(far));
     return words;
   }
   return words + " %";
 }
 
-std::string level_words(const Metric& metric, const SeriesChange& change) {
-  return fmt::format("{} → {}", shown_level(metric, change.before),
-                     shown_level(metric, change.after));
+std::string levels_text(const Metric& metric, const SeriesChange& change) {
+  return fmt::format("{} → {}", value_text(metric, change.before),
+                     value_text(metric, change.after));
 }
 
+// Lists changes for a terminal, grouped by cell.
 std::string changes_text(const History& history, const std::vector<SeriesChange>& changes,
                          std::size_t width) {
   std::string out, cell;
@@ -113,29 +122,30 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
       add("", heading, 2);
       cell = heading;
     }
-    add(fmt::format("  {:<7}  ", mark_of(change)),
-        fmt::format("{} {}  {}", metric_words(series.metric), size_words(series.metric, change),
-                    level_words(series.metric, change)),
+    add(fmt::format("  {:<7}  ", change_mark(change)),
+        fmt::format("{} {}  {}", metric_label(series.metric), size_text(series.metric, change),
+                    levels_text(series.metric, change)),
         k_indent);
-    add(under, where_words(history, change), k_indent);
-    // Another change behind it, or a level behind a drift: it is over.
+    add(under, place_text(history, change), k_indent);
+    // A later change of the series, or a level after a drift, shows that this one is over.
     const bool goes_on =
         (i + 1 == changes.size() || changes[i + 1].series != change.series) &&
         (change.kind != stats::ChangeKind::drift || change.end == series.points.size());
     if (!change.settled && goes_on) {
       add(under, "found lately: it may still turn out a drift or a step", k_indent);
     }
-    if (change.new_class) add(under, class_words(*change.new_class), k_indent);
-    if (change.known) {
+    if (change.new_class) add(under, class_change_text(*change.new_class), k_indent);
+    if (change.acknowledgement) {
       add(under,
-          fmt::format("{}, {}: {}", change.known->who, sys::date_of(change.known->at),
-                      change.known->reason),
+          fmt::format("{}, {}: {}", change.acknowledgement->who,
+                      sys::date_of(change.acknowledgement->at), change.acknowledgement->reason),
           k_indent);
     }
   }
   return out;
 }
 
+// One change as `weir trend changes --json` writes it.
 Json change_json(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = run_at(history, series, change.index);
@@ -169,16 +179,16 @@ Json change_json(const History& history, const SeriesChange& change) {
                      {"machine_before", change.new_class->machine_class_before},
                      {"machine", change.new_class->machine_class}};
   }
-  if (change.known) {
-    json["acknowledged"] = {{"who", change.known->who},
-                            {"reason", change.known->reason},
-                            {"at", sys::time_of(change.known->at)}};
+  if (change.acknowledgement) {
+    json["acknowledged"] = {{"who", change.acknowledgement->who},
+                            {"reason", change.acknowledgement->reason},
+                            {"at", sys::time_of(change.acknowledgement->at)}};
   }
   return json;
 }
 
-ChangeIssue issue_of(const History& history, const SeriesChange& change,
-                     const std::string& site_url) {
+ChangeIssue make_issue(const History& history, const SeriesChange& change,
+                       const std::string& site_url) {
   using report::markdown_code;
   using report::markdown_text;
   const Series& series = history.series[change.series];
@@ -196,24 +206,24 @@ ChangeIssue issue_of(const History& history, const SeriesChange& change,
     if (i != change.index) issue.near.push_back(at(i));
   }
   issue.title =
-      report::clip(text::printable(fmt::format("weir: {} of {} {}", metric_words(series.metric),
-                                               series.cell, size_words(series.metric, change))),
+      report::clip(text::printable(fmt::format("weir: {} of {} {}", metric_label(series.metric),
+                                               series.cell, size_text(series.metric, change))),
                    200);
   const RunFacts& run = run_at(history, series, change.index);
   const RunFacts& run_before = run_at(history, series, change.index - 1);
   std::string& body = issue.body;
-  body += fmt::format("**{}** of {} {}: {}.\n\n", markdown_text(metric_words(series.metric)),
-                      markdown_code(series.cell), markdown_text(size_words(series.metric, change)),
-                      markdown_text(level_words(series.metric, change)));
+  body += fmt::format("**{}** of {} {}: {}.\n\n", markdown_text(metric_label(series.metric)),
+                      markdown_code(series.cell), markdown_text(size_text(series.metric, change)),
+                      markdown_text(levels_text(series.metric, change)));
   body += fmt::format("| | |\n| --- | --- |\n| first | {} |\n| before it | {} |\n",
-                      markdown_code(place_words(run)), markdown_code(place_words(run_before)));
+                      markdown_code(place_label(run)), markdown_code(place_label(run_before)));
   if (!series.machine.empty())
     body += fmt::format("| machine | {} |\n", markdown_code(series.machine));
   if (change.kind == stats::ChangeKind::drift) {
     body += fmt::format("| kind | little by little, over {} runs |\n", change.end - change.index);
   }
   if (change.new_class)
-    body += fmt::format("| note | {} |\n", markdown_text(class_words(*change.new_class)));
+    body += fmt::format("| note | {} |\n", markdown_text(class_change_text(*change.new_class)));
   body += fmt::format("| runs since | {} |\n\n", series.points.size() - change.index);
   if (run.commit && run_before.commit && run.commit != run_before.commit &&
       change.kind == stats::ChangeKind::step && !change.new_class) {

@@ -1,4 +1,4 @@
-// Foreign series from CSV (RFC 4180): columns `cell,metric,commit,time,value,machine`, in any
+// Reads foreign series from CSV (RFC 4180): columns `cell,metric,commit,time,value,machine`, in any
 // order, named by the first row; `commit` and `machine` may be missing. Pure; the text is hostile.
 //
 // Rows of one commit, time and machine are one run, whose id is made from these three: a file that
@@ -20,8 +20,8 @@ class CsvTable {
   // Fails with Code::data naming the row's line: a quote out of place, another number of fields
   // than columns, a value that is no finite number, a time that parse_time() does not know, more
   // points or samples than a run may have. Limits: 256 columns, 64 KiB a field.
-  // Of metrics that weir knows as counts, and of values like "133/2", the exact number is kept.
-  // `machine`: of rows that name none; it belongs to what a run is known by.
+  // Metrics that weir knows as counts, and values like "133/2", keep the exact number. `machine` is
+  // for rows that name none; it is a part of a run's identity.
   [[nodiscard]] static Result<CsvTable> parse(std::string_view text, const std::string& project,
                                               const std::string& machine = "");
 
@@ -33,13 +33,13 @@ class CsvTable {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  friend class CsvReading;
+  friend class CsvReader;
   struct Row {
     std::uint32_t group = 0, cell = 0, metric = 0, exact = 0;  // exact: 1 + index, 0 is none
     double value = 0;
   };
   std::vector<RunFacts> groups_;
-  std::vector<std::size_t> begins_;  // of each group in rows_, and the end
+  std::vector<std::size_t> begins_;  // start of each group in rows_, and the end
   std::vector<std::string> cells_;
   std::vector<Metric> metrics_;
   std::vector<Rational> exact_;

@@ -1,6 +1,6 @@
-// One connection to a database, as little of it as the store needs. Used by this module alone.
+// One connection to a database, with only what the store needs. Used by this module alone.
 //
-// A Statement's text is a constant of the program: that is checked when weir is compiled, so that
+// A Statement's text is a constant of the program, which is checked when weir is compiled. So
 // nothing from outside ever becomes a part of one. All values are bound. Placeholders are $1, $2 …
 #pragma once
 
@@ -27,8 +27,8 @@ struct Statement {
   const char* text;
 };
 
-// A value for a placeholder. Texts are looked at, not copied: they outlive the call. -0 is 0:
-// databases do not keep the difference.
+// A value for a placeholder. Texts are referred to, not copied: they must outlive the call. -0 is
+// 0: databases do not keep the difference.
 class Param {
  public:
   enum class Kind { null, integer, real, text };
@@ -42,7 +42,7 @@ class Param {
   Param(profile::Nature value) : Param(static_cast<std::int64_t>(value)) {}      // NOLINT
   template <class Value>
   Param(const std::optional<Value>& value) : Param(value ? Param(*value) : Param()) {}  // NOLINT
-  // Of a metric what is not known is "".
+  // A part of a metric that is not known is "".
   template <class Word>
   requires std::is_enum_v<Word> Param(const std::optional<Word>& word)  // NOLINT
       : Param(word ? unit::to_string(*word) : std::string_view()) {}
@@ -52,7 +52,7 @@ class Param {
   double real = 0;
   std::string_view text;
 };
-// As long as the call that they are written in.
+// Values for all placeholders. Valid as long as the call that they are written in.
 struct Params : std::span<const Param> {
   using span::span;
   Params(std::span<const Param> values) : span(values) {}  // NOLINT
@@ -68,7 +68,7 @@ class Row {
   [[nodiscard]] virtual double real(int column) const = 0;
   [[nodiscard]] virtual std::string_view text(int column) const = 0;
 
-  // Puts the columns from `column` on into what a tuple refers to.
+  // Copies the columns from `column` on into the variables that a tuple refers to.
   template <class... Values>
   void into(const std::tuple<Values&...>& values, int column = 0) const {
     std::apply([&](Values&... value) { (get(column++, value), ...); }, values);
@@ -95,27 +95,28 @@ class Row {
     if (!null(column)) get(column, value.emplace());
   }
 };
-using TakeRow = std::function<Result<void>(const Row&)>;
+using RowHandler = std::function<Result<void>(const Row&)>;
 
 class Database {
  public:
   virtual ~Database() = default;
 
-  // Writers of a store wait for each other; readers see one moment.
+  // Writers of a store wait for each other; readers see it as it is at one moment.
   enum class Access { read, write };
   [[nodiscard]] virtual Result<void> begin(Access access) = 0;
   [[nodiscard]] virtual Result<void> commit() = 0;
   virtual void rollback() = 0;  // fine when nothing was begun
 
-  // Several statements without values. $id, $text, $real, $integer and $clustered stand for what
-  // this database calls an identity column, these types, and a table that is kept in the order of
-  // its primary key.
+  // Runs several statements without values. $id, $text, $real, $integer and $clustered stand for
+  // this database's words: an identity column, these types, and a table that is stored in the order
+  // of its primary key.
   [[nodiscard]] virtual Result<void> script(Statement statements) = 0;
-  // Answers how many rows changed.
+  // Returns how many rows changed.
   [[nodiscard]] virtual Result<std::int64_t> change(Statement statement, Params params) = 0;
+  // Hands each row of the result to `take`.
   [[nodiscard]] virtual Result<void> each(Statement statement, Params params,
-                                          const TakeRow& take) = 0;
-  // each(), for what takes a row and cannot fail, too.
+                                          const RowHandler& take) = 0;
+  // each() for a function that may return nothing, too.
   template <class Take>
   [[nodiscard]] Result<void> read(Statement statement, Params params, const Take& take) {
     return each(statement, params, [&](const Row& row) -> Result<void> {
@@ -127,22 +128,23 @@ class Database {
       }
     });
   }
-  // `one` for each row of `columns` values in `values`. `many` is the same with all of them as
-  // arrays, one a column, where the database takes these.
-  [[nodiscard]] virtual Result<void> change_all(Statement one, Statement many, std::size_t columns,
-                                                Params values) = 0;
+  // Runs `single` for each row of `columns` values in `values`. `many` does the same with arrays,
+  // one a column, in a database that has these.
+  [[nodiscard]] virtual Result<void> change_rows(Statement single, Statement many,
+                                                 std::size_t columns, Params values) = 0;
 
-  // Is the store's first table there? Without it, Code::config where it holds something else.
+  // Returns true if the store's first table is there. Code::config if the database holds other
+  // ones.
   [[nodiscard]] virtual Result<bool> has_store() = 0;
 };
 
 inline constexpr double k_any_time = 1e300;  // later than any
 
-// A script with what its words stand for: $id, $text, $real, $integer, $clustered.
-[[nodiscard]] std::string spelled(Statement script,
-                                  const std::array<std::string_view, 5>& meanings);
+// Replaces the words $id, $text, $real, $integer, $clustered of a script by a database's own.
+[[nodiscard]] std::string expand_types(Statement script,
+                                       const std::array<std::string_view, 5>& meanings);
 
-// Begins, and takes back what was not committed.
+// A transaction that is rolled back unless it was committed.
 class Transaction {
  public:
   explicit Transaction(Database& database) : database_(database) {}
@@ -153,9 +155,9 @@ class Transaction {
   Transaction& operator=(const Transaction&) = delete;
 
   [[nodiscard]] Result<void> begin(Database::Access access) {
-    auto done = database_.begin(access);
-    begun_ = done.has_value();
-    return done;
+    auto result = database_.begin(access);
+    begun_ = result.has_value();
+    return result;
   }
   [[nodiscard]] Result<void> commit() {
     WEIR_CHECK(database_.commit());
@@ -173,51 +175,52 @@ class Transaction {
 [[nodiscard]] Result<std::unique_ptr<Database>> open_postgres(const StoreAddress& address,
                                                               const OpenOptions& options);
 
-// What is kept of each, in the order of its columns, behind the numbers that stand for its project
-// and the like: to be bound and to be read into.
-template <class T, class Kept>
-concept Of = std::same_as<std::remove_const_t<T>, Kept>;
-auto columns(Of<std::string> auto& name) { return std::tie(name); }
-auto columns(Of<Metric> auto& one) { return std::tie(one.name, one.kind, one.unit, one.better); }
-auto columns(Of<Place> auto& one) {
-  return std::tie(one.device_class, one.device_name, one.machine_class, one.machine_name,
-                  one.engine_build);
+// The stored columns of each type, in their order, to be bound and to be read into. They come after
+// the ids of its project and the like.
+template <class T, class Type>
+concept IsType = std::same_as<std::remove_const_t<T>, Type>;
+auto columns(IsType<std::string> auto& name) { return std::tie(name); }
+auto columns(IsType<Metric> auto& metric) {
+  return std::tie(metric.name, metric.kind, metric.unit, metric.better);
 }
-auto columns(Of<RunFacts> auto& one) {
-  return std::tie(one.id, one.source, one.commit, one.branch, one.commit_time, one.dirty, one.time,
-                  one.machine, one.weir_version);
+auto columns(IsType<Place> auto& place) {
+  return std::tie(place.device_class, place.device_name, place.machine_class, place.machine_name,
+                  place.engine_build);
 }
-auto columns(Of<StoredVerdict> auto& one) {
-  return std::tie(one.id, one.run, one.commit, one.branch, one.time, one.kept_at, one.outcome,
-                  one.text);
+auto columns(IsType<RunFacts> auto& run) {
+  return std::tie(run.id, run.source, run.commit, run.branch, run.commit_time, run.dirty, run.time,
+                  run.machine, run.weir_version);
 }
-auto columns(Of<Acknowledgement> auto& one) {
-  return std::tie(one.cell, one.metric, one.machine, one.kind, one.commit, one.time, one.reason,
-                  one.who, one.at);
+auto columns(IsType<StoredVerdict> auto& verdict) {
+  return std::tie(verdict.id, verdict.run, verdict.commit, verdict.branch, verdict.time,
+                  verdict.kept_at, verdict.outcome, verdict.text);
 }
-auto columns(Of<StoredToken> auto& one) {
-  return std::tie(one.id, one.hash, one.project, one.scopes, one.name, one.made_at, one.expires_at,
-                  one.revoked_at);
+auto columns(IsType<Acknowledgement> auto& entry) {
+  return std::tie(entry.cell, entry.metric, entry.machine, entry.kind, entry.commit, entry.time,
+                  entry.reason, entry.who, entry.at);
 }
-// `first`, then the columns of `one`.
+auto columns(IsType<StoredToken> auto& token) {
+  return std::tie(token.id, token.hash, token.project, token.scopes, token.name, token.made_at,
+                  token.expires_at, token.revoked_at);
+}
+// Values for a statement: `first`, then the columns of `entry`.
 template <class... First>
-std::vector<Param> bound(const auto& one, const First&... first) {
+std::vector<Param> make_params(const auto& entry, const First&... first) {
   return std::apply(
       [&](const auto&... rest) {
         return std::vector<Param>{first..., rest...};
       },
-      columns(one));
+      columns(entry));
 }
-
 template <class Work>
 auto Store::write(Work work) -> decltype(work()) {
   Transaction transaction(*database_);
   WEIR_CHECK(transaction.begin(Database::Access::write));
   auto answer = work();
-  const Result<void> done = answer ? transaction.commit() : tl::unexpected(answer.error());
-  if (done) return answer;
-  for (Numbered* known : {&projects_, &cells_, &metrics_, &places_}) known->clear();
-  return tl::unexpected(done.error());
+  const Result<void> committed = answer ? transaction.commit() : tl::unexpected(answer.error());
+  if (committed) return answer;
+  for (IdsByName* ids : {&projects_, &cells_, &metrics_, &places_}) ids->clear();
+  return tl::unexpected(committed.error());
 }
 
 }  // namespace weir::history

@@ -1,3 +1,4 @@
+// Turns verdicts, profiles and stored baselines into runs of a history.
 #include "gate/history/documents.hpp"
 
 #include <algorithm>
@@ -15,22 +16,26 @@ namespace weir::history {
 
 namespace {
 
-// Of what may be unknown.
-std::string kept_text(const std::string& text) { return text.empty() ? "" : stored_name(text); }
-
-Place place_of(const profile::Provenance& from) {
-  return {kept_text(from.device_class), kept_text(from.device_name), kept_text(from.machine_class),
-          kept_text(from.machine_name), kept_text(from.engine_build.value_or(""))};
+// A text as a stored name; "" stays "" (not known).
+std::string stored_or_empty(const std::string& text) {
+  return text.empty() ? "" : stored_name(text);
 }
 
-std::optional<Point> point_of(const std::string& cell, const profile::Measurement& measured,
-                              const Place& place) {
+Place make_place(const profile::Provenance& from) {
+  return {stored_or_empty(from.device_class), stored_or_empty(from.device_name),
+          stored_or_empty(from.machine_class), stored_or_empty(from.machine_name),
+          stored_or_empty(from.engine_build.value_or(""))};
+}
+
+// A point with the numbers of `measured`; nothing if it has no finite value.
+std::optional<Point> make_point(const std::string& cell, const profile::Measurement& measured,
+                                const Place& place) {
   const std::optional<double> value = measured.value();
   if (!value || !std::isfinite(*value)) return std::nullopt;
   Point point{cell,
               metric_of(measured.metric),
               measured.nature,
-              kept_text(measured.source),
+              stored_or_empty(measured.source),
               *value,
               measured.exact,
               {},
@@ -44,37 +49,38 @@ std::optional<Point> point_of(const std::string& cell, const profile::Measuremen
   return point;
 }
 
-std::string device_of(const std::string& device_class) {
+// The device without the version of its driver: "vulkan-10005-0".
+std::string device_name(const std::string& device_class) {
   const std::string device = unit::device_without_version(device_class);
   return device.empty() ? device_class : device;
 }
 
-// Sessions of `after` that `before` has not: one and the same twice is two.
-std::vector<const baseline::Session*> fresh_sessions(const BaselineChange& change,
-                                                     const std::string& machine_class) {
+// Sessions of `after` that `before` lacks. Equal sessions count as often as they occur.
+std::vector<const baseline::Session*> find_new_sessions(const BaselineChange& change,
+                                                        const std::string& machine_class) {
   const auto* before = change.before ? look_up(change.before->sessions, machine_class) : nullptr;
-  auto known = before == nullptr ? std::vector<baseline::Session>() : *before;
-  std::vector<const baseline::Session*> fresh;
-  for (const baseline::Session& one : change.after.sessions.at(machine_class)) {
-    const auto same = std::ranges::find_if(known, [&](const baseline::Session& two) {
-      return two.engine_build == one.engine_build && two.samples == one.samples;
+  auto old_sessions = before == nullptr ? std::vector<baseline::Session>() : *before;
+  std::vector<const baseline::Session*> new_sessions;
+  for (const baseline::Session& session : change.after.sessions.at(machine_class)) {
+    const auto same = std::ranges::find_if(old_sessions, [&](const baseline::Session& old) {
+      return old.engine_build == session.engine_build && old.samples == session.samples;
     });
-    if (same == known.end()) {
-      fresh.push_back(&one);
+    if (same == old_sessions.end()) {
+      new_sessions.push_back(&session);
     } else {
-      known.erase(same);
+      old_sessions.erase(same);
     }
   }
-  return fresh;
+  return new_sessions;
 }
 
-// Samples of all sessions that are new: a commit has one point a metric.
+// Adds the samples of all new sessions to `run`, together: a commit has one point a metric.
 void add_sessions(const BaselineChange& change, const std::string& machine_class, Run& run) {
-  Place place{"", "", kept_text(machine_class), "", ""};
+  Place place{"", "", stored_or_empty(machine_class), "", ""};
   std::map<std::string, std::vector<double>> samples;
-  for (const baseline::Session* one : fresh_sessions(change, machine_class)) {
-    place.engine_build = kept_text(one->engine_build);
-    for (const auto& [metric, values] : one->samples) {
+  for (const baseline::Session* session : find_new_sessions(change, machine_class)) {
+    place.engine_build = stored_or_empty(session->engine_build);
+    for (const auto& [metric, values] : session->samples) {
       samples[metric].insert(samples[metric].end(), values.begin(), values.end());
     }
   }
@@ -82,19 +88,19 @@ void add_sessions(const BaselineChange& change, const std::string& machine_class
     profile::Measurement measured;
     measured.metric.name = name;
     measured.samples = std::move(values);
-    if (auto point = point_of(stored_name(change.after.cell), measured, place)) {
+    if (auto point = make_point(stored_name(change.after.cell), measured, place)) {
       point->metric = metric_named(stored_name(name));
       run.points.push_back(std::move(*point));
     }
   }
 }
 
-std::optional<std::string> kept_or_nothing(const std::optional<std::string>& text) {
+std::optional<std::string> stored_or_nothing(const std::optional<std::string>& text) {
   return text && !text->empty() ? std::optional(stored_name(*text)) : std::nullopt;
 }
 
-// The folders of runs begin with their time: "20261120-093015".
-std::optional<double> time_in_name(std::string_view run) {
+// The time at the beginning of a run folder's name: "20261120-093015".
+std::optional<double> parse_time_in_name(std::string_view run) {
   const std::string_view name = run.substr(run.find_last_of('/') + 1);
   if (name.size() < 15 || name[8] != '-') return std::nullopt;
   return parse_time(fmt::format("{}-{}-{}T{}:{}:{}Z", name.substr(0, 4), name.substr(4, 2),
@@ -102,66 +108,69 @@ std::optional<double> time_in_name(std::string_view run) {
                                 name.substr(13, 2)));
 }
 
-// All but the id, the machine and the version. `time`: as the document says.
-Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> commit,
-                          std::optional<double> time, const Around& around) {
+// All facts but the id and the version. The time is the sender's, else the document's (`time`),
+// else the commit's, else `otherwise`.
+Result<RunFacts> make_facts(const SenderFacts& sender, std::optional<std::string> commit,
+                            std::optional<double> time, const Around& around) {
   RunFacts facts;
-  facts.project = given.project;
-  facts.commit = kept_or_nothing(given.commit ? given.commit : std::move(commit));
-  facts.branch = kept_or_nothing(given.branch);
+  facts.project = sender.project;
+  facts.commit = stored_or_nothing(sender.commit ? sender.commit : std::move(commit));
+  facts.branch = stored_or_nothing(sender.branch);
   if (facts.commit && around.time_of_commit) {
     facts.commit_time = around.time_of_commit(*facts.commit);
   }
-  if (given.time) time = given.time;
+  if (sender.time) time = sender.time;
   if (!time) time = facts.commit_time;
   if (!time) time = around.otherwise;
   if (!time) return fail(Code::usage, "it has no time of measurement: name one with --time");
   facts.time = *time;
-  if (given.machine) facts.machine = stored_name(*given.machine);
+  if (sender.machine) facts.machine = stored_name(*sender.machine);
   return facts;
 }
 
-constexpr std::size_t k_most_missing_named = 5;
+constexpr std::size_t k_most_missing_listed = 5;
 
 }  // namespace
 
-std::string machine_of(std::string_view machine_name) {
+std::string series_machine(std::string_view machine_name) {
   const std::size_t comma = machine_name.rfind(',');
-  if (comma == std::string_view::npos) return kept_text(std::string(machine_name));
+  if (comma == std::string_view::npos) return stored_or_empty(std::string(machine_name));
   return stored_name(text::trim(machine_name.substr(0, comma)));
 }
 
 Run run_of(RunFacts facts, std::span<const profile::Profile> profiles) {
   Run run{std::move(facts), {}};
   for (const profile::Profile& profile : profiles) {
-    const Place place = place_of(profile.provenance);
+    const Place place = make_place(profile.provenance);
     const std::string cell = stored_name(profile.cell.str());
     for (const auto& [name, measured] : profile.metrics) {
-      if (auto point = point_of(cell, measured, place)) run.points.push_back(std::move(*point));
+      if (auto point = make_point(cell, measured, place)) run.points.push_back(std::move(*point));
     }
   }
   return run;
 }
 
+// A run with the numbers of a verdict, without samples.
 Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
   Run run{std::move(facts), {}};
   for (const verdict::CellVerdict& cell : verdict.cells) {
-    const Place place{kept_text(cell.device_class), kept_text(cell.device_name),
-                      kept_text(cell.machine_class), kept_text(cell.machine_name), ""};
-    for (const verdict::Judgement& one : cell.metrics()) {
+    const Place place{stored_or_empty(cell.device_class), stored_or_empty(cell.device_name),
+                      stored_or_empty(cell.machine_class), stored_or_empty(cell.machine_name), ""};
+    for (const verdict::Judgement& metric : cell.metrics()) {
       profile::Measurement measured;
-      measured.metric = one.metric;
-      measured.nature = one.nature;
-      measured.source = one.source;
-      if (one.current_text) measured.exact = Rational::parse(*one.current_text);
-      const bool exact = one.nature == profile::Nature::exact && one.current &&
-                         *one.current == std::floor(*one.current) && std::fabs(*one.current) < 1e15;
+      measured.metric = metric.metric;
+      measured.nature = metric.nature;
+      measured.source = metric.source;
+      if (metric.current_text) measured.exact = Rational::parse(*metric.current_text);
+      const bool exact = metric.nature == profile::Nature::exact && metric.current &&
+                         *metric.current == std::floor(*metric.current) &&
+                         std::fabs(*metric.current) < 1e15;
       if (!measured.exact && exact) {
-        measured.exact = Rational(static_cast<std::int64_t>(*one.current));
+        measured.exact = Rational(static_cast<std::int64_t>(*metric.current));
       }
-      if (!measured.exact && one.current) measured.samples = {*one.current};
-      if (auto point = point_of(stored_name(cell.cell.str()), measured, place)) {
-        point->samples.clear();  // it is a middle, no sample
+      if (!measured.exact && metric.current) measured.samples = {*metric.current};
+      if (auto point = make_point(stored_name(cell.cell.str()), measured, place)) {
+        point->samples.clear();  // the value is a median, no sample
         run.points.push_back(std::move(*point));
       }
     }
@@ -181,36 +190,42 @@ Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
   return parse_json(stored.text).and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
+// The parts that a verdict judged: cells, and "CELL: METRIC". Empty if it cannot be read.
 std::set<std::string> judged_parts(const StoredVerdict& verdict) {
   std::set<std::string> parts;
   const auto gate = verdict_of(verdict);
   if (!gate) return parts;
   for (const verdict::CellVerdict& cell : gate->cells) {
     const auto add = [&](verdict::Outcome outcome, const std::string& part) {
-      if (!verdict::judges(outcome)) return;
+      if (!verdict::is_judged(outcome)) return;
       parts.insert(cell.cell.str());
       if (!part.empty()) parts.insert(cell.cell.str() + ": " + part);
     };
-    const auto is_gone = [](const auto& one) { return one.metric.name == verdict::k_cell_metric; };
-    if (std::ranges::any_of(cell.judgements, is_gone))
-      continue;  // it failed since it was not there
+    // A removed cell fails because it was not measured: that judged nothing of it.
+    const auto is_removal = [](const auto& judgement) {
+      return judgement.metric.name == verdict::k_cell_metric;
+    };
+    if (std::ranges::any_of(cell.judgements, is_removal)) continue;
     add(cell.verdict, "");
-    for (const verdict::Judgement& one : cell.judgements) add(one.verdict, one.metric.name);
+    for (const verdict::Judgement& judgement : cell.judgements)
+      add(judgement.verdict, judgement.metric.name);
   }
   return parts;
 }
 
-std::optional<std::string> miss_parts(const std::set<std::string>& before, StoredVerdict& verdict) {
+// Marks a verdict as not judged if it lacks parts that are in `before`, and returns why.
+std::optional<std::string> note_missing_parts(const std::set<std::string>& before,
+                                              StoredVerdict& verdict) {
   std::vector<std::string> missing;
   std::ranges::set_difference(before, judged_parts(verdict), std::back_inserter(missing));
   if (missing.empty()) return std::nullopt;
   verdict.partial = true;
   const std::size_t all = missing.size();
-  missing.resize(std::min(all, k_most_missing_named));
+  missing.resize(std::min(all, k_most_missing_listed));
   std::string why = "judged before, and not in this one: " + text::printable(text::join(missing));
   if (all > missing.size()) why += fmt::format(" and {} more", all - missing.size());
   if (auto gate = verdict_of(verdict)) {
-    verdict::leave_unjudged(*gate, why);
+    verdict::mark_unjudged(*gate, why);
     verdict.outcome = verdict::to_string(gate->verdict);
     verdict.text = dump_json(write_fields(*gate));
     verdict.id = hash_hex(verdict.text);
@@ -220,46 +235,53 @@ std::optional<std::string> miss_parts(const std::set<std::string>& before, Store
   return why;
 }
 
+// The runs that a commit's changes of baselines stand for: counts by device, new timed sessions by
+// machine class.
 std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> changes) {
-  std::map<std::string, Run> by_machine;  // "counts\n…" or "times\n…" and what it goes by
-  const auto run_at = [&](const std::string& kind, const std::string& what) -> Run& {
-    const auto [at, fresh] = by_machine.try_emplace(kind + "\n" + what);
-    RunFacts& own = at->second.facts;
-    if (fresh) {
-      own = facts;
-      own.source = Source::baseline;
-      if (own.machine.empty()) own.machine = kept_text(kind == "counts" ? device_of(what) : what);
-      own.id = hash_hex(fmt::format("baseline\n{}\n{}\n{}", facts.commit.value_or(""), kind, what));
+  // By "counts\nDEVICE CLASS" or "times\nMACHINE CLASS".
+  std::map<std::string, Run> runs_by_class;
+  const auto find_or_add_run = [&](const std::string& kind, const std::string& name) -> Run& {
+    const auto [entry, is_new] = runs_by_class.try_emplace(kind + "\n" + name);
+    Run& run = entry->second;
+    if (!is_new) return run;
+    run.facts = facts;
+    run.facts.source = Source::baseline;
+    if (run.facts.machine.empty()) {
+      run.facts.machine = stored_or_empty(kind == "counts" ? device_name(name) : name);
     }
-    return at->second;
+    run.facts.id =
+        hash_hex(fmt::format("baseline\n{}\n{}\n{}", facts.commit.value_or(""), kind, name));
+    return run;
   };
   for (const BaselineChange& change : changes) {
     const baseline::Baseline& after = change.after;
-    const Place place{kept_text(after.device_class), kept_text(after.device_name), "", "", ""};
+    const Place place{stored_or_empty(after.device_class), stored_or_empty(after.device_name), "",
+                      "", ""};
     for (const auto& [name, measured] : after.counts) {
-      if (auto point = point_of(stored_name(after.cell), measured, place)) {
-        run_at("counts", after.device_class).points.push_back(std::move(*point));
+      if (auto point = make_point(stored_name(after.cell), measured, place)) {
+        find_or_add_run("counts", after.device_class).points.push_back(std::move(*point));
       }
     }
     for (const auto& [machine_class, sessions] : after.sessions) {
-      Run run;
-      add_sessions(change, machine_class, run);
-      if (run.points.empty()) continue;
-      Run& into = run_at("times", machine_class);
-      for (Point& point : run.points) {
+      Run new_samples;
+      add_sessions(change, machine_class, new_samples);
+      if (new_samples.points.empty()) continue;
+      Run& run = find_or_add_run("times", machine_class);
+      for (Point& point : new_samples.points) {
         point.place.device_class = place.device_class;
         point.place.device_name = place.device_name;
-        into.points.push_back(std::move(point));
+        run.points.push_back(std::move(point));
       }
     }
   }
   std::vector<Run> runs;
-  for (auto& [what, run] : by_machine) {
+  for (auto& [name, run] : runs_by_class) {
     if (!run.points.empty()) runs.push_back(std::move(run));
   }
   return runs;
 }
 
+// Reads the profiles of a weir.profiles/1 document.
 Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   JsonReader read(json, "profiles");
   if (read.string("schema") != k_profiles_schema) {
@@ -272,24 +294,25 @@ Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   }
   std::vector<profile::Profile> profiles;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    auto one = read_fields<profile::Profile>(items[i], "profile");
-    if (!one) {
-      return tl::unexpected(with_context(fmt::format("profiles[{}]", i), std::move(one).error()));
+    auto item = read_fields<profile::Profile>(items[i], "profile");
+    if (!item) {
+      return tl::unexpected(with_context(fmt::format("profiles[{}]", i), std::move(item).error()));
     }
-    profiles.push_back(*std::move(one));
+    profiles.push_back(*std::move(item));
   }
   return profiles;
 }
 
-Result<Batch> batch_of(const verdict::GateVerdict& verdict, const GivenFacts& given,
+// Makes a batch of a verdict: the verdict itself, and a run with its numbers.
+Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& sender,
                        const Around& around) {
-  WEIR_TRY(RunFacts facts,
-           facts_of(given, verdict.commit, time_in_name(verdict.run.value_or("")), around));
+  WEIR_TRY(RunFacts facts, make_facts(sender, verdict.commit,
+                                      parse_time_in_name(verdict.run.value_or("")), around));
   facts.source = Source::verdict;
   for (const verdict::CellVerdict& cell : verdict.cells) {
-    if (facts.machine.empty()) facts.machine = machine_of(cell.machine_name);
+    if (facts.machine.empty()) facts.machine = series_machine(cell.machine_name);
   }
-  facts.weir_version = kept_or_nothing(verdict.weir_version).value_or("");
+  facts.weir_version = stored_or_nothing(verdict.weir_version).value_or("");
   facts.id = hash_hex(fmt::format("verdict\n{}", dump_json(write_fields(verdict))));
   Batch batch;
   batch.verdicts.push_back(stored_verdict(facts, facts.id, verdict, around.now));
@@ -297,19 +320,20 @@ Result<Batch> batch_of(const verdict::GateVerdict& verdict, const GivenFacts& gi
   return batch;
 }
 
-Result<Batch> batch_of(const std::vector<profile::Profile>& profiles, const GivenFacts& given,
+// Makes a batch of one run with these profiles.
+Result<Batch> batch_of(const std::vector<profile::Profile>& profiles, const SenderFacts& sender,
                        const Around& around) {
-  WEIR_TRY(RunFacts facts, facts_of(given, std::nullopt, std::nullopt, around));
+  WEIR_TRY(RunFacts facts, make_facts(sender, std::nullopt, std::nullopt, around));
   facts.source = Source::run;
   std::string text = "profiles\n";
-  for (const profile::Profile& one : profiles) {
-    if (facts.machine.empty()) facts.machine = machine_of(one.provenance.machine_name);
-    text += dump_json(write_fields(one)) + "\n";
+  for (const profile::Profile& item : profiles) {
+    if (facts.machine.empty()) facts.machine = series_machine(item.provenance.machine_name);
+    text += dump_json(write_fields(item)) + "\n";
   }
-  // Two measurements of the same counts are the same document: what was said of them tells them
-  // apart, but for the time that was not said.
+  // Two measurements of the same counts are the same document. The sender's facts keep them apart,
+  // except for a time that was not sent.
   text += fmt::format("{}\n{}\n{}\n{}", facts.commit.value_or(""), facts.branch.value_or(""),
-                      facts.machine, given.time ? fmt::format("{}", *given.time) : "");
+                      facts.machine, sender.time ? fmt::format("{}", *sender.time) : "");
   facts.id = hash_hex(text);
   Batch batch;
   batch.runs.push_back(run_of(std::move(facts), profiles));

@@ -1,3 +1,4 @@
+// Checks entries of a history, and makes names and times fit to be stored.
 #include "gate/history/history.hpp"
 
 #include <algorithm>
@@ -14,32 +15,39 @@ namespace {
 
 constexpr std::size_t k_hash_digits = 12;
 constexpr std::size_t k_longest_reason = 4'096;
-// Seconds since the epoch between the years 0 and 9999: what ISO 8601 can say.
+// Seconds since the epoch between the years 0 and 9999: the range of ISO 8601.
 constexpr double k_first_time = -62'167'219'200.0, k_last_time = 253'402'300'800.0;
 
 constexpr auto k_sources = names_in_order<Source>("run", "verdict", "baseline", "csv");
 
-bool plain(std::string_view text) {
+bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
 }
 
-// One character, whole and fit to be seen on a line.
-bool shown(std::string_view one) {
-  return one.size() == 1 ? plain(one) : text::printable(one) == one;
+// Returns true for one character that can be shown on a line.
+bool is_printable(std::string_view character) {
+  return character.size() == 1 ? is_plain(character) : text::printable(character) == character;
 }
 
-// The first character of `text` in bytes, where it is fit to be kept; else 0.
-std::size_t fit_bytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  const std::size_t size = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  return size <= text.size() && shown(text.substr(0, size)) ? size : 0;
+// The number of bytes of a character in UTF-8, by its first one.
+std::size_t utf8_size(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first < 0xE0) return 2;
+  return first < 0xF0 ? 3 : 4;
 }
 
+// The number of bytes of the first character of `text`; 0 if it cannot be shown.
+std::size_t printable_bytes(std::string_view text) {
+  const std::size_t size = utf8_size(static_cast<unsigned char>(text.front()));
+  return size <= text.size() && is_printable(text.substr(0, size)) ? size : 0;
+}
+
+// Returns true for a printable name of an allowed length.
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > k_longest_name) return false;
-  if (plain(name)) return true;
+  if (is_plain(name)) return true;
   for (std::size_t at = 0; at < name.size();) {
-    const std::size_t size = fit_bytes(name.substr(at));
+    const std::size_t size = printable_bytes(name.substr(at));
     if (size == 0) return false;
     at += size;
   }
@@ -52,7 +60,7 @@ Result<void> check_name(std::string_view what, std::string_view name) {
               k_longest_name, text::printable(name.substr(0, 80)));
 }
 
-// Of what may be unknown.
+// Checks a text that may be empty (not known).
 Result<void> check_text(std::string_view what, std::string_view text) {
   return text.empty() ? Result<void>{} : check_name(what, text);
 }
@@ -66,6 +74,7 @@ Result<void> check_time(std::string_view what, double time) {
   return fail(Code::data, "{} is not in the years 0 to 9999: {} s since 1970", what, time);
 }
 
+// Checks names, lengths and numbers of a point.
 Result<void> check_point(const Point& point) {
   WEIR_CHECK(check_name("a cell", point.cell));
   WEIR_CHECK(check_name("a metric", point.metric.name));
@@ -90,7 +99,8 @@ Result<void> check_point(const Point& point) {
   return {};
 }
 
-Result<void> check_once(const Run& run) {
+// Fails if a cell and metric occur twice.
+Result<void> check_unique(const Run& run) {
   std::vector<const Point*> points;
   points.reserve(run.points.size());
   for (const Point& point : run.points) points.push_back(&point);
@@ -101,32 +111,34 @@ Result<void> check_once(const Run& run) {
   return fail(Code::data, "{} {} is there twice", (*twice)->cell, (*twice)->metric.name);
 }
 
-// Of two digits.
-int number_at(std::string_view text, std::size_t at) {
+// The number in two digits at `at`.
+int two_digits(std::string_view text, std::size_t at) {
   return (text[at] - '0') * 10 + (text[at + 1] - '0');
 }
 
-// Seconds that a zone is ahead of UTC: "", "Z", "+02", "+0200", "+02:00".
-std::optional<int> zone_of(std::string_view text) {
+// Parses the seconds that a zone is ahead of UTC: "", "Z", "+02", "+0200", "+02:00".
+std::optional<int> parse_zone(std::string_view text) {
   if (text.empty() || text == "Z" || text == "z") return 0;
-  const int sign = text[0] == '+' ? 1 : text[0] == '-' ? -1 : 0;
+  if (text[0] != '+' && text[0] != '-') return std::nullopt;
+  const int sign = text[0] == '+' ? 1 : -1;
   text.remove_prefix(1);
-  if (sign == 0 || !(text::has_form(text, "00") || text::has_form(text, "0000") ||
-                     text::has_form(text, "00:00"))) {
+  if (!text::has_form(text, "00") && !text::has_form(text, "0000") &&
+      !text::has_form(text, "00:00")) {
     return std::nullopt;
   }
-  const int hours = number_at(text, 0);
-  const int minutes = text.size() > 2 ? number_at(text, text.size() - 2) : 0;
+  const int hours = two_digits(text, 0);
+  const int minutes = text.size() > 2 ? two_digits(text, text.size() - 2) : 0;
   if (hours > 23 || minutes > 59) return std::nullopt;
   return sign * (hours * 3600 + minutes * 60);
 }
 
+// Parses "2026-11-20", with a time of day and a zone if these follow.
 std::optional<double> parse_iso(std::string_view text) {
   if (!text::has_form(text.substr(0, 10), "0000-00-00")) return std::nullopt;
   const std::chrono::year_month_day date{
-      std::chrono::year(number_at(text, 0) * 100 + number_at(text, 2)),
-      std::chrono::month(static_cast<unsigned>(number_at(text, 5))),
-      std::chrono::day(static_cast<unsigned>(number_at(text, 8)))};
+      std::chrono::year(two_digits(text, 0) * 100 + two_digits(text, 2)),
+      std::chrono::month(static_cast<unsigned>(two_digits(text, 5))),
+      std::chrono::day(static_cast<unsigned>(two_digits(text, 8)))};
   if (!date.ok()) return std::nullopt;
   const double midnight =
       static_cast<double>(std::chrono::sys_days(date).time_since_epoch().count()) * 86'400;
@@ -136,12 +148,12 @@ std::optional<double> parse_iso(std::string_view text) {
       !text::has_form(text.substr(1, 5), "00:00")) {
     return std::nullopt;
   }
-  const int hour = number_at(text, 1), minute = number_at(text, 4);
+  const int hour = two_digits(text, 1), minute = two_digits(text, 4);
   int second = 0;
   double fraction = 0;
   text.remove_prefix(6);
   if (text::has_form(text.substr(0, 3), ":00")) {
-    second = number_at(text, 1);
+    second = two_digits(text, 1);
     text.remove_prefix(3);
     if (text.starts_with('.') || text.starts_with(',')) {
       const std::size_t end = std::min(text.find_first_not_of("0123456789", 1), text.size());
@@ -150,8 +162,8 @@ std::optional<double> parse_iso(std::string_view text) {
       text.remove_prefix(end);
     }
   }
-  const auto zone = zone_of(text);
-  if (!zone || hour > 23 || minute > 59 || second > 60) return std::nullopt;  // a leap second
+  const auto zone = parse_zone(text);
+  if (!zone || hour > 23 || minute > 59 || second > 60) return std::nullopt;  // 60: a leap second
   return midnight + (hour * 3600 + minute * 60 + (second + fraction)) - *zone;
 }
 
@@ -162,7 +174,7 @@ Metric metric_of(const unit::Metric& metric) {
 }
 
 Metric metric_named(std::string_view name) {
-  if (const auto known = unit::find_metric(name)) return metric_of(*known);
+  if (const auto metric = unit::find_metric(name)) return metric_of(*metric);
   return {std::string(name), std::nullopt, std::nullopt, std::nullopt};
 }
 
@@ -170,23 +182,25 @@ std::string_view to_string(Source source) { return name_of(k_sources, source); }
 
 std::optional<Source> parse_source(std::string_view text) { return value_of(k_sources, text); }
 
+// Returns a printable name for any bytes: bad bytes as "<80>", then "~" and a hash. A valid name
+// stays as it is.
 std::string stored_name(std::string_view bytes) {
   if (is_name(bytes)) return std::string(bytes);
   constexpr std::size_t k_room = k_longest_name - k_hash_digits - 1;
-  std::string kept;
+  std::string result;
   for (std::size_t at = 0; at < bytes.size();) {
-    const std::size_t size = fit_bytes(bytes.substr(at));
-    const std::string one = size > 0
-                                ? std::string(bytes.substr(at, size))
-                                : fmt::format("<{:02x}>", static_cast<unsigned char>(bytes[at]));
-    if (kept.size() + one.size() > k_room) break;
-    kept += one;
+    const std::size_t size = printable_bytes(bytes.substr(at));
+    const std::string part = size > 0
+                                 ? std::string(bytes.substr(at, size))
+                                 : fmt::format("<{:02x}>", static_cast<unsigned char>(bytes[at]));
+    if (result.size() + part.size() > k_room) break;
+    result += part;
     at += size > 0 ? size : 1;
   }
-  return kept + "~" + short_hash(bytes, k_hash_digits);
+  return result + "~" + short_hash(bytes, k_hash_digits);
 }
 
-double middle_of(std::vector<double> values) {
+double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
@@ -204,6 +218,7 @@ std::size_t weight(const Run& run) {
   return sum;
 }
 
+// Checks that a run can be stored.
 Result<void> check(const Run& run) {
   const RunFacts& facts = run.facts;
   WEIR_CHECK(check_name("a project", facts.project));
@@ -223,9 +238,10 @@ Result<void> check(const Run& run) {
                 k_largest_run >> 20);
   }
   for (const Point& point : run.points) WEIR_CHECK(check_point(point));
-  return check_once(run);
+  return check_unique(run);
 }
 
+// Checks that a verdict can be stored: its id must be the hash of its text.
 Result<void> check(const StoredVerdict& verdict) {
   WEIR_CHECK(check_name("a project", verdict.project));
   WEIR_CHECK(check_name("a verdict's id", verdict.id));
@@ -246,6 +262,7 @@ Result<void> check(const StoredVerdict& verdict) {
   return {};
 }
 
+// Checks that an acknowledgement can be stored.
 Result<void> check(const Acknowledgement& acknowledgement) {
   WEIR_CHECK(check_name("a project", acknowledgement.project));
   WEIR_CHECK(check_name("a cell", acknowledgement.cell));

@@ -1,3 +1,4 @@
+// Writes and reads a history as JSON lines.
 #include "gate/history/json_lines.hpp"
 
 #include <algorithm>
@@ -11,9 +12,9 @@ namespace {
 constexpr JsonLimits k_line_limits{std::size_t{128} << 20, 8};
 constexpr std::size_t k_most_places = 100'000;
 
-// A word of a list; `value` may be optional.
+// A value that is written as a word of a list; it may be optional.
 template <class T, class Parse>
-struct KnownWord {
+struct WordField {
   T& value;
   Parse parse;
   void put(Json& slot) const {
@@ -26,24 +27,24 @@ struct KnownWord {
   void take(const Json& json, Fields& io, const char* key) const {
     std::string word;
     io.take(json, key, word);
-    const auto known = parse(word);
-    if (!known) return io.complain_of(key, "has a value that is not known");
-    value = *known;
+    const auto parsed = parse(word);
+    if (!parsed) return io.complain_about(key, "has a value that is not known");
+    value = *parsed;
   }
 };
 template <class T, class Parse>
-KnownWord(T&, Parse) -> KnownWord<T, Parse>;
+WordField(T&, Parse) -> WordField<T, Parse>;
 
 }  // namespace
 
 static void fields(Fields& io, Metric& metric) {
   io("name", metric.name);
-  io.sparse("kind", KnownWord{metric.kind, unit::parse_kind});
-  io.sparse("unit", KnownWord{metric.unit, unit::parse_unit});
-  io.sparse("better", KnownWord{metric.better, unit::parse_better});
+  io.sparse("kind", WordField{metric.kind, unit::parse_kind});
+  io.sparse("unit", WordField{metric.unit, unit::parse_unit});
+  io.sparse("better", WordField{metric.better, unit::parse_better});
 }
 
-// The name alone where that says it all.
+// A metric: its name alone if weir knows the rest.
 struct MetricField {
   Metric& value;
   void put(Json& slot) const {
@@ -54,8 +55,8 @@ struct MetricField {
       value = metric_named(json.get_ref<const std::string&>());
       return;
     }
-    Fields of(json, "metric", io);
-    fields(of, value);
+    Fields metric_fields(json, "metric", io);
+    fields(metric_fields, value);
   }
 };
 
@@ -67,17 +68,18 @@ void fields(Fields& io, Place& place) {
   io.sparse("engine_build", place.engine_build);
 }
 
-// In a line a point names its place by the place's number there.
+// A point as a line has it, with the number of its place in the run's list.
 struct PlacedPoint {
   Point point;
   std::int64_t place = 0;
 };
 
+// Writes or reads a point. An exact number takes the place of the value.
 static void fields(Fields& io, PlacedPoint& placed) {
   Point& point = placed.point;
   io("cell", point.cell);
   io("metric", MetricField{point.metric});
-  io.always("nature", KnownWord{point.nature, profile::parse_nature});
+  io.always("nature", WordField{point.nature, profile::parse_nature});
   io("place", placed.place);
   io.sparse("source", point.source);
   io.sparse("exact", point.exact);
@@ -89,22 +91,24 @@ static void fields(Fields& io, PlacedPoint& placed) {
   io.sparse("samples", Short{point.samples});
 }
 
+// Moves the points into the run, each with its place.
 static void place_points(Fields& io, Run& run, std::vector<PlacedPoint> points,
                          const std::vector<Place>& places) {
-  for (PlacedPoint& one : points) {
-    if (one.place < 0 || static_cast<std::size_t>(one.place) >= places.size()) {
+  for (PlacedPoint& placed : points) {
+    if (placed.place < 0 || static_cast<std::size_t>(placed.place) >= places.size()) {
       return io.refuse({Code::data, "point \"place\" is not one of the run's places"});
     }
-    one.point.place = places[static_cast<std::size_t>(one.place)];
-    run.points.push_back(std::move(one.point));
+    placed.point.place = places[static_cast<std::size_t>(placed.place)];
+    run.points.push_back(std::move(placed.point));
   }
 }
 
+// Writes or reads a run. Its places are listed once, and points refer to them by number.
 static void fields(Fields& io, Run& run) {
   RunFacts& facts = run.facts;
   io("project", facts.project);
   io("id", facts.id);
-  io.always("source", KnownWord{facts.source, parse_source});
+  io.always("source", WordField{facts.source, parse_source});
   io("time", Short{facts.time});
   io.sparse("commit", facts.commit);
   io.sparse("branch", facts.branch);
@@ -117,9 +121,9 @@ static void fields(Fields& io, Run& run) {
   if (!io.reads()) {
     std::map<Place, std::size_t> numbers;
     for (const Point& point : run.points) {
-      const auto [at, fresh] = numbers.try_emplace(point.place, places.size());
-      if (fresh) places.push_back(point.place);
-      points.push_back({point, static_cast<std::int64_t>(at->second)});
+      const auto [entry, is_new] = numbers.try_emplace(point.place, places.size());
+      if (is_new) places.push_back(point.place);
+      points.push_back({point, static_cast<std::int64_t>(entry->second)});
     }
   }
   io.at_most("places", k_most_places, fmt::format("has more than {} places", k_most_places));
@@ -141,28 +145,31 @@ static void fields(Fields& io, StoredVerdict& verdict) {
   io("text", verdict.text);
 }
 
-static void fields(Fields& io, Acknowledgement& one) {
-  io("project", one.project);
-  io("cell", one.cell);
-  io("metric", one.metric);
-  io.sparse("machine", one.machine);
-  io("kind", one.kind);
-  io.sparse("commit", one.commit);
-  io("time", Short{one.time});
-  io.sparse("reason", one.reason);
-  io.sparse("who", one.who);
-  io("at", Short{one.at});
+// Writes or reads an acknowledgement.
+static void fields(Fields& io, Acknowledgement& acknowledgement) {
+  io("project", acknowledgement.project);
+  io("cell", acknowledgement.cell);
+  io("metric", acknowledgement.metric);
+  io.sparse("machine", acknowledgement.machine);
+  io("kind", acknowledgement.kind);
+  io.sparse("commit", acknowledgement.commit);
+  io("time", Short{acknowledgement.time});
+  io.sparse("reason", acknowledgement.reason);
+  io.sparse("who", acknowledgement.who);
+  io("at", Short{acknowledgement.at});
 }
 
 namespace {
 
+// Hands an entry that was read to `take`, once it is checked.
 template <class Value>
-Result<void> checked(Result<Value> read, const std::function<Result<void>(Value)>& take) {
+Result<void> check_and_take(Result<Value> read, const std::function<Result<void>(Value)>& take) {
   if (!read) return tl::unexpected(std::move(read).error());
   WEIR_CHECK(check(*read));
   return take ? take(*std::move(read)) : Result<void>{};
 }
 
+// Reads one line of any type. The first line must be the schema.
 Result<void> read_line(std::string_view line, bool first, const Takes& take) {
   WEIR_TRY(const Json json, parse_json(line, k_line_limits));
   JsonReader read(json, "line");
@@ -173,10 +180,12 @@ Result<void> read_line(std::string_view line, bool first, const Takes& take) {
   if (first) return fail(Code::data, "the first line should be {}", first_line());
   const std::string type = read.string("type");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
-  if (type == "run") return checked(read_fields<Run>(json, "run"), take.run);
-  if (type == "verdict") return checked(read_fields<StoredVerdict>(json, "verdict"), take.verdict);
+  if (type == "run") return check_and_take(read_fields<Run>(json, "run"), take.run);
+  if (type == "verdict")
+    return check_and_take(read_fields<StoredVerdict>(json, "verdict"), take.verdict);
   if (type == "acknowledgement")
-    return checked(read_fields<Acknowledgement>(json, "acknowledgement"), take.acknowledgement);
+    return check_and_take(read_fields<Acknowledgement>(json, "acknowledgement"),
+                          take.acknowledgement);
   return fail(Code::data, "\"type\" is \"{}\", which this weir does not know", type);
 }
 
@@ -193,8 +202,11 @@ static std::string line(const char* type, const T& value) {
 
 std::string line_of(const Run& run) { return line("run", run); }
 std::string line_of(const StoredVerdict& verdict) { return line("verdict", verdict); }
-std::string line_of(const Acknowledgement& one) { return line("acknowledgement", one); }
+std::string line_of(const Acknowledgement& acknowledgement) {
+  return line("acknowledgement", acknowledgement);
+}
 
+// Reads all lines of a history in turn. Empty lines are skipped.
 Result<void> read_lines(std::string_view text, const Takes& take) {
   std::size_t number = 0;
   bool first = true;
@@ -207,9 +219,8 @@ Result<void> read_lines(std::string_view text, const Takes& take) {
     WEIR_CHECK(read_line(line, first, take).map_error(in_context(fmt::format("line {}", number))));
     first = false;
   }
-  return first ? Result<void>(
-                     fail(Code::data, "an empty file: the first line should be {}", first_line()))
-               : Result<void>{};
+  if (first) return fail(Code::data, "an empty file: the first line should be {}", first_line());
+  return {};
 }
 
 }  // namespace weir::history

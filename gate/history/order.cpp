@@ -1,3 +1,4 @@
+// Sorts points by their commits, and finds changes of class.
 #include "gate/history/order.hpp"
 
 #include <algorithm>
@@ -11,61 +12,62 @@ namespace {
 
 constexpr std::size_t k_shortest_commit = 7;
 
-// Where a run stands: commits that are known have `known`, others are put among them by `time`.
-struct Standing {
-  std::optional<std::size_t> known;
-  double time = 0;     // of the commit, as far as it is known
-  std::string commit;  // as it was given; "" without one
+// A run's commit: its place in the list, or the time by which it is put among the listed ones.
+struct CommitPlace {
+  std::optional<std::size_t> listed;  // place in the list
+  double time = 0;                    // the commit's, else its first run's
+  std::string commit;                 // as the run has it; "" without one
 };
 
-// Key by which all points sort. Known commits have whole places; what is not known stands behind
-// the last of them that is not younger.
+// The key that all points sort by. Commits that are not listed come after the last listed one that
+// is not younger.
 struct OrderKey {
-  std::size_t slot = 0;  // known: place + 1; else that of the commit it stands behind
-  bool unknown = false;
-  double commit_time = 0;  // among unknown ones
+  std::size_t slot = 0;  // listed: place + 1; else the slot of the listed commit before it
+  bool unlisted = false;
+  double commit_time = 0;  // among unlisted ones
   std::string_view commit;
   double time = 0;
   std::string_view run;
 
   friend bool operator<(const OrderKey& a, const OrderKey& b) {
-    return std::tie(a.slot, a.unknown, a.commit_time, a.commit, a.time, a.run) <
-           std::tie(b.slot, b.unknown, b.commit_time, b.commit, b.time, b.run);
+    return std::tie(a.slot, a.unlisted, a.commit_time, a.commit, a.time, a.run) <
+           std::tie(b.slot, b.unlisted, b.commit_time, b.commit, b.time, b.run);
   }
 };
 
-// Of each commit that is not known, by project: its own time, else that of its first run.
-std::vector<Standing> standings(const History& history, const CommitOrder& order) {
-  std::vector<Standing> all;
-  std::map<std::pair<std::string_view, std::string_view>, double> first;
+// Finds the place of every run's commit. Runs of one commit in one project get the same time: the
+// commit's own, else that of its first run.
+std::vector<CommitPlace> find_commit_places(const History& history, const CommitOrder& order) {
+  std::vector<CommitPlace> places;
+  std::map<std::pair<std::string_view, std::string_view>, double> first_times;
   for (const RunFacts& run : history.runs) {
-    Standing one{std::nullopt, run.commit_time.value_or(run.time), run.commit.value_or("")};
+    CommitPlace place{std::nullopt, run.commit_time.value_or(run.time), run.commit.value_or("")};
     if (run.commit) {
-      one.known = order.place(*run.commit);
-      const auto [at, fresh] = first.try_emplace({run.project, *run.commit}, one.time);
-      if (!fresh) at->second = std::min(at->second, one.time);
+      place.listed = order.place(*run.commit);
+      const auto [first, is_new] = first_times.try_emplace({run.project, *run.commit}, place.time);
+      if (!is_new) first->second = std::min(first->second, place.time);
     }
-    all.push_back(std::move(one));
+    places.push_back(std::move(place));
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
     const RunFacts& run = history.runs[i];
-    if (run.commit) all[i].time = first.at({run.project, *run.commit});
+    if (run.commit) places[i].time = first_times.at({run.project, *run.commit});
   }
-  return all;
+  return places;
 }
 
-// Times of the known commits that have runs, by place, and never falling: a clock that was wrong
-// once does not take what follows out of its place.
-class KnownTimes {
+// The times of listed commits that have runs, by place and never falling. So a clock that was wrong
+// once does not move later commits.
+class ListedCommitTimes {
  public:
-  explicit KnownTimes(const std::vector<Standing>& standings) {
+  explicit ListedCommitTimes(const std::vector<CommitPlace>& places) {
     std::map<std::size_t, double> times;
-    for (const Standing& one : standings) {
-      if (!one.known) continue;
-      const auto [at, fresh] = times.try_emplace(*one.known, one.time);
-      if (!fresh) at->second = std::min(at->second, one.time);
+    for (const CommitPlace& place : places) {
+      if (!place.listed) continue;
+      const auto [entry, is_new] = times.try_emplace(*place.listed, place.time);
+      if (!is_new) entry->second = std::min(entry->second, place.time);
     }
-    // From the end: nothing is taken to be younger than what came after it.
+    // From the end: no commit is taken to be younger than a later one.
     double least = std::numeric_limits<double>::infinity();
     for (auto at = times.rbegin(); at != times.rend(); ++at) {
       least = std::min(least, at->second);
@@ -73,12 +75,12 @@ class KnownTimes {
     }
     std::ranges::reverse(rows_);
   }
-  // The slot of the last one that is not younger than `time`; 0 before all of them.
+  // The slot of the last commit that is not younger than `time`; 0 before all of them.
   [[nodiscard]] std::size_t slot(double time) const {
-    const auto behind =
+    const auto after =
         std::upper_bound(rows_.begin(), rows_.end(), time,
                          [](double wanted, const auto& row) { return wanted < row.first; });
-    return behind == rows_.begin() ? 0 : std::prev(behind)->second;
+    return after == rows_.begin() ? 0 : std::prev(after)->second;
   }
 
  private:
@@ -105,18 +107,20 @@ std::optional<std::size_t> CommitOrder::place(std::string_view commit) const {
   return *begins;
 }
 
+// Sorts the points of every series by commit, then by time and run.
 void put_in_order(History& history, const CommitOrder& order) {
-  const std::vector<Standing> standing = standings(history, order);
-  const KnownTimes times(standing);
+  const std::vector<CommitPlace> places = find_commit_places(history, order);
+  const ListedCommitTimes times(places);
   std::vector<OrderKey> keys;
-  keys.reserve(standing.size());
-  for (std::size_t i = 0; i < standing.size(); ++i) {
-    const Standing& one = standing[i];
+  keys.reserve(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const CommitPlace& place = places[i];
     const RunFacts& run = history.runs[i];
-    if (one.known) {
-      keys.push_back({*one.known + 1, false, 0, "", run.time, run.id});
+    if (place.listed) {
+      keys.push_back({*place.listed + 1, /*unlisted=*/false, 0, "", run.time, run.id});
     } else {
-      keys.push_back({times.slot(one.time), true, one.time, one.commit, run.time, run.id});
+      keys.push_back(
+          {times.slot(place.time), /*unlisted=*/true, place.time, place.commit, run.time, run.id});
     }
   }
   // Runs are few and points many: each run gets its rank once.
@@ -127,24 +131,26 @@ void put_in_order(History& history, const CommitOrder& order) {
   for (std::uint32_t i = 0; i < by_key.size(); ++i) rank[by_key[i]] = i;
   for (Series& series : history.series) {
     std::ranges::stable_sort(series.points, {},
-                             [&](const SeriesPoint& one) { return rank[one.run]; });
+                             [&](const SeriesPoint& point) { return rank[point.run]; });
   }
 }
 
+// Finds the points of an ordered series from which on the device or machine class is another one,
+// with the medians before and after.
 std::vector<ClassChange> class_changes(const History& history, const Series& series) {
   const bool count = series.metric.kind == unit::Kind::count;
   std::vector<ClassChange> changes;
   std::string device, machine;
-  std::vector<double> values;  // of the class that holds
+  std::vector<double> values;  // values since the last change
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const Place& place = history.place_of(series.points[i]);
-    // A class that is not known is taken for the last one that was.
+    // A class that is not known is taken for the last known one.
     const std::string& next_device = place.device_class.empty() ? device : place.device_class;
     const std::string& next_machine = place.machine_class.empty() ? machine : place.machine_class;
-    const bool other = (!device.empty() && next_device != device) ||
-                       (!count && !machine.empty() && next_machine != machine);
-    if (other && !values.empty()) {
-      const double middle = middle_of(values);
+    const bool has_changed = (!device.empty() && next_device != device) ||
+                             (!count && !machine.empty() && next_machine != machine);
+    if (has_changed && !values.empty()) {
+      const double middle = median(values);
       if (!changes.empty()) changes.back().after = middle;
       changes.push_back({i, device, next_device, machine, next_machine, middle, 0});
       values.clear();
@@ -153,7 +159,7 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
     machine = next_machine;
     values.push_back(series.points[i].value);
   }
-  if (!changes.empty()) changes.back().after = middle_of(values);
+  if (!changes.empty()) changes.back().after = median(values);
   return changes;
 }
 

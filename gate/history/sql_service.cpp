@@ -1,10 +1,11 @@
-// The service's part of a store, on a Database.
+// Stores tokens, uploads and quotas of the service, on a Database.
 #include <set>
 
 #include "gate/history/database.hpp"
 #include "gate/history/documents.hpp"
 
 namespace weir::history {
+// A ServiceStore on top of a Store.
 class SqlServiceStore final : public ServiceStore {
  public:
   explicit SqlServiceStore(std::unique_ptr<Store> store) : store_(std::move(store)) {}
@@ -13,12 +14,12 @@ class SqlServiceStore final : public ServiceStore {
 
   Result<void> add_token(const StoredToken& token) override {
     return store_->write([&]() -> Result<void> {
-      WEIR_TRY(const std::int64_t fresh,
+      WEIR_TRY(const std::int64_t inserted,
                database().change(
                    "INSERT INTO weir_token (id, hash, project, scopes, name, made_at, expires_at, "
                    "revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-                   bound(token)));
-      if (fresh == 0) return fail(Code::data, "there is a token {} already", token.id);
+                   make_params(token)));
+      if (inserted == 0) return fail(Code::data, "there is a token {} already", token.id);
       return {};
     });
   }
@@ -40,16 +41,17 @@ class SqlServiceStore final : public ServiceStore {
     return changed.map([](std::int64_t rows) { return rows > 0; });
   }
 
+  // Adds all uploads in one transaction, and forgets old keys and old counts of use.
   Result<std::vector<UploadOutcome>> add_uploads(std::span<const Upload> uploads) override {
     for (const Upload& upload : uploads) WEIR_CHECK(check(upload.batch));
     std::vector<UploadOutcome> outcomes;
     if (uploads.empty()) return outcomes;
-    last_ = 0;  // what was not committed may have had its number
+    last_verdict_ = 0;  // an id that was not committed may be given again
     return store_->write([&]() -> Result<std::vector<UploadOutcome>> {
       WEIR_CHECK(database().change("DELETE FROM weir_upload WHERE at < $1",
                                    {uploads.back().at - k_keep_keys_seconds}));
       WEIR_CHECK(database().change("DELETE FROM weir_use WHERE day > 0 AND day < $1",
-                                   {day_of(uploads.back().at) - 1}));
+                                   {day_number(uploads.back().at) - 1}));
       for (const Upload& upload : uploads) {
         WEIR_TRY(UploadOutcome outcome, add_upload(upload));
         outcomes.push_back(std::move(outcome));
@@ -58,10 +60,11 @@ class SqlServiceStore final : public ServiceStore {
     });
   }
 
-  Result<std::vector<StoredVerdict>> newest_verdicts(const VerdictsWanted& wanted) override {
-    std::vector<StoredVerdict> found;
+  // The newest verdicts of a project that match, from `behind` on.
+  Result<std::vector<StoredVerdict>> newest_verdicts(const VerdictQuery& wanted) override {
+    std::vector<StoredVerdict> verdicts;
     const VerdictPlace behind = wanted.behind.value_or(VerdictPlace{k_any_time, 0, "", ""});
-    const std::string branch = wanted.branch.value_or("");  // Params look at texts
+    const std::string branch = wanted.branch.value_or("");  // Params refer to texts
     WEIR_CHECK(database().read(
         "SELECT v.name, v.run, v.commit_name, v.branch, v.time, v.kept_at, v.outcome, "
         "CASE WHEN $11 = 1 THEN v.content ELSE '' END "
@@ -73,12 +76,13 @@ class SqlServiceStore final : public ServiceStore {
          wanted.branch.has_value(), branch, behind.time, behind.kept_at, behind.id, behind.run,
          static_cast<std::int64_t>(wanted.most), wanted.texts},
         [&](const Row& row) {
-          row.into(columns(found.emplace_back()));
-          found.back().project = wanted.project;
+          row.into(columns(verdicts.emplace_back()));
+          verdicts.back().project = wanted.project;
         }));
-    return found;
+    return verdicts;
   }
 
+  // A text that changes when a run, verdict or acknowledgement is added or removed.
   Result<std::string> revision() override {
     std::string revision;
     WEIR_CHECK(
@@ -96,65 +100,68 @@ class SqlServiceStore final : public ServiceStore {
  private:
   [[nodiscard]] Database& database() { return *store_->database_; }
 
-  // Nothing where the key is new.
-  Result<std::optional<UploadOutcome>> known_upload(const UploadKey& key) {
-    std::optional<UploadOutcome> known;
-    WEIR_CHECK(database().read(
-        "SELECT digest, answer FROM weir_upload WHERE project = $1 AND name = $2",
-        {key.project, key.key}, [&](const Row& row) {
-          const bool same = row.text(0) == key.digest;
-          known.emplace().kind = same ? UploadOutcome::Kind::again : UploadOutcome::Kind::conflict;
-          if (same) known->text = row.text(1);
-        }));
-    return known;
+  // The outcome of an upload with this key before; nothing if the key is new.
+  Result<std::optional<UploadOutcome>> find_upload(const UploadKey& key) {
+    std::optional<UploadOutcome> outcome;
+    WEIR_CHECK(
+        database().read("SELECT digest, answer FROM weir_upload WHERE project = $1 AND name = $2",
+                        {key.project, key.key}, [&](const Row& row) {
+                          const bool same = row.text(0) == key.digest;
+                          outcome.emplace().kind =
+                              same ? UploadOutcome::Kind::again : UploadOutcome::Kind::conflict;
+                          if (same) outcome->text = row.text(1);
+                        }));
+    return outcome;
   }
 
-  // The key of an upload whose run was removed since: the answer of then would be untrue.
-  Result<bool> forget_if_gone(const Upload& upload) {
-    bool gone = false;
+  // Forgets the key of an upload whose run was removed since: its stored answer would be wrong.
+  Result<bool> forget_if_run_removed(const Upload& upload) {
+    bool any_missing = false;
     for (const Run& run : upload.batch.runs) {
-      bool there = false;
-      WEIR_CHECK(
-          database().read("SELECT r.id FROM weir_run r JOIN weir_project p ON p.id = r.project "
-                          "WHERE p.name = $1 AND r.name = $2",
-                          {run.facts.project, run.facts.id}, [&](const Row&) { there = true; }));
-      gone = gone || !there;
+      bool is_stored = false;
+      WEIR_CHECK(database().read(
+          "SELECT r.id FROM weir_run r JOIN weir_project p ON p.id = r.project "
+          "WHERE p.name = $1 AND r.name = $2",
+          {run.facts.project, run.facts.id}, [&](const Row&) { is_stored = true; }));
+      any_missing = any_missing || !is_stored;
     }
-    if (!gone) return false;
+    if (!any_missing) return false;
     return database()
         .change("DELETE FROM weir_upload WHERE project = $1 AND name = $2",
                 {upload.key->project, upload.key->key})
         .map([](std::int64_t) { return true; });
   }
 
+  // Adds one upload: answers it from its key if it came before, else checks its quota, removes a
+  // run, and stores the rest.
   Result<UploadOutcome> add_upload(const Upload& upload) {
     UploadOutcome outcome;
-    UploadDone& done = outcome.done;
+    UploadResult& done = outcome.done;
     if (upload.key) {
-      WEIR_TRY(auto known, known_upload(*upload.key));
-      if (known) outcome = *std::move(known);
-      if (known && outcome.kind == UploadOutcome::Kind::again) {
-        WEIR_TRY(const bool gone, forget_if_gone(upload));
-        if (gone) outcome = {};
+      WEIR_TRY(auto before, find_upload(*upload.key));
+      if (before) outcome = *std::move(before);
+      if (before && outcome.kind == UploadOutcome::Kind::again) {
+        WEIR_TRY(const bool forgotten, forget_if_run_removed(upload));
+        if (forgotten) outcome = {};
       }
     }
-    const bool fresh = outcome.kind == UploadOutcome::Kind::kept;
     if (outcome.kind == UploadOutcome::Kind::conflict) return outcome;
-    if (fresh && upload.quota) {
+    const bool is_new = outcome.kind == UploadOutcome::Kind::kept;
+    if (is_new && upload.quota) {
       WEIR_TRY(auto too_much, count_use(upload));
       if (too_much) return *std::move(too_much);
     }
-    if (fresh && upload.removes) {
+    if (is_new && upload.removes) {
       WEIR_TRY(done.removed, remove_run(*upload.removes, upload.at));
     }
-    if (fresh) WEIR_CHECK(add_runs(upload, done));
-    for (const StoredVerdict& given : upload.batch.verdicts) {
-      StoredVerdict& verdict = done.verdicts.emplace_back(given);
+    if (is_new) WEIR_CHECK(add_runs(upload, done));
+    for (const StoredVerdict& sent : upload.batch.verdicts) {
+      StoredVerdict& verdict = done.verdicts.emplace_back(sent);
       verdict.judged_here = upload.judged_here;
       if (!upload.removes) WEIR_CHECK(compare_with_last(verdict, done));
-      if (fresh) WEIR_CHECK(store_->add_all({{}, {verdict}, {}}, done.added));
+      if (is_new) WEIR_CHECK(store_->add_all({{}, {verdict}, {}}, done.added));
     }
-    if (!fresh) return outcome;
+    if (!is_new) return outcome;
     WEIR_CHECK(store_->add_all({{}, {}, upload.batch.acknowledgements}, done.added));
     WEIR_CHECK(count_kept(upload, done));
     if (upload.answer) outcome.text = upload.answer(done);
@@ -165,31 +172,33 @@ class SqlServiceStore final : public ServiceStore {
     return outcome;
   }
 
-  Result<void> add_runs(const Upload& upload, UploadDone& done) {
+  // Adds the runs one by one, so that the result of each is known.
+
+  Result<void> add_runs(const Upload& upload, UploadResult& done) {
     Added& added = done.added;
     Batch part;
     part.runs.resize(1);
     for (const Run& run : upload.batch.runs) {
       part.runs.front() = run;
-      const std::size_t points = added.points, known = added.runs_known;
+      const std::size_t points_before = added.points, known_before = added.runs_known;
       WEIR_CHECK(store_->add_all(part, added));
-      done.runs.push_back(
-          {run.facts.project, run.facts.id, added.points - points, added.runs_known > known});
+      done.runs.push_back({run.facts.project, run.facts.id, added.points - points_before,
+                           added.runs_known > known_before});
     }
     return {};
   }
 
-  // With the last verdict that lacked nothing: of the same machine and branch, else of that
-  // machine, else of any, and of these the default branch's first. So no name that an upload
-  // chooses makes what it lacks unmissed. One that is older than all is compared with the oldest.
-  // What was judged here is compared with nothing that an uploader may have written. Its run is
-  // there.
-  Result<void> compare_with_last(StoredVerdict& verdict, UploadDone& done) {
+  // Compares a verdict, whose run is stored, with the last one that lacked nothing. That is the
+  // last one of the same machine and branch, else of that machine, else of any, the default
+  // branch's first: no name that an uploader chooses hides what is missing. A verdict that is older
+  // than all others is compared with the oldest. One that the service judged is never compared with
+  // one that an uploader may have written.
+  Result<void> compare_with_last(StoredVerdict& verdict, UploadResult& done) {
     const std::string branch = verdict.branch.value_or("");
     const double until = verdict.judged_here ? k_any_time : verdict.time;
     std::int64_t project = 0, id = 0;
     std::string machine;
-    WEIR_TRY(project, store_->project_number(verdict.project));
+    WEIR_TRY(project, store_->project_id(verdict.project));
     WEIR_CHECK(database().read("SELECT machine FROM weir_run WHERE project = $1 AND name = $2",
                                {project, verdict.run},
                                [&](const Row& row) { machine = row.text(0); }));
@@ -210,18 +219,20 @@ class SqlServiceStore final : public ServiceStore {
           {project, machine, until, verdict.judged_here}, take));
     }
     if (id == 0) return {};
-    if (id != last_) {
+    if (id != last_verdict_) {
       StoredVerdict last;
       WEIR_CHECK(database().read("SELECT content FROM weir_verdict WHERE id = $1", {id},
                                  [&](const Row& row) { last.text = row.text(0); }));
-      last_parts_ = judged_parts(last);
-      last_ = id;
+      last_verdict_parts_ = judged_parts(last);
+      last_verdict_ = id;
     }
-    if (auto lacks = miss_parts(last_parts_, verdict)) done.lacking.push_back(*std::move(lacks));
+    if (auto missing = note_missing_parts(last_verdict_parts_, verdict)) {
+      done.lacking.push_back(*std::move(missing));
+    }
     return {};
   }
 
-  // False where it is not there: removing it again changes nothing.
+  // False if it is not there: removing it again changes nothing.
   Result<bool> remove_run(const Removal& removal, double at) {
     std::int64_t id = 0, project = 0, bytes = 0;
     WEIR_CHECK(
@@ -230,7 +241,7 @@ class SqlServiceStore final : public ServiceStore {
                         {removal.project, removal.run},
                         [&](const Row& row) { row.into(std::tie(id, project, bytes)); }));
     if (id == 0) return false;
-    last_ = 0;
+    last_verdict_ = 0;
     WEIR_CHECK(database().change("DELETE FROM weir_point WHERE run = $1", {id}));
     WEIR_CHECK(database().change("DELETE FROM weir_verdict WHERE project = $1 AND run = $2",
                                  {project, removal.run}));
@@ -242,9 +253,9 @@ class SqlServiceStore final : public ServiceStore {
     return true;
   }
 
-  // What was taken, by the names of projects and tokens. Day 0: what is kept in all.
+  // Use is counted by the names of projects and tokens. Day 0 holds what is stored in all.
 
-  static std::int64_t day_of(double at) { return static_cast<std::int64_t>(at / 86'400); }
+  static std::int64_t day_number(double at) { return static_cast<std::int64_t>(at / 86'400); }
 
   Result<void> add_use(const std::string& name, std::int64_t day, std::int64_t bytes,
                        std::int64_t runs) {
@@ -257,17 +268,20 @@ class SqlServiceStore final : public ServiceStore {
         .map([](std::int64_t) {});
   }
 
-  // Counts it as of today, unless that were too much.
+  // Counts the upload as of today, unless that exceeds a quota: then returns the refusal.
   Result<std::optional<UploadOutcome>> count_use(const Upload& upload) {
-    const std::int64_t today = day_of(upload.at);
+    const std::int64_t today = day_number(upload.at);
     const Quota& quota = *upload.quota;
     const auto runs = static_cast<std::int64_t>(
         std::max({upload.batch.runs.size(), upload.batch.verdicts.size(), std::size_t{1}}));
     std::set<std::string> names{"token " + upload.who};
-    for (const std::string& project : projects_of(upload.batch)) names.insert("project " + project);
+    for (const std::string& project : project_names(upload.batch))
+      names.insert("project " + project);
     for (const std::string& name : names) {
-      std::int64_t all = 0, day_bytes = 0, day_runs = 0;
-      const auto take = [&](const Row& row) { row.into(std::tie(all, day_bytes, day_runs)); };
+      std::int64_t stored_bytes = 0, day_bytes = 0, day_runs = 0;
+      const auto take = [&](const Row& row) {
+        row.into(std::tie(stored_bytes, day_bytes, day_runs));
+      };
       WEIR_CHECK(
           database().read("SELECT COALESCE(SUM(CASE WHEN day = 0 THEN bytes ELSE 0 END), 0), "
                           "COALESCE(SUM(CASE WHEN day = 0 THEN 0 ELSE bytes END), 0), "
@@ -275,13 +289,14 @@ class SqlServiceStore final : public ServiceStore {
                           "FROM weir_use WHERE name = $1 AND (day = 0 OR day = $2)",
                           {name, today}, take));
       UploadOutcome too_much{.kind = UploadOutcome::Kind::too_much};
-      if (all + upload.bytes > quota.bytes) {
-        too_much.text =
-            fmt::format("{} holds {} of {} bytes: remove runs first", name, all, quota.bytes);
+      if (stored_bytes + upload.bytes > quota.bytes) {
+        too_much.text = fmt::format("{} holds {} of {} bytes: remove runs first", name,
+                                    stored_bytes, quota.bytes);
         return too_much;
       }
-      if (day_bytes + upload.bytes <= quota.day_bytes && day_runs + runs <= quota.day_runs)
-        continue;
+      const bool fits_day =
+          day_bytes + upload.bytes <= quota.day_bytes && day_runs + runs <= quota.day_runs;
+      if (fits_day) continue;
       too_much.text = fmt::format("{} sent {} of {} bytes and {} of {} runs today", name, day_bytes,
                                   quota.day_bytes, day_runs, quota.day_runs);
       too_much.until = static_cast<double>(today + 1) * 86'400;
@@ -291,12 +306,13 @@ class SqlServiceStore final : public ServiceStore {
     return std::nullopt;
   }
 
-  // What is new of it, by its runs: they give it back when they go.
-  Result<void> count_kept(const Upload& upload, const UploadDone& done) {
+  // Counts the bytes of an upload that stored something new, on its runs: removing a run gives its
+  // bytes back.
+  Result<void> count_kept(const Upload& upload, const UploadResult& done) {
     const Added& added = done.added;
     if (added.runs + added.points + added.verdicts + added.acknowledgements == 0) return {};
     if (done.runs.empty()) {
-      for (const std::string& project : projects_of(upload.batch)) {
+      for (const std::string& project : project_names(upload.batch)) {
         WEIR_CHECK(add_use("project " + project, 0, upload.bytes, 0));
       }
     }
@@ -311,17 +327,17 @@ class SqlServiceStore final : public ServiceStore {
     return {};
   }
 
-  static std::set<std::string> projects_of(const Batch& batch) {
+  static std::set<std::string> project_names(const Batch& batch) {
     std::set<std::string> names;
     for (const Run& run : batch.runs) names.insert(run.facts.project);
-    for (const StoredVerdict& one : batch.verdicts) names.insert(one.project);
-    for (const Acknowledgement& one : batch.acknowledgements) names.insert(one.project);
+    for (const StoredVerdict& verdict : batch.verdicts) names.insert(verdict.project);
+    for (const Acknowledgement& entry : batch.acknowledgements) names.insert(entry.project);
     return names;
   }
 
   std::unique_ptr<Store> store_;
-  std::int64_t last_ = 0;  // the verdict that was compared with, and what it judged
-  std::set<std::string> last_parts_;
+  std::int64_t last_verdict_ = 0;             // id of the verdict last compared with
+  std::set<std::string> last_verdict_parts_;  // the parts that it judged
 };
 
 Result<std::unique_ptr<ServiceStore>> open_service_store(const StoreAddress& address,

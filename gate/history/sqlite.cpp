@@ -53,16 +53,16 @@ class Sqlite final : public Database {
   Result<void> commit() override { return each("COMMIT", {}, {}); }
 
   void rollback() override {
-    // Some errors have taken it back already.
+    // Some errors have rolled it back already.
     if (sqlite3_get_autocommit(handle_) == 0) (void)each("ROLLBACK", {}, {});
   }
 
   Result<void> script(Statement statements) override {
-    const std::string text =
-        spelled(statements, {"INTEGER PRIMARY KEY", "TEXT", "REAL", "INTEGER", "WITHOUT ROWID"});
+    const std::string text = expand_types(
+        statements, {"INTEGER PRIMARY KEY", "TEXT", "REAL", "INTEGER", "WITHOUT ROWID"});
     if (const int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
         code != SQLITE_OK) {
-      return problem(code);
+      return make_error(code);
     }
     return {};
   }
@@ -72,30 +72,31 @@ class Sqlite final : public Database {
     return std::int64_t{sqlite3_changes(handle_)};
   }
 
-  Result<void> each(Statement statement, Params params, const TakeRow& take) override {
+  Result<void> each(Statement statement, Params params, const RowHandler& take) override {
     WEIR_TRY(sqlite3_stmt * prepared, prepare(statement));
     const Reset reset{prepared};
     WEIR_CHECK(bind_all(prepared, params));
     const SqliteRow row(prepared);
     for (int code = sqlite3_step(prepared); code != SQLITE_DONE; code = sqlite3_step(prepared)) {
-      if (code != SQLITE_ROW) return problem(code);
+      if (code != SQLITE_ROW) return make_error(code);
       if (take) WEIR_CHECK(take(row));
     }
     return {};
   }
 
-  Result<void> change_all(Statement one, Statement /*many*/, std::size_t columns,
-                          Params values) override {
-    WEIR_TRY(sqlite3_stmt * prepared, prepare(one));
+  Result<void> change_rows(Statement single, Statement /*many*/, std::size_t columns,
+                           Params values) override {
+    WEIR_TRY(sqlite3_stmt * prepared, prepare(single));
     const Reset reset{prepared};
     for (std::size_t at = 0; at < values.size(); at += columns) {
       WEIR_CHECK(bind_all(prepared, values.subspan(at, columns)));
-      if (const int code = sqlite3_step(prepared); code != SQLITE_DONE) return problem(code);
+      if (const int code = sqlite3_step(prepared); code != SQLITE_DONE) return make_error(code);
       sqlite3_reset(prepared);
     }
     return {};
   }
 
+  // Returns true if the file is a store. An empty file is none yet; any other database is an error.
   Result<bool> has_store() override {
     bool store = false, other = false;
     WEIR_CHECK(read("SELECT name FROM sqlite_master WHERE type = 'table'", {}, [&](const Row& row) {
@@ -111,25 +112,25 @@ class Sqlite final : public Database {
     return store;
   }
 
-  // What every connection starts with.
+  // Sets the limits and modes that every connection starts with.
   Result<void> set_up(double wait_seconds) {
     sqlite3_busy_timeout(handle_, static_cast<int>(std::ceil(wait_seconds * 1000)));
     sqlite3_extended_result_codes(handle_, 1);
     sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, k_longest_value);
     sqlite3_limit(handle_, SQLITE_LIMIT_ATTACHED, 0);
-    // The file may be anybody's: nothing in its schema is run, and its pages are looked at.
+    // The file may be anybody's: run nothing in its schema, and check its pages.
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     WEIR_CHECK(
         script("PRAGMA cell_size_check = ON; PRAGMA cache_size = -65536;"
                "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"));
-    // The first to come makes it one with a log, and does not wait for others that do the same.
+    // The first to come switches the log on; others that do so at the same time wait.
     const sys::Stop never;
     sys::RealPause pause;
     for (double waited = 0;; waited += 0.05) {
-      auto done = script("PRAGMA journal_mode = WAL");
-      if (done) return {};
-      if (done.error().code != Code::unavailable || waited > wait_seconds) return done;
+      auto result = script("PRAGMA journal_mode = WAL");
+      if (result) return {};
+      if (result.error().code != Code::unavailable || waited > wait_seconds) return result;
       (void)pause.wait(0.05, never);
     }
   }
@@ -143,6 +144,7 @@ class Sqlite final : public Database {
     }
   };
 
+  // Binds a value to a placeholder; returns SQLite's result code.
   static int bind(sqlite3_stmt* statement, int at, const Param& param) {
     switch (param.kind) {
       case Param::Kind::null:
@@ -152,7 +154,7 @@ class Sqlite final : public Database {
       case Param::Kind::real:
         return sqlite3_bind_double(statement, at, param.real);
       case Param::Kind::text:
-        // A null pointer would be NULL, also where it is of no bytes.
+        // A null pointer would be NULL, even with no bytes.
         return sqlite3_bind_text64(statement, at, param.text.empty() ? "" : param.text.data(),
                                    param.text.size(), SQLITE_STATIC, SQLITE_UTF8);
     }
@@ -162,14 +164,15 @@ class Sqlite final : public Database {
   Result<void> bind_all(sqlite3_stmt* statement, Params params) const {
     int at = 0;
     for (const Param& param : params) {
-      if (const int code = bind(statement, ++at, param); code != SQLITE_OK) return problem(code);
+      if (const int code = bind(statement, ++at, param); code != SQLITE_OK) return make_error(code);
     }
     return {};
   }
 
+  // The prepared statement, made at its first use.
   Result<sqlite3_stmt*> prepare(Statement statement) {
-    if (const auto known = statements_.find(statement.text); known != statements_.end()) {
-      return known->second;
+    if (const auto entry = statements_.find(statement.text); entry != statements_.end()) {
+      return entry->second;
     }
     sqlite3_stmt* prepared = nullptr;
     std::string text = statement.text;
@@ -177,13 +180,14 @@ class Sqlite final : public Database {
     if (const int code = sqlite3_prepare_v3(handle_, text.c_str(), -1, SQLITE_PREPARE_PERSISTENT,
                                             &prepared, nullptr);
         code != SQLITE_OK) {
-      return problem(code);
+      return make_error(code);
     }
     statements_.emplace(statement.text, prepared);
     return prepared;
   }
 
-  [[nodiscard]] tl::unexpected<Error> problem(int code) const {
+  // Makes an Error of SQLite's code and message.
+  [[nodiscard]] tl::unexpected<Error> make_error(int code) const {
     const std::string words = text::printable(sqlite3_errmsg(handle_));
     switch (code & 0xFF) {
       case SQLITE_BUSY:
@@ -211,6 +215,7 @@ class Sqlite final : public Database {
 
 }  // namespace
 
+// Opens a file, creating it and its folder if that is allowed.
 Result<std::unique_ptr<Database>> open_sqlite(const std::string& path, const OpenOptions& options) {
   sys::RealFiles files;
   // Absolute, so that no name is one of SQLite's own (":memory:", "").

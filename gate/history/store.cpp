@@ -1,5 +1,4 @@
-// Where a store is, without what nobody may read: pure text, so that messages can be made before
-// anything is opened.
+// Opens a store: parses its address, keeps passwords out of messages, and creates its tables.
 #include <algorithm>
 #include <array>
 
@@ -22,27 +21,27 @@ void take_password(std::string& authority, std::vector<Secret>& passwords) {
   authority.erase(colon, at - colon);
 }
 
-// "a=1&password=x" -> "a=1".
-void take_secrets(std::string& query, std::vector<Secret>& passwords) {
-  std::vector<std::string> kept;
-  for (std::string& one : text::split(query, '&')) {
-    // libpq decodes names, too: what is written in an odd way is not shown either.
-    const std::size_t equals = std::min(one.find('='), one.size());
-    const std::string name = text::lower(one.substr(0, equals));
+// Removes parameters that may hold a password: "a=1&password=x" -> "a=1".
+void take_query_passwords(std::string& query, std::vector<Secret>& passwords) {
+  std::vector<std::string> harmless;
+  for (std::string& parameter : text::split(query, '&')) {
+    // libpq decodes names, too: a parameter whose name is encoded is not shown either.
+    const std::size_t equals = std::min(parameter.find('='), parameter.size());
+    const std::string name = text::lower(parameter.substr(0, equals));
     if (name.find("pass") != std::string::npos || name.find('%') != std::string::npos) {
-      passwords.emplace_back(one.substr(std::min(equals + 1, one.size())));
+      passwords.emplace_back(parameter.substr(std::min(equals + 1, parameter.size())));
     } else {
-      kept.push_back(std::move(one));
+      harmless.push_back(std::move(parameter));
     }
   }
-  query = text::join(kept, "&");
+  query = text::join(harmless, "&");
 }
 
 constexpr std::int64_t k_schema = 1;
 
-// Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-// Of a verdict: whether it lacks what the one before it judged (`partial`). Of use: what was taken,
-// by day (0: in all).
+// Points are stored by series, as they are read. Ids are the store's own and never leave it. A
+// verdict is `partial` if it lacks parts that the one before it judged. Use is counted by day (0:
+// all that is stored).
 constexpr Statement k_tables(R"sql(
 CREATE TABLE weir_schema (number $integer PRIMARY KEY);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
@@ -82,10 +81,10 @@ CREATE TABLE weir_use (name $text NOT NULL, day $integer NOT NULL, bytes $intege
 CREATE TABLE weir_removed (project $text NOT NULL, name $text NOT NULL, who $text NOT NULL, at $real NOT NULL);
 )sql");
 
-// Are the tables there? Code::config where they are of another schema.
-Result<bool> has_tables(Database& database, const std::string& name) {
-  WEIR_TRY(const bool there, database.has_store());
-  if (!there) return false;
+// Returns true if the tables are there. Code::config if they are of another schema.
+Result<bool> check_schema(Database& database, const std::string& name) {
+  WEIR_TRY(const bool has_store, database.has_store());
+  if (!has_store) return false;
   std::int64_t number = 0;
   WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {},
                            [&](const Row& row) { number = row.null(0) ? 0 : row.integer(0); }));
@@ -95,13 +94,14 @@ Result<bool> has_tables(Database& database, const std::string& name) {
               name, number);
 }
 
-Result<void> make_tables(Database& database, const std::string& name) {
-  WEIR_TRY(bool there, has_tables(database, name));
-  if (there) return {};
+// Creates the tables of an empty store.
+Result<void> create_tables(Database& database, const std::string& name) {
+  WEIR_TRY(bool has_schema, check_schema(database, name));
+  if (has_schema) return {};
   Transaction transaction(database);
   WEIR_CHECK(transaction.begin(Database::Access::write));
-  WEIR_TRY(there, has_tables(database, name));  // somebody else may have been faster
-  if (!there) {
+  WEIR_TRY(has_schema, check_schema(database, name));  // somebody else may have been faster
+  if (!has_schema) {
     WEIR_CHECK(database.script(k_tables));
     WEIR_CHECK(database.change("INSERT INTO weir_schema (number) VALUES ($1)", {k_schema}));
   }
@@ -110,6 +110,7 @@ Result<void> make_tables(Database& database, const std::string& name) {
 
 }  // namespace
 
+// Parses a file name or a PostgreSQL URL. Passwords are taken out of the text that is shown.
 StoreAddress parse_address(const std::string& text) {
   StoreAddress address;
   address.target = Secret(text);
@@ -117,7 +118,7 @@ StoreAddress parse_address(const std::string& text) {
     if (!text.starts_with(scheme)) continue;
     address.postgres = true;
     const std::string rest = text.substr(scheme.size());
-    // A '?' may stand in a password that is not encoded as it should be: behind the last '@'.
+    // A badly encoded password may contain a '?': look for it after the last '@'.
     const std::size_t at = rest.rfind('@');
     const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
     std::string authority = rest.substr(0, mark);
@@ -125,7 +126,7 @@ StoreAddress parse_address(const std::string& text) {
     address.shown = std::string(scheme) + authority;
     if (mark != std::string::npos) {
       std::string query = rest.substr(mark + 1);
-      take_secrets(query, address.passwords);
+      take_query_passwords(query, address.passwords);
       if (!query.empty()) address.shown += "?" + query;
     }
     address.shown = text::printable(address.shown);
@@ -135,14 +136,16 @@ StoreAddress parse_address(const std::string& text) {
   return address;
 }
 
-std::string spelled(Statement script, const std::array<std::string_view, 5>& meanings) {
+// Replaces the words of a script, such as $text, by those of a database.
+std::string expand_types(Statement script, const std::array<std::string_view, 5>& meanings) {
   constexpr std::array<std::string_view, 5> k_words{"$id", "$text", "$real", "$integer",
                                                     "$clustered"};
   std::string text(script.text);
   for (std::size_t i = 0; i < k_words.size(); ++i) {
-    for (auto at = text.find(k_words[i]); at != std::string::npos;
-         at = text.find(k_words[i], at + meanings[i].size())) {
+    auto at = text.find(k_words[i]);
+    while (at != std::string::npos) {
       text.replace(at, k_words[i].size(), meanings[i]);
+      at = text.find(k_words[i], at + meanings[i].size());
     }
   }
   return text;
@@ -159,7 +162,7 @@ Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const Ope
   } else {
     WEIR_TRY(database, open_sqlite(address.target.reveal(), options));
   }
-  WEIR_CHECK(make_tables(*database, address.shown));
+  WEIR_CHECK(create_tables(*database, address.shown));
   return std::make_unique<Store>(std::move(database), address.shown);
 }
 

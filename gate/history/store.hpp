@@ -5,10 +5,10 @@
 // once; those that write wait for each other, at most OpenOptions::wait_seconds. What is there
 // already stays as it is, so that importing again changes nothing.
 //
-// Errors: Code::config where it is no store or cannot be reached, Code::data where what it holds
-// or is given is wrong, Code::io where the database refused, Code::unavailable where others kept
-// it busy or this build has no PostgreSQL. No message holds a password. A Store is used by one
-// thread at a time; several may be open.
+// Errors: Code::config if it is no store or cannot be reached, Code::data if its contents or an
+// argument are wrong, Code::io if the database refused, Code::unavailable if others kept it busy or
+// this build has no PostgreSQL. No message holds a password. A Store is used by one thread at a
+// time; several may be open.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace weir::history {
 
-// What is read: all that fits every part that is given.
+// Selects entries that match every part that is given.
 struct Filter {
   std::optional<std::string> project;  // exactly
   // Globs ('*' crosses '/'); none: all.
@@ -41,17 +41,17 @@ struct Batch {
   std::vector<Acknowledgement> acknowledgements;
 };
 
-// Everything in it (history.hpp). Code::data says what is not fit to be kept; after it a store has
-// nothing against the batch itself.
+// Checks everything in the batch (history.hpp). Code::data says why it cannot be stored; a batch
+// that passes is never refused by a store for its contents.
 [[nodiscard]] Result<void> check(const Batch& batch);
 
 struct Added {
   std::size_t runs = 0, runs_known = 0;
   std::size_t points = 0, points_known = 0;
-  // There already, with another number: the one that was there stays.
+  // Points that are there already with another number: the stored one stays.
   std::size_t points_differ = 0;
-  std::size_t verdicts = 0, acknowledgements = 0;  // that were not there
-  // The first few of those that differ: "CELL METRIC: 66 is kept, 65 was given".
+  std::size_t verdicts = 0, acknowledgements = 0;  // new ones
+  // The first few that differ: "CELL METRIC: 66 is kept, 65 was given".
   std::vector<std::string> differences;
 };
 
@@ -74,26 +74,26 @@ class Store {
   Store(std::unique_ptr<Database> database, std::string name);
   ~Store();
 
-  // All of it, or none. Everything is checked first (history.hpp).
+  // Adds all of it, or none. Everything is checked first (history.hpp).
   [[nodiscard]] Result<Added> add(const Batch& batch);
 
   // Points in the order of time: see put_in_order().
   [[nodiscard]] Result<History> history(const Filter& filter);
-  // Names that fit, sorted, whether or not they have points that do; cheap.
+  // Names that match, sorted. They may have no points that match; cheap.
   [[nodiscard]] Result<std::vector<std::string>> cells(const Filter& filter);
   // By project, cell, metric, machine. Looks at all points, or at those of the cells where the
   // filter names few.
   [[nodiscard]] Result<std::vector<SeriesSummary>> summaries(const Filter& filter);
-  // By project, time, kept_at, id. Of a filter the project, branch and times count.
+  // By project, time, kept_at, id. Only the project, branch and times of the filter count.
   [[nodiscard]] Result<std::vector<StoredVerdict>> verdicts(const Filter& filter);
   // By project, cell, metric, machine, at. Times of the filter do not count.
   [[nodiscard]] Result<std::vector<Acknowledgement>> acknowledgements(const Filter& filter);
-  // Runs (by project, time, id; those without a point that fits are left out), then verdicts, then
-  // acknowledgements, all as they were at one moment. One at a time, so that a store of any size
-  // fits into memory.
+  // Hands out runs (by project, time, id; those without a matching point are left out), then
+  // verdicts, then acknowledgements, all as they were at one moment. One at a time, so that a store
+  // of any size fits into memory.
   [[nodiscard]] Result<void> all(const Filter& filter, const Takes& take);
 
-  // What it is called in messages, without a password.
+  // The store's name in messages, without a password.
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
@@ -101,46 +101,48 @@ class Store {
 
   // Within write().
   [[nodiscard]] Result<void> add_all(const Batch& batch, Added& added);
-  // What `work` does in one transaction: all of it, or nothing.
+  // Runs `work` in one transaction: all of it, or nothing.
   template <class Work>
   auto write(Work work) -> decltype(work());
 
-  // Things that are named once and numbered by the store. Rows are never removed, so what was
-  // committed is known for good; what was not is forgotten.
-  using Numbered = std::unordered_map<std::string, std::int64_t>;
+  // Names that the store has given an id. Rows are never removed, so an id that was committed stays
+  // valid; others are forgotten.
+  using IdsByName = std::unordered_map<std::string, std::int64_t>;
 
-  // Of sql_add.cpp; within one transaction.
+  // Defined in sql_add.cpp; called within one transaction.
   [[nodiscard]] Result<void> add_run(const Run& run, Added& added);
-  [[nodiscard]] Result<void> leave_known(std::int64_t id, const Run& run, std::vector<Param>& rows,
-                                         Added& added);
-  // Adds 1 to `added` where it was not there.
+  // Takes rows of `run` out that are stored already.
+  [[nodiscard]] Result<void> remove_stored_rows(std::int64_t id, const Run& run,
+                                                std::vector<Param>& rows, Added& added);
+  // Adds 1 to `added` if the row was not there.
   [[nodiscard]] Result<void> add_row(Statement insert, Params values, std::size_t& added);
-  [[nodiscard]] Result<std::int64_t> number(Numbered& known, const std::string& key,
-                                            Statement select, Params wanted, Statement insert,
-                                            Params values);
-  [[nodiscard]] Result<std::int64_t> project_number(const std::string& name);
-  [[nodiscard]] Result<std::int64_t> cell_number(const std::string& name);
-  [[nodiscard]] Result<std::int64_t> metric_number(const Metric& metric);
-  [[nodiscard]] Result<std::int64_t> place_number(const Place& place);
+  // The id of a name, which is added if it is new.
+  [[nodiscard]] Result<std::int64_t> find_or_add_id(IdsByName& ids, const std::string& key,
+                                                    Statement select, Params wanted,
+                                                    Statement insert, Params values);
+  [[nodiscard]] Result<std::int64_t> project_id(const std::string& name);
+  [[nodiscard]] Result<std::int64_t> cell_id(const std::string& name);
+  [[nodiscard]] Result<std::int64_t> metric_id(const Metric& metric);
+  [[nodiscard]] Result<std::int64_t> place_id(const Place& place);
 
   std::unique_ptr<Database> database_;
   std::string name_;
-  Numbered projects_, cells_, metrics_, places_;
-  std::size_t most_differences_ = 0;  // that are named, of what is being added
+  IdsByName projects_, cells_, metrics_, places_;
+  std::size_t most_differences_ = 0;  // differences to name in this add()
 };
 
 struct OpenOptions {
-  bool create = true;  // a file that is not there is made, with its folder
+  bool create = true;  // creates a file that is not there, with its folder
   double wait_seconds = 30;
 };
 
-// Where a store is: a file, or a URL "postgres://…" or "postgresql://…". Of a URL the password is
-// taken out for `shown`.
+// The place of a store: a file, or a URL "postgres://…" or "postgresql://…". `shown` is the URL
+// without its password.
 struct StoreAddress {
   bool postgres = false;
   Secret target;
   std::string shown;
-  std::vector<Secret> passwords;  // that stand in it, as they are written there
+  std::vector<Secret> passwords;  // passwords in it, as they are written there
 
   [[nodiscard]] bool has_password() const { return !passwords.empty(); }
 };
@@ -149,14 +151,14 @@ struct StoreAddress {
 // An empty store gets its tables, by one process at a time. One of another schema is Code::config.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(const StoreAddress& address,
                                                         const OpenOptions& options = {});
-// Was this weir built with PostgreSQL?
+// Returns true if this weir was built with PostgreSQL.
 [[nodiscard]] bool has_postgres();
 
-// What the service keeps beside a history, in the same store: tokens, what it answered to uploads,
-// and a few questions that it asks often. The contract of Store (store.hpp) holds here too: one
-// transaction a call, on the disk when it returns, one thread at a time.
+// The service's own data beside a history, in the same store: tokens, answers to uploads, and a few
+// frequent queries. The contract of Store (store.hpp) holds here too: one transaction a call, on
+// the disk when it returns, one thread at a time.
 
-// Who may do what. The token itself is kept nowhere: `hash` tells whether somebody has it.
+// An access token. The token itself is stored nowhere: `hash` proves that somebody has it.
 struct StoredToken {
   std::string id;       // 12 hexadecimal digits, a part of the token
   std::string hash;     // SHA-256 of the whole token, 64 hexadecimal digits
@@ -169,36 +171,36 @@ struct StoredToken {
   friend bool operator==(const StoredToken&, const StoredToken&) = default;
 };
 
-// "The same upload again" is told by a key that the uploader chose, within a project.
+// Identifies a repeated upload by a key that the uploader chose, within a project.
 struct UploadKey {
   std::string project, key;
-  std::string digest;  // of the body and all that was said with it
+  std::string digest;  // SHA-256 of the body and its parameters
 };
 
-// What became of one run of an upload.
+// The result for one run of an upload.
 struct UploadedRun {
   std::string project, id;
-  std::size_t points = 0;  // that are new
-  bool known = false;      // it was there before
+  std::size_t points = 0;   // new ones
+  bool was_stored = false;  // it was there before
 };
-struct UploadDone {
+struct UploadResult {
   std::vector<UploadedRun> runs;
-  Added added;           // of all of it
+  Added added;           // for the whole upload
   bool removed = false;  // Upload::removes was there
-  // As they are kept: one that lacks what the verdict before it judged is "not judged", and says so
-  // in a line of `lacking`.
+  // As they are stored: a verdict that lacks parts which the one before it judged is "not judged".
+  // A line of `lacking` says so.
   std::vector<StoredVerdict> verdicts;
   std::vector<std::string> lacking;
 };
 
-// How much may be kept. A day is one of UTC.
+// Limits on stored and sent data. A day is one of UTC.
 struct Quota {
-  std::int64_t bytes = std::int64_t{20} << 30;     // of a project
-  std::int64_t day_bytes = std::int64_t{1} << 30;  // of a project, and of a token
+  std::int64_t bytes = std::int64_t{20} << 30;     // per project
+  std::int64_t day_bytes = std::int64_t{1} << 30;  // per project, and per token
   std::int64_t day_runs = 10'000;
 };
 
-// A run that goes, with its verdicts.
+// A run to remove, with its verdicts.
 struct Removal {
   std::string project, run;
   std::string who;  // the token's id
@@ -208,17 +210,17 @@ struct Upload {
   Batch batch;
   std::optional<UploadKey> key{};
   double at = 0;  // when it came
-  // Its verdict is given now, whatever time its run names, and is announced elsewhere.
+  // Its verdict was given now, whatever time its run names, and is announced elsewhere.
   bool judged_here = false;
-  // What goes before the rest comes. What that run had is missed by nobody: a verdict that comes in
-  // its place is compared with none before it.
+  // Removed before the rest is added. A verdict that replaces one of that run is compared with none
+  // before it.
   std::optional<Removal> removes{};
-  // Counted in Quota, where they are given: bytes of its body, for its projects and this token.
+  // Counted against Quota if that is given: bytes of its body, for its projects and this token.
   std::int64_t bytes = 0;
   std::string who{};
   std::optional<Quota> quota{};
-  // The answer that is kept with the key, and given again to the same upload.
-  std::function<std::string(const UploadDone&)> answer;
+  // Makes the answer that is stored with the key, and given again to the same upload.
+  std::function<std::string(const UploadResult&)> answer;
 };
 
 struct UploadOutcome {
@@ -226,28 +228,28 @@ struct UploadOutcome {
     kept,      // `text` is the answer
     again,     // the key is known with the same digest: `text` is the first answer
     conflict,  // the key is known with another digest
-    too_much,  // of a quota: `text` says of which, `until` when a day's begins anew
+    too_much,  // over a quota: `text` says which, `until` when a day's begins anew
   };
   Kind kind = Kind::kept;
   std::string text{};
-  UploadDone done{};  // of `kept`; its verdicts, of `again` too
+  UploadResult done{};  // for `kept`; its verdicts, for `again` too
   std::optional<double> until{};
 };
 
 inline constexpr double k_keep_keys_seconds = 7 * 86'400.0;
 
-// Where a list of verdicts goes on: behind this one.
+// A position in a list of verdicts.
 struct VerdictPlace {
   double time = 0, kept_at = 0;
   std::string id, run;
 };
-struct VerdictsWanted {
+struct VerdictQuery {
   std::string project;  // exactly
   std::optional<std::string> branch;
-  std::optional<double> since, until;  // of the run's time, both included
+  std::optional<double> since, until;  // the run's time, both included
   std::optional<VerdictPlace> behind;
   std::size_t most = 100;
-  bool texts = false;  // else StoredVerdict::text stays empty: it is large
+  bool texts = false;  // false: StoredVerdict::text stays empty, for it is large
 };
 
 class ServiceStore {
@@ -255,23 +257,23 @@ class ServiceStore {
   virtual ~ServiceStore() = default;
   [[nodiscard]] virtual Store& history() = 0;
 
-  // Code::data where its id is taken.
+  // Code::data if its id is in use.
   [[nodiscard]] virtual Result<void> add_token(const StoredToken& token) = 0;
   // By made_at and id, with those that are expired or revoked.
   [[nodiscard]] virtual Result<std::vector<StoredToken>> tokens() = 0;
-  // False where there is no such token; of one that is revoked the first time stays.
+  // False if there is no such token; a token that is revoked keeps its first time.
   [[nodiscard]] virtual Result<bool> revoke_token(const std::string& id, double at) = 0;
 
-  // All uploads in one transaction, or none of them: an Error says nothing of which one was wrong.
-  // By upload. Keys older than k_keep_keys_seconds are forgotten.
+  // Adds all uploads in one transaction, or none of them: an Error does not say which one was
+  // wrong. Returns an outcome for each. Keys older than k_keep_keys_seconds are forgotten.
   [[nodiscard]] virtual Result<std::vector<UploadOutcome>> add_uploads(
       std::span<const Upload> uploads) = 0;
 
   // The newest first: by time, kept_at, id and run, falling.
   [[nodiscard]] virtual Result<std::vector<StoredVerdict>> newest_verdicts(
-      const VerdictsWanted& wanted) = 0;
-  // Is another text once a run, verdict or acknowledgement has come or gone; cheap. Points that
-  // were added to a run that is known do not show.
+      const VerdictQuery& wanted) = 0;
+  // Returns another text once a run, verdict or acknowledgement was added or removed; cheap. Points
+  // that were added to a stored run do not change it.
   [[nodiscard]] virtual Result<std::string> revision() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Changes along the series of a history. Values are made by hand: levels and a noise of one in a
+// Tests changes along the series of a history. Values are invented: levels with a noise of one in a
 // hundred, the same every time.
 #include "gate/history/changes.hpp"
 
@@ -15,7 +15,7 @@ using ::testing::SizeIs;
 
 constexpr double k_day = 86'400, k_first = 1'760'000'000;
 
-// 1 + a number of -0.01 to 0.01 that looks like noise.
+// Returns 1 plus a number from -0.01 to 0.01 that looks like noise.
 double noise(std::size_t i) {
   return 1 + 0.01 * (static_cast<double>((i * 7919 + 13) % 101) / 50 - 1);
 }
@@ -92,10 +92,10 @@ TEST(HistoryChanges, OfCountsAreAnyStepAlsoOneThatFlipsBack) {
   EXPECT_EQ(found[0].worse, true);
   EXPECT_EQ(found[1].index, 3U);
   EXPECT_EQ(found[1].worse, false);
-  EXPECT_EQ(size_words(nights.history_.series[0].metric, found[0]), "grew by 16");
+  EXPECT_EQ(size_text(nights.history_.series[0].metric, found[0]), "grew by 16");
 }
 
-// A driver or an image is no commit's fault; it is told with what it did.
+// A new driver or image is no commit's fault; it is reported with its effect.
 TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
   const SeriesOfNights falls = rate_that_falls(40, 15, 1);
   const auto with_step = falls.changes();
@@ -119,29 +119,29 @@ TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
 
 TEST(HistoryChanges, ThatSomebodyAcknowledgedAreKnownAlsoWhenTheyMoveByAPoint) {
   const SeriesOfNights nights = rate_that_falls(40, 15);
-  Acknowledgement word = acknowledgement_of(nights.history_, nights.changes()[0]);
+  Acknowledgement word = make_acknowledgement(nights.history_, nights.changes()[0]);
   word.who = "ada";
   word.reason = "a new sampler";
-  EXPECT_EQ(nights.changes({word})[0].known->who, "ada");
+  EXPECT_EQ(nights.changes({word})[0].acknowledgement->who, "ada");
   word.commit = commit_of(42);
-  EXPECT_TRUE(nights.changes({word})[0].known);
+  EXPECT_TRUE(nights.changes({word})[0].acknowledgement);
   word.commit = commit_of(50);
-  EXPECT_FALSE(nights.changes({word})[0].known);
+  EXPECT_FALSE(nights.changes({word})[0].acknowledgement);
   word.commit = commit_of(40);
   word.machine = "another";
-  EXPECT_FALSE(nights.changes({word})[0].known);
+  EXPECT_FALSE(nights.changes({word})[0].acknowledgement);
 }
 
-// A count stays where it changed: what was said of one change says nothing of the next.
+// An acknowledgement of one change does not cover the next.
 TEST(HistoryChanges, OfACountThatSomebodyAcknowledgedAreNoOthers) {
   SeriesOfNights nights("syncs_per_token");
   for (const double value : {1., 1., 5., 5., 99.}) nights.night(value);
   const auto found = nights.changes();
   ASSERT_THAT(found, SizeIs(2));
-  const auto after = nights.changes({acknowledgement_of(nights.history_, found[0])});
-  EXPECT_TRUE(after[0].known);
-  EXPECT_FALSE(after[1].known);
-  EXPECT_THAT(issue_of(nights.history_, found[1], "").near, IsEmpty());
+  const auto after = nights.changes({make_acknowledgement(nights.history_, found[0])});
+  EXPECT_TRUE(after[0].acknowledgement);
+  EXPECT_FALSE(after[1].acknowledgement);
+  EXPECT_THAT(make_issue(nights.history_, found[1], "").near, IsEmpty());
 }
 
 TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
@@ -153,7 +153,7 @@ TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
   EXPECT_THAT(text, HasSubstr("WORSE"));
   EXPECT_THAT(text, HasSubstr("decode tok/s fell by "));
   for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
-  const ChangeIssue issue = issue_of(nights.history_, found[0], "https://o.github.io/r/");
+  const ChangeIssue issue = make_issue(nights.history_, found[0], "https://o.github.io/r/");
   EXPECT_EQ(issue.at, commit_of(40));
   EXPECT_THAT(issue.near, ::testing::Contains(commit_of(41)));
   EXPECT_THAT(issue.body, ::testing::Not(HasSubstr("<!--")));
@@ -168,13 +168,14 @@ TEST(HistoryChanges, InWordsLoseNothingAtTheEndOfALine) {
   nights.history_.series[0].cell = cell;
   nights.history_.series[0].machine = machine;
   auto found = nights.changes();
-  found[0].known = Acknowledgement{};
-  found[0].known->who = "ada";
-  found[0].known->reason = "the new kernel keeps " + std::string(70, 'k') + " in registers";
+  found[0].acknowledgement = Acknowledgement{};
+  found[0].acknowledgement->who = "ada";
+  found[0].acknowledgement->reason =
+      "the new kernel keeps " + std::string(70, 'k') + " in registers";
   const std::string text = changes_text(nights.history_, found, 80);
   std::string whole;
   for (const char c : text) whole += c == ' ' || c == '\n' ? "" : std::string(1, c);
-  for (std::string words : {cell, machine, found[0].known->reason}) {
+  for (std::string words : {cell, machine, found[0].acknowledgement->reason}) {
     std::erase(words, ' ');
     EXPECT_THAT(whole, HasSubstr(words));
   }
@@ -205,8 +206,8 @@ TEST(HistoryChanges, WithoutCommitsGoByTime) {
   const auto found = nights.changes();
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_TRUE(change_json(nights.history_, found[0])["commit"].is_null());
-  const Acknowledgement word = acknowledgement_of(nights.history_, found[0]);
-  EXPECT_TRUE(nights.changes({word})[0].known);
+  const Acknowledgement word = make_acknowledgement(nights.history_, found[0]);
+  EXPECT_TRUE(nights.changes({word})[0].acknowledgement);
 }
 
 }  // namespace changes_test

@@ -1,3 +1,4 @@
+// Tests reading CSV tables into the runs of a history.
 #include "gate/history/csv.hpp"
 
 #include <random>
@@ -32,8 +33,8 @@ TEST(Csv, GivesARunForEachCommitTimeAndMachine) {
   EXPECT_EQ(first.facts.source, Source::csv);
   ASSERT_EQ(first.points.size(), 2U);
   EXPECT_EQ(first.points[0].value, 1.5);
-  EXPECT_EQ(first.points[0].metric.unit, unit::Unit::seconds);  // weir knows it
-  EXPECT_EQ(first.points[1].metric.better, std::nullopt);       // and not this one
+  EXPECT_EQ(first.points[0].metric.unit, unit::Unit::seconds);  // a metric that weir knows
+  EXPECT_EQ(first.points[1].metric.better, std::nullopt);       // a metric that weir does not know
   EXPECT_TRUE(check(first).has_value());
 }
 
@@ -73,7 +74,7 @@ TEST(Csv, NamesARunByWhatItIsHoweverItIsWritten) {
   const history::Run two =
       parsed("machine,value,time,commit,metric,cell\r\nm,2,60,abc1234,y,d\r\n").run(0);
   EXPECT_EQ(one.facts.id, two.facts.id);
-  // The same moment twice in one file is one run, too.
+  // Two rows of the same moment in one file are one run, too.
   EXPECT_EQ(parsed(k_header + "c,x,,60,1,m\nc,y,,1970-01-01T00:01Z,1,m\n").runs(), 1U);
 }
 
@@ -91,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Table, CsvField,
                                          Quoting{"\"say \"\"hi\"\"\"", "say \"hi\""},
                                          Quoting{" spaces stay ", " spaces stay "},
                                          Quoting{"\"\"\"\"", "\""},
-                                         // What cannot be shown is written out, with a hash.
+                                         // Control characters and broken UTF-8 are spelled out,
+                                         // with a hash.
                                          Quoting{"\"two\nlines\"", stored_name("two\nlines")},
                                          Quoting{"\x80", stored_name("\x80")}));
 
@@ -144,7 +146,7 @@ TEST(Csv, IsRefusedOrReadButNeverBreaks) {
 
 struct TimeCase {
   std::string text;
-  std::optional<double> seconds;  // of `date -u -d TEXT +%s`
+  std::optional<double> seconds;  // as printed by `date -u -d TEXT +%s`
 };
 class Times : public testing::TestWithParam<TimeCase> {};
 TEST_P(Times, AreSecondsSinceTheEpoch) {
@@ -165,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
         TimeCase{"2026-11-20T09:30:15Zx", std::nullopt}, TimeCase{"", std::nullopt},
         TimeCase{"now", std::nullopt}, TimeCase{"2026-1-1", std::nullopt}));
 
-// Two machines' files of the same nights are two runs a night.
+// Files of two machines for the same nights are two runs a night.
 TEST(Csv, OfRowsWithoutAMachineIsOfTheOneThatIsNamed) {
   const std::string text = "cell,metric,time,value\nc,m,1,2\n";
   const auto one = CsvTable::parse(text, "p", "A"), other = CsvTable::parse(text, "p", "B");

@@ -1,3 +1,4 @@
+// Tests the names, JSON lines and documents that a history stores.
 #include "gate/history/history.hpp"
 
 #include <limits>
@@ -39,7 +40,7 @@ TEST(Names, AreWrittenOutWhereTheyCanNotBeShownAndNeverRunTogether) {
   for (const std::string& name : odd) {
     const std::string one = stored_name(name);
     EXPECT_TRUE(kept.insert(one).second) << one;
-    EXPECT_EQ(stored_name(one), one);  // what is kept is kept
+    EXPECT_EQ(stored_name(one), one);  // a stored name stays as it is
     EXPECT_LE(one.size(), k_longest_name);
     EXPECT_TRUE(check(run_at("id", 0, {time_point(one, 1)})).has_value()) << one;
   }
@@ -163,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
             "line 2"},
         WrongLine{k_head + std::string(100, '[') + "\n", "line 2"}));
 
-// What stands in a spoilt line is refused or fit to be kept, and reads the same again.
+// A spoilt line is refused, or its contents are valid and read the same again.
 TEST(JsonLines, ThatAreSpoiltNeverBreak) {
   history::Run run = run_at(
       "id", 1, {time_point("c", 0.1, {0.1, 0.2}), count_point("d", *Rational::make(133, 2))});
@@ -244,17 +245,17 @@ TEST(Baselines, GiveTheCountsAndTheSessionsThatACommitBrought) {
   EXPECT_EQ(runs[1].points.at(0).samples, (std::vector<double>{3, 4}));
   EXPECT_EQ(runs[1].points.at(0).place.engine_build, "b1");
   EXPECT_NE(runs[0].facts.id, runs[1].facts.id);
-  EXPECT_EQ(runs_of(facts, changes), runs);  // and the same again
+  EXPECT_EQ(runs_of(facts, changes), runs);  // the second time, too
   for (const history::Run& run : runs) EXPECT_TRUE(check(run).has_value());
 }
 
 TEST(Machines, GoByWhatDoesNotChangeWithAnImage) {
-  EXPECT_EQ(machine_of("AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB, debian 12"),
+  EXPECT_EQ(series_machine("AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB, debian 12"),
             "AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB");
-  EXPECT_EQ(machine_of(""), "");
+  EXPECT_EQ(series_machine(""), "");
 }
 
-// Only what a later verdict may be found to lack.
+// Judged parts are those that a later verdict may lack.
 TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
   using verdict::Outcome;
   const auto metric = [](const std::string& name, Outcome outcome) {

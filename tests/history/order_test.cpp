@@ -1,3 +1,4 @@
+// Tests the order of a history's runs by commit, and events of changed machine classes.
 #include "gate/history/order.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace weir::history {
 namespace order_test {
 
-// A commit of 40 digits that begins with these.
+// Returns a commit of 40 digits that begins with `digits`.
 std::string commit_of(const std::string& digits) {
   return digits + std::string(40 - digits.size(), '0');
 }
@@ -17,8 +18,8 @@ std::string commit_of(const std::string& digits) {
 struct RunAt {
   std::string id;
   double time;
-  std::string commit;                     // "" without one
-  double commit_time = -1;                // -1: not known
+  std::string commit;                     // "": no commit
+  double commit_time = -1;                // -1: unknown
   std::string device = {}, machine = {};  // classes
   double value = 1;
 };
@@ -145,7 +146,7 @@ TEST(ClassChanges, AreEventsWithTheSizeBeforeAndAfter) {
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[0].index, 2U);
   EXPECT_EQ(changes[0].device_class_before + ">" + changes[0].device_class, "d1>d2");
-  EXPECT_EQ(changes[0].before, 11);  // the middle of 10 and 12
+  EXPECT_EQ(changes[0].before, 11);  // the median of 10 and 12
   EXPECT_EQ(changes[0].after, 21);
   EXPECT_EQ(changes[1].index, 4U);
   EXPECT_EQ(changes[1].device_class_before, changes[1].device_class);

@@ -1,4 +1,4 @@
-// Runs and points, made short.
+// Builds runs and points for the tests of the history.
 #pragma once
 
 #include <string>

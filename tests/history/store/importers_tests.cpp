@@ -1,4 +1,4 @@
-// Several that write at once.
+// Tests several processes that import into one store at once.
 #include <thread>
 
 #include "tests/history/store/stores.hpp"
@@ -12,7 +12,7 @@ constexpr int k_importers = 8, k_runs = 40;
 
 history::Run numbered_run(int number) {
   history::Run run = run_at("run" + std::to_string(number), number, {});
-  // Names that all of them bring, and in another order each time.
+  // All importers bring these names, each in another order.
   for (int i = 0; i < 20; ++i) {
     run.points.push_back(count_point("cell" + std::to_string((i * 7 + number) % 20),
                                      Rational(number * 100 + (i * 7 + number) % 20)));
@@ -48,7 +48,7 @@ TEST_P(Importers, AtOnceLoseNothingAndDoubleNothing) {
         wrong[at] = store.error().message;
         return;
       }
-      // Each run is brought by two of them.
+      // Two importers bring each run.
       for (int n = 0; n < k_runs; ++n) {
         if (n % k_importers != i && (n + 1) % k_importers != i) continue;
         const auto added = (*store)->add({{numbered_run(n)}, {}, {}});
@@ -69,7 +69,7 @@ TEST_P(Importers, AtOnceLoseNothingAndDoubleNothing) {
     runs += fresh_runs[i];
     points += fresh_points[i];
   }
-  EXPECT_EQ(runs, std::size_t{k_runs});  // exactly one of two was told that it was first
+  EXPECT_EQ(runs, std::size_t{k_runs});  // one of the two was first
   EXPECT_EQ(points, std::size_t{k_runs * 20});
   const Content content = content_of(*open(where));
   ASSERT_EQ(content.runs.size(), std::size_t{k_runs});

@@ -1,5 +1,5 @@
-// kill -9 of `weir trend import` at many moments: what it said is kept is kept, nothing is kept in
-// part, nothing twice.
+// Tests kill -9 of `weir trend import` at many moments. Every run that it reported as stored is
+// stored, none is stored partly or twice.
 #include <fstream>
 #include <random>
 #include <set>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int k_kills = 200, k_runs = 200, k_cells = 5;
 
-// One run a time and commit, five cells each.
+// Returns a table of runs, one per time and commit, with five cells each.
 std::string series_csv() {
   std::string text = "cell,metric,commit,time,value,machine\n";
   for (int run = 0; run < k_runs; ++run) {
@@ -54,13 +54,13 @@ class Import {
     return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            ended.si_pid == 0;
   }
-  // 0 when it ended by itself and well.
+  // Returns 0 if the process ended by itself without an error.
   [[nodiscard]] int wait() const {
     int status = -1;
     waitpid(pid_, &status, 0);
     return status;
   }
-  // Ids that it said are kept; a line that was cut off was not said.
+  // Returns the ids that it reported as stored. A line that was cut off does not count.
   [[nodiscard]] std::set<std::string> kept() const {
     std::ifstream file(out_);
     std::ostringstream text;
@@ -81,7 +81,7 @@ class Import {
 
 class Killed : public OnBoth {
  protected:
-  // A new store. Making a database takes a server longer than to empty one.
+  // Begins with an empty store. Emptying a database is faster than making a new one.
   void begin_again(std::string& where) {
     if (GetParam() == Kind::sqlite) {
       where = fresh();
@@ -107,23 +107,23 @@ TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
   std::string where = fresh();
   std::set<std::string> said;
   int kills = 0, stores = 1;
-  std::size_t amid = 0;  // kills that came after it had kept something new, before it had kept all
+  std::size_t amid = 0;  // kills after something new was stored, before all was
   const auto look = [&] {
     const auto store = open_store(parse_address(where), {.create = false});
-    if (!store) {  // killed before it was made
+    if (!store) {  // killed before it created the store
       EXPECT_TRUE(said.empty()) << store.error().message;
       return;
     }
     std::set<std::string> there;
     for (const history::Run& run : content_of(**store).runs) {
       EXPECT_TRUE(there.insert(run.facts.id).second);
-      EXPECT_EQ(run, expected.at(run.facts.id));  // whole, or not there
+      EXPECT_EQ(run, expected.at(run.facts.id));  // complete, or not there
     }
     for (const std::string& id : said) EXPECT_TRUE(there.contains(id)) << id;
   };
   while (kills < k_kills) {
     const Import import(csv, where, folder_ / "out.txt");
-    // When it has said of so many runs that they are kept, or a moment later.
+    // Kills it when it has reported this many runs, or a moment later.
     const std::size_t wanted = random() % expected.size();
     EXPECT_TRUE(
         tests::eventually([&] { return import.kept().size() >= wanted || !import.running(); }));
@@ -135,14 +135,14 @@ TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
     if (killed) ++kills;
     if (killed && said.size() > before && said.size() < expected.size()) ++amid;
     look();
-    if (!killed || said.size() == expected.size()) {  // all is there: begin a new one
+    if (!killed || said.size() == expected.size()) {  // nothing is left: begin a new one
       begin_again(where);
       said.clear();
       ++stores;
     }
     if (HasFailure()) FAIL() << "after " << kills << " kills";
   }
-  // Undisturbed it brings the rest.
+  // A run that is not disturbed imports the rest.
   const Import last(csv, where, folder_ / "out.txt");
   EXPECT_EQ(last.wait(), 0);
   EXPECT_EQ(content_of(*open(where)).runs.size(), expected.size());

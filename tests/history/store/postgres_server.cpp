@@ -1,3 +1,4 @@
+// Starts and stops the PostgreSQL server of the store's tests.
 #include "tests/history/store/postgres_server.hpp"
 
 #include <chrono>
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Debian keeps its programs out of PATH.
+// Finds a program of PostgreSQL. Debian keeps them out of PATH.
 fs::path program(const std::string& name) {
   fs::path newest;
   std::error_code none;
@@ -47,8 +48,8 @@ const passwd* other_user() {
   throw std::runtime_error("no user but root, which PostgreSQL refuses to run as");
 }
 
-// Starts a program as `user` (none: as oneself), with its output in `log`; it ends when the tests
-// do.
+// Starts a program as `user` (null: the current user) with its output in `log`. It ends with the
+// tests.
 pid_t start(std::vector<std::string> words, const passwd* user, const fs::path& log) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -85,7 +86,7 @@ PostgresServer::PostgresServer() {
   std::string pattern = (fs::temp_directory_path() / "weir-postgres-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
   folder_ = pattern;
-  fs::permissions(folder_, fs::perms::all);  // the other user makes its own within
+  fs::permissions(folder_, fs::perms::all);  // the other user creates its files there
   const passwd* user = other_user();
   const std::string data = (folder_ / "data").string();
   int status = -1;
@@ -95,7 +96,7 @@ PostgresServer::PostgresServer() {
   if (waitpid(made, &status, 0) != made || status != 0) {
     throw std::runtime_error("initdb failed: " + text_of(folder_ / "initdb.log"));
   }
-  // The tests kill weir, not the database: that may keep its writes for later.
+  // Tests kill weir, not the database, so the database may delay its writes.
   server_ = start({program("postgres"), "-D", data, "-k", folder_.string(), "-c",
                    "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=60"},
                   user, folder_ / "postgres.log");

@@ -1,6 +1,6 @@
-// A PostgreSQL of the tests' own: a new one in a temporary folder, on a socket there and nowhere
-// else, gone with the process that started it. PostgreSQL refuses to run as root: then it runs as
-// the user postgres, or nobody. Where none is installed the tests fail.
+// Runs a PostgreSQL server for the tests: a new one in a temporary folder, reachable only by a
+// socket there. It ends with the process that started it. PostgreSQL refuses to run as root; then
+// it runs as the user postgres, or nobody. If none is installed, the tests fail.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,16 @@ namespace weir::history {
 
 class PostgresServer {
  public:
-  // Started when it is first asked for; throws std::runtime_error with the log where it does not.
+  // Returns the server and starts it at the first call. Throws std::runtime_error with the log if
+  // it does not start.
   static PostgresServer& get();
   ~PostgresServer();
   PostgresServer(const PostgresServer&) = delete;
   PostgresServer& operator=(const PostgresServer&) = delete;
 
-  // The URL of a new, empty database.
+  // Creates an empty database and returns its URL.
   [[nodiscard]] std::string fresh_database();
-  // What `psql` says to a command in it, for looking behind weir's back.
+  // Runs a command in `psql`, not through weir, and returns the output.
   [[nodiscard]] std::string ask(const std::string& url, const std::string& sql) const;
 
  private:

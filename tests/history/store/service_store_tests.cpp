@@ -1,4 +1,5 @@
-// What the service keeps beside a history, on SQLite and on a real PostgreSQL.
+// Tests the data that the service stores in addition to a history, on SQLite and on a real
+// PostgreSQL.
 #include <gmock/gmock.h>
 
 #include "gate/history/documents.hpp"
@@ -21,7 +22,7 @@ StoredToken token(const std::string& id, double made_at) {
           made_at, std::nullopt,         {}};
 }
 
-std::string points_words(const UploadDone& done) {
+std::string points_words(const UploadResult& done) {
   return fmt::format("{} points", done.added.points);
 }
 
@@ -69,14 +70,14 @@ TEST_P(ServiceStoreTest, KeepsUploadsTogetherAndAnswersEach) {
   const auto outcomes = value_of(store->add_uploads(uploads));
   ASSERT_EQ(outcomes.size(), 3U);
   EXPECT_EQ(outcomes[0].text, "2 points");
-  EXPECT_FALSE(outcomes[0].done.runs.at(0).known);
+  EXPECT_FALSE(outcomes[0].done.runs.at(0).was_stored);
   EXPECT_EQ(outcomes[1].done.runs.at(0).id, "r2");
-  EXPECT_EQ(outcomes[2].text, "0 points");  // the same run, as the first upload brought it
-  EXPECT_TRUE(outcomes[2].done.runs.at(0).known);
+  EXPECT_EQ(outcomes[2].text, "0 points");  // the same run as in the first upload
+  EXPECT_TRUE(outcomes[2].done.runs.at(0).was_stored);
   EXPECT_EQ(content_of(store->history()).runs.size(), 2U);
 }
 
-// A run with a verdict on these cells.
+// Returns an upload of a run with a verdict on these cells.
 Upload judged(const std::string& run, const std::vector<std::string>& cells, double time) {
   std::vector<verdict::CellVerdict> made;
   for (const std::string& cell : cells) {
@@ -100,12 +101,12 @@ TEST_P(ServiceStoreTest, ComparesAVerdictWithTheLastThatLackedNothing) {
     return words;
   };
   const std::string good = "a/m/b/good", bad = "a/m/b/bad";
-  // Also those of the same transaction.
+  // Verdicts of the same transaction count, too.
   EXPECT_EQ(outcomes({judged("r1", {good, bad}, 10), judged("r2", {good}, 20),
                       judged("r3", {good}, 30), judged("r4", {good, bad}, 40)}),
             "pass error error pass ");
-  EXPECT_EQ(outcomes({judged("r2", {good}, 20)}), "error ");  // again: as the first time
-  EXPECT_EQ(outcomes({judged("old", {good}, 5)}), "error ");  // older than all: with the oldest
+  EXPECT_EQ(outcomes({judged("r2", {good}, 20)}), "error ");  // the same answer as the first time
+  EXPECT_EQ(outcomes({judged("old", {good}, 5)}), "error ");  // compared with the oldest
   Upload other = judged("r5", {good}, 50);
   other.batch.runs[0].facts.machine = "another";
   other.batch.verdicts[0].branch = "another";
@@ -116,8 +117,8 @@ TEST_P(ServiceStoreTest, ComparesAVerdictWithTheLastThatLackedNothing) {
   EXPECT_EQ(outcomes({judged("r8", {}, 80)}), "error ");
 }
 
-// Else a verdict that an uploader wrote, with a time of its own, would be what a lack is measured
-// by.
+// Otherwise an uploader could send a verdict with any time, and later runs would be compared with
+// it.
 TEST_P(ServiceStoreTest, ComparesWhatIsJudgedHereWithNothingThatWasSentAsAVerdict) {
   const auto store = service(fresh());
   const auto outcome = [&](Upload one, bool judged_here) {
@@ -130,7 +131,7 @@ TEST_P(ServiceStoreTest, ComparesWhatIsJudgedHereWithNothingThatWasSentAsAVerdic
   Upload sent = judged("old", {good, bad, more}, 15);
   sent.batch.runs[0].facts.machine = "other";
   EXPECT_EQ(outcome(sent, false), "pass");
-  Upload part = judged("r2", {good}, 6);  // whatever time it names
+  Upload part = judged("r2", {good}, 6);  // any time
   part.batch.runs[0].facts.machine = "other";
   EXPECT_EQ(outcome(part, true), "error");
   EXPECT_EQ(outcome(judged("r3", {good, bad}, 30), true), "pass");
@@ -168,7 +169,7 @@ TEST_P(ServiceStoreTest, CountsWhatItTookAlsoWhenItIsOpenedAgain) {
   EXPECT_EQ(kind("r2", 11, "b"), "until 172800");
   EXPECT_EQ(kind("r2", 10, "b"), "kept");
   EXPECT_EQ(kind("r3", 0, "b"), "kept");
-  EXPECT_EQ(kind("r4", 0, "b"), "until 172800");  // the fourth of the project
+  EXPECT_EQ(kind("r4", 0, "b"), "until 172800");  // the project's fourth
   at = 172'800;
   EXPECT_EQ(kind("r4", 41, "b"), "full");
   EXPECT_EQ(kind("r4", 40, "b"), "kept");
@@ -193,7 +194,7 @@ TEST_P(ServiceStoreTest, TakesNoneWhereOneIsWrongAndGoesOn) {
   EXPECT_EQ(alone.at(0).kind, UploadOutcome::Kind::kept);
 }
 
-// The first answer, not one that says that all was known.
+// The key gets the first answer, not one that reports all as stored already.
 TEST_P(ServiceStoreTest, AnswersAKeyAgainAsTheFirstTime) {
   const std::string where = fresh();
   value_of(service(where)->add_uploads(std::vector<Upload>{upload("r1", "k'1")}));
@@ -249,7 +250,7 @@ TEST_P(ServiceStoreTest, PagesThroughVerdictsTheNewestFirst) {
   batch.verdicts.push_back(verdict_at("elsewhere", 9, "pass"));
   batch.verdicts.back().project = "another";
   value_of(store->history().add(batch));
-  VerdictsWanted wanted{.project = "default", .branch = {}, .since = {}, .until = {}, .behind = {}};
+  VerdictQuery wanted{.project = "default", .branch = {}, .since = {}, .until = {}, .behind = {}};
   wanted.most = 2;
   wanted.branch = "main";
   std::vector<std::string> runs;
@@ -263,7 +264,8 @@ TEST_P(ServiceStoreTest, PagesThroughVerdictsTheNewestFirst) {
     const StoredVerdict& last = page.back();
     wanted.behind = VerdictPlace{last.time, last.kept_at, last.id, last.run};
   }
-  // Of one time: by id, which is made of the text, so 2 and 3 stand in either order.
+  // Verdicts of one time are ordered by id. The id is made of the text, so 2 and 3 may be in either
+  // order.
   ASSERT_EQ(runs.size(), 4U);
   EXPECT_EQ(runs[0], "r4");
   EXPECT_THAT(std::vector<std::string>(runs.begin() + 1, runs.begin() + 3),

@@ -1,4 +1,4 @@
-// One test body, on SQLite and on a real PostgreSQL.
+// Tests the store, each test on SQLite and on a real PostgreSQL.
 #include <fstream>
 #include <limits>
 
@@ -28,7 +28,7 @@ history::Run full_run() {
   run.points[1].place = {"vulkan-1", "Device", "mc", "Machine", "b2"};
   run.points[2].metric = {"mine", unit::Kind::quality, unit::Unit::ratio, unit::Better::higher};
   run.points[2].nature = profile::Nature::nearly_exact;
-  // As a store gives them back: by cell and metric.
+  // Sorts points as a store returns them: by cell and metric.
   std::sort(run.points.begin(), run.points.end(), [](const Point& a, const Point& b) {
     return std::tie(a.cell, a.metric) < std::tie(b.cell, b.metric);
   });
@@ -78,7 +78,7 @@ TEST_P(StoreTest, KeepsTheFirstNumberAndSaysThatAnotherWasGiven) {
   value_of(store->add({{run_at("r", 1, {count_point("c", 65)})}, {}, {}}));
   const Added added =
       value_of(store->add({{run_at("r", 1, {count_point("c", 66), count_point("d", 1)})}, {}, {}}));
-  EXPECT_EQ(added.points, 1U);  // of the cell that is new
+  EXPECT_EQ(added.points, 1U);  // the point of the new cell
   EXPECT_EQ(added.points_differ, 1U);
   EXPECT_THAT(added.differences,
               testing::ElementsAre("c dispatches_per_token: 65 is kept, 66 was given"));
@@ -93,7 +93,7 @@ TEST_P(StoreTest, TakesNothingWhereOnePartIsWrong) {
   ASSERT_FALSE(added.has_value());
   EXPECT_THAT(added.error().message, testing::HasSubstr("wrong"));
   EXPECT_TRUE(content_of(*store).runs.empty());
-  // And goes on afterwards.
+  // The store still works afterwards.
   value_of(store->add({{run_at("good", 1, {time_point("c", 1)})}, {}, {}}));
   EXPECT_EQ(content_of(*store).runs.size(), 1U);
 }
@@ -181,7 +181,7 @@ class Filters : public StoreTest {
     four.facts.project = "second";
     value_of(store_->add({{four, three, two, one}, {verdict_at("1", 10, "pass")}, {}}));
   }
-  // "cell@machine:values" of each series.
+  // Returns "cell@machine:values" of each series.
   std::vector<std::string> seen(const Filter& filter) {
     std::vector<std::string> found;
     for (const Series& series : value_of(store_->history(filter)).series) {
@@ -248,7 +248,7 @@ TEST_P(StoreTest, ReadsOneMomentWhileOthersWrite) {
   value_of(reader->all(
       {}, {[&](const history::Run& run) {
              seen.push_back(run.facts.id);
-             // Beside the reading one, and not waiting for it.
+             // The writer does not wait for the reader.
              value_of(writer->add({{run_at(run.facts.id + "x", 9, {time_point("c", 3)})},
                                    {verdict_at("1", 1, "pass")},
                                    {}}));
@@ -275,7 +275,7 @@ TEST_P(StoreTest, SaysThatOthersKeptItBusy) {
   ASSERT_FALSE(added.has_value());
   EXPECT_EQ(added.error().code, Code::unavailable) << added.error().message;
   holder->rollback();
-  value_of(store->add({{full_run()}, {}, {}}));  // and goes on
+  value_of(store->add({{full_run()}, {}, {}}));  // still works
 }
 
 TEST_P(StoreTest, OfAnotherSchemaIsRefused) {
@@ -343,7 +343,7 @@ TEST_P(Export, ComesBackByteForByteFromEitherDatabase) {
   for (int i = 0; i < 200; ++i) {
     history::Run run = full_run();
     run.facts.id = hash_hex(std::to_string(i));
-    run.facts.time = 1795000000 + (i * 7919 % 101) / 3.0;  // many at one time
+    run.facts.time = 1795000000 + (i * 7919 % 101) / 3.0;  // many runs at one time
     run.facts.project = i % 3 == 0 ? "größe" : "B";
     run.points[0].value = 1.0 / (i + 1);
     run.points[0].samples = {};
@@ -358,14 +358,14 @@ TEST_P(Export, ComesBackByteForByteFromEitherDatabase) {
     const auto copy = open(fresh(kind));
     import_text(*copy, text);
     EXPECT_TRUE(exported(*copy) == text) << exported(*copy).size() << " and " << text.size();
-    import_text(*copy, text);  // again: nothing changes
+    import_text(*copy, text);  // the second import changes nothing
     EXPECT_TRUE(exported(*copy) == text);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Export, testing::Values(Kind::sqlite, Kind::postgres), name_of);
 
-// ---- what is no store
+// ---- files that are no store
 
 TEST(SqliteFile, ThatIsNoDatabaseIsRefused) {
   const Folder folder;

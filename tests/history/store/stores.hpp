@@ -1,4 +1,4 @@
-// The two databases that every test of the store runs on.
+// Opens the two databases that every test of the store runs on.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace weir::history {
 
-// A temporary folder, removed when the test has passed.
+// A temporary folder, removed when the test passes.
 class Folder {
  public:
   Folder() {
@@ -43,7 +43,7 @@ inline std::string name_of(const testing::TestParamInfo<Kind>& info) {
 
 class OnBoth : public testing::TestWithParam<Kind> {
  protected:
-  // Where a new, empty store is to be.
+  // Returns the place of a new, empty store.
   std::string fresh(Kind kind) {
     if (kind == Kind::postgres) return PostgresServer::get().fresh_database();
     return folder_ / ("history" + std::to_string(++files_) + ".db");
@@ -62,7 +62,7 @@ class OnBoth : public testing::TestWithParam<Kind> {
   int files_ = 0;
 };
 
-// Fails the test with the error's words.
+// Returns the value, or fails the test with the error's message.
 template <class Value>
 Value value_of(Result<Value> result) {
   if (!result) throw std::runtime_error(result.error().message);
