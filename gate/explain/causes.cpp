@@ -1,3 +1,4 @@
+// Groups findings of several cells into causes: one change of an engine that broke many cells.
 #include "gate/explain/causes.hpp"
 
 #include <map>
@@ -12,16 +13,16 @@ using verdict::CellVerdict;
 using verdict::Judgement;
 using verdict::Outcome;
 
-struct Judged {
-  std::string what;
-  bool failed = false;  // else it is not decided
+struct UnpassedJudgement {
+  std::string metric;
+  bool failed = false;  // else it is inconclusive
 };
-// What needs a reader, as the cell lists it.
-std::vector<Judged> judged(const CellVerdict& cell) {
-  std::vector<Judged> list;
-  for (const Judgement& one : cell.judgements) {
-    if (one.verdict == Outcome::fail || one.verdict == Outcome::inconclusive) {
-      list.push_back({one.metric.name, one.verdict == Outcome::fail});
+// Returns the judgements that failed or are inconclusive, in the cell's order.
+std::vector<UnpassedJudgement> unpassed_judgements(const CellVerdict& cell) {
+  std::vector<UnpassedJudgement> list;
+  for (const Judgement& judgement : cell.judgements) {
+    if (judgement.verdict == Outcome::fail || judgement.verdict == Outcome::inconclusive) {
+      list.push_back({judgement.metric.name, judgement.verdict == Outcome::fail});
     }
   }
   return list;
@@ -31,7 +32,7 @@ bool is_move(const std::string& kind) {
   return kind == kind::work_moved_to_cpu || kind == kind::work_moved_to_gpu;
 }
 
-// A finding of a cell, with what no finding before it claims.
+// A finding of a cell, with the claims that no finding before it has.
 struct Member {
   const CellVerdict* cell;
   const Finding* finding;
@@ -46,108 +47,117 @@ struct Group {
   [[nodiscard]] const Subject& subject() const { return subjects.front(); }
   [[nodiscard]] const std::string& kind() const { return subject().kind; }
   [[nodiscard]] bool names_works() const { return !subject().works.empty(); }
-  [[nodiscard]] bool known() const { return std::ranges::any_of(subjects, &Subject::known); }
+  [[nodiscard]] bool has_known_work() const {
+    return std::ranges::any_of(subjects, &Subject::is_known);
+  }
 
-  [[nodiscard]] bool shares_cells(const Group& other) const {
-    return std::ranges::any_of(members, [&](const Member& one) {
-      return std::ranges::count(other.members, one.cell, &Member::cell) > 0;
+  [[nodiscard]] bool shares_cells(const Group& other_group) const {
+    return std::ranges::any_of(members, [&](const Member& member) {
+      return std::ranges::count(other_group.members, member.cell, &Member::cell) > 0;
     });
   }
   [[nodiscard]] bool fits(const Group& other) const {
-    return std::ranges::any_of(subjects, [&](const Subject& one) {
+    return std::ranges::any_of(subjects, [&](const Subject& mine) {
       return std::ranges::any_of(other.subjects,
-                                 [&](const Subject& its) { return one.same_as(its); });
+                                 [&](const Subject& theirs) { return mine.same_as(theirs); });
     });
   }
+  // Moves the members of `other` here, and its subjects up to a limit.
   void take(Group& other) {
     constexpr std::size_t k_most = 16;
     std::ranges::move(std::exchange(other.members, {}), std::back_inserter(members));
-    for (Subject& one : std::exchange(other.subjects, {})) {
-      if (subjects.size() < k_most && !holds(subjects, one)) subjects.push_back(std::move(one));
+    for (Subject& theirs : std::exchange(other.subjects, {})) {
+      if (subjects.size() < k_most && !holds(subjects, theirs)) {
+        subjects.push_back(std::move(theirs));
+      }
     }
   }
 };
 
-// A finding that fits two groups shows that these are one, unless a cell has told them apart.
+// Adds a member to the group that it fits. If it fits two groups, they become one, unless some cell
+// has a finding in each.
 void add_member(std::vector<Group>& groups, Member member) {
-  Group fresh;
-  fresh.subjects.push_back(member.subject);
-  fresh.members.push_back(std::move(member));
-  Group* home = nullptr;
+  Group single;
+  single.subjects.push_back(member.subject);
+  single.members.push_back(std::move(member));
+  Group* owner = nullptr;
   for (Group& group : groups) {
-    if (!group.fits(fresh)) continue;
-    if (home == nullptr) {
-      home = &group;
-    } else if (!home->shares_cells(group)) {
-      home->take(group);
+    if (!group.fits(single)) continue;
+    if (owner == nullptr) {
+      owner = &group;
+    } else if (!owner->shares_cells(group)) {
+      owner->take(group);
     }
   }
-  if (home == nullptr) home = &groups.emplace_back();
-  home->take(fresh);
+  if (owner == nullptr) owner = &groups.emplace_back();
+  owner->take(single);
   std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
 }
 
-// Cells of one engine, on other devices: their kernels have names of their own.
-bool are_elsewhere(const Group& one, const Group& other) {
-  return std::ranges::all_of(one.members, [&](const Member& a) {
-    return std::ranges::all_of(other.members, [&](const Member& b) {
+// Returns true if the cells are of one engine on other devices, whose kernels have other names.
+bool run_on_other_devices(const Group& group, const Group& other_group) {
+  return std::ranges::all_of(group.members, [&](const Member& a) {
+    return std::ranges::all_of(other_group.members, [&](const Member& b) {
       return a.cell->cell.engine == b.cell->cell.engine && a.cell->device != b.cell->device;
     });
   });
 }
 
-// Where a probe names no kernels, or a backend gives them names that nobody knows, only the kind is
-// known: it is the one cause of this kind that has names.
+// Joins groups without known names of kernels to the one group of their kind that has some. A probe
+// may see no names, or a backend may use names that no one knows.
 void join_nameless(std::vector<Group>& groups) {
   for (Group& group : groups) {
-    if (group.members.empty() || group.known()) continue;
-    const bool unknown = group.names_works();
-    std::vector<Group*> named;
-    for (Group& other : groups) {
-      const bool fits = !other.members.empty() && other.names_works() &&
-                        other.kind() == group.kind() &&
-                        other.subject().what == group.subject().what;
-      if (!fits || (unknown && !(other.known() && are_elsewhere(group, other)))) continue;
-      named.push_back(&other);
+    if (group.members.empty() || group.has_known_work()) continue;
+    const bool has_unknown_names = group.names_works();
+    std::vector<Group*> candidates;
+    for (Group& other_group : groups) {
+      const bool fits = !other_group.members.empty() && other_group.names_works() &&
+                        other_group.kind() == group.kind() &&
+                        other_group.subject().what == group.subject().what;
+      if (!fits || (has_unknown_names &&
+                    !(other_group.has_known_work() && run_on_other_devices(group, other_group)))) {
+        continue;
+      }
+      candidates.push_back(&other_group);
     }
-    if (named.size() != 1) continue;
+    if (candidates.size() != 1) continue;
     for (Member& member : group.members) member.subject.works.clear();
-    named.front()->take(group);
+    candidates.front()->take(group);
   }
   std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
 }
 
 // --- what is true of all members -----------------------------------------------------------------
 
-// `part` of the findings where all have the same, else "".
-std::string common(const Group& group, std::string Finding::*part) {
-  const std::string& first = group.members.front().finding->*part;
+// Returns a text of the findings if all have the same; else "".
+std::string common_text(const Group& group, std::string Finding::*text) {
+  const std::string& first = group.members.front().finding->*text;
   const bool all = std::ranges::all_of(
-      group.members, [&](const Member& member) { return member.finding->*part == first; });
+      group.members, [&](const Member& member) { return member.finding->*text == first; });
   return all ? first : "";
 }
 
 struct Names {
-  std::vector<std::string> all;  // those in every cell first, then by how many have them
-  std::size_t common = 0;        // of these, in every cell that names any
+  std::vector<std::string> all;  // in order of how many cells name them
+  std::size_t common = 0;        // how many of them every cell names that names any
 };
-// A work as the findings spell it, where they all do it alike.
-Names names_in(const Group& group) {
+// Counts the works that the findings name. A work is spelled as in the findings if these agree.
+Names count_names(const Group& group) {
   struct Count {
     std::string work, spelled;
     std::int64_t members = 0;
   };
   std::vector<Count> counts;
   std::map<std::string, std::size_t> places;
-  std::int64_t naming = 0;
+  std::int64_t naming_members = 0;
   for (const Member& member : group.members) {
     const auto& works = member.subject.works;
     const auto& spelled = member.subject.spelled;
-    naming += works.empty() ? 0 : 1;
+    naming_members += works.empty() ? 0 : 1;
     for (std::size_t i = 0; i < works.size(); ++i) {
-      const auto [place, fresh] = places.try_emplace(works[i], counts.size());
+      const auto [position, fresh] = places.try_emplace(works[i], counts.size());
       if (fresh) counts.push_back({works[i], spelled[i]});
-      Count& count = counts[place->second];
+      Count& count = counts[position->second];
       if (count.spelled != spelled[i]) count.spelled = works[i];
       ++count.members;
     }
@@ -156,142 +166,151 @@ Names names_in(const Group& group) {
   Names names;
   for (const Count& count : counts) {
     names.all.push_back(count.spelled);
-    names.common += count.members == naming ? 1 : 0;
+    names.common += count.members == naming_members ? 1 : 0;
   }
   return names;
 }
 
-// Of work that moved the ops alone: which kernels are gone for it differs, and they may be larger.
-void leave_ops(std::vector<std::string>& names) {
+// Keeps only ops, if the first name is one. Work that moved is the same op everywhere, but kernels
+// differ by device and may do more.
+void keep_ops(std::vector<std::string>& names) {
   const auto is_op = [](const std::string& name) {
     return std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
   };
   if (!names.empty() && is_op(names.front())) std::erase_if(names, std::not_fn(is_op));
 }
 
-std::string headline_of(const Group& group, const Names& known) {
+// Returns the headline that all findings share, or else one made of the kind and of the works that
+// all of them name.
+std::string cause_headline(const Group& group, const Names& common_names) {
   constexpr std::size_t k_most_names = 3;
-  std::string same = common(group, &Finding::headline);
+  std::string shared = common_text(group, &Finding::headline);
   const FindingKind* kind = find_named(k_finding_kinds, group.kind());
-  if (!same.empty() || kind == nullptr || kind->sentence.empty()) {
-    return same.empty() ? group.members.front().finding->headline : same;
-  }
+  if (!shared.empty()) return shared;
+  if (kind == nullptr || kind->sentence.empty()) return group.members.front().finding->headline;
   const bool seems =
       !kind->seems.empty() && std::ranges::all_of(group.members, [](const Member& member) {
         return member.finding->headline.find(" seem") != std::string::npos;
       });
-  std::vector<std::string> names(known.all.begin(),
-                                 known.all.begin() + static_cast<std::ptrdiff_t>(known.common));
+  std::vector<std::string> names(
+      common_names.all.begin(),
+      common_names.all.begin() + static_cast<std::ptrdiff_t>(common_names.common));
   if (is_move(group.kind())) {
-    leave_ops(names);
+    keep_ops(names);
   }
   if (names.size() > k_most_names) names.resize(k_most_names);
-  for (std::string& name : names) name = safe(name);
+  for (std::string& name : names) name = safe_name(name);
   const std::string& what = group.subject().what;
-  if (!what.empty()) names.insert(names.begin(), safe(plain(what)));
+  if (!what.empty()) names.insert(names.begin(), safe_name(readable_name(what)));
   return fmt::format("{}{}{}.", seems ? kind->seems : kind->sentence, names.empty() ? "" : ": ",
                      text::join(names));
 }
 
-// --- what carries it -----------------------------------------------------------------------------
+// --- metrics that changed ------------------------------------------------------------------------
 
-// A metric that moved in cells of a cause. What is no count follows from counts, and tells less.
+// A metric that changed in cells of a cause. Metrics that are no counts follow from counts, and
+// come last.
 struct Carried {
   verdict::Carrier carrier;
   std::int64_t failed = 0;  // cells
-  unit::Metric of{};
+  unit::Metric metric{};
 };
 
-std::size_t place_of(const std::string& base) {
+// Returns the position of a metric in the order of how much it explains.
+std::size_t metric_rank(const std::string& base) {
   constexpr std::array k_telling = {"dispatches", "syncs",   "barriers",     "copies", "submits",
                                     "splits",     "cpu_ops", "copied_bytes", "graphs"};
   return static_cast<std::size_t>(std::ranges::find(k_telling, base) - k_telling.begin());
 }
 
-std::vector<Carried> carried_by(const Group& group) {
-  std::map<std::string, Carried> found;
+// Collects the metrics that members claim, with the range of their changes, the most telling first.
+std::vector<Carried> find_carriers(const Group& group) {
+  std::map<std::string, Carried> metrics;
   for (const Member& member : group.members) {
-    for (const Judgement& of : member.cell->metrics()) {
-      const std::string& name = of.metric.name;
+    for (const Judgement& judgement : member.cell->metrics()) {
+      const std::string& name = judgement.metric.name;
       if (!holds(member.claims, name)) continue;
-      Carried& carried = found[name];
+      Carried& carried = metrics[name];
       verdict::Carrier& carrier = carried.carrier;
       carrier.metric = name;
-      carried.of = of.metric;
-      carried.failed += of.verdict == Outcome::fail ? 1 : 0;
-      if (!of.baseline || !of.current) continue;
-      const double change = *of.current - *of.baseline;
+      carried.metric = judgement.metric;
+      carried.failed += judgement.verdict == Outcome::fail ? 1 : 0;
+      if (!judgement.baseline || !judgement.current) continue;
+      const double change = *judgement.current - *judgement.baseline;
       carrier.least = carrier.cells == 0 ? change : std::min(carrier.least, change);
       carrier.most = carrier.cells == 0 ? change : std::max(carrier.most, change);
       ++carrier.cells;
     }
   }
   std::vector<Carried> list;
-  for (auto& [name, carried] : found) list.push_back(std::move(carried));
-  std::ranges::stable_sort(list, {}, [](const Carried& one) {
-    return std::tuple(one.carrier.cells == 0, one.of.kind != unit::Kind::count, -one.failed,
-                      place_of(one.of.base), one.of.scope);
+  for (auto& [name, carried] : metrics) list.push_back(std::move(carried));
+  std::ranges::stable_sort(list, {}, [](const Carried& entry) {
+    return std::tuple(entry.carrier.cells == 0, entry.metric.kind != unit::Kind::count,
+                      -entry.failed, metric_rank(entry.metric.base), entry.metric.scope);
   });
   return list;
 }
 
-// What else explain found in these cells, that which is in most of them first. What any change
-// brings along is left out.
-std::vector<std::string> beside(const Group& group) {
+// Returns the other kinds of findings in these cells, the most frequent first. Kinds that any
+// change brings along are left out.
+std::vector<std::string> other_kinds(const Group& group) {
   constexpr std::size_t k_most = 3;
   constexpr std::array k_outcomes = {kind::memory_changed, kind::fixed_cost_changed,
                                      kind::code_changed,   kind::made_late,
                                      kind::count_changed,  kind::time_changed};
-  std::vector<std::pair<const FindingKind*, std::int64_t>> found;  // in how many cells
+  std::vector<std::pair<const FindingKind*, std::int64_t>> counts;  // in how many cells
   for (const Member& member : group.members) {
     std::set<std::string> kinds{group.kind()};
     for (const Finding& other : member.cell->findings) {
       const FindingKind* kind = find_named(k_finding_kinds, other.kind);
-      if (other.also || !other.claims.empty() || kind == nullptr || kind->sentence.empty())
+      if (other.also || !other.claims.empty() || kind == nullptr || kind->sentence.empty()) {
         continue;
+      }
       if (holds(k_outcomes, other.kind) || !kinds.insert(other.kind).second) continue;
-      auto* known = first_of(found, [&](const auto& one) { return one.first == kind; });
-      if (known == nullptr) known = &found.emplace_back(kind, 0);
-      ++known->second;
+      auto* count = first_of(counts, [&](const auto& entry) { return entry.first == kind; });
+      if (count == nullptr) count = &counts.emplace_back(kind, 0);
+      ++count->second;
     }
   }
-  std::ranges::stable_sort(found, std::greater(), [](const auto& one) { return one.second; });
-  if (found.size() > k_most) found.resize(k_most);
-  return collect<std::string>(found, [](const auto& one) { return one.first->sentence; });
+  std::ranges::stable_sort(counts, std::greater(), [](const auto& entry) { return entry.second; });
+  if (counts.size() > k_most) counts.resize(k_most);
+  return collect<std::string>(counts, [](const auto& entry) { return entry.first->sentence; });
 }
 
-verdict::Cause cause_of(const Group& group) {
+// Describes the cause that a group stands for, without its cells.
+verdict::Cause make_cause(const Group& group) {
   constexpr std::size_t k_most_carriers = 3, k_most_ops = 16;
   verdict::Cause cause;
-  Names names = names_in(group);
+  Names names = count_names(group);
   cause.kind = group.kind();
-  cause.headline = headline_of(group, names);
+  cause.headline = cause_headline(group, names);
   cause.ops = std::move(names.all);
   if (cause.ops.size() > k_most_ops) cause.ops.resize(k_most_ops);
-  const std::vector<Carried> carried = carried_by(group);
-  std::set<std::string> bases;  // per token and per prefill they tell the same
-  for (const Carried& one : carried) {
-    if (cause.carriers.size() == k_most_carriers || one.carrier.cells == 0) break;
-    if (bases.insert(one.of.base).second) cause.carriers.push_back(one.carrier);
+  const std::vector<Carried> carried = find_carriers(group);
+  std::set<std::string> bases;  // per token and per prefill they say the same
+  for (const Carried& entry : carried) {
+    if (cause.carriers.size() == k_most_carriers || entry.carrier.cells == 0) break;
+    if (bases.insert(entry.metric.base).second) cause.carriers.push_back(entry.carrier);
   }
   cause.follow = std::ssize(carried) - std::ssize(cause.carriers);
-  cause.cause = common(group, &Finding::cause);
-  cause.look_at = common(group, &Finding::look_at);
-  cause.beside = beside(group);
+  cause.cause = common_text(group, &Finding::cause);
+  cause.look_at = common_text(group, &Finding::look_at);
+  cause.beside = other_kinds(group);
   return cause;
 }
 
 // --- cells ---------------------------------------------------------------------------------------
 
-// Adds what explains this cell; answers what that claims.
+// Adds the findings that explain failures of this cell to the groups. Returns the metrics that they
+// claim.
 std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& groups) {
   std::set<std::string> failed, claimed;
-  for (const Judged& one : judged(cell)) {
-    if (one.failed) failed.insert(one.what);
+  for (const UnpassedJudgement& judgement : unpassed_judgements(cell)) {
+    if (judgement.failed) failed.insert(judgement.metric);
   }
   for (const Finding& finding : cell.findings) {
     if (finding.also) continue;
-    Member member{&cell, &finding, {}, subject_of(finding)};
+    Member member{&cell, &finding, {}, finding_subject(finding)};
     for (const std::string& claim : finding.claims) {
       if (!claimed.contains(claim)) member.claims.push_back(claim);
     }
@@ -303,24 +322,28 @@ std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& 
   return claimed;
 }
 
-// What follows from no cause: those that failed somewhere first, then in the order of cells.
-struct Rest {
-  struct One {
-    verdict::Unexplained of;
+// Collects metrics that no cause explains: those that failed somewhere first, then in the order of
+// cells.
+struct Unexplained {
+  struct Entry {
+    verdict::Unexplained metric;
     std::size_t failed_at = SIZE_MAX;  // how many failures came before its first
   };
-  std::vector<One> all;
+  std::vector<Entry> all;
   std::size_t failures = 0;
 
-  void add(const Judged& one, const std::string& cell) {
-    One* rest = first_of(all, [&](const One& known) { return known.of.what == one.what; });
-    if (rest == nullptr) rest = &all.emplace_back(One{{one.what, {}}});
-    rest->of.cells.push_back(cell);
-    if (one.failed) rest->failed_at = std::min(rest->failed_at, failures++);
+  void add(const UnpassedJudgement& judgement, const std::string& cell) {
+    Entry* entry =
+        first_of(all, [&](const Entry& other) { return other.metric.what == judgement.metric; });
+    if (entry == nullptr) entry = &all.emplace_back(Entry{{judgement.metric, {}}});
+    entry->metric.cells.push_back(cell);
+    if (!judgement.failed) return;
+    entry->failed_at = std::min(entry->failed_at, failures);
+    ++failures;
   }
   [[nodiscard]] std::vector<verdict::Unexplained> in_order() && {
-    std::ranges::stable_sort(all, {}, &One::failed_at);
-    return collect<verdict::Unexplained>(all, &One::of);
+    std::ranges::stable_sort(all, {}, &Entry::failed_at);
+    return collect<verdict::Unexplained>(all, &Entry::metric);
   }
 };
 
@@ -336,7 +359,8 @@ bool Subject::same_as(const Subject& other) const {
          2 * shared >= std::ssize(works) + std::ssize(other.works) - shared;
 }
 
-Subject subject_of(const Finding& finding) {
+// Reads the subject from the finding's kind, its metric and the names of its ops.
+Subject finding_subject(const Finding& finding) {
   constexpr std::array k_of_metrics = {kind::memory_changed, kind::served_changed,
                                        kind::count_changed};
   Subject subject{finding.kind, {}, {}, {}, false};
@@ -350,8 +374,8 @@ Subject subject_of(const Finding& finding) {
   }
   for (const std::string& op : finding.ops) {
     if (has_no_name(op)) continue;
-    const profile::Role role = profile::role_of(op);
-    subject.known = subject.known || !role.works.empty();
+    const profile::Role role = profile::parse_role(op);
+    subject.is_known = subject.is_known || !role.works.empty();
     if (role.work.empty() || holds(subject.works, role.work)) continue;
     subject.works.push_back(role.work);
     subject.spelled.push_back(op);
@@ -359,30 +383,32 @@ Subject subject_of(const Finding& finding) {
   return subject;
 }
 
+// Groups findings of all failed cells, turns each group into a cause, and lists the rest as
+// unexplained.
 void find_causes(verdict::GateVerdict& gate) {
   std::vector<Group> groups;
-  Rest rest;
+  Unexplained unexplained;
   for (const CellVerdict& cell : gate.cells) {
     if (cell.verdict != Outcome::fail) continue;
     const std::set<std::string> claimed = add_findings(cell, groups);
-    for (const Judged& one : judged(cell)) {
-      if (!claimed.contains(one.what)) rest.add(one, cell.cell.str());
+    for (const UnpassedJudgement& judgement : unpassed_judgements(cell)) {
+      if (!claimed.contains(judgement.metric)) unexplained.add(judgement, cell.cell.str());
     }
   }
   join_nameless(groups);
   gate.causes.clear();
   for (const Group& group : groups) {
-    verdict::Cause cause = cause_of(group);
-    std::set<const CellVerdict*> its;
-    for (const Member& member : group.members) its.insert(member.cell);
+    verdict::Cause cause = make_cause(group);
+    std::set<const CellVerdict*> cells;
+    for (const Member& member : group.members) cells.insert(member.cell);
     for (const CellVerdict& cell : gate.cells) {
-      if (its.contains(&cell)) cause.cells.push_back(cell.cell.str());
+      if (cells.contains(&cell)) cause.cells.push_back(cell.cell.str());
     }
     gate.causes.push_back(std::move(cause));
   }
   std::ranges::stable_sort(gate.causes, std::greater(),
                            [](const verdict::Cause& cause) { return cause.cells.size(); });
-  gate.unexplained = std::move(rest).in_order();
+  gate.unexplained = std::move(unexplained).in_order();
 }
 
 }  // namespace weir::explain

@@ -1,4 +1,4 @@
-// Hints and the checklist: what counts a token usually are, and what is known of a slow engine.
+// Hints and the checklist: usual counts per token, and known reasons for a slow engine.
 
 #include "gate/explain/patterns.hpp"
 #include "gate/verdict/proposal.hpp"
@@ -11,136 +11,143 @@ using verdict::Outcome;
 
 constexpr std::string_view k_no_baseline = "there is no baseline to compare with";
 
-// What a check looks at.
-struct Seen {
+// Everything that a check reads.
+struct CheckInput {
   const Evidence& evidence;
   const Options& options;
   const std::vector<Finding>& findings;
 
-  [[nodiscard]] bool found(const char* kind) const {
+  [[nodiscard]] bool has_finding(const char* kind) const {
     return std::ranges::count(findings, kind, &Finding::kind) > 0;
   }
 };
 
-// What was seen, without the question: fine, wrong, or not known.
-Check unknown(std::string why) { return {"", Answer::unknown, std::move(why)}; }
+// Make an answer without its question: fine, wrong, or unknown.
+Check unknown(std::string reason) { return {"", Answer::unknown, std::move(reason)}; }
 Check fine(std::string note) { return {"", Answer::fine, std::move(note)}; }
 Check wrong(std::string note) { return {"", Answer::wrong, std::move(note)}; }
 
-// A number of the later side, judged or not: of each token where they were told one by one. Empty
-// where it was not counted.
-std::vector<double> later_values(const Evidence& evidence, const std::string& metric) {
-  if (const Known* found = look_up(evidence.after.metrics, metric)) {
-    return found->tokens.empty() ? std::vector{found->value()} : found->tokens;
+// Returns the values of a metric of the later side, judged or not: one per token if it was reported
+// token by token. Empty if it was not counted.
+std::vector<double> values_after(const Evidence& evidence, const std::string& metric) {
+  if (const MetricValue* value = look_up(evidence.after.metrics, metric)) {
+    return value->tokens.empty() ? std::vector{value->value()} : value->tokens;
   }
-  const double* varies = look_up(evidence.unjudged, metric);
-  return varies == nullptr ? std::vector<double>() : std::vector{*varies};
+  const double* unjudged = look_up(evidence.unjudged, metric);
+  return unjudged == nullptr ? std::vector<double>() : std::vector{*unjudged};
 }
 
-// Those of the values that one asks for.
-struct Part {
+// The selected ones of several values.
+struct Selection {
   std::vector<double> values;
-  std::size_t of = 0;
+  std::size_t total = 0;  // values to select from
 
   [[nodiscard]] bool none() const { return values.empty(); }
   [[nodiscard]] double least() const { return std::ranges::min(values); }
   [[nodiscard]] double most() const { return std::ranges::max(values); }
-  // "5" of all, "5 syncs/token in one of 2 tokens", "5 to 7 in 3 of 8 tokens".
-  [[nodiscard]] std::string words(const std::string& unit = "") const {
-    std::string text = fmt::format("{:g}", least());
-    if (most() > least()) text += fmt::format(" to {:g}", most());
-    text += unit.empty() ? "" : " " + unit;
-    if (values.size() == of) return text;
+  // Returns "5" if all are selected, else "5 syncs/token in one of 2 tokens" or "5 to 7 in 3 of 8
+  // tokens".
+  [[nodiscard]] std::string text(const std::string& unit = "") const {
+    std::string result = fmt::format("{:g}", least());
+    if (most() > least()) result += fmt::format(" to {:g}", most());
+    result += unit.empty() ? "" : " " + unit;
+    if (values.size() == total) return result;
     const std::string tokens = values.size() == 1 ? "one" : std::to_string(values.size());
-    return text + fmt::format(" in {} of {} tokens", tokens, of);
+    return result + fmt::format(" in {} of {} tokens", tokens, total);
   }
 };
 
-Part part_of(const std::vector<double>& values, const std::function<bool(double)>& wanted) {
-  Part part{{}, values.size()};
-  std::ranges::copy_if(values, std::back_inserter(part.values), wanted);
-  return part;
+Selection select_values(const std::vector<double>& values,
+                        const std::function<bool(double)>& wanted) {
+  Selection result{{}, values.size()};
+  std::ranges::copy_if(values, std::back_inserter(result.values), wanted);
+  return result;
 }
 
-// A count of the later side held to "not more than", in each token.
-Check at_most(const Seen& seen, const std::string& metric, const std::string& what) {
-  const double most = look_up(seen.options.bands, metric, Band()).good_to.value_or(0);
+// Checks that a count is at most the upper end of its usual range, in each token.
+Check check_limit(const CheckInput& input, const std::string& metric, const std::string& label) {
+  const double most = look_up(input.options.bands, metric, Band()).good_to.value_or(0);
   const std::string question =
-      most > 0 ? fmt::format("{}: {:g} a token or fewer", what, most) : what + " a token";
-  const auto values = later_values(seen.evidence, metric);
+      most > 0 ? fmt::format("{}: {:g} a token or fewer", label, most) : label + " a token";
+  const auto values = values_after(input.evidence, metric);
   if (values.empty()) return {question, Answer::unknown, "not counted"};
   if (most <= 0) return {question, Answer::unknown, "no band for it"};
-  const Part over = part_of(values, [&](double value) { return value > most; });
-  if (!over.none()) return {question, Answer::wrong, over.words()};
-  const Part zero = part_of(values, [](double value) { return value == 0; });
+  const Selection too_high = select_values(values, [&](double value) { return value > most; });
+  if (!too_high.none()) return {question, Answer::wrong, too_high.text()};
+  const Selection zero = select_values(values, [](double value) { return value == 0; });
   if (!zero.none() && metric == "syncs_per_token") {
-    return {question, Answer::unknown, zero.words() + ", and a token has to be waited for"};
+    return {question, Answer::unknown, zero.text() + ", and a token has to be waited for"};
   }
-  return {question, Answer::fine, Part{values, values.size()}.words()};
+  return {question, Answer::fine, Selection{values, values.size()}.text()};
 }
 
-Check slowest(const Seen& seen) {
+// Names the op that takes most time, if no unlisted time exceeds it.
+Check check_slowest_op(const CheckInput& input) {
   std::map<std::string, double> seconds;  // by name, of all its types and shapes
-  double whole = 0;
-  for (const Work& work : seen.evidence.after.works) {
-    if (!work.seconds || work.kind == Work::Kind::buffers) continue;  // these hold the others
-    whole += *work.seconds;
+  double total = 0;
+  for (const Work& work : input.evidence.after.works) {
+    // Buffers contain the other works.
+    if (!work.seconds || work.kind == Work::Kind::buffers) continue;
+    total += *work.seconds;
     seconds[work.name] += *work.seconds;
   }
   const auto not_listed = seconds.extract(std::string(observed::k_not_listed));
-  if (whole <= 0 || seconds.empty()) return unknown("no op was timed: weir profile CELL");
-  const auto most =
-      std::ranges::max_element(seconds, {}, [](const auto& one) { return one.second; });
-  const std::string takes = fmt::format("{} takes {:.0f} % of the time of ops", safe(most->first),
-                                        100 * most->second / whole);
-  // An op that takes longer may be in there.
-  if (!not_listed.empty() && not_listed.mapped() > most->second) {
+  if (total <= 0 || seconds.empty()) return unknown("no op was timed: weir profile CELL");
+  const auto slowest =
+      std::ranges::max_element(seconds, {}, [](const auto& entry) { return entry.second; });
+  const std::string takes = fmt::format("{} takes {:.0f} % of the time of ops",
+                                        safe_name(slowest->first), 100 * slowest->second / total);
+  // The unlisted time may hold an op that takes longer.
+  if (!not_listed.empty() && not_listed.mapped() > slowest->second) {
     return unknown(fmt::format("{}, but {:.0f} % is in no op that is listed", takes,
-                               100 * not_listed.mapped() / whole));
+                               100 * not_listed.mapped() / total));
   }
   return fine(takes);
 }
 
-// Ops on the CPU that are not allowed there, each once whatever its types and shapes; of a verdict
-// only those that changed.
-std::string cpu_ops(const Seen& seen) {
-  const AllowedOps& allowed = seen.options.cpu_ops_allowed;
+// Returns the ops on the CPU that are not allowed there, each once regardless of types and shapes.
+// From a verdict only those that changed are known.
+std::string unallowed_cpu_ops(const CheckInput& input) {
+  const AllowedOps& allowed = input.options.cpu_ops_allowed;
   std::set<std::string> names;
-  for (const Work& work : seen.evidence.after.works) {
-    if (!work.on_cpu || work.kind != Work::Kind::op || work.times == k_none) continue;
+  for (const Work& work : input.evidence.after.works) {
+    if (!work.on_cpu || work.kind != Work::Kind::op || work.times == k_zero) continue;
     const std::string op = work.name.substr(0, work.name.find(' '));
-    if (!allowed || !allowed->contains(op)) names.insert(safe(op));
+    if (!allowed || !allowed->contains(op)) names.insert(safe_name(op));
   }
   return text::join(std::vector(names.begin(), names.end()));
 }
 
-Check fallbacks(const Seen& seen) {
-  const Evidence& evidence = seen.evidence;
+// Checks that no op runs on the CPU unless that is allowed.
+Check check_fallbacks(const CheckInput& input) {
+  const Evidence& evidence = input.evidence;
   const auto& gate = evidence.gate;
   if (evidence.device == "cpu") return fine("a cell of the CPU");
-  if (seen.found(kind::work_moved_to_cpu)) return wrong("work moved there");
+  if (input.has_finding(kind::work_moved_to_cpu)) return wrong("work moved there");
   if (gate && gate->placement == Outcome::fail) {
     return wrong("the gate says that work ran elsewhere");
   }
-  const std::string names = cpu_ops(seen);
-  if (!names.empty() && !seen.options.cpu_ops_allowed) {
+  const std::string names = unallowed_cpu_ops(input);
+  if (!names.empty() && !input.options.cpu_ops_allowed) {
     return unknown(names + "; whether that is allowed is not known here");
   }
   if (!names.empty()) return wrong(names);
-  const Known* counted = look_up(evidence.after.metrics, metric_name(evidence, "cpu_ops"));
-  if (counted != nullptr && counted->exact == k_none) return fine("none does");
-  // A verdict holds only the ops that changed; its placement has looked at all that were seen.
-  if (gate && counted != nullptr && gate->placement == Outcome::pass)
+  const MetricValue* cpu_op_count =
+      look_up(evidence.after.metrics, metric_name(evidence, "cpu_ops"));
+  if (cpu_op_count != nullptr && cpu_op_count->exact == k_zero) return fine("none does");
+  // A verdict lists only ops that changed, but its placement covers all ops that were seen.
+  if (gate && cpu_op_count != nullptr && gate->placement == Outcome::pass) {
     return fine("the gate found none");
+  }
   if (!gate && evidence.cpu_ops_known) return fine("none does, but for those that are allowed");
   if (gate) return unknown("the verdict does not list every op");
   return unknown(evidence.graph_known ? "nothing tells where each op ran" : "no probe saw ops");
 }
 
-Check beside_a_baseline(const Seen& seen) {
-  if (seen.evidence.alone) return wrong("there is none: weir explain BASE THIS compares two");
-  if (!seen.evidence.gate) return fine("both sides are here");
-  const Outcome outcome = seen.evidence.gate->cell;
+Check check_baseline(const CheckInput& input) {
+  if (input.evidence.alone) return wrong("there is none: weir explain BASE THIS compares two");
+  if (!input.evidence.gate) return fine("both sides are here");
+  const Outcome outcome = input.evidence.gate->cell;
   if (outcome == Outcome::new_) return wrong("there is none: the cell is new");
   if (outcome == Outcome::error || outcome == Outcome::skipped) {
     return unknown("the cell was not measured");
@@ -148,37 +155,38 @@ Check beside_a_baseline(const Seen& seen) {
   return fine("the gate compared them");
 }
 
-// "RMS_NORM+MUL 9 times a token, MUL_MAT+ADD 7"
+// Returns "RMS_NORM+MUL 9 times a token, MUL_MAT+ADD 7".
 std::string rows_text(const std::vector<Fusible::Row>& rows, unit::Scope scope) {
   constexpr std::size_t k_most = 4;
-  const auto text = [&](const Fusible::Row& row) {
-    return row.ops + " " + times_words(row.times, scope);
+  const auto row_text = [&](const Fusible::Row& row) {
+    return row.ops + " " + frequency_text(row.times, scope);
   };
-  return verdict::some_of(collect<std::string>(rows, text), k_most);
+  return verdict::list_some(collect<std::string>(rows, row_text), k_most);
 }
 
-Check fusions(const Seen& seen) {
-  const std::string lost = seen.found(kind::fusion_lost) ? "a fusion was lost" : "";
-  const auto& fusible = seen.evidence.fusible;
-  const unit::Scope scope = seen.evidence.scope;
-  if (fusible && !fusible->apart.empty()) {
-    const std::string per = per_words(scope);
+// Checks that ops in a row run as one kernel where engines can fuse them.
+Check check_fusions(const CheckInput& input) {
+  const std::string lost = input.has_finding(kind::fusion_lost) ? "a fusion was lost" : "";
+  const auto& fusible = input.evidence.fusible;
+  const unit::Scope scope = input.evidence.scope;
+  if (fusible && !fusible->separate.empty()) {
+    const std::string per = per_text(scope);
     return wrong(fmt::format("{}{} ran apart: as one kernel each at least {:g} fewer dispatches{}",
-                             lost.empty() ? "" : lost + "; ", rows_text(fusible->apart, scope),
+                             lost.empty() ? "" : lost + "; ", rows_text(fusible->separate, scope),
                              fusible->saved.value(), per.empty() ? "" : " " + per));
   }
   if (!lost.empty()) return wrong(lost);
-  const auto& gate = seen.evidence.gate;
+  const auto& gate = input.evidence.gate;
   if (fusible && fusible->unknown.empty() && fusible->unclear.empty()) {
     return fine(fusible->joined.empty()
                     ? "none in a row that engines fuse"
                     : rows_text(fusible->joined, scope) + " ran as one kernel each");
   }
-  // What a CPU's kernel joins no name tells.
-  const bool told = seen.evidence.device != "cpu";
-  if (seen.evidence.alone && !fusible) return unknown(std::string(k_no_baseline));
-  if (!seen.evidence.alone && told &&
-      (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
+  // Names do not show which ops a kernel of the CPU joins.
+  const bool kernels_have_names = input.evidence.device != "cpu";
+  if (input.evidence.alone && !fusible) return unknown(std::string(k_no_baseline));
+  if (!input.evidence.alone && kernels_have_names &&
+      (input.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
     return fine("as much as before");
   }
   if (fusible && !fusible->unclear.empty()) {
@@ -188,22 +196,22 @@ Check fusions(const Seen& seen) {
   return unknown(gate ? "kernels were not compared" : "kernels have no names here");
 }
 
-Check quantizations(const Options& options) {
+Check check_quantizations(const Options& options) {
   const auto& others = options.other_quantizations;
   if (others.empty()) return unknown("no other model of this shape is in the run");
   return fine("in this run: " + text::join(others));
 }
 
-Check batching(const Seen& seen) {
-  if (seen.found(kind::batching_lost)) return wrong("batching was lost");
-  if (seen.evidence.alone) return unknown(std::string(k_no_baseline));
-  if (counted(seen.evidence, "barriers")) return fine("as much as before");
+Check check_batching(const CheckInput& input) {
+  if (input.has_finding(kind::batching_lost)) return wrong("batching was lost");
+  if (input.evidence.alone) return unknown(std::string(k_no_baseline));
+  if (counted(input.evidence, "barriers")) return fine("as much as before");
   return unknown("barriers were not counted on both sides");
 }
 
-Check check(std::string question, Check seen) {
-  seen.question = std::move(question);
-  return seen;
+Check with_question(std::string question, Check answer) {
+  answer.question = std::move(question);
+  return answer;
 }
 
 }  // namespace
@@ -222,16 +230,17 @@ const Bands& default_bands() {
   return k_bands;
 }
 
-std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
+// Returns hints about counts of the later side that are unusually high or low for a GPU.
+std::vector<Hint> find_hints(const Evidence& evidence, const Bands& bands) {
   std::vector<Hint> hints;
   if (evidence.device == "cpu") return hints;
   for (const auto& [name, band] : bands) {
-    const auto values = later_values(evidence, name);
+    const auto values = values_after(evidence, name);
     const auto metric = unit::find_metric(name);
     if (values.empty() || !metric) continue;
     const std::string label = unit::label(*metric);
-    const Part high =
-        part_of(values, [&](double value) { return band.high && value > *band.high; });
+    const Selection high =
+        select_values(values, [&](double value) { return band.high && value > *band.high; });
     if (!high.none()) {
       const std::string usual =
           band.good_from && band.good_to
@@ -239,35 +248,37 @@ std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
               : "";
       hints.push_back(
           {name, high.most(),
-           fmt::format("{} is high (more than {:g}){}.", high.words(label), *band.high, usual)});
+           fmt::format("{} is high (more than {:g}){}.", high.text(label), *band.high, usual)});
     }
-    const Part low = part_of(values, [&](double value) { return band.low && value < *band.low; });
+    const Selection low =
+        select_values(values, [&](double value) { return band.low && value < *band.low; });
     if (low.none()) continue;
-    const bool none = low.least() == 0 && metric->base == "syncs";
-    const char* why = metric->base == "barriers"
-                          ? "well fused, a small model, work that runs elsewhere, or "
-                            "synchronization that is missing"
-                          : "well fused, a small model, or work that runs elsewhere";
-    hints.push_back(
-        {name, low.least(),
-         none ? low.words(label) + ": suspicious, for a token has to be waited for."
-              : fmt::format("{} is low (less than {:g}): {}.", low.words(label), *band.low, why)});
+    const bool no_syncs = low.least() == 0 && metric->base == "syncs";
+    const char* reasons = metric->base == "barriers"
+                              ? "well fused, a small model, work that runs elsewhere, or "
+                                "synchronization that is missing"
+                              : "well fused, a small model, or work that runs elsewhere";
+    hints.push_back({name, low.least(),
+                     no_syncs ? low.text(label) + ": suspicious, for a token has to be waited for."
+                              : fmt::format("{} is low (less than {:g}): {}.", low.text(label),
+                                            *band.low, reasons)});
   }
   return hints;
 }
 
-std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
-                                const std::vector<Finding>& findings) {
-  const Seen seen{evidence, options, findings};
+// Answers all questions of the checklist, in its order.
+std::vector<Check> fill_checklist(const Evidence& evidence, const Options& options,
+                                  const std::vector<Finding>& findings) {
+  const CheckInput input{evidence, options, findings};
   return {
-      check("Profiled with a baseline", beside_a_baseline(seen)),
-      at_most(seen, "syncs_per_token", "Syncs"),
-      at_most(seen, "dispatches_per_token", "Dispatches"),
-      check("The slowest operation is known", slowest(seen)),
-      check("Compared with other quantizations of the model", quantizations(options)),
-      check("No op runs on the CPU unasked", fallbacks(seen)),
-      check("Work that may overlap is batched", batching(seen)),
-      check("Ops in a row are fused", fusions(seen)),
+      with_question("Profiled with a baseline", check_baseline(input)),
+      check_limit(input, "syncs_per_token", "Syncs"),
+      check_limit(input, "dispatches_per_token", "Dispatches"),
+      with_question("The slowest operation is known", check_slowest_op(input)),
+      with_question("Compared with other quantizations of the model", check_quantizations(options)),
+      with_question("No op runs on the CPU unasked", check_fallbacks(input)),
+      with_question("Work that may overlap is batched", check_batching(input)),
+      with_question("Ops in a row are fused", check_fusions(input)),
   };
 }
 

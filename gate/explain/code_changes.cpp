@@ -1,3 +1,4 @@
+// Describes how two pieces of code of one kernel differ: options, constants, and the SPIR-V itself.
 #include "gate/explain/code_changes.hpp"
 
 #include <algorithm>
@@ -16,13 +17,14 @@ namespace {
 constexpr std::string_view k_constant = "constant ";
 constexpr std::size_t k_most_shown = 6, k_most_in_headline = 3, k_most_pairs = 32;
 
-// One side: its options by what they are, and what its SPIR-V says under them.
+// One side's code: its options, and the facts that its SPIR-V states under them.
 struct CodeSide {
-  std::map<std::uint32_t, std::string> set{};   // constants
+  std::map<std::uint32_t, std::string> set{};   // values of constants, by id
   std::map<std::string, std::string> others{};  // options that are no constants
   std::optional<SpirvFacts> facts{};
-  std::string unread{};  // why there are none, though there is code
+  std::string read_error{};  // why there are none, though there is code
 
+  // Sorts the options into constants and others, and reads the SPIR-V in `words` if there is any.
   CodeSide(const KernelCode& code, std::span<const std::uint32_t> words) {
     for (const auto& [option, value] : code.options) {
       if (const auto id = spirv_constant_id(option)) {
@@ -33,165 +35,183 @@ struct CodeSide {
     }
     if (words.empty()) return;
     auto read = read_spirv(words, spirv_constants(code.options));
-    if (!read) unread = read.error().message;
+    if (!read) read_error = read.error().message;
     if (read) facts = std::move(*read);
   }
 
   [[nodiscard]] const SpirvConstant* constant(std::uint32_t id) const {
     return facts ? look_up(facts->constants, id) : nullptr;
   }
-  // As shown; a float as one.
+  // Returns a constant's value as shown; that of a float constant as a float.
   [[nodiscard]] std::optional<std::string> value(std::uint32_t id) const {
-    const SpirvConstant* known = constant(id);
-    if (const std::string* given = look_up(set, id)) {
-      const auto bits = text::to_int(*given);
-      const bool is_float = bits && known != nullptr && known->is_float;
-      return is_float ? number_words(static_cast<std::uint64_t>(*bits), 32) : *given;
+    const SpirvConstant* spec = constant(id);
+    if (const std::string* setting = look_up(set, id)) {
+      const auto bits = text::to_int(*setting);
+      const bool is_float = bits && spec != nullptr && spec->is_float;
+      return is_float ? number_text(static_cast<std::uint64_t>(*bits), 32) : *setting;
     }
-    if (known == nullptr) return std::nullopt;
-    return known->fallback;
+    if (spec == nullptr) return std::nullopt;
+    return spec->fallback;
   }
 };
 
-std::string went(const std::string& what, const auto& before, const auto& now) {
-  return fmt::format("{} {} \u2192 {}", what, before, now);
+std::string change_text(const std::string& label, const auto& before, const auto& after) {
+  return fmt::format("{} {} \u2192 {}", label, before, after);
 }
 
 class CodeComparison {
  public:
-  CodeComparison(CodeSide before, CodeSide now)
-      : before_(std::move(before)), now_(std::move(now)) {}
+  CodeComparison(CodeSide before, CodeSide after)
+      : before_(std::move(before)), after_(std::move(after)) {}
 
-  // Work that is done in another way altogether: no such instruction on one side.
-  void ways() {
-    if (!before_.facts || !now_.facts) return;
-    for (const Changed& one : changed(before_.facts->kinds, now_.facts->kinds, "")) {
-      if (one.whole) say(one.words);
+  // Adds kinds of instructions that only one side has: the work is done in another way altogether.
+  void add_kinds() {
+    if (!before_.facts || !after_.facts) return;
+    for (const CountChange& change :
+         changed_counts(before_.facts->kinds, after_.facts->kinds, "")) {
+      if (change.is_on_one_side) add_line(change.text);
     }
-    told_of_ways_ = found_.size();
+    lines_of_kinds_ = lines_.size();
   }
 
-  void options() {
+  // Adds constants and options whose values differ.
+  void add_options() {
     std::set<std::uint32_t> ids;
-    for (const CodeSide* side : {&before_, &now_}) {
+    for (const CodeSide* side : {&before_, &after_}) {
       for (const auto& [id, value] : side->set) ids.insert(id);
-      // What one side has by default, and the other is not known to have, is no difference.
-      if (!before_.facts || !now_.facts) continue;
-      for (const auto& [id, one] : side->facts->constants) ids.insert(id);
+      // A default that the other side is not known to have is no difference.
+      if (!before_.facts || !after_.facts) continue;
+      for (const auto& [id, entry] : side->facts->constants) ids.insert(id);
     }
-    for (const std::uint32_t id : ids) constant(id);
+    for (const std::uint32_t id : ids) add_constant(id);
     std::set<std::string> names;
-    for (const CodeSide* side : {&before_, &now_}) {
+    for (const CodeSide* side : {&before_, &after_}) {
       for (const auto& [name, value] : side->others) names.insert(name);
     }
     for (const std::string& name : names) {
-      const std::string was = look_up(before_.others, name, "not set");
-      const std::string is = look_up(now_.others, name, "not set");
-      if (was != is)
-        say(went(text::printable(name) + ":", text::printable(was), text::printable(is)));
+      const std::string value_before = look_up(before_.others, name, "not set");
+      const std::string value_after = look_up(after_.others, name, "not set");
+      if (value_before != value_after) {
+        add_line(change_text(text::printable(name) + ":", text::printable(value_before),
+                             text::printable(value_after)));
+      }
     }
-    told_of_options_ = found_.size();
+    lines_before_code_ = lines_.size();
   }
 
-  void code() {
-    for (const CodeSide* side : {&before_, &now_}) {
-      if (!side->unread.empty()) say("the code could not be read: " + side->unread);
+  // Adds everything that differs in the SPIR-V itself.
+  void add_code() {
+    for (const CodeSide* side : {&before_, &after_}) {
+      if (!side->read_error.empty()) add_line("the code could not be read: " + side->read_error);
     }
-    if (!before_.facts || !now_.facts) return;
-    const SpirvFacts &was = *before_.facts, &is = *now_.facts;
-    for (const Changed& one : changed(was.kinds, is.kinds, "")) {
-      if (!one.whole) say(one.words);
+    if (!before_.facts || !after_.facts) return;
+    const SpirvFacts &facts_before = *before_.facts, &facts_after = *after_.facts;
+    for (const CountChange& change : changed_counts(facts_before.kinds, facts_after.kinds, "")) {
+      if (!change.is_on_one_side) add_line(change.text);
     }
-    together(was.loops, is.loops, "");
-    if (was.shared_bytes && is.shared_bytes && was.shared_bytes != is.shared_bytes) {
-      say(went("bytes of shared memory", *was.shared_bytes, *is.shared_bytes));
-      together(was.shared, is.shared, "bytes of ");
+    add_counts(facts_before.loops, facts_after.loops, "");
+    if (facts_before.shared_bytes && facts_after.shared_bytes &&
+        facts_before.shared_bytes != facts_after.shared_bytes) {
+      add_line(change_text("bytes of shared memory", *facts_before.shared_bytes,
+                           *facts_after.shared_bytes));
+      add_counts(facts_before.shared, facts_after.shared, "bytes of ");
     }
-    if (was.local_size != is.local_size) {
-      say(went("local size", was.local_size.empty() ? "not known" : was.local_size,
-               is.local_size.empty() ? "not known" : is.local_size));
+    if (facts_before.local_size != facts_after.local_size) {
+      add_line(change_text("local size",
+                           facts_before.local_size.empty() ? "not known" : facts_before.local_size,
+                           facts_after.local_size.empty() ? "not known" : facts_after.local_size));
     }
-    sets("capabilities", was.capabilities, is.capabilities);
-    sets("execution modes", was.modes, is.modes);
-    sets("bindings", was.bindings, is.bindings);
-    together(was.instructions, is.instructions, "");
-    if (was.all != is.all) say(went("instructions", was.all, is.all));
-    sets("literals", was.literals, is.literals);
-    together(was.decorations, is.decorations, "");
+    add_sets("capabilities", facts_before.capabilities, facts_after.capabilities);
+    add_sets("execution modes", facts_before.modes, facts_after.modes);
+    add_sets("bindings", facts_before.bindings, facts_after.bindings);
+    add_counts(facts_before.instructions, facts_after.instructions, "");
+    if (facts_before.all != facts_after.all) {
+      add_line(change_text("instructions", facts_before.all, facts_after.all));
+    }
+    add_sets("literals", facts_before.literals, facts_after.literals);
+    add_counts(facts_before.decorations, facts_after.decorations, "");
   }
 
-  void say(std::string line) { found_.push_back(std::move(line)); }
-  [[nodiscard]] bool told_of_code() const {
-    return told_of_ways_ > 0 || found_.size() > told_of_options_;
+  void add_line(std::string line) { lines_.push_back(std::move(line)); }
+  [[nodiscard]] bool reported_code() const {
+    return lines_of_kinds_ > 0 || lines_.size() > lines_before_code_;
   }
 
+  // Returns the changes that were added: the most telling ones make the headline.
   CodeChanges changes() && {
-    CodeChanges out;
-    if (found_.empty()) return out;
+    CodeChanges result;
+    if (lines_.empty()) return result;
     const std::size_t first = std::clamp<std::size_t>(
-        told_of_ways_ > 0 ? told_of_ways_ : told_of_options_, 1, k_most_in_headline);
-    const auto rest = found_.begin() + static_cast<std::ptrdiff_t>(first);
-    out.headline = text::join(std::vector<std::string>(found_.begin(), rest));
-    out.lines.assign(rest, found_.end());
-    return out;
+        lines_of_kinds_ > 0 ? lines_of_kinds_ : lines_before_code_, 1, k_most_in_headline);
+    const auto rest = lines_.begin() + static_cast<std::ptrdiff_t>(first);
+    result.headline = text::join(std::vector<std::string>(lines_.begin(), rest));
+    result.lines.assign(rest, lines_.end());
+    return result;
   }
 
  private:
-  void constant(std::uint32_t id) {
-    const auto was = before_.value(id), is = now_.value(id);
-    if (was == is) return;
-    std::string what = fmt::format("{}{}", k_constant, id);
-    for (const CodeSide* side : {&now_, &before_}) {
-      const SpirvConstant* known = side->constant(id);
-      if (known == nullptr || known->name.empty()) continue;
-      what += " (" + text::shortened(known->name, 64) + ")";
+  // Adds a constant whose value differs, with its name if the code has one.
+  void add_constant(std::uint32_t id) {
+    const auto value_before = before_.value(id), value_after = after_.value(id);
+    if (value_before == value_after) return;
+    std::string label = fmt::format("{}{}", k_constant, id);
+    for (const CodeSide* side : {&after_, &before_}) {
+      const SpirvConstant* spec = side->constant(id);
+      if (spec == nullptr || spec->name.empty()) continue;
+      label += " (" + text::shortened(spec->name, 64) + ")";
       break;
     }
-    const bool unused = now_.facts && now_.constant(id) == nullptr;
-    say(went(what + ":", text::printable(was.value_or("not set")),
-             text::printable(is.value_or("not set"))) +
-        (unused ? " (the code does not have it)" : ""));
+    const bool is_unused = after_.facts && after_.constant(id) == nullptr;
+    add_line(change_text(label + ":", text::printable(value_before.value_or("not set")),
+                         text::printable(value_after.value_or("not set"))) +
+             (is_unused ? " (the code does not have it)" : ""));
   }
 
   using Counts = SpirvFacts::Counts;
-  struct Changed {
-    std::string words;
+  struct CountChange {
+    std::string text;
     std::int64_t size;
-    bool whole;  // came or went altogether
+    bool is_on_one_side;
   };
-  // The largest first.
-  static std::vector<Changed> changed(const Counts& was, const Counts& is,
-                                      const std::string& what) {
-    Counts all = was;
-    all.insert(is.begin(), is.end());
-    std::vector<Changed> out;
+  // Returns the counts that differ, the largest change first.
+  static std::vector<CountChange> changed_counts(const Counts& counts_before,
+                                                 const Counts& counts_after,
+                                                 const std::string& prefix) {
+    Counts all = counts_before;
+    all.insert(counts_after.begin(), counts_after.end());
+    std::vector<CountChange> result;
     for (const auto& [name, count] : all) {
-      const std::int64_t a = look_up(was, name, 0), b = look_up(is, name, 0);
+      const std::int64_t a = look_up(counts_before, name, 0), b = look_up(counts_after, name, 0);
       if (a == b) continue;
-      out.push_back({went(what + name, a, b), std::abs(b - a), a == 0 || b == 0});
+      result.push_back({change_text(prefix + name, a, b), std::abs(b - a), a == 0 || b == 0});
     }
-    std::ranges::stable_sort(out, std::greater(), &Changed::size);
-    return out;
+    std::ranges::stable_sort(result, std::greater(), &CountChange::size);
+    return result;
   }
-  void together(const Counts& was, const Counts& is, const std::string& what) {
-    const auto words = collect<std::string>(changed(was, is, what), &Changed::words);
-    if (!words.empty()) say(verdict::some_of(words, k_most_shown));
+  // Adds the counts that differ as one line.
+  void add_counts(const Counts& counts_before, const Counts& counts_after,
+                  const std::string& prefix) {
+    const auto texts = collect<std::string>(changed_counts(counts_before, counts_after, prefix),
+                                            &CountChange::text);
+    if (!texts.empty()) add_line(verdict::list_some(texts, k_most_shown));
   }
-  void sets(const std::string& what, const std::set<std::string>& was,
-            const std::set<std::string>& is) {
-    std::vector<std::string> gone, come, parts;
-    std::ranges::set_difference(was, is, std::back_inserter(gone));
-    std::ranges::set_difference(is, was, std::back_inserter(come));
-    if (!gone.empty()) parts.push_back("gone: " + verdict::some_of(gone, k_most_shown));
-    if (!come.empty()) parts.push_back("new: " + verdict::some_of(come, k_most_shown));
-    if (!parts.empty()) say(what + " " + text::join(parts, "; "));
+  // Adds the texts that only one side has, as one line.
+  void add_sets(const std::string& label, const std::set<std::string>& values_before,
+                const std::set<std::string>& values_after) {
+    std::vector<std::string> removed, added, parts;
+    std::ranges::set_difference(values_before, values_after, std::back_inserter(removed));
+    std::ranges::set_difference(values_after, values_before, std::back_inserter(added));
+    if (!removed.empty()) parts.push_back("gone: " + verdict::list_some(removed, k_most_shown));
+    if (!added.empty()) parts.push_back("new: " + verdict::list_some(added, k_most_shown));
+    if (!parts.empty()) add_line(label + " " + text::join(parts, "; "));
   }
 
-  CodeSide before_, now_;
-  std::vector<std::string> found_;
-  std::size_t told_of_ways_ = 0, told_of_options_ = 0;
+  CodeSide before_, after_;
+  std::vector<std::string> lines_;
+  std::size_t lines_of_kinds_ = 0, lines_before_code_ = 0;
 };
 
+// Compares by hash if both are known; else options, and sources or words.
 bool same_code(const KernelCode& a, const KernelCode& b) {
   if (!a.hash.empty() && !b.hash.empty()) return a.hash == b.hash;
   const bool sources = !a.source.empty() && !b.source.empty();
@@ -201,46 +221,52 @@ bool same_code(const KernelCode& a, const KernelCode& b) {
 
 }  // namespace
 
-CodeChanges code_changes(const KernelCode& before, const KernelCode& now) {
-  const bool same_source = !before.source.empty() && before.source == now.source;
-  const auto words_of = [&](const KernelCode& one, const KernelCode& other) {
-    return one.words.empty() && same_source ? other.words : one.words;
+// Compares options, constants and SPIR-V of two pieces of code.
+CodeChanges code_changes(const KernelCode& before, const KernelCode& after) {
+  const bool same_source = !before.source.empty() && before.source == after.source;
+  const auto find_words = [&](const KernelCode& code, const KernelCode& other_code) {
+    return code.words.empty() && same_source ? other_code.words : code.words;
   };
-  const auto was = words_of(before, now), is = words_of(now, before);
-  CodeComparison comparison(CodeSide(before, was), CodeSide(now, is));
-  comparison.ways();
-  comparison.options();
-  comparison.code();
-  const bool both = !was.empty() && !is.empty();
-  const bool other = both ? !std::ranges::equal(was, is)
-                          : !before.source.empty() && !now.source.empty() && !same_source;
-  if (other && !comparison.told_of_code()) {
-    comparison.say(both ? "the same instructions, with other operands or in another order"
-                        : "other SPIR-V");
+  const auto words_before = find_words(before, after), words_after = find_words(after, before);
+  CodeComparison comparison(CodeSide(before, words_before), CodeSide(after, words_after));
+  comparison.add_kinds();
+  comparison.add_options();
+  comparison.add_code();
+  const bool both_known = !words_before.empty() && !words_after.empty();
+  const bool differs = both_known ? !std::ranges::equal(words_before, words_after)
+                                  : !before.source.empty() && !after.source.empty() && !same_source;
+  if (differs && !comparison.reported_code()) {
+    comparison.add_line(both_known
+                            ? "the same instructions, with other operands or in another order"
+                            : "other SPIR-V");
   }
   CodeChanges changes = std::move(comparison).changes();
   changes.before = before.hash;
-  changes.now = now.hash;
+  changes.now = after.hash;
   return changes;
 }
 
-std::vector<CodeChanges> code_changes(std::vector<KernelCode> before, std::vector<KernelCode> now) {
-  // What is on both sides is no change.
-  std::erase_if(before, [&](const KernelCode& one) {
-    const auto found = std::ranges::find_if(now, std::bind_front(same_code, std::cref(one)));
-    if (found == now.end()) return false;
-    now.erase(found);
+// Drops code that both sides have, and pairs the rest by the smallest difference.
+std::vector<CodeChanges> code_changes(std::vector<KernelCode> before,
+                                      std::vector<KernelCode> after) {
+  // Code that is on both sides did not change.
+  std::erase_if(before, [&](const KernelCode& code) {
+    const auto match = std::ranges::find_if(after, std::bind_front(same_code, std::cref(code)));
+    if (match == after.end()) return false;
+    after.erase(match);
     return true;
   });
   std::vector<CodeChanges> all;
-  for (; !before.empty() && !now.empty() && all.size() < k_most_pairs; before.pop_back()) {
-    // The one that differs least.
-    std::vector<CodeChanges> ways;
-    for (const KernelCode& one : now) ways.push_back(code_changes(before.back(), one));
-    const auto least = std::ranges::min_element(ways, {}, [](const CodeChanges& one) {
-      return one.lines.size() + one.headline.size() / 32;
+  for (; !before.empty() && !after.empty() && all.size() < k_most_pairs; before.pop_back()) {
+    // Pairs it with the code that differs least.
+    std::vector<CodeChanges> candidates;
+    for (const KernelCode& partner : after) {
+      candidates.push_back(code_changes(before.back(), partner));
+    }
+    const auto least = std::ranges::min_element(candidates, {}, [](const CodeChanges& changes) {
+      return changes.lines.size() + changes.headline.size() / 32;
     });
-    now.erase(now.begin() + (least - ways.begin()));
+    after.erase(after.begin() + (least - candidates.begin()));
     all.push_back(std::move(*least));
   }
   return all;

@@ -1,3 +1,4 @@
+// Compares two profiles or profiler outputs op by op.
 #include "gate/explain/compare.hpp"
 
 #include <array>
@@ -15,12 +16,12 @@
 namespace weir::explain {
 namespace {
 
+using profile::parse_role;
 using profile::Role;
-using profile::role_of;
 
 // Work of one name, type, shape and backend.
 struct WorkRow {
-  std::string kind;  // of a trace what is no work of a device: "wait"; else ""
+  std::string kind;  // "wait" for rows of a trace that are no device work; else ""
   Role role;
   std::string name, type, shape, backend;
   std::optional<double> calls, seconds;  // per unit
@@ -39,16 +40,18 @@ using observed::Observed;
 using observed::ObservedOp;
 using profile::Profile;
 
-constexpr std::size_t k_most_doubts = 8;  // of the document's own
+constexpr std::size_t k_most_doubts = 8;  // a document may report more
 
-// Nothing where one of them is not told.
-void add(std::optional<double>& to, const std::optional<double>& one) {
-  to = to && one ? std::optional(*to + *one) : std::nullopt;
+// Adds `value` to `sum`; nothing if either is absent.
+void add(std::optional<double>& sum, const std::optional<double>& value) {
+  sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
 }
 
-std::string kind_of(const ObservedOp& op) { return is_device_work(op) ? "" : op.category; }
+std::string op_kind(const ObservedOp& op) { return is_device_work(op) ? "" : op.category; }
 
-ComparedInput side_of(const Observed& observed) {
+// Describes the input by the context that the document states: engine, build, model, backend and
+// device.
+ComparedInput describe_input(const Observed& observed) {
   ComparedInput side;
   side.format = observed.format;
   const auto& context = observed.context;
@@ -60,25 +63,29 @@ ComparedInput side_of(const Observed& observed) {
   return side;
 }
 
-std::vector<std::string> first_few(const std::vector<std::string>& warnings) {
+std::vector<std::string> first_warnings(const std::vector<std::string>& warnings) {
   const auto most = static_cast<std::ptrdiff_t>(std::min(warnings.size(), k_most_doubts));
   return {warnings.begin(), warnings.begin() + most};
 }
 
-// "MUL_MAT q8_0,f32->f32 256x64,256->64": an op of the CPU, as a profile names it.
-WorkRow op_row(const std::string& named) {
+// Parses an op of the CPU as a profile names it: "MUL_MAT q8_0,f32->f32 256x64,256->64".
+WorkRow parse_op_row(const std::string& op_name) {
   WorkRow row;
-  for (const std::string& word : text::split(named, ' ')) {
-    const bool sides = word.find("->") != std::string::npos;
-    const bool digit = !word.empty() && text::is_digit(word.front());
-    std::string& into = !sides ? row.name : digit ? row.shape : row.type;
-    into += (into.empty() ? "" : " ") + word;
+  for (const std::string& word : text::split(op_name, ' ')) {
+    const bool is_type_or_shape = word.find("->") != std::string::npos;
+    const bool has_digit = !word.empty() && text::is_digit(word.front());
+    std::string& type_or_shape = has_digit ? row.shape : row.type;
+    std::string& field = is_type_or_shape ? type_or_shape : row.name;
+    if (!field.empty()) field += " ";
+    field += word;
   }
-  row.role = role_of(row.name);
+  row.role = parse_role(row.name);
   return row;
 }
 
-std::string unit_of(const profile::KernelSet& kernels) {
+// Returns what the counts of these kernels are per: "token", "prefill", "request", "run of length
+// 64".
+std::string kernel_unit(const profile::KernelSet& kernels) {
   if (kernels.scope == unit::Scope::per_token) return "token";
   if (kernels.scope == unit::Scope::per_prefill) return "prefill";
   if (kernels.scope == unit::Scope::per_request) return "request";
@@ -86,133 +93,146 @@ std::string unit_of(const profile::KernelSet& kernels) {
   return kernels.length ? fmt::format("run of length {}", *kernels.length) : "";
 }
 
-bool tells_kernels(const Observed& observed) {
+bool names_kernels(const Observed& observed) {
   return std::ranges::any_of(observed.ops, [](const ObservedOp& op) { return !op.kernel.empty(); });
 }
 
-// `by_kernel`: both sides tell kernels, which name the work then; else ops do.
-WorkRows work_rows(const Observed& observed, const Shared& shared, bool by_kernel) {
-  WorkRows made;
-  made.side = side_of(observed);
-  for (observed::ObservedFigure& one : observed::figures_of(observed)) {
-    // Of a case that failed nothing is compared.
-    if (!one.error) made.metrics.push_back({std::move(one.name), one.metric, one.value, {}});
+// Reads a profiler's output as rows of ops, or of kernels if both inputs name them (`by_kernel`).
+// Calls and times are per token if both inputs report their tokens.
+WorkRows read_rows(const Observed& observed, const Basis& shared, bool by_kernel) {
+  WorkRows result;
+  result.side = describe_input(observed);
+  for (observed::ObservedFigure& figure : observed::figures_of(observed)) {
+    // A case that failed is not compared.
+    if (!figure.error) {
+      result.metrics.push_back({std::move(figure.name), figure.metric, figure.value, {}});
+    }
   }
-  made.doubts = first_few(observed.warnings);
+  result.doubts = first_warnings(observed.warnings);
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
-  for (const observed::BuffersPerToken& one : buffers.labels) {
-    made.buffers[one.label] = {{one.label}, {}, {}, {}, one.buffers.value(), one.seconds};
+  for (const observed::BuffersPerToken& buffer : buffers.labels) {
+    result.buffers[buffer.label] = {{buffer.label}, {}, {}, {}, buffer.buffers.value(),
+                                    buffer.seconds};
   }
-  made.side.all_labels = buffers.whole;
-  const RowChoice choice = rows_of_side(observed, shared);
+  result.side.all_labels = buffers.whole;
+  const RowChoice choice = choose_rows(observed, shared);
   if (shared.per_token) {
-    made.per = "token";
-    made.side.tokens = choice.tokens;
+    result.per = "token";
+    result.side.tokens = choice.tokens;
   }
   std::map<std::array<std::string, 5>, WorkRow> sums;
   for (const ObservedOp& op : observed.ops) {
     if (!choice.takes(op)) continue;
-    const bool kernel = op.op.empty() || (by_kernel && !op.kernel.empty());
-    WorkRow row{kind_of(op), {}, kernel ? op.kernel : op.op, op.type, op.shape, op.backend, 0, 0};
+    const bool is_kernel = op.op.empty() || (by_kernel && !op.kernel.empty());
+    WorkRow row{op_kind(op), {}, is_kernel ? op.kernel : op.op, op.type, op.shape, op.backend,
+                0,           0};
     const auto key = std::array{row.kind, row.name, row.type, row.shape, row.backend};
     WorkRow& sum = sums.try_emplace(key, std::move(row)).first->second;
     add(sum.calls, op.calls);
-    add(sum.seconds, observed::time_of_its_own(op));
+    add(sum.seconds, observed::exclusive_time(op));
   }
   const auto tokens = static_cast<double>(choice.tokens);
   for (auto& [key, row] : sums) {
-    const WorkRow* last = made.rows.empty() ? nullptr : &made.rows.back();  // of one name, perhaps
-    row.role = last != nullptr && last->kind == row.kind && last->name == row.name ? last->role
-               : row.kind.empty() ? role_of(row.name)
-                                  : Role{row.name, "", ""};
+    // Rows of one name follow one another; finding a role takes long.
+    const WorkRow* previous = result.rows.empty() ? nullptr : &result.rows.back();
+    if (previous != nullptr && previous->kind == row.kind && previous->name == row.name) {
+      row.role = previous->role;
+    } else if (row.kind.empty()) {
+      row.role = parse_role(row.name);
+    } else {
+      row.role = Role{row.name, "", ""};
+    }
     if (row.backend.empty()) row.backend = observed.context.backend.value_or("");
     if (row.calls) *row.calls /= tokens;
     if (row.seconds) *row.seconds /= tokens;
-    made.rows.push_back(std::move(row));
+    result.rows.push_back(std::move(row));
   }
-  return made;
+  return result;
 }
 
-WorkRows work_rows(const Profile& profile) {
-  WorkRows made;
-  made.side.format = "weir";
-  made.side.words = profile.cell.str();
+// Reads a weir profile as rows: its kernels, and the ops that ran on the CPU.
+WorkRows read_rows(const Profile& profile) {
+  WorkRows result;
+  result.side.format = "weir";
+  result.side.words = profile.cell.str();
   if (!profile.provenance.device_name.empty()) {
-    made.side.words += " \u00b7 " + profile.provenance.device_name;
+    result.side.words += " \u00b7 " + profile.provenance.device_name;
   }
-  for (const auto& [name, measured] : profile.metrics) {
-    const auto value = measured.value();
+  for (const auto& [name, measurement] : profile.metrics) {
+    const auto value = measurement.value();
     if (!value) continue;
     if (const auto label = unit::buffer_label(name)) {
       const std::string text(*label);
-      made.buffers[text] = {{text}, {}, {}, {}, value, {}};
+      result.buffers[text] = {{text}, {}, {}, {}, value, {}};
     } else {
-      made.metrics.push_back({name, measured.metric, value, {}});
+      result.metrics.push_back({name, measurement.metric, value, {}});
     }
   }
-  made.doubts = first_few(profile.warnings);
+  result.doubts = first_warnings(profile.warnings);
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
-    made.per = unit_of(*profile.kernels);
+    result.per = kernel_unit(*profile.kernels);
     for (const auto& [name, count] : profile.kernels->counts) {
-      WorkRow row = cpu ? op_row(name) : WorkRow{"", role_of(name), name, {}, {}, {}, {}, {}};
+      WorkRow row =
+          cpu ? parse_op_row(name) : WorkRow{"", parse_role(name), name, {}, {}, {}, {}, {}};
       row.backend = profile.device;
       row.calls = count.value();
-      made.rows.push_back(std::move(row));
+      result.rows.push_back(std::move(row));
     }
   } else if (profile.kernels) {
-    made.doubts.emplace_back("runs of one length disagree about kernels: they are left out");
+    result.doubts.emplace_back("runs of one length disagree about kernels: they are left out");
   }
-  if (cpu) return made;
+  if (cpu) return result;
   for (const auto& [op, count] : profile.placement.cpu_ops) {
-    WorkRow row = op_row(op);
+    WorkRow row = parse_op_row(op);
     row.backend = "cpu";
     row.calls = static_cast<double>(count);
-    made.rows.push_back(std::move(row));
+    result.rows.push_back(std::move(row));
   }
-  return made;
+  return result;
 }
 
 using Rows = std::vector<const WorkRow*>;
 
-// Rows of one role on both sides.
-struct Together {
+// Rows of one role in A and B.
+struct RowPair {
   Rows a, b;
 };
 
-// What tells rows of one role apart: part, shape and type; "" where it is not told.
+// The parts of a key that separates rows of one role: part, shape and type; "" if not known.
 constexpr std::size_t k_part = 0, k_shape = 1, k_type = 2;
-using Detail = std::array<std::string, 3>;
-Detail detail_of(const WorkRow& row) {
+using RowKey = std::array<std::string, 3>;
+RowKey row_key(const WorkRow& row) {
   return {row.role.part, row.shape, row.type.empty() ? row.role.variant : row.type};
 }
 
-// Both sides tell it, and in words of one kind: those of other formats have none in common. Where
-// both have the same parts, one of them may have no name: "gemv" beside "gemv_ffn".
-bool in_common(const Together& rows, std::size_t which) {
-  if (rows.a.empty() || rows.b.empty()) return which != k_type;
+// Returns true if both sides report this part of the key in comparable words; other formats may use
+// other words. If both sides have the same parts, one may have no name: "gemv" beside "gemv_ffn".
+bool can_compare(const RowPair& rows, std::size_t index) {
+  if (rows.a.empty() || rows.b.empty()) return index != k_type;
   std::set<std::string> a, b;
-  for (const WorkRow* row : rows.a) a.insert(detail_of(*row)[which]);
-  for (const WorkRow* row : rows.b) b.insert(detail_of(*row)[which]);
-  if (which == k_part && a == b) return true;
+  for (const WorkRow* row : rows.a) a.insert(row_key(*row)[index]);
+  for (const WorkRow* row : rows.b) b.insert(row_key(*row)[index]);
+  if (index == k_part && a == b) return true;
   if (a.contains("") || b.contains("")) return false;
-  // Types of which some are others now: what took the place of what nobody says.
-  if (which == k_type) return a == b;
-  return std::ranges::any_of(a, [&](const auto& one) { return b.contains(one); });
+  // If only some types differ, they took the place of types that no one reports.
+  if (index == k_type) return a == b;
+  return std::ranges::any_of(a, [&](const auto& value) { return b.contains(value); });
 }
 
-// Parts of a side whose names say where else the same work is done: "lm_head_gemv" beside "gemv". A
-// side that has no such name may have no such work.
-std::set<std::string> other_places(const Together& rows) {
+// Returns the parts whose names say that the same work is done in a second place: "lm_head_gemv"
+// beside "gemv". The other side may lack that work.
+std::set<std::string> find_other_places(const RowPair& rows) {
   constexpr std::size_t k_longest = 512;
   std::set<std::string> places;
-  for (const Rows& side : {rows.a, rows.b}) {
+  for (const Rows& side_rows : {rows.a, rows.b}) {
     std::set<std::string_view> names;
-    for (const WorkRow* row : side) names.insert(row->name);
-    for (const WorkRow* row : side) {
+    for (const WorkRow* row : side_rows) names.insert(row->name);
+    for (const WorkRow* row : side_rows) {
       const std::string_view name = std::string_view(row->name).substr(0, k_longest);
-      for (std::size_t at = name.find('_'); at != name.npos; at = name.find('_', at + 1)) {
-        if (names.contains(name.substr(at + 1))) places.insert(row->role.part);
+      for (std::size_t underscore = name.find('_'); underscore != name.npos;
+           underscore = name.find('_', underscore + 1)) {
+        if (names.contains(name.substr(underscore + 1))) places.insert(row->role.part);
       }
     }
   }
@@ -220,45 +240,52 @@ std::set<std::string> other_places(const Together& rows) {
   return places;
 }
 
-std::map<Detail, Together> kept_apart(const Together& rows) {
-  const std::array used{in_common(rows, k_part), in_common(rows, k_shape), in_common(rows, k_type)};
-  const std::set<std::string> alike = shapes_alike(rows.a, rows.b), places = other_places(rows);
-  std::map<Detail, Together> apart;
-  for (Rows Together::*side : {&Together::a, &Together::b}) {
+// Groups rows of one role by part, shape and type, as far as both sides report these.
+std::map<RowKey, RowPair> group_rows(const RowPair& rows) {
+  const std::array used{can_compare(rows, k_part), can_compare(rows, k_shape),
+                        can_compare(rows, k_type)};
+  const std::set<std::string> common_shapes = shapes_alike(rows.a, rows.b),
+                              places = find_other_places(rows);
+  std::map<RowKey, RowPair> groups;
+  for (Rows RowPair::*side : {&RowPair::a, &RowPair::b}) {
     for (const WorkRow* row : rows.*side) {
-      Detail detail = detail_of(*row);
+      RowKey key = row_key(*row);
       for (std::size_t i = 0; i < used.size(); ++i) {
-        const bool told =
-            i == k_shape ? alike.contains(detail[i]) : i == k_part && places.contains(detail[i]);
-        if (!used[i] && !told) detail[i].clear();
+        const bool is_common = (i == k_shape && common_shapes.contains(key[i])) ||
+                               (i == k_part && places.contains(key[i]));
+        if (!used[i] && !is_common) key[i].clear();
       }
-      (apart[std::move(detail)].*side).push_back(row);
+      (groups[std::move(key)].*side).push_back(row);
     }
   }
-  return apart;
+  return groups;
 }
 
-// One row that is gone and one that is new are one whose shape is another.
-void join_leftovers(std::map<Detail, Together>& apart) {
-  const std::pair<const Detail, Together>*gone = nullptr, *fresh = nullptr;
-  for (auto& one : apart) {
-    if (!one.second.a.empty() && !one.second.b.empty()) continue;
-    auto*& into = one.second.b.empty() ? gone : fresh;
-    if (into != nullptr) return;
-    into = &one;
+// If one group exists only in A and one only in B, they are the same work with another shape: joins
+// them.
+void join_single_groups(std::map<RowKey, RowPair>& groups) {
+  const std::pair<const RowKey, RowPair>*only_a = nullptr, *only_b = nullptr;
+  for (auto& group : groups) {
+    const RowPair& rows = group.second;
+    if (!rows.a.empty() && !rows.b.empty()) continue;
+    auto*& only = rows.b.empty() ? only_a : only_b;
+    if (only != nullptr) return;
+    only = &group;
   }
-  if (gone == nullptr || fresh == nullptr || gone->first.front() != fresh->first.front()) return;
-  apart[gone->first].b = fresh->second.b;
-  apart.erase(Detail(fresh->first));
+  if (only_a == nullptr || only_b == nullptr) return;
+  if (only_a->first.front() != only_b->first.front()) return;
+  groups[only_a->first].b = only_b->second.b;
+  groups.erase(RowKey(only_b->first));
 }
 
-std::optional<ComparedOp> sum_of(const Rows& rows) {
+// Sums rows of one side; nothing without rows.
+std::optional<ComparedOp> sum_rows(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   ComparedOp sum;
   sum.calls = sum.seconds = 0;
   for (const WorkRow* row : rows) {
     sum.names.insert(row->name);
-    sum.types.insert(detail_of(*row)[k_type]);
+    sum.types.insert(row_key(*row)[k_type]);
     sum.shapes.insert(row->shape);
     sum.backends.insert(row->backend);
     add(sum.calls, row->calls);
@@ -269,7 +296,8 @@ std::optional<ComparedOp> sum_of(const Rows& rows) {
   return sum;
 }
 
-Shift change_of(const OpChange& op) {
+// Returns the first kind of change that holds, in the order of Shift.
+Shift classify_change(const OpChange& op) {
   if (!op.a) return Shift::fresh;
   if (!op.b) return Shift::gone;
   const auto each = op.each_ratio();
@@ -280,37 +308,41 @@ Shift change_of(const OpChange& op) {
   return each && *each <= 1 / k_slower ? Shift::faster : Shift::same;
 }
 
-// By change, then the largest first; what is the same goes by its size.
+// Sorts by kind of change, then by its size, the largest first. Unchanged ops are sorted by their
+// time.
 void sort_ops(std::vector<OpChange>& ops) {
-  const auto size = [](const OpChange& op, std::optional<double> ComparedOp::*what) {
-    const double from = op.a ? ((*op.a).*what).value_or(0) : 0;
-    const double to = op.b ? ((*op.b).*what).value_or(0) : 0;
-    return op.change == Shift::same ? (op.b ? to : from) : std::fabs(to - from);
+  const auto size = [](const OpChange& op, std::optional<double> ComparedOp::*member) {
+    const double a = op.a ? ((*op.a).*member).value_or(0) : 0;
+    const double b = op.b ? ((*op.b).*member).value_or(0) : 0;
+    if (op.change != Shift::same) return std::fabs(b - a);
+    return op.b ? b : a;
   };
   std::ranges::stable_sort(ops, {}, [&](const OpChange& op) {
     return std::tuple(op.change, -size(op, &ComparedOp::seconds), -size(op, &ComparedOp::calls));
   });
 }
 
-// Without calls: one of a group is several of its parts.
-OpChange change_of_group(const TimedTogether& group, const Together& rows) {
+// Compares work that one side timed together. It has no calls, because one call of the group is
+// several of its parts.
+OpChange make_group_change(const TimedTogether& group, const RowPair& rows) {
   OpChange op;
   op.kind = group.kind;
   op.role = group.role;
-  op.a = sum_of(rows.a);
-  op.b = sum_of(rows.b);
+  op.a = sum_rows(rows.a);
+  op.b = sum_rows(rows.b);
   for (auto* side : {&op.a, &op.b}) (*side)->calls.reset();
-  op.change = change_of(op);
+  op.change = classify_change(op);
   return op;
 }
 
-std::vector<WorkName> names_of(const WorkRows& side) {
+std::vector<WorkName> work_names(const WorkRows& side) {
   return collect<WorkName>(side.rows, [](const WorkRow& row) {
     return WorkName{row.kind, row.role, row.name, row.shape, row.calls};
   });
 }
 
-std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
+// Matches the rows of A and B, by role and then by as much detail as both report.
+std::vector<OpChange> match_ops(const WorkRows& a, const WorkRows& b) {
   std::vector<OpChange> ops;
   std::set<const WorkRow*> joined;
   const auto take = [&](const WorkRows& side, const std::vector<std::size_t>& indices) {
@@ -319,22 +351,22 @@ std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
     joined.insert(rows.begin(), rows.end());
     return rows;
   };
-  for (const TimedTogether& group : timed_together(names_of(a), names_of(b))) {
-    ops.push_back(change_of_group(group, {take(a, group.a), take(b, group.b)}));
+  for (const TimedTogether& group : timed_together(work_names(a), work_names(b))) {
+    ops.push_back(make_group_change(group, {take(a, group.a), take(b, group.b)}));
   }
-  std::map<std::pair<std::string, std::string>, Together> roles;  // by kind and work
-  for (const auto& [side, rows] : {std::pair(&a, &Together::a), {&b, &Together::b}}) {
+  std::map<std::pair<std::string, std::string>, RowPair> roles;  // by kind and work
+  for (const auto& [side, rows] : {std::pair(&a, &RowPair::a), {&b, &RowPair::b}}) {
     for (const WorkRow& row : side->rows) {
       if (!joined.contains(&row)) (roles[{row.kind, row.role.work}].*rows).push_back(&row);
     }
   }
   for (const auto& [role, rows] : roles) {
-    auto apart = kept_apart(rows);
-    join_leftovers(apart);
-    for (const auto& [detail, both] : apart) {
-      OpChange op{role.second,    detail.front(), Shift::same,
-                  sum_of(both.a), sum_of(both.b), role.first};
-      op.change = change_of(op);
+    auto groups = group_rows(rows);
+    join_single_groups(groups);
+    for (const auto& [detail, both] : groups) {
+      OpChange op{role.second,      detail.front(),   Shift::same,
+                  sum_rows(both.a), sum_rows(both.b), role.first};
+      op.change = classify_change(op);
       ops.push_back(std::move(op));
     }
   }
@@ -342,25 +374,26 @@ std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
   return ops;
 }
 
+// Matches command buffers of A and B by label.
 std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
   std::map<std::string, OpChange> labels;
   for (const auto& [label, side] : a.buffers) labels[label].a = side;
   for (const auto& [label, side] : b.buffers) labels[label].b = side;
   std::vector<OpChange> buffers;
-  for (auto& [label, one] : labels) {
-    one.role = label;
-    one.change = change_of(one);
-    buffers.push_back(std::move(one));
+  for (auto& [label, buffer] : labels) {
+    buffer.role = label;
+    buffer.change = classify_change(buffer);
+    buffers.push_back(std::move(buffer));
   }
   sort_ops(buffers);
   return buffers;
 }
 
-// What the rows of command buffers cannot tell.
-void doubt_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string>& doubts) {
-  for (const auto& [side, other, names] :
+// Warns if a side does not report command buffers, or not all labels of them.
+void warn_about_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string>& doubts) {
+  for (const auto& [side, other_side, names] :
        {std::tuple(&a, &b, std::pair("A", "B")), {&b, &a, std::pair("B", "A")}}) {
-    if (other->buffers.empty()) continue;
+    if (other_side->buffers.empty()) continue;
     if (side->buffers.empty()) {
       doubts.push_back(fmt::format(
           "{} does not tell the command buffers of a token by label: those of {} are compared "
@@ -374,23 +407,28 @@ void doubt_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string
   }
 }
 
-// Of what devices did, where anything of a side is said to be that.
-void sum_times(Comparison& made) {
+// Sums the times of each side. Rows that are not work of a device count only if a side has no
+// others; ops that only one side times are left out.
+void sum_times(Comparison& result) {
   using Side = std::optional<ComparedOp> OpChange::*;
-  const auto times = [](const OpChange& op, Side side) { return op.*side && (op.*side)->seconds; };
-  const auto any = [&](Side side, bool device) {
-    return std::ranges::any_of(made.ops, [&](const OpChange& op) {
-      return times(op, side) && (!device || op.kind.empty());
+  const auto is_timed = [](const OpChange& op, Side side) {
+    return op.*side && (op.*side)->seconds;
+  };
+  const auto any_timed = [&](Side side, bool device) {
+    return std::ranges::any_of(result.ops, [&](const OpChange& op) {
+      return is_timed(op, side) && (!device || op.kind.empty());
     });
   };
-  const bool both = any(&OpChange::a, false) && any(&OpChange::b, false);
-  for (const auto& [side, other, sum] : {std::tuple(&OpChange::a, &OpChange::b, &made.seconds_a),
-                                         {&OpChange::b, &OpChange::a, &made.seconds_b}}) {
-    const bool devices = any(side, true);
-    for (const OpChange& op : made.ops) {
-      if (!times(op, side) || (devices && !op.kind.empty())) continue;
-      if (both && op.*other && !times(op, other)) {
-        ++made.untimed;
+  const bool both =
+      any_timed(&OpChange::a, /*device=*/false) && any_timed(&OpChange::b, /*device=*/false);
+  for (const auto& [side, other_side, sum] :
+       {std::tuple(&OpChange::a, &OpChange::b, &result.seconds_a),
+        {&OpChange::b, &OpChange::a, &result.seconds_b}}) {
+    const bool devices = any_timed(side, /*device=*/true);
+    for (const OpChange& op : result.ops) {
+      if (!is_timed(op, side) || (devices && !op.kind.empty())) continue;
+      if (both && op.*other_side && !is_timed(op, other_side)) {
+        ++result.untimed;
       } else {
         *sum = sum->value_or(0) + *(op.*side)->seconds;
       }
@@ -399,63 +437,68 @@ void sum_times(Comparison& made) {
   }
 }
 
+// Adds the metrics of `b` to those of `a` with the same name and unit.
 std::vector<MetricChange> match_metrics(std::vector<MetricChange> a,
                                         const std::vector<MetricChange>& b) {
-  // A file may have a name twice (a test with two numbers of threads): the first goes with the
-  // first.
+  // A name may occur twice (a test with two numbers of threads): the first of A goes with the first
+  // of B.
   using Named = std::pair<std::string, std::size_t>;
-  std::map<std::string, std::size_t> times;
-  std::map<Named, std::size_t> known;
-  for (std::size_t i = 0; i < a.size(); ++i) known.emplace(Named{a[i].name, times[a[i].name]++}, i);
-  times.clear();
-  for (const MetricChange& one : b) {
-    const auto at = known.find(Named{one.name, times[one.name]++});
-    if (at == known.end()) {
-      a.push_back({one.name, one.metric, std::nullopt, one.a});
-    } else if (a[at->second].metric.unit == one.metric.unit) {
-      a[at->second].b = one.a;
+  std::map<std::string, std::size_t> occurrences;
+  std::map<Named, std::size_t> positions;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    positions.emplace(Named{a[i].name, occurrences[a[i].name]++}, i);
+  }
+  occurrences.clear();
+  for (const MetricChange& metric : b) {
+    const auto position = positions.find(Named{metric.name, occurrences[metric.name]++});
+    if (position == positions.end()) {
+      a.push_back({metric.name, metric.metric, std::nullopt, metric.a});
+    } else if (a[position->second].metric.unit == metric.metric.unit) {
+      a[position->second].b = metric.a;
     }
   }
   return a;
 }
 
-Shared alone(const Observed& observed) { return shared_of(observed, observed); }
+// Returns what this document separates by itself, without regard to another.
+Basis own_basis(const Observed& observed) { return common_basis(observed, observed); }
 
-// Rows of A and of B; whether these are of decoding alone, and what is doubtful, goes into `made`.
+// The rows of A and of B. Readers note warnings in `result`, and whether only decoding is compared.
 using TwoRows = std::pair<WorkRows, WorkRows>;
 
-TwoRows rows_of_both(const Observed& a, const Observed& b, Comparison& made) {
-  const Shared shared = shared_of(a, b);
-  const bool by_kernel = tells_kernels(a) && tells_kernels(b);
-  TwoRows both{work_rows(a, shared, by_kernel), work_rows(b, shared, by_kernel)};
-  made.decoding = shared.decoding;
+TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
+  const Basis basis = common_basis(a, b);
+  const bool by_kernel = names_kernels(a) && names_kernels(b);
+  TwoRows both{read_rows(a, basis, by_kernel), read_rows(b, basis, by_kernel)};
+  result.decoding = basis.decoding;
   if (both.first.rows.empty() && both.second.rows.empty()) return both;
-  if (!shared.decoding && (alone(a).decoding || alone(b).decoding)) {
-    made.doubts.push_back(fmt::format("only {} separates decode from prefill: all is compared",
-                                      alone(a).decoding ? "A" : "B"));
+  if (!basis.decoding && (own_basis(a).decoding || own_basis(b).decoding)) {
+    result.doubts.push_back(fmt::format("only {} separates decode from prefill: all is compared",
+                                        own_basis(a).decoding ? "A" : "B"));
   }
-  if (!shared.per_token) {
-    made.doubts.emplace_back(
+  if (!basis.per_token) {
+    result.doubts.emplace_back(
         "A or B does not report its tokens: calls and times are of whole runs, whatever their "
         "lengths");
   }
   return both;
 }
 
-TwoRows rows_of_both(const Compared& a, const Compared& b, Comparison& made) {
+// Reads both inputs. If one is a weir profile and their units differ, calls and times are dropped.
+TwoRows read_both(const Compared& a, const Compared& b, Comparison& result) {
   const auto* const* observed_a = std::get_if<const Observed*>(&a.what);
   const auto* const* observed_b = std::get_if<const Observed*>(&b.what);
-  if (observed_a && observed_b) return rows_of_both(**observed_a, **observed_b, made);
-  const auto rows = [](const Compared& one, const Compared& other) {
-    if (const auto* profile = std::get_if<const Profile*>(&one.what)) return work_rows(**profile);
-    const Observed& observed = *std::get<const Observed*>(one.what);
-    const bool cpu = std::get<const Profile*>(other.what)->device == "cpu";
-    return work_rows(observed, alone(observed), !cpu && tells_kernels(observed));
+  if (observed_a && observed_b) return read_both(**observed_a, **observed_b, result);
+  const auto read_side = [](const Compared& input, const Compared& other_input) {
+    if (const auto* profile = std::get_if<const Profile*>(&input.what)) return read_rows(**profile);
+    const Observed& observed = *std::get<const Observed*>(input.what);
+    const bool cpu = std::get<const Profile*>(other_input.what)->device == "cpu";
+    return read_rows(observed, own_basis(observed), !cpu && names_kernels(observed));
   };
-  TwoRows both{rows(a, b), rows(b, a)};
+  TwoRows both{read_side(a, b), read_side(b, a)};
   auto& [rows_a, rows_b] = both;
   if (rows_a.rows.empty() || rows_b.rows.empty() || rows_a.per == rows_b.per) return both;
-  made.doubts.emplace_back(
+  result.doubts.emplace_back(
       "A and B do not count by the same unit: what is new or gone is listed, without how often");
   for (WorkRows* side : {&rows_a, &rows_b}) {
     side->per.clear();
@@ -475,7 +518,7 @@ std::optional<double> OpChange::time_ratio() const {
   return a && b ? ratio(a->seconds, b->seconds) : std::nullopt;
 }
 
-// Where calls are not told on both sides, of all of them together.
+// Falls back to the ratio of all calls together if a side does not report calls.
 std::optional<double> OpChange::each_ratio() const {
   const auto times = time_ratio();
   if (!times) return std::nullopt;
@@ -484,53 +527,59 @@ std::optional<double> OpChange::each_ratio() const {
   return *calls > 0 ? std::optional(*times / *calls) : std::nullopt;
 }
 
+// Compares rows, command buffers, times and metrics of two inputs.
 Comparison compare(const Compared& a, const Compared& b) {
-  Comparison made;
-  auto [rows_a, rows_b] = rows_of_both(a, b, made);
-  made.ops = match(rows_a, rows_b);
-  made.buffers = match_buffers(rows_a, rows_b);
-  made.per = rows_a.rows.empty() ? rows_b.per : rows_a.per;
-  sum_times(made);
-  made.metrics = match_metrics(std::move(rows_a.metrics), rows_b.metrics);
-  for (const auto& [side, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
-    for (const std::string& doubt : side->doubts) made.doubts.push_back(name + doubt);
+  Comparison result;
+  auto [rows_a, rows_b] = read_both(a, b, result);
+  result.ops = match_ops(rows_a, rows_b);
+  result.buffers = match_buffers(rows_a, rows_b);
+  result.per = rows_a.rows.empty() ? rows_b.per : rows_a.per;
+  sum_times(result);
+  result.metrics = match_metrics(std::move(rows_a.metrics), rows_b.metrics);
+  for (const auto& [rows, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
+    for (const std::string& doubt : rows->doubts) result.doubts.push_back(name + doubt);
   }
-  doubt_buffers(rows_a, rows_b, made.doubts);
-  made.a = std::move(rows_a.side);
-  made.b = std::move(rows_b.side);
-  made.a.name = a.name;
-  made.b.name = b.name;
-  return made;
+  warn_about_buffers(rows_a, rows_b, result.doubts);
+  result.a = std::move(rows_a.side);
+  result.b = std::move(rows_b.side);
+  result.a.name = a.name;
+  result.b.name = b.name;
+  return result;
 }
 
+// Computes how much longer a token of B takes, by label of its command buffers. Labels without a
+// time on both sides are only counted.
 std::optional<TokenGap> token_gap(const Comparison& comparison) {
   TokenGap gap;
-  bool a = false, b = false;  // is timed
-  // Nothing is no time where the side lists all labels.
-  const auto time_of = [](const std::optional<ComparedOp>& op, const ComparedInput& side) {
+  bool a_timed = false, b_timed = false;
+  // A label that a side does not list takes no time if the side lists all labels.
+  const auto side_seconds = [](const std::optional<ComparedOp>& op, const ComparedInput& side) {
     if (op) return op->seconds;
     return side.all_labels ? std::optional(0.0) : std::nullopt;
   };
-  for (const OpChange& one : comparison.buffers) {
-    const auto from = time_of(one.a, comparison.a), to = time_of(one.b, comparison.b);
+  for (const OpChange& buffer : comparison.buffers) {
+    const auto from = side_seconds(buffer.a, comparison.a),
+               to = side_seconds(buffer.b, comparison.b);
     if (!from || !to) {
       ++gap.untimed;
       continue;
     }
-    a = a || one.a;
-    b = b || one.b;
+    a_timed = a_timed || buffer.a;
+    b_timed = b_timed || buffer.b;
     gap.buffers += *to - *from;
-    gap.labels.emplace_back(&one, *to - *from);
+    gap.labels.emplace_back(&buffer, *to - *from);
   }
-  if (!a || !b) return std::nullopt;
-  std::ranges::stable_sort(gap.labels, {}, [](const auto& one) { return -std::fabs(one.second); });
-  for (const MetricChange& one : comparison.metrics) {
-    const bool rate = one.name == "decode_tokens_per_second";
-    if (rate && one.a && one.b && *one.a > 0 && *one.b > 0) gap.seconds = 1 / *one.b - 1 / *one.a;
+  if (!a_timed || !b_timed) return std::nullopt;
+  std::ranges::stable_sort(gap.labels, {},
+                           [](const auto& label) { return -std::fabs(label.second); });
+  for (const MetricChange& metric : comparison.metrics) {
+    if (metric.name != "decode_tokens_per_second" || !metric.a || !metric.b) continue;
+    if (*metric.a > 0 && *metric.b > 0) gap.seconds = 1 / *metric.b - 1 / *metric.a;
   }
   return gap;
 }
 
+// A row counts as changed from k_named on if a finding or the token's gap names it.
 void shift_named_rows(Comparison& comparison) {
   std::set<std::string> ops, labels;
   for (const verdict::Finding& finding : comparison.findings) {
@@ -542,18 +591,18 @@ void shift_named_rows(Comparison& comparison) {
       labels.insert(gap->labels[i].first->role);
     }
   }
-  const auto named = [&](const std::string& name) { return ops.contains(name); };
+  const auto is_named = [&](const std::string& name) { return ops.contains(name); };
   const auto shift = [&](OpChange& op, bool in_gap) {
     const auto ratio = op.time_ratio();
     if (op.change != Shift::same || !ratio) return;
-    if (!in_gap && std::ranges::none_of(op.a->names, named) &&
-        std::ranges::none_of(op.b->names, named)) {
+    if (!in_gap && std::ranges::none_of(op.a->names, is_named) &&
+        std::ranges::none_of(op.b->names, is_named)) {
       return;
     }
     if (*ratio >= k_named) op.change = Shift::slower;
     if (*ratio <= 1 / k_named) op.change = Shift::faster;
   };
-  for (OpChange& op : comparison.ops) shift(op, false);
+  for (OpChange& op : comparison.ops) shift(op, /*in_gap=*/false);
   for (OpChange& buffer : comparison.buffers) shift(buffer, labels.contains(buffer.role));
   sort_ops(comparison.ops);
   sort_ops(comparison.buffers);

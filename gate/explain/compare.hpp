@@ -1,5 +1,5 @@
-// Two profiles beside each other, op by op: what is new, gone, slower, called more often, at which
-// shape, on which backend.
+// Compares two profiles op by op: new, gone, slower, called more often, at which shape, on which
+// backend.
 //
 // Ops are matched by role (gate/profile/kernel_name.hpp), so that profiles of other quantizations,
 // backends and engines can be held against each other. Within a role rows are kept apart by shape,
@@ -19,8 +19,8 @@
 
 namespace weir::explain {
 
-// What a row of the comparison is, the first that holds. Beyond what single runs vary by:
-// k_slower, or k_named of a row that shift_named_rows() looks at. Calls are compared as they are.
+// The kind of change of a row: the first that holds. Times have to change by more than single runs
+// vary: k_slower, or k_named for rows that shift_named_rows() selects. Calls are compared exactly.
 enum class Shift {
   fresh,        // on side B alone: "new"
   gone,         // on side A alone
@@ -38,7 +38,7 @@ inline constexpr double k_named = 1.02;
 
 // One side of a row: work of one role together.
 struct ComparedOp {
-  std::set<std::string> names, types, shapes, backends;  // as they were told; empty: not told
+  std::set<std::string> names, types, shapes, backends;  // as reported; empty: not reported
   std::optional<double> calls, seconds;  // per unit of the comparison; absent where a row says none
 
   friend bool operator==(const ComparedOp&, const ComparedOp&) = default;
@@ -46,17 +46,17 @@ struct ComparedOp {
 
 struct OpChange {
   std::string role;  // "MUL_MAT"; the name itself of what is no work of a device ("wait for fence")
-  std::string part;  // "ffn"; "" where not both sides tell it
+  std::string part;  // "ffn"; "" unless both sides report it
   Shift change = Shift::same;
   std::optional<ComparedOp> a, b;  // at least one
-  std::string kind{};              // of a trace what is no work of a device: "wait"; else ""
+  std::string kind{};              // "wait" for rows of a trace that are no device work; else ""
 
   // B / A; nothing where a side does not say, or A is 0.
   [[nodiscard]] std::optional<double> time_ratio() const;
-  [[nodiscard]] std::optional<double> each_ratio() const;  // of one call
+  [[nodiscard]] std::optional<double> each_ratio() const;  // time of a single call
 };
 
-// A rate, time, count or size that both sides, or one, tell.
+// A rate, time, count or size that one or both sides report.
 struct MetricChange {
   std::string name;  // with the case it is of: "tg8 decode_tokens_per_second"
   unit::Metric metric;
@@ -65,26 +65,27 @@ struct MetricChange {
 
 // Who is compared, in words of its own; hostile until shown.
 struct ComparedInput {
-  std::string name;                    // of the file or cell
+  std::string name;                    // the file's or the cell's
   std::string format;                  // "vk-perf-logger", "weir"
   std::string words;                   // "llama.cpp · tiny.gguf · Vulkan"
-  std::optional<std::int64_t> tokens;  // that its ops were divided by
+  std::optional<std::int64_t> tokens;  // number of tokens that its ops were divided by
   bool all_labels = true;              // a label that it does not list has no command buffers
 };
 
 struct Comparison {
   ComparedInput a, b;
   bool decoding = false;      // only what decodes is compared
-  std::string per;            // what calls and times are of: "token", "prefill"; "": all
+  std::string per;            // unit of calls and times: "token", "prefill"; "": all
   std::vector<OpChange> ops;  // by change, then the largest first
   // Command buffers of a token by label, which is the role: calls are buffers, seconds the
   // device's.
   std::vector<OpChange> buffers{};
-  // Of all ops that tell a time; where both sides tell some, without those that only one times.
+  // Time of all ops that have one. If both sides time some ops, those that only one side times are
+  // left out.
   std::optional<double> seconds_a, seconds_b;
   std::size_t untimed = 0;                   // ops left out there
   std::vector<MetricChange> metrics;         // by name, in the order of A, then of B
-  std::vector<verdict::Finding> findings{};  // of explain(), filled in by the caller
+  std::vector<verdict::Finding> findings{};  // explain()'s, filled in by the caller
   std::vector<std::string> doubts;
 };
 
@@ -95,16 +96,17 @@ struct Compared {
 };
 [[nodiscard]] Comparison compare(const Compared& a, const Compared& b);
 
-// Why B takes longer a token than A, or less long, as far as command buffers tell it.
+// The difference in time per token between B and A, as far as command buffers show it.
 struct TokenGap {
-  std::optional<double> seconds;  // of a token by its rate, B - A; absent where a side has no rate
-  double buffers = 0;             // of all command buffers of a token that both time, B - A
-  std::size_t untimed = 0;        // labels left out: a side does not time them, or may have them
+  std::optional<double>
+      seconds;              // time of a token by its rate, B - A; absent if a side has no rate
+  double buffers = 0;       // time of all command buffers of a token that both time, B - A
+  std::size_t untimed = 0;  // labels left out: a side does not time them, or may have them
   std::vector<std::pair<const OpChange*, double>> labels;  // B - A of each, the largest first
 };
 // Nothing where a side does not time its command buffers. Points into `comparison`.
 [[nodiscard]] std::optional<TokenGap> token_gap(const Comparison& comparison);
-inline constexpr std::size_t k_gap_labels = 3;  // that a text names
+inline constexpr std::size_t k_gap_labels = 3;  // labels that a text names
 
 // Calls rows slower or faster that `findings`, or texts of the token's gap, name as such: they are
 // not the same. The findings have to be filled in.

@@ -1,5 +1,5 @@
-// Counts alone: batches, waits, sums of dispatches, barriers, splits, copies, what grows with
-// context, the fixed part, and what is left.
+// Patterns of counts alone: batches, waits, sums of dispatches, barriers, splits, copies, growth
+// with the context, the fixed part, and the rest.
 #include <cctype>
 
 #include "gate/explain/patterns.hpp"
@@ -12,69 +12,73 @@ std::string capitalized(std::string text) {
   return text;
 }
 
-// The counts themselves, how much they are together, and without bytes: those are no work.
+// Counts as amounts, and their sum in units. Bytes add no units, because they are no work.
 struct Counts {
   std::vector<Amount> amounts;
   double units = 0;
 };
-Counts counts_in(const std::map<std::string, Rational>& counts, double weight = 1,
-                 const std::string& words = "") {
-  Counts made;
+Counts sum_counts(const std::map<std::string, Rational>& counts, double weight = 1,
+                  const std::string& words = "") {
+  Counts result;
   for (const auto& [base, delta] : counts) {
-    made.amounts.push_back({plain(base) + words, delta});
-    if (!base.ends_with("_bytes")) made.units += weight * size_of(delta);
+    result.amounts.push_back({readable_name(base) + words, delta});
+    if (!base.ends_with("_bytes")) result.units += weight * absolute_value(delta);
   }
-  return made;
+  return result;
 }
 
 // --- the same work in more or fewer batches: every count is multiplied ---------------------------
 
-std::optional<double> ratio_of(const Board& board, const std::string& base) {
+// Returns after / before of a count; nothing unless it is exact and above 0 on both sides.
+std::optional<double> count_ratio(const Board& board, const std::string& base) {
   const auto both = exact_counts(board.evidence, base);
-  if (!both || both->before <= k_none || both->after <= k_none) return std::nullopt;
+  if (!both || both->before <= k_zero || both->after <= k_zero) return std::nullopt;
   return both->after.value() / both->before.value();
 }
 
-// The whole number by which most kernels of both sides are multiplied, or divided; 1 where there is
-// none.
+// Returns the whole number by which the counts of most kernels were multiplied (`more`) or divided;
+// 1 if there is none.
 std::int64_t common_factor(const Board& board, bool more) {
   std::map<std::int64_t, int> factors;
   int both = 0;
-  for (const Move& move : board.found.kernels) {
+  for (const Move& move : board.differences.kernels) {
     const Rational& small = more ? move.before : move.after;
     const Rational& large = more ? move.after : move.before;
-    if (small == k_none || large == k_none) continue;
+    if (small == k_zero || large == k_zero) continue;
     ++both;
     const double factor = large.value() / small.value();
     if (factor >= 2 && factor <= 1024 && factor == std::floor(factor)) {
       ++factors[static_cast<std::int64_t>(factor)];
     }
   }
-  const auto* found =
-      first_of(factors, [&](const auto& one) { return one.second >= 4 && one.second * 2 > both; });
-  return found == nullptr ? 1 : found->first;
+  const auto* match = first_of(
+      factors, [&](const auto& entry) { return entry.second >= 4 && entry.second * 2 > both; });
+  return match == nullptr ? 1 : match->first;
 }
 
+// Adds the finding that the same work runs in more or fewer batches, and claims every count and
+// kernel.
 void add_batches(Board& board, const std::string& base, bool more, std::string headline) {
-  Finding finding = board.about(kind::batches_changed, base);
+  Finding finding = board.finding_about(kind::batches_changed, base);
   finding.headline = std::move(headline);
-  for (const Amount& amount : amounts_of(board, {"graphs", "dispatches", "syncs"})) {
+  for (const Amount& amount : changed_amounts(board, {"graphs", "dispatches", "syncs"})) {
     add_number(amount, finding);
   }
   if (more) finding.cause = "the batch is limited (-b, -ub), or requests are not taken together.";
   finding.look_at = "batch sizes among the arguments, and the engine's defaults.";
-  for (const auto& [count, delta] : board.found.counts) board.take(count);
-  for (const bool up : {true, false}) board.take(one_way(board.found.kernels, up));
-  board.take("moves");
-  board.add(std::move(finding), counts_in(board.found.counts).units, 0);
+  for (const auto& [count, delta] : board.differences.counts) board.claim(count);
+  for (const bool up : {true, false}) board.claim(select_moves(board.differences.kernels, up));
+  board.claim("moves");
+  board.add(std::move(finding), sum_counts(board.differences.counts).units, 0);
 }
 
-// No graphs are counted: kernels tell, where each batch is also waited for. Layers that moved to
-// the CPU make every kernel rarer as well, and are not.
+// Finds a change of batches without a count of graphs: all kernels and the waits are multiplied by
+// one factor. Layers that moved to the CPU make every kernel rarer as well, but do not divide the
+// waits.
 void batches_by_kernels(Board& board) {
   for (const bool more : {true, false}) {
     const std::int64_t factor = common_factor(board, more);
-    const auto syncs = ratio_of(board, "syncs");
+    const auto syncs = count_ratio(board, "syncs");
     if (factor < 2 || !syncs) continue;
     if (std::fabs(std::log(*syncs) - (more ? 1 : -1) * std::log(factor)) > 1e-9) continue;
     return add_batches(
@@ -88,14 +92,17 @@ void batches_by_kernels(Board& board) {
 
 constexpr double k_sync_units = 10;  // a wait empties the device: about what ten dispatches cost
 
-std::string in_layers(const Fit& fit, std::int64_t each) {
+// Returns "twice in each layer that has blk.*.ssm_* tensors".
+std::string layers_phrase(const Fit& fit, std::int64_t each) {
   const std::string expert =
       fit.set.times > 1 ? fmt::format(" for each of {} experts", fit.set.times) : "";
-  const std::string that = fit.set.tensors.empty() ? "" : " that has " + safe(fit.set.tensors);
-  return fmt::format("{}{} in each layer{}", times_words(each, unit::Scope::whole), expert, that);
+  const std::string tensors =
+      fit.set.tensors.empty() ? "" : " that has " + safe_name(fit.set.tensors);
+  return fmt::format("{}{} in each layer{}", frequency_text(each, unit::Scope::whole), expert,
+                     tensors);
 }
 
-// What the other layers tell: where not to look.
+// Returns a hint based on the layers without the change.
 std::string where_to_look(const Board& board, const Fit& fit) {
   const auto rest = board.model->layers - static_cast<std::int64_t>(fit.set.layers.size());
   if (rest <= 0) return "what every layer does between its first and its last kernel.";
@@ -103,24 +110,27 @@ std::string where_to_look(const Board& board, const Fit& fit) {
                      rest == 1 ? "es" : "");
 }
 
-void per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit, Finding finding) {
-  const bool more = amounts.front().delta > k_none;
+// Adds the finding that the CPU waits in each of the layers of `fit`, and claims the amounts that
+// fit them.
+void add_sync_per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit,
+                        Finding finding) {
+  const bool more = amounts.front().delta > k_zero;
   finding.kind = more ? kind::sync_per_layer : kind::sync_removed;
   finding.headline = fmt::format("A CPU step {}, {}.",
                                  more ? "came in between GPU steps" : "between GPU steps is gone",
-                                 in_layers(fit, std::abs(fit.term(0)->each)));
+                                 layers_phrase(fit, std::abs(fit.term(0)->each)));
   if (more) {
     finding.cause =
         "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
         "after.";
     finding.look_at = where_to_look(board, fit);
   }
-  board.take("syncs");
-  double units = k_sync_units * size_of(amounts.front().delta);
-  for (const Term& one : fit.terms) {
-    if (one.amount == 0) continue;
-    board.take(amounts[one.amount].name);
-    units += size_of(amounts[one.amount].delta);
+  board.claim("syncs");
+  double units = k_sync_units * absolute_value(amounts.front().delta);
+  for (const Term& term : fit.terms) {
+    if (term.amount == 0) continue;
+    board.claim(amounts[term.amount].name);
+    units += absolute_value(amounts[term.amount].delta);
   }
   board.add(std::move(finding), units);
   add_also(board, amounts, fit);
@@ -128,14 +138,15 @@ void per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit,
 
 // --- dispatches of which only the sum is known ---------------------------------------------------
 
-// It is known whether an op ran on the CPU: by name, or both sides counted these.
-bool ops_told(const Evidence& evidence) {
+// Returns true if both sides say whether an op ran on the CPU: by name, or as a count.
+bool knows_op_places(const Evidence& evidence) {
   return evidence.cpu_ops_known || evidence.graph_known || evidence.device == "cpu" ||
          counted(evidence, "cpu_ops");
 }
 
-// So few dispatches that a layer is about one: "30 = 24 layers + 6".
-bool one_a_layer(const Board& board, Finding& finding) {
+// Recognizes a backend that runs whole layers as one dispatch each ("30 = 24 layers + 6"), and
+// rewrites the finding. Returns false, without a change, if there are too many dispatches for that.
+bool set_dispatch_per_layer(const Board& board, Finding& finding) {
   const auto both = exact_counts(board.evidence, "dispatches");
   if (board.model == nullptr || board.model->layers < 8 || !both || !both->after.whole()) {
     return false;
@@ -146,105 +157,121 @@ bool one_a_layer(const Board& board, Finding& finding) {
   finding.kind = kind::fusion_gained;
   finding.headline =
       fmt::format("Whole layers {} as one dispatch each: {} = {} layers{}.",
-                  ops_told(board.evidence) ? "run" : "seem to run", both->after.str(), layers,
-                  rest > 0 ? fmt::format(" + {}", rest) : "");
+                  knows_op_places(board.evidence) ? "run" : "seem to run", both->after.str(),
+                  layers, rest > 0 ? fmt::format(" + {}", rest) : "");
   finding.layers.clear();
   for (std::int64_t layer = 0; layer < layers; ++layer) finding.layers.push_back(layer);
   return true;
 }
 
-std::string total_headline(const Finding& finding, bool more, bool told) {
+// Returns the headline of more or fewer dispatches, per layer if the finding has a number for that.
+// `is_certain`: work that is missing did not move to the CPU.
+std::string total_headline(const Finding& finding, bool more, bool is_certain) {
   if (!finding.per_layer) {
-    return more   ? "More, smaller dispatches do the work: a fusion is lost, or work was added."
-           : told ? "Fewer dispatches do the work: it is fused."
-                  : "Fewer dispatches: the work is fused, or done elsewhere.";
+    if (more) return "More, smaller dispatches do the work: a fusion is lost, or work was added.";
+    return is_certain ? "Fewer dispatches do the work: it is fused."
+                      : "Fewer dispatches: the work is fused, or done elsewhere.";
   }
   const auto each = std::abs(*finding.per_layer);
-  const std::string in = finding.layers.empty() ? ""
-                         : finding.tensors.empty()
-                             ? " in each layer"
-                             : " in each layer that has " + safe(finding.tensors.front());
+  std::string layers = finding.layers.empty() ? "" : " in each layer";
+  if (!finding.layers.empty() && !finding.tensors.empty()) {
+    layers += " that has " + safe_name(finding.tensors.front());
+  }
+  std::string reason = is_certain ? "they are fused" : "fused, or done elsewhere";
+  if (more) reason = "a fusion is lost, or work was added";
   return fmt::format("{} {} dispatch{}{}: {}.", each, more ? "more" : "fewer",
-                     each == 1 ? "" : "es", in,
-                     more   ? "a fusion is lost, or work was added"
-                     : told ? "they are fused"
-                            : "fused, or done elsewhere");
+                     each == 1 ? "" : "es", layers, reason);
 }
 
-// As many more as there are more works: a wait for each, or one for each few, the last few too.
-bool goes_with(const ExactCounts& waits, const ExactCounts& works) {
+// Returns true if the waits grew with the dispatches: one for each, or one for every few.
+bool changes_with(const ExactCounts& waits, const ExactCounts& works) {
   constexpr double k_few = 4;
   const double before = waits.before.value(), after = waits.after.value();
-  const auto rest = waits.before.minus(works.before), now = waits.after.minus(works.after);
-  if (rest && now && *rest >= k_none && *rest == *now) return true;
-  if (before < k_few || works.before == k_none) return false;
+  const auto rest_before = waits.before.minus(works.before),
+             rest_after = waits.after.minus(works.after);
+  if (rest_before && rest_after && *rest_before >= k_zero && *rest_before == *rest_after) {
+    return true;
+  }
+  if (before < k_few || works.before == k_zero) return false;
   const double likely = before * works.after.value() / works.before.value();
   return works.before != works.after && std::fabs(likely - after) < 1;
 }
 
-// The engine moves the same tensors as before (ggml's counts say so), and the device now needs a
-// copy and a wait for some: they pass through other memory.
-bool staged(const Board& board, const Rational& waits) {
-  if (waits != board.open("copies") || !counted(board.evidence, "tensor_sets")) return false;
+// Returns true if tensors now pass through other memory: the engine moves the same ones as before
+// (ggml's counts say so), but the device needs a copy and a wait for some.
+bool goes_through_staging(const Board& board, const Rational& waits) {
+  if (waits != board.unclaimed_change("copies") || !counted(board.evidence, "tensor_sets")) {
+    return false;
+  }
   constexpr std::array k_moves = {"tensor_sets", "tensor_gets", "tensor_copies", "uploaded_bytes"};
-  return std::ranges::all_of(k_moves,
-                             [&](const char* base) { return board.found.count(base) == k_none; });
+  return std::ranges::all_of(
+      k_moves, [&](const char* base) { return board.differences.count(base) == k_zero; });
 }
 
-// The CPU waited for each of several submissions and still does: there are more, or fewer.
+// Finds the same work in more or fewer submissions, where the CPU waits for each of several.
+// Returns true if it added that finding.
 bool find_submissions(Board& board, const ExactCounts& waits) {
   constexpr std::int64_t k_several = 4;
   const auto submits = exact_counts(board.evidence, "submits");
-  const bool each = submits && submits->before == waits.before && submits->after == waits.after &&
-                    waits.before >= Rational(k_several) && waits.after >= Rational(k_several);
-  const bool same_work = board.found.count("dispatches") == k_none && board.found.kernels.empty() &&
-                         board.open("copies") == k_none;
-  if (!each || !same_work) return false;
-  Finding finding = board.about(kind::submits_changed, "submits");
+  const bool each_waited_for =
+      submits && submits->before == waits.before && submits->after == waits.after &&
+      waits.before >= Rational(k_several) && waits.after >= Rational(k_several);
+  const bool same_work = board.differences.count("dispatches") == k_zero &&
+                         board.differences.kernels.empty() &&
+                         board.unclaimed_change("copies") == k_zero;
+  if (!each_waited_for || !same_work) return false;
+  Finding finding = board.finding_about(kind::submits_changed, "submits");
   finding.headline = fmt::format(
       "The same work is sent in {} submissions, each waited for: {}, before {}.",
       waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
   finding.look_at = "after how many kernels, or when, the engine submits.";
-  const double units = k_sync_units * size_of(board.found.count("submits"));
-  board.take_all({"submits", "syncs", "backend_syncs"});
+  const double units = k_sync_units * absolute_value(board.differences.count("submits"));
+  board.claim_all({"submits", "syncs", "backend_syncs"});
   board.add(std::move(finding), units);
   return true;
 }
 
-// A new op that nothing says the place of, and that may be waited for each time. Null where none or
-// several could be meant.
-const Move* op_to_wait_for(const Board& board, const Rational& waits) {
-  const Move* found = nullptr;
-  for (const Move& move : board.found.kernels) {
-    if (move.before != k_none || move.delta() > waits) continue;
-    if (found != nullptr || place_known(board.evidence, move)) return nullptr;
-    found = &move;
+// Returns the one new op that may be waited for each time it runs and whose place nothing reports.
+// Null if there is none or several.
+const Move* find_op_to_wait_for(const Board& board, const Rational& waits) {
+  const Move* result = nullptr;
+  for (const Move& move : board.differences.kernels) {
+    if (move.before != k_zero || move.delta() > waits) continue;
+    if (result != nullptr || place_known(board.evidence, move)) return nullptr;
+    result = &move;
   }
-  return found;
+  return result;
 }
 
-// One before a dispatch and one behind it.
-bool stand_between(const Rational& barriers, const Rational& dispatches) {
-  return size_of(barriers) <= 2 * size_of(dispatches) + 2;
+// Returns true if so many barriers come with the dispatches: at most one before and one after each.
+bool explained_by_dispatches(const Rational& barriers, const Rational& dispatches) {
+  return absolute_value(barriers) <= 2 * absolute_value(dispatches) + 2;
 }
 
-// "15 more barriers beside each of 16 more dispatches"; "" where it does not divide.
-std::string beside_each(const Rational& barriers, const Rational& dispatches) {
-  const auto each = std::abs(barriers.numerator()), of = std::abs(dispatches.numerator());
-  if (!barriers.whole() || !dispatches.whole() || of < 2 || each % of != 0) return "";
-  const std::string_view more = barriers > k_none ? "more" : "fewer";
-  return fmt::format("{} {} barriers beside each of {} {} dispatches", each / of, more, of, more);
+// Returns "15 more barriers beside each of 16 more dispatches"; "" if it does not divide evenly.
+std::string barriers_per_dispatch(const Rational& barriers, const Rational& dispatches) {
+  const auto each = std::abs(barriers.numerator()),
+             dispatch_count = std::abs(dispatches.numerator());
+  if (!barriers.whole() || !dispatches.whole() || dispatch_count < 2 ||
+      each % dispatch_count != 0) {
+    return "";
+  }
+  const std::string_view more = barriers > k_zero ? "more" : "fewer";
+  return fmt::format("{} {} barriers beside each of {} {} dispatches", each / dispatch_count, more,
+                     dispatch_count, more);
 }
 
 }  // namespace
 
+// Finds that the same work is done in more or fewer batches: graphs and their work are multiplied
+// together.
 void find_batches(Board& board) {
   const std::string name = metric_name(board.evidence, "graphs");
   if (name.empty()) return batches_by_kernels(board);
-  const auto graphs = ratio_of(board, "graphs");
-  if (board.open("graphs") == k_none || !graphs) return;
-  const auto dispatches = ratio_of(board, "dispatches");
-  const auto work = dispatches ? dispatches : ratio_of(board, "cpu_ops");
+  const auto graphs = count_ratio(board, "graphs");
+  if (board.unclaimed_change("graphs") == k_zero || !graphs) return;
+  const auto dispatches = count_ratio(board, "dispatches");
+  const auto work = dispatches ? dispatches : count_ratio(board, "cpu_ops");
   // Graphs alone may be cut without more work; then all is not multiplied.
   if (!work || (*graphs > 1) != (*work > 1) ||
       std::fabs(std::log(*work)) < 0.5 * std::fabs(std::log(*graphs))) {
@@ -254,18 +281,20 @@ void find_batches(Board& board) {
   const auto both = exact_counts(board.evidence, "graphs");
   add_batches(board, "graphs", more,
               fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
-                          more ? "more, smaller" : "fewer, larger", both->after.str(), board.per(),
-                          both->before.str()));
+                          more ? "more, smaller" : "fewer, larger", both->after.str(),
+                          board.per_unit(), both->before.str()));
 }
 
-// CUDA's, not ggml's: what was one launch of many kernels is many launches, or the other way round.
+// Finds that CUDA graphs (not ggml's) came into use or fell out of it: one launch of many kernels
+// for many launches.
 void find_graphs(Board& board) {
   const auto launches = exact_counts(board.evidence, "graph_launches");
-  if (!launches || (launches->before == k_none) == (launches->after == k_none)) return;
+  if (!launches || (launches->before == k_zero) == (launches->after == k_zero)) return;
   const auto dispatches = exact_counts(board.evidence, "dispatches");
-  if (dispatches && (dispatches->before == k_none || dispatches->after == k_none)) return;
-  const bool lost = launches->after == k_none;
-  Finding finding = board.about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
+  if (dispatches && (dispatches->before == k_zero || dispatches->after == k_zero)) return;
+  const bool lost = launches->after == k_zero;
+  Finding finding =
+      board.finding_about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
   finding.headline = lost ? "CUDA graphs are no longer used: each kernel is handed over alone."
                           : "CUDA graphs are now used: many kernels are handed over at once.";
   if (lost) {
@@ -274,317 +303,348 @@ void find_graphs(Board& board) {
     finding.look_at =
         "when the engine captures: copies between devices, buffers that move, new shapes.";
   }
-  const double units = size_of(board.open("submits")) + 1;
-  board.take_all({"graph_launches", "graph_instantiations", "submits"});
+  const double units = absolute_value(board.unclaimed_change("submits")) + 1;
+  board.claim_all({"graph_launches", "graph_instantiations", "submits"});
   board.add(std::move(finding), units, 0);
 }
 
+// Finds that the CPU waits for the device more or less often: in each layer, per new copy, or for
+// another reason.
 void find_syncs(Board& board) {
-  // The device's own count tells waits, or else the engine's.
+  // Waits are counted by the device, or else by the engine.
   const std::string base = metric_name(board.evidence, "syncs").empty() ? "backend_syncs" : "syncs";
-  const Rational delta = board.open(base);
-  if (delta == k_none) return;
-  const bool more = delta > k_none;
+  const Rational delta = board.unclaimed_change(base);
+  if (delta == k_zero) return;
+  const bool more = delta > k_zero;
   std::vector<std::string> bases = {base};
-  // What kernels explain they explain better.
-  if (board.found.kernels.empty()) bases.emplace_back("dispatches");
-  for (const char* other : {"barriers", "copies", "submits"}) {
-    if (board.open(other) != k_none) bases.emplace_back(other);
+  // Kernels explain dispatches better than a sum does.
+  if (board.differences.kernels.empty()) bases.emplace_back("dispatches");
+  for (const char* count : {"barriers", "copies", "submits"}) {
+    if (board.unclaimed_change(count) != k_zero) bases.emplace_back(count);
   }
   // An engine that waits after each dispatch waits as often as it dispatches.
   const auto waits = exact_counts(board.evidence, base);
   const auto works = exact_counts(board.evidence, "dispatches");
   if (waits && find_submissions(board, *waits)) return;
-  const bool each = waits && works && goes_with(*waits, *works);
-  if ((more || board.found.kernels.empty()) && !each) {
-    Finding finding = board.about(kind::sync_per_layer, base);
-    const std::vector<Amount> amounts = amounts_of(board, bases);
-    const auto fit = arithmetic(board, amounts, finding);
+  const bool per_dispatch = waits && works && changes_with(*waits, *works);
+  if ((more || board.differences.kernels.empty()) && !per_dispatch) {
+    Finding finding = board.finding_about(kind::sync_per_layer, base);
+    const std::vector<Amount> amounts = changed_amounts(board, bases);
+    const auto fit = add_amounts(board, amounts, finding);
     if (fit && fit->chance <= k_by_chance && fit->set.size() >= 2 && base == "syncs" &&
         fit->term(0)->rest == 0) {
-      return per_layer(board, amounts, *fit, std::move(finding));
+      return add_sync_per_layer(board, amounts, *fit, std::move(finding));
     }
   }
-  // Parts of the graph, copied tensors and new copies are each waited for.
-  const Rational splits = board.open("splits");
-  const bool cut = same_way(splits, delta) && size_of(delta) <= 2 * size_of(splits);
-  const bool hidden = staged(board, delta);
-  const bool copied = more && !each && !cut && !hidden && delta == board.open("copies");
-  Finding finding = board.about(more ? kind::sync_added : kind::sync_removed, base);
-  arithmetic(board, amounts_of(board, {base}), finding);
-  const std::string per = board.per();
+  // Each part of the graph, copied tensor and new copy is waited for.
+  const Rational splits = board.unclaimed_change("splits");
+  const bool follows_splits =
+      same_sign(splits, delta) && absolute_value(delta) <= 2 * absolute_value(splits);
+  const bool is_staged = goes_through_staging(board, delta);
+  const bool is_per_copy = more && !per_dispatch && !follows_splits && !is_staged &&
+                           delta == board.unclaimed_change("copies");
+  Finding finding = board.finding_about(more ? kind::sync_added : kind::sync_removed, base);
+  add_amounts(board, changed_amounts(board, {base}), finding);
+  const std::string per = board.per_unit();
   finding.headline = fmt::format("{} {} often{}{}{}.",
                                  board.evidence.device == "cpu" ? "The engine waits for its backend"
                                                                 : "The CPU waits for the GPU",
                                  more ? "more" : "less", per.empty() ? "" : " in", per,
-                                 copied ? ": once per new copy" : "");
-  if (copied) {
+                                 is_per_copy ? ": once per new copy" : "");
+  if (is_per_copy) {
     add_number({"copies", delta}, finding);
-    board.take("copies");
+    board.claim("copies");
   }
-  if (more && !each) {
+  if (more && !per_dispatch) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
     finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
-    if (const Move* op = op_to_wait_for(board, delta)) {
+    if (const Move* op = find_op_to_wait_for(board, delta)) {
       finding.cause = fmt::format(
           "{} is new ({} times{}): if it runs on the CPU, it waits for the GPU before and after.",
-          safe(op->name), op->after.str(), per);
-      finding.look_at = fmt::format("where {} runs: nothing here says it.", safe(op->name));
+          safe_name(op->name), op->after.str(), per);
+      finding.look_at = fmt::format("where {} runs: nothing here says it.", safe_name(op->name));
     }
   }
-  board.take(base);
-  board.take("backend_syncs");
-  // Work that is gone is no longer waited for: that comes first. A step of the CPU that is gone
-  // takes a wait and at most a dispatch along.
-  const bool gone = !board.found.kernels.empty() || board.open("dispatches") < delta;
-  const bool follows = each || cut || (!more && gone) || hidden;
-  board.add(std::move(finding), k_sync_units * size_of(delta), follows ? 2 : 1);
+  board.claim(base);
+  board.claim("backend_syncs");
+  // Removed work is no longer waited for, so that finding comes first. A removed CPU step takes a
+  // wait and at most one dispatch along.
+  const bool work_removed =
+      !board.differences.kernels.empty() || board.unclaimed_change("dispatches") < delta;
+  const bool follows = per_dispatch || follows_splits || (!more && work_removed) || is_staged;
+  board.add(std::move(finding), k_sync_units * absolute_value(delta), follows ? 2 : 1);
 }
 
+// Finds more or fewer dispatches where no kernel has a name: a fusion was lost or gained, or work
+// was removed.
 void find_totals(Board& board) {
-  const Rational dispatches = board.open("dispatches");
-  if (!board.found.kernels.empty() || dispatches == k_none) return;
-  const bool more = dispatches > k_none, told = ops_told(board.evidence);
-  // Work that is gone may be done elsewhere, or by nobody.
-  Finding finding = board.about(more   ? kind::fusion_lost
-                                : told ? kind::fusion_gained
-                                       : kind::op_removed,
-                                "dispatches");
-  std::vector<Amount> amounts = amounts_of(board, {"dispatches"});
+  const Rational dispatches = board.unclaimed_change("dispatches");
+  if (!board.differences.kernels.empty() || dispatches == k_zero) return;
+  const bool more = dispatches > k_zero, is_certain = knows_op_places(board.evidence);
+  // Removed work may be done elsewhere, or not at all.
+  const char* kind = is_certain ? kind::fusion_gained : kind::op_removed;
+  if (more) kind = kind::fusion_lost;
+  Finding finding = board.finding_about(kind, "dispatches");
+  std::vector<Amount> amounts = changed_amounts(board, {"dispatches"});
   // Barriers stand between dispatches: they come and go with them, unless there are more.
-  const Rational barriers = board.open("barriers");
-  if (same_way(barriers, dispatches) && stand_between(barriers, dispatches)) {
+  const Rational barriers = board.unclaimed_change("barriers");
+  if (same_sign(barriers, dispatches) && explained_by_dispatches(barriers, dispatches)) {
     amounts.push_back({"barriers", barriers});
-    board.take("barriers");
+    board.claim("barriers");
   }
-  const auto fit = arithmetic(board, amounts, finding);
-  if (more || !one_a_layer(board, finding)) finding.headline = total_headline(finding, more, told);
-  finding.look_at = more ? "kernels by name: weir profile, or an engine that names them."
-                    : told
-                        ? ""
-                        : "whether the CPU does what is gone: only a probe that sees ops can tell.";
-  board.take("dispatches");
-  board.add(std::move(finding), size_of(dispatches));
+  const auto fit = add_amounts(board, amounts, finding);
+  if (more || !set_dispatch_per_layer(board, finding)) {
+    finding.headline = total_headline(finding, more, is_certain);
+  }
+  if (more) {
+    finding.look_at = "kernels by name: weir profile, or an engine that names them.";
+  } else if (!is_certain) {
+    finding.look_at = "whether the CPU does what is gone: only a probe that sees ops can tell.";
+  }
+  board.claim("dispatches");
+  board.add(std::move(finding), absolute_value(dispatches));
   if (fit) add_also(board, amounts, *fit);
 }
 
+// Finds barriers that changed by more than dispatches, copies and other findings explain.
 void find_barriers(Board& board) {
-  const Rational barriers = board.open("barriers");
-  if (barriers == k_none) return;
-  board.take("barriers");
-  const bool more = barriers > k_none;
+  const Rational barriers = board.unclaimed_change("barriers");
+  if (barriers == k_zero) return;
+  board.claim("barriers");
+  const bool more = barriers > k_zero;
   const std::optional<Rational>& by_line = board.evidence.more_dispatches;
-  const Rational dispatches = by_line.value_or(board.found.count("dispatches"));
-  const Rational copies = board.found.count("copies");
-  const bool kernels_changed = !board.found.kernels.empty();
-  const bool along = same_way(dispatches, barriers);
-  // One before a copy and one behind it: where no dispatch changed, they came with the copies.
-  const bool with_copies = same_way(copies, barriers) && dispatches == k_none && !kernels_changed;
-  if (with_copies && size_of(barriers) <= 2 * size_of(copies)) return;
-  // Barriers stand between dispatches: other kernels, other barriers; the same ones of other sizes
-  // or code, the same barriers.
+  const Rational dispatches = by_line.value_or(board.differences.count("dispatches"));
+  const Rational copies = board.differences.count("copies");
+  const bool kernels_differ = !board.differences.kernels.empty();
+  const bool with_dispatches = same_sign(dispatches, barriers);
+  // A copy has one barrier before it and one after: if no dispatch changed, they came with the
+  // copies.
+  const bool with_copies = same_sign(copies, barriers) && dispatches == k_zero && !kernels_differ;
+  if (with_copies && absolute_value(barriers) <= 2 * absolute_value(copies)) return;
+  // Barriers stand between dispatches, so other kernels bring other barriers. The same kernels with
+  // other sizes or code do not.
   double explained = 0;
-  for (const Board::Entry& entry : board.entries) explained += entry.rank < 3 ? entry.units : 0;
-  if (kernels_changed && size_of(barriers) <= 2 * explained + 2) return;
-  if (along && !kernels_changed && stand_between(barriers, dispatches)) return;
-  Finding finding = board.about(more ? kind::batching_lost : kind::batching_gained, "barriers");
-  const bool known = by_line || counted(board.evidence, "dispatches");
-  const std::string each = along ? beside_each(barriers, dispatches) : "";
-  finding.headline = fmt::format(
-      "Batching{} {}: {}.", known ? "" : " seems", more ? "lost" : "gained",
-      !each.empty() ? each
-                    : fmt::format("{} barriers{}{}", signed_text(barriers), board.per(),
-                                  !known                 ? "; dispatches are not known"
-                                  : dispatches == k_none ? " between the same dispatches"
-                                                         : ", more than dispatches explain"));
-  arithmetic(board, amounts_of(board, {"barriers"}), finding);
+  for (const Board::Entry& entry : board.entries) {
+    if (entry.rank < 3) explained += entry.units;
+  }
+  if (kernels_differ && absolute_value(barriers) <= 2 * explained + 2) return;
+  if (with_dispatches && !kernels_differ && explained_by_dispatches(barriers, dispatches)) return;
+  Finding finding =
+      board.finding_about(more ? kind::batching_lost : kind::batching_gained, "barriers");
+  const bool dispatches_counted = by_line || counted(board.evidence, "dispatches");
+  const std::string per_dispatch =
+      with_dispatches ? barriers_per_dispatch(barriers, dispatches) : "";
+  const char* compared = ", more than dispatches explain";
+  if (dispatches == k_zero) compared = " between the same dispatches";
+  if (!dispatches_counted) compared = "; dispatches are not known";
+  std::string change =
+      fmt::format("{} barriers{}{}", signed_text(barriers), board.per_unit(), compared);
+  if (!per_dispatch.empty()) change = per_dispatch;
+  finding.headline = fmt::format("Batching{} {}: {}.", dispatches_counted ? "" : " seems",
+                                 more ? "lost" : "gained", change);
+  add_amounts(board, changed_amounts(board, {"barriers"}), finding);
   if (more) {
     finding.cause =
         "work that may overlap is no longer sent together: ops are in another order, or each is "
         "followed by a barrier.";
     finding.look_at = "the order of the graph's nodes, and what is timed or logged op by op.";
   }
-  // Beside dispatches a barrier is the smaller part of what is new.
-  board.add(std::move(finding), each.empty() ? size_of(barriers) : size_of(barriers) / 2);
+  // Next to new dispatches the barriers are the smaller part.
+  board.add(std::move(finding),
+            per_dispatch.empty() ? absolute_value(barriers) : absolute_value(barriers) / 2);
 }
 
+// Finds that the graph is cut into more or fewer parts between backends.
 void find_splits(Board& board) {
-  const Rational splits = board.open("splits");
-  if (splits == k_none) return;
-  Finding finding = board.about(kind::splits_changed, "splits");
+  const Rational splits = board.unclaimed_change("splits");
+  if (splits == k_zero) return;
+  Finding finding = board.finding_about(kind::splits_changed, "splits");
   finding.headline = fmt::format("The graph is cut into {} parts between backends{}.",
-                                 splits > k_none ? "more" : "fewer", board.per());
-  arithmetic(board, amounts_of(board, {"splits", "copies"}), finding);
+                                 splits > k_zero ? "more" : "fewer", board.per_unit());
+  add_amounts(board, changed_amounts(board, {"splits", "copies"}), finding);
   finding.cause = "tensors or ops are placed on other backends.";
   finding.look_at = "where weights and cache are kept: buffers in the engine's log.";
-  board.take_all({"splits", "copies", "submits", "tensor_copies", "tensor_sets", "tensor_gets",
-                  "copied_bytes", "backend_syncs", "cpu_ops"});
-  board.add(std::move(finding), 3 * size_of(splits));
+  board.claim_all({"splits", "copies", "submits", "tensor_copies", "tensor_sets", "tensor_gets",
+                   "copied_bytes", "backend_syncs", "cpu_ops"});
+  board.add(std::move(finding), 3 * absolute_value(splits));
 }
 
+// Finds that more or less is copied between memories.
 void find_copies(Board& board) {
   std::vector<Amount> amounts;
   std::string base;
   double units = 0;
-  Rational leading;  // counts of other things do not add up
-  // Some may be part of a finding about waits.
-  bool ups = !board.free("copies") && board.found.count("copies") > k_none, downs = false;
-  const Rational bytes = board.open("copied_bytes");
+  Rational first_delta;  // counts of other things do not add up
+  // A finding about waits may have claimed the copies already.
+  bool any_more = !board.is_unclaimed("copies") && board.differences.count("copies") > k_zero,
+       any_fewer = false;
+  const Rational bytes = board.unclaimed_change("copied_bytes");
   for (const char* kind : {"copies", "tensor_copies", "tensor_sets", "tensor_gets"}) {
-    const Rational delta = board.open(kind);
-    if (delta == k_none) continue;
+    const Rational delta = board.unclaimed_change(kind);
+    if (delta == k_zero) continue;
     if (base.empty()) {
       base = kind;
-      leading = delta;
+      first_delta = delta;
     }
-    ups = ups || delta > k_none;
-    downs = downs || delta < k_none;
-    units += 2 * size_of(delta);
-    amounts.push_back({plain(kind), delta});
-    board.take(kind);
+    any_more = any_more || delta > k_zero;
+    any_fewer = any_fewer || delta < k_zero;
+    units += 2 * absolute_value(delta);
+    amounts.push_back({readable_name(kind), delta});
+    board.claim(kind);
   }
-  board.take("copied_bytes");
+  board.claim("copied_bytes");
   if (base.empty()) {
-    // Other sizes alone are a finding where there is no better one.
-    if (bytes == k_none || !board.entries.empty()) return;
+    // Bytes alone are a finding only if there is no other.
+    if (bytes == k_zero || !board.entries.empty()) return;
     base = "copied_bytes";
     units = 1;
   }
-  ups = ups || bytes > k_none;
-  downs = downs || bytes < k_none;
-  const bool more = (bytes != k_none ? bytes : leading) > k_none;
-  Finding finding = board.about(more ? kind::extra_copies : kind::copies_removed, base);
-  finding.headline = fmt::format("{} copied between memories{}.",
-                                 ups && downs ? "Other things are"
-                                 : more       ? "More is"
-                                              : "Less is",
-                                 board.per());
-  arithmetic(board, amounts, finding);
-  if (bytes != k_none) {
+  any_more = any_more || bytes > k_zero;
+  any_fewer = any_fewer || bytes < k_zero;
+  const bool more = (bytes != k_zero ? bytes : first_delta) > k_zero;
+  Finding finding = board.finding_about(more ? kind::extra_copies : kind::copies_removed, base);
+  const char* subject = more ? "More is" : "Less is";
+  if (any_more && any_fewer) subject = "Other things are";
+  finding.headline = fmt::format("{} copied between memories{}.", subject, board.per_unit());
+  add_amounts(board, amounts, finding);
+  if (bytes != k_zero) {
     finding.lines.insert(finding.lines.begin() + std::ssize(amounts),
                          fmt::format("{} copied bytes", signed_text(bytes)));
   }
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
-  board.take("backend_syncs");
-  // Kernels that run apart hand each other what a fused one kept, and many an engine copies the
-  // parameters of each, and what it reads: copies follow from them.
-  const Rational works = board.found.count("dispatches");
-  const bool covered = works != k_none && !board.found.kernels.empty() &&
-                       (works > k_none) == more &&
-                       2 * size_of(works) >= size_of(amounts.front().delta);
-  const bool follows = covered || board.any_entry([](const Board::Entry& entry) {
+  board.claim("backend_syncs");
+  // Kernels that were fused keep intermediate results; as single kernels they hand them over, and
+  // some engines copy the parameters of each. Such copies follow from the kernels.
+  const Rational dispatches = board.differences.count("dispatches");
+  const bool follows_kernels =
+      dispatches != k_zero && !board.differences.kernels.empty() && (dispatches > k_zero) == more &&
+      2 * absolute_value(dispatches) >= absolute_value(amounts.front().delta);
+  const bool follows = follows_kernels || board.any_entry([](const Board::Entry& entry) {
     return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
   });
   board.add(std::move(finding), units, follows ? 2 : 1);
 }
 
+// Finds counts that grow otherwise with the context, or that are no longer the same for every
+// token.
 void find_context(Board& board) {
-  // Of a thousand tokens of context: what grows a little a token is a lot.
+  // Weighs the change over a thousand tokens of context, because a small growth per token adds up.
   constexpr double k_context = 1000;
-  auto context = board.found.context;
-  std::erase_if(context, [](const auto& one) { return one.first.ends_with("_bytes"); });
-  Finding finding = finding_of(kind::grows_with_context);
+  auto context = board.differences.context;
+  std::erase_if(context, [](const auto& entry) { return entry.first.ends_with("_bytes"); });
+  Finding finding = make_finding(kind::grows_with_context);
   if (!context.empty()) {
-    for (const auto& [name, delta] : context) board.take("context " + name);
+    for (const auto& [name, delta] : context) board.claim("context " + name);
     const auto dispatches = context.find("dispatches");
     const auto& [base, delta] = dispatches != context.end() ? *dispatches : *context.begin();
-    const bool grows = delta > k_none;
+    const bool grows = delta > k_zero;
     finding.metric = base + "_per_context_token";
     finding.delta = delta;
     finding.headline = fmt::format("Counts {} with the context.", grows ? "grow" : "grow less");
-    const Counts counts = counts_in(context, k_context, " for each token of context");
+    const Counts counts = sum_counts(context, k_context, " for each token of context");
     for (const Amount& amount : counts.amounts) add_number(amount, finding);
     finding.cause =
         grows ? "work is done token by token of the context, or the cache is cut into parts." : "";
     return board.add(std::move(finding), counts.units);
   }
-  if (board.found.unsteady.empty()) return;
-  finding.metric = board.found.unsteady.front();
+  if (board.differences.unsteady.empty()) return;
+  finding.metric = board.differences.unsteady.front();
   const auto metric = unit::find_metric(finding.metric);
-  finding.headline = capitalized(fmt::format("{} are no longer the same for every token.",
-                                             metric ? plain(metric->base) : safe(finding.metric)));
+  finding.headline =
+      capitalized(fmt::format("{} are no longer the same for every token.",
+                              metric ? readable_name(metric->base) : safe_name(finding.metric)));
   finding.cause = "the count depends on the length: of the context, or of a batch.";
   board.add(std::move(finding), 0.5);
 }
 
-// The same work in more or fewer submissions. What else changed may be why: it comes first.
+// Finds the same work in more or fewer submissions. It ranks behind other changes, which may be the
+// reason.
 void find_submits(Board& board) {
-  const Rational delta = board.open("submits");
-  const Moves buffers = pointers_to(board.found.buffers);  // the largest change first
-  if (delta == k_none && buffers.empty()) return;
-  Finding finding = board.about(kind::submits_changed, "submits");
+  const Rational delta = board.unclaimed_change("submits");
+  const Moves buffers = pointers_to(board.differences.buffers);  // the largest change first
+  if (delta == k_zero && buffers.empty()) return;
+  Finding finding = board.finding_about(kind::submits_changed, "submits");
   std::vector<Amount> amounts;
-  if (delta != k_none) amounts.push_back({"submits", delta});
+  if (delta != k_zero) amounts.push_back({"submits", delta});
   finding.headline = fmt::format("The GPU gets its work in {} parts{}.",
-                                 delta > k_none ? "more" : "fewer", board.per());
+                                 delta > k_zero ? "more" : "fewer", board.per_unit());
   if (!buffers.empty()) {
-    const Move& most = *buffers.front();
-    const Rational by = magnitude(most.delta());
-    finding.headline =
-        fmt::format("{} {} command buffer{} labelled {} a token.", by.str(),
-                    most.up() ? "more" : "fewer", by == Rational(1) ? "" : "s", safe(most.name));
-    if (buffers.size() > 1) finding.lines.push_back(move_words(buffers, 6));
-    if (amounts.empty()) amounts.push_back({safe(most.name), most.delta()});
+    const Move& largest = *buffers.front();
+    const Rational difference = magnitude(largest.delta());
+    finding.headline = fmt::format("{} {} command buffer{} labelled {} a token.", difference.str(),
+                                   largest.up() ? "more" : "fewer",
+                                   difference == Rational(1) ? "" : "s", safe_name(largest.name));
+    if (buffers.size() > 1) finding.lines.push_back(moves_text(buffers, 6));
+    if (amounts.empty()) amounts.push_back({safe_name(largest.name), largest.delta()});
   }
-  arithmetic(board, amounts, finding);
-  if (delta == k_none) {
+  add_amounts(board, amounts, finding);
+  if (delta == k_zero) {
     finding.metric = unit::work_name(unit::k_buffers, buffers.front()->name);
     finding.delta = buffers.front()->delta();
   }
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
-  board.take_all({"submits", "buffers"});
-  // Other code alone submits nothing.
+  board.claim_all({"submits", "buffers"});
+  // Other code alone does not change submissions.
   const bool follows = board.any_entry(
       [](const Board::Entry& entry) { return entry.finding.kind != kind::code_changed; });
-  board.add(std::move(finding), size_of(amounts.front().delta), follows ? 2 : 1);
+  board.add(std::move(finding), absolute_value(amounts.front().delta), follows ? 2 : 1);
 }
 
+// Finds changes of the counts at the start: load, warm-up, prompt.
 void find_fixed(Board& board) {
-  // What changes each token changes the warm-up as well.
-  std::map<std::string, Rational> once = board.found.fixed;
-  std::erase_if(once, [&](const auto& one) { return board.found.counts.contains(one.first); });
-  for (const auto& [base, delta] : once) board.take(base);
-  // The same work by kernels that only have other code or sizes is no other count.
-  const bool alone = board.found.counts.empty() &&
-                     !board.any_entry([](const Board::Entry& entry) { return entry.rank < 2; });
-  const Counts counts = counts_in(once);
-  // Beside other changes a few more or less say little.
+  // A change per token changes the warm-up as well, so such counts are left out.
+  std::map<std::string, Rational> start_counts = board.differences.fixed;
+  std::erase_if(start_counts,
+                [&](const auto& entry) { return board.differences.counts.contains(entry.first); });
+  for (const auto& [base, delta] : start_counts) board.claim(base);
+  // Kernels that only have other code or sizes change no count.
+  const bool only_fixed =
+      board.differences.counts.empty() &&
+      !board.any_entry([](const Board::Entry& entry) { return entry.rank < 2; });
+  const Counts counts = sum_counts(start_counts);
+  // Next to other changes, a small difference at the start says little.
   constexpr double k_few = 5;
-  if (once.empty() || (!alone && counts.units < k_few)) return;
-  Finding finding = finding_of(kind::fixed_cost_changed, once.begin()->first + "_fixed");
-  finding.delta = once.begin()->second;
-  const std::string per = board.per();
-  finding.headline = fmt::format("{} is done once changed{}: load, warm-up{}{}.",
-                                 alone && board.found.kernels.empty() ? "Only what" : "What",
-                                 alone ? "" : " as well",
-                                 board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
-                                 per.empty() || !alone ? "" : "; no count" + per + " did");
-  if (once.size() == 1 && once.contains("allocations")) {
+  if (start_counts.empty() || (!only_fixed && counts.units < k_few)) return;
+  Finding finding = make_finding(kind::fixed_cost_changed, start_counts.begin()->first + "_fixed");
+  finding.delta = start_counts.begin()->second;
+  const std::string per = board.per_unit();
+  finding.headline =
+      fmt::format("{} is done once changed{}: load, warm-up{}{}.",
+                  only_fixed && board.differences.kernels.empty() ? "Only what" : "What",
+                  only_fixed ? "" : " as well",
+                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
+                  per.empty() || !only_fixed ? "" : "; no count" + per + " did");
+  if (start_counts.size() == 1 && start_counts.contains("allocations")) {
     finding.kind = kind::memory_changed;
-    finding.headline = fmt::format("Devices are asked for memory {} often at the start{}.",
-                                   *finding.delta > k_none ? "more" : "less",
-                                   per.empty() || !alone ? "" : "; no count" + per + " changed");
+    finding.headline =
+        fmt::format("Devices are asked for memory {} often at the start{}.",
+                    *finding.delta > k_zero ? "more" : "less",
+                    per.empty() || !only_fixed ? "" : "; no count" + per + " changed");
   }
-  arithmetic(board, counts.amounts, finding);
-  // What is taken at the start and stays says more than how often it was asked for.
-  const auto asked = once.find("allocations");
-  const bool stays = asked != once.end() && !board.found.levels.empty() &&
-                     counts.units - size_of(asked->second) < k_few;
-  board.add(std::move(finding), counts.units + 0.5, !alone ? 4 : stays ? 3 : 2);
+  add_amounts(board, counts.amounts, finding);
+  // Memory that stays allocated says more than the number of requests for it.
+  const auto allocations = start_counts.find("allocations");
+  const bool is_kept = allocations != start_counts.end() && !board.differences.levels.empty() &&
+                       counts.units - absolute_value(allocations->second) < k_few;
+  int rank = is_kept ? 3 : 2;
+  if (!only_fixed) rank = 4;
+  board.add(std::move(finding), counts.units + 0.5, rank);
 }
 
+// Reports counts that changed and that no other pattern explains, if there is no other finding.
 void find_rest(Board& board) {
   std::vector<std::string> bases;
-  for (const auto& [base, delta] : board.found.counts) {
-    if (board.free(base)) bases.push_back(base);
+  for (const auto& [base, delta] : board.differences.counts) {
+    if (board.is_unclaimed(base)) bases.push_back(base);
   }
-  // Beside something that is explained they say little.
+  // Next to an explained change they say little.
   if (bases.empty() || !board.entries.empty()) return;
-  Finding finding = board.about(kind::count_changed, bases.front());
-  finding.headline = capitalized(fmt::format("{} changed, and nothing known explains it.",
-                                             bases.size() == 1 ? plain(bases.front()) : "Counts"));
-  arithmetic(board, amounts_of(board, bases), finding);
-  for (const std::string& base : bases) board.take(base);
+  Finding finding = board.finding_about(kind::count_changed, bases.front());
+  finding.headline =
+      capitalized(fmt::format("{} changed, and nothing known explains it.",
+                              bases.size() == 1 ? readable_name(bases.front()) : "Counts"));
+  add_amounts(board, changed_amounts(board, bases), finding);
+  for (const std::string& base : bases) board.claim(base);
   board.add(std::move(finding), 1, 3);
 }
 

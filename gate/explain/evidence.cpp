@@ -1,3 +1,4 @@
+// Turns profiles and verdicts into evidence.
 #include "gate/explain/evidence.hpp"
 
 #include <cmath>
@@ -12,99 +13,105 @@
 namespace weir::explain {
 namespace {
 
-Work work_of(Work::Kind kind, const std::string& name, bool on_cpu, const Rational& times) {
+Work make_work(Work::Kind kind, const std::string& name, bool on_cpu, const Rational& times) {
   return {kind, name, {}, {}, {}, on_cpu, times, {}};
 }
 
-Side side_of(const profile::Profile& profile) {
+// Reads the metrics of a profile, and its kernels and ops as works.
+Side read_side(const profile::Profile& profile) {
   Side side;
-  for (const auto& [name, measured] : profile.metrics) {
-    // Of sums over what kernels run: other kernels or other code tell why they changed.
+  for (const auto& [name, measurement] : profile.metrics) {
+    // Sums of costs over kernels are left out: other kernels or other code explain those.
     const auto label = unit::buffer_label(name);
-    if (label && measured.exact) {
-      side.works.push_back(
-          work_of(Work::Kind::buffers, std::string(*label), false, *measured.exact));
-    } else if (measured.value() && !unit::is_summed_cost(measured.metric.base)) {
-      side.metrics[name] = {measured.exact, measured.samples};
+    if (label && measurement.exact) {
+      side.works.push_back(make_work(Work::Kind::buffers, std::string(*label), /*on_cpu=*/false,
+                                     *measurement.exact));
+    } else if (measurement.value() && !unit::is_summed_cost(measurement.metric.base)) {
+      side.metrics[name] = {measurement.exact, measurement.samples};
     }
   }
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
     for (const auto& [name, count] : profile.kernels->counts) {
-      side.works.push_back(work_of(cpu ? Work::Kind::op : Work::Kind::kernel, name, cpu, count));
+      side.works.push_back(make_work(cpu ? Work::Kind::op : Work::Kind::kernel, name, cpu, count));
     }
   }
   if (cpu) return side;
   for (const auto& [op, count] : profile.placement.cpu_ops) {
-    side.works.push_back(work_of(Work::Kind::op, op, true, count));
+    side.works.push_back(make_work(Work::Kind::op, op, /*on_cpu=*/true, count));
   }
   return side;
 }
 
-// What a side mostly counts by: requests to a server, then tokens, where it has any count of these.
+// Scopes of counts, the preferred first.
 constexpr std::array k_scopes = {unit::Scope::per_request, unit::Scope::per_token,
                                  unit::Scope::per_prefill, unit::Scope::at_zero_context,
                                  unit::Scope::at_length};
 
-std::optional<unit::Scope> main_scope(const std::vector<unit::Scope>& told) {
-  const auto* found = first_of(k_scopes, [&](unit::Scope scope) { return holds(told, scope); });
-  return found == nullptr ? std::nullopt : std::optional(*found);
+// Returns the first of k_scopes that is among `scopes`; nothing if none is.
+std::optional<unit::Scope> main_scope(const std::vector<unit::Scope>& scopes) {
+  const auto* match = first_of(k_scopes, [&](unit::Scope scope) { return holds(scopes, scope); });
+  return match == nullptr ? std::nullopt : std::optional(*match);
 }
 
-std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
-  std::vector<unit::Scope> told;
-  for (const auto& [name, measured] : profile.metrics) {
-    if (measured.metric.kind == unit::Kind::count) told.push_back(measured.metric.scope);
+// Returns the preferred scope among those of a profile's counts.
+std::optional<unit::Scope> find_scope(const profile::Profile& profile) {
+  std::vector<unit::Scope> scopes;
+  for (const auto& [name, measurement] : profile.metrics) {
+    if (measurement.metric.kind == unit::Kind::count) scopes.push_back(measurement.metric.scope);
   }
-  return main_scope(told);
+  return main_scope(scopes);
 }
 
-// The same of metrics that have both sides; of others, the first that tells one.
-std::optional<unit::Scope> scope_of(const Evidence& evidence,
-                                    std::span<const verdict::Judgement> metrics) {
+// Returns the scope of the counts that both sides have; if none is preferred, that of the first.
+std::optional<unit::Scope> find_scope(const Evidence& evidence,
+                                      std::span<const verdict::Judgement> metrics) {
   const Side& side = evidence.before.metrics.empty() ? evidence.after : evidence.before;
-  std::vector<unit::Scope> told;
-  for (const verdict::Judgement& one : metrics) {
-    const unit::Metric& metric = one.metric;
+  std::vector<unit::Scope> scopes;
+  for (const verdict::Judgement& judgement : metrics) {
+    const unit::Metric& metric = judgement.metric;
     if (metric.kind != unit::Kind::count || metric.scope == unit::Scope::fixed) continue;
-    if (side.metrics.contains(metric.name)) told.push_back(metric.scope);
+    if (side.metrics.contains(metric.name)) scopes.push_back(metric.scope);
   }
-  if (told.empty()) return std::nullopt;
-  return main_scope(told).value_or(told.front());
+  if (scopes.empty()) return std::nullopt;
+  return main_scope(scopes).value_or(scopes.front());
 }
 
 using Length = std::optional<std::int64_t>;
 
-Length longest(const Length& a, const unit::Metric& metric) {
-  if (metric.kind != unit::Kind::count || metric.scope != unit::Scope::at_length) return a;
-  return std::max(a, metric.length);  // nothing is less than any
+// Returns the greater of `length` and the metric's length, if it is a count at a length.
+Length longer(const Length& length, const unit::Metric& metric) {
+  if (metric.kind != unit::Kind::count || metric.scope != unit::Scope::at_length) return length;
+  return std::max(length, metric.length);  // no length compares less than any
 }
 
-// The length that kernels were counted over, else the longest that both sides have.
-Length length_of(const profile::Profile& before, const profile::Profile& after) {
-  Length found;
-  for (const auto& [name, measured] : after.metrics) {
-    if (before.metrics.contains(name)) found = longest(found, measured.metric);
+// Returns the length that kernels were counted over, else the longest that both sides have.
+Length find_length(const profile::Profile& before, const profile::Profile& after) {
+  Length longest_length;
+  for (const auto& [name, measurement] : after.metrics) {
+    if (before.metrics.contains(name)) longest_length = longer(longest_length, measurement.metric);
   }
-  const bool told = after.kernels && after.kernels->scope == unit::Scope::at_length &&
-                    before.kernels && before.kernels->length == after.kernels->length;
-  return told && after.kernels->length ? after.kernels->length : found;
+  const bool same_kernel_length = after.kernels && after.kernels->scope == unit::Scope::at_length &&
+                                  before.kernels && before.kernels->length == after.kernels->length;
+  return same_kernel_length && after.kernels->length ? after.kernels->length : longest_length;
 }
 
-// Ops are told where the state says so, or where some are named.
-bool tells_cpu_ops(const profile::Profile& profile) {
+// Returns true if the profile lists all ops that ran on the CPU.
+bool reports_cpu_ops(const profile::Profile& profile) {
   return profile.placement.state == profile::Placement::State::shown ||
          !profile.placement.cpu_ops.empty();
 }
 
+// Returns true if both kernel sets count the same thing.
 bool comparable(const std::optional<profile::KernelSet>& a,
                 const std::optional<profile::KernelSet>& b) {
   return a && b && !a->varies && !b->varies && a->named == b->named && a->scope == b->scope &&
          a->length == b->length;
 }
 
-// Kernels without names tell little of a graph with other ops: the device's ops stand for them.
-bool told_by_ops(const profile::Profile& before, const profile::Profile& after) {
+// Returns true if ops of the device have to stand for kernels: these have no names, and the ops
+// differ.
+bool ops_replace_kernels(const profile::Profile& before, const profile::Profile& after) {
   return before.kernels && after.kernels && !before.kernels->named && !after.kernels->named &&
          comparable(before.graph_ops, after.graph_ops) &&
          before.graph_ops->counts != after.graph_ops->counts;
@@ -112,11 +119,13 @@ bool told_by_ops(const profile::Profile& before, const profile::Profile& after) 
 
 void add_ops(const profile::KernelSet& ops, Side& side) {
   for (const auto& [op, count] : ops.counts) {
-    side.works.push_back(work_of(Work::Kind::op, op, false, count));
+    side.works.push_back(make_work(Work::Kind::op, op, /*on_cpu=*/false, count));
   }
 }
 
-bool is_call(const verdict::Changed& one) { return one.name.starts_with(profile::k_system_call); }
+bool is_call(const verdict::Changed& entry) {
+  return entry.name.starts_with(profile::k_system_call);
+}
 
 void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
   for (Side* side : {&evidence.before, &evidence.after}) {
@@ -125,112 +134,122 @@ void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
   }
 }
 
-Known known_of(const std::optional<double>& value, const std::optional<std::string>& text,
-               profile::Nature nature) {
+// Makes a value from a number in a verdict: exact if it is a whole number or has an exact text.
+MetricValue make_value(const std::optional<double>& value, const std::optional<std::string>& text,
+                       profile::Nature nature) {
   constexpr double k_exact = 9007199254740992;  // 2^53: beyond it a double is no count any more
-  Known known;
+  MetricValue result;
   if (nature == profile::Nature::exact) {
-    const bool whole = value && std::fabs(*value) <= k_exact && *value == std::trunc(*value);
-    if (text) known.exact = Rational::parse(*text);
-    if (!known.exact && whole) known.exact = Rational(static_cast<std::int64_t>(*value));
+    const bool is_whole = value && std::fabs(*value) <= k_exact && *value == std::trunc(*value);
+    if (text) result.exact = Rational::parse(*text);
+    if (!result.exact && is_whole) result.exact = Rational(static_cast<std::int64_t>(*value));
   }
-  if (!known.exact && value) known.samples = {*value};
-  return known;
+  if (!result.exact && value) result.samples = {*value};
+  return result;
 }
 
+// Adds changed works to both sides, each with how often it ran there.
 void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, bool on_cpu,
                  Evidence& evidence) {
-  for (const verdict::Changed& one : changed) {
-    if (one.baseline) {
-      evidence.before.works.push_back(work_of(kind, one.name, on_cpu, *one.baseline));
+  for (const verdict::Changed& entry : changed) {
+    if (entry.baseline) {
+      evidence.before.works.push_back(make_work(kind, entry.name, on_cpu, *entry.baseline));
     }
-    if (one.current) evidence.after.works.push_back(work_of(kind, one.name, on_cpu, *one.current));
+    if (entry.current) {
+      evidence.after.works.push_back(make_work(kind, entry.name, on_cpu, *entry.current));
+    }
   }
 }
 
-// Failed, improved or accepted.
-bool decided(const verdict::Judgement& metric) {
+// Returns true if the gate decided this metric: failed, improved or accepted.
+bool is_decided(const verdict::Judgement& metric) {
   using verdict::Outcome;
   return metric.verdict == Outcome::fail || metric.verdict == Outcome::improved ||
          metric.verdict == Outcome::accepted;
 }
 
-// What a gate calls changed. A limit on the value itself also fails what did not change.
-bool called_changed(const verdict::Judgement& metric) {
-  return decided(metric) && (!metric.low || !metric.high || *metric.low > 0 || *metric.high < 0);
+// Returns true if the gate says that the metric changed. A limit on the value itself also fails
+// metrics that did not change.
+bool is_called_changed(const verdict::Judgement& metric) {
+  return is_decided(metric) && (!metric.low || !metric.high || *metric.low > 0 || *metric.high < 0);
 }
 
-// Why the cell is not a pass, by the first that says so.
-std::string reason_of(const verdict::CellVerdict& cell) {
+// Returns the reason why the cell is not a pass, in one line: the cell's own, else that of
+// placement, else of the first metric with the same verdict.
+std::string find_reason(const verdict::CellVerdict& cell) {
   if (!cell.reason.empty()) return text::first_line(cell.reason);
-  const auto says = [&](const verdict::Judgement& one) {
-    return one.verdict == cell.verdict && !one.reason.empty();
+  const auto says = [&](const verdict::Judgement& judgement) {
+    return judgement.verdict == cell.verdict && !judgement.reason.empty();
   };
-  // Counts change with where the work ran.
-  const auto* said = &cell.of(verdict::k_placement);
-  if (!says(*said)) said = first_of(cell.judgements, says);
-  if (said == nullptr) return "";
-  const std::string reason = text::first_line(said->reason);
-  // No metric of a new cell has a baseline.
+  // Placement goes first, because counts depend on where the work ran.
+  const auto* source = &cell.of(verdict::k_placement);
+  if (!says(*source)) source = first_of(cell.judgements, says);
+  if (source == nullptr) return "";
+  const std::string reason = text::first_line(source->reason);
+  // No metric of a new cell has a baseline, so its name says nothing.
   const bool of_cell = cell.verdict == verdict::Outcome::new_;
-  return of_cell ? reason : unit::label(said->metric) + ": " + reason;
+  return of_cell ? reason : unit::label(source->metric) + ": " + reason;
 }
 
-CellRuling ruling_of(const verdict::CellVerdict& cell) {
-  CellRuling made{cell.verdict,
-                  cell.of(verdict::k_kernels).verdict,
-                  cell.of(verdict::k_placement).verdict,
-                  {},
-                  {},
-                  cell.findings,
-                  cell.not_allowed};
-  if (cell.verdict != verdict::Outcome::pass) made.reason = reason_of(cell);
+// Copies what a gate says of a cell.
+CellRuling read_ruling(const verdict::CellVerdict& cell) {
+  CellRuling result{cell.verdict,
+                    cell.of(verdict::k_kernels).verdict,
+                    cell.of(verdict::k_placement).verdict,
+                    {},
+                    {},
+                    cell.findings,
+                    cell.not_allowed};
+  if (cell.verdict != verdict::Outcome::pass) result.reason = find_reason(cell);
   for (const verdict::Judgement& metric : cell.metrics()) {
-    if (called_changed(metric)) {
-      made.changed[metric.metric.name] = {metric.metric, metric.change};
+    if (is_called_changed(metric)) {
+      result.changed[metric.metric.name] = {metric.metric, metric.change};
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace
 
-double Known::value() const { return exact ? exact->value() : stats::median(samples).value_or(0); }
+double MetricValue::value() const {
+  return exact ? exact->value() : stats::median(samples).value_or(0);
+}
 
-Evidence evidence_of(const profile::Profile& before, const profile::Profile& after) {
+// Compares two profiles. Works are dropped unless both sides report them in the same way.
+Evidence make_evidence(const profile::Profile& before, const profile::Profile& after) {
   Evidence evidence;
   evidence.cell = after.cell.str();
   evidence.device = after.device;
-  evidence.scope = scope_of(after).value_or(scope_of(before).value_or(unit::Scope::per_token));
-  evidence.length = length_of(before, after);
-  evidence.fusible = fusible_of(after);
+  evidence.scope = find_scope(after).value_or(find_scope(before).value_or(unit::Scope::per_token));
+  evidence.length = find_length(before, after);
+  evidence.fusible = find_fusible(after);
   for (const auto& [profile, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
     std::ranges::move(profile::cross_checks(*profile, side), std::back_inserter(evidence.doubts));
   }
-  evidence.before = side_of(before);
-  evidence.after = side_of(after);
+  evidence.before = read_side(before);
+  evidence.after = read_side(after);
   const bool cpu = after.device == "cpu" && before.device == "cpu";
   const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
   if (comparable(before.functions, after.functions)) {
     evidence.calls = verdict::differences(before.functions->counts, after.functions->counts);
-    std::erase_if(evidence.calls, [](const auto& one) { return !is_call(one); });
+    std::erase_if(evidence.calls, [](const auto& call) { return !is_call(call); });
   }
   evidence.code = verdict::other_code(verdict::code_of(before), verdict::code_of(after));
   const auto labels = [](const Side& side) {
     return std::ranges::count(side.works, Work::Kind::buffers, &Work::kind) != 0;
   };
   if (!labels(evidence.before) || !labels(evidence.after)) {
-    drop_works(evidence, Work::Kind::buffers, false);
+    drop_works(evidence, Work::Kind::buffers, /*on_cpu=*/false);
   }
   evidence.kernels_known = comparable(before.kernels, after.kernels);
-  // Everything that a device did may be gone from it.
+  // The device may have lost all its work, so works are compared only with kernels on both sides.
   if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
-  evidence.cpu_ops_known = !cpu && tells_cpu_ops(before) && tells_cpu_ops(after);
-  if (!cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, true);
+  evidence.cpu_ops_known = !cpu && reports_cpu_ops(before) && reports_cpu_ops(after);
+  if (!cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, /*on_cpu=*/true);
   evidence.same_graph = evidence.cpu_ops_known && comparable(before.graph_ops, after.graph_ops) &&
                         before.graph_ops->counts == after.graph_ops->counts &&
                         before.placement.cpu_ops == after.placement.cpu_ops;
-  if (evidence.cpu_ops_known && told_by_ops(before, after)) {
+  if (evidence.cpu_ops_known && ops_replace_kernels(before, after)) {
     drop_works(evidence, kind, cpu);
     add_ops(*before.graph_ops, evidence.before);
     add_ops(*after.graph_ops, evidence.after);
@@ -242,8 +261,9 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
 
 namespace {
 
-// What is doubted of both sides is doubted once, of no side.
-Evidence alone(Evidence evidence) {
+// Marks evidence of one profile, which stands on both sides. Doubts are listed once, without a
+// side.
+Evidence make_alone(Evidence evidence) {
   evidence.alone = true;
   std::erase_if(evidence.doubts, [](const auto& doubt) { return doubt.starts_with("before: "); });
   for (std::string& doubt : evidence.doubts) {
@@ -256,52 +276,56 @@ Evidence alone(Evidence evidence) {
 
 }  // namespace
 
-Evidence evidence_of(const profile::Profile& profile) {
-  return alone(evidence_of(profile, profile));
+Evidence make_evidence(const profile::Profile& profile) {
+  return make_alone(make_evidence(profile, profile));
 }
 
-Evidence evidence_of(const observed::Observed& observed) {
-  return alone(evidence_of(observed, observed));
+Evidence make_evidence(const observed::Observed& observed) {
+  return make_alone(make_evidence(observed, observed));
 }
 
-Evidence evidence_of(const verdict::CellVerdict& cell) {
+// Reads both sides from a verdict, which holds metrics as they were judged and works only if they
+// changed.
+Evidence make_evidence(const verdict::CellVerdict& cell) {
   Evidence evidence;
   evidence.cell = cell.cell.str();
   evidence.device = cell.device;
-  evidence.gate = ruling_of(cell);
+  evidence.gate = read_ruling(cell);
   for (const verdict::Judgement& metric : cell.metrics()) {
-    const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
+    const bool judged = is_decided(metric) || metric.nature == profile::Nature::exact;
     if (metric.current && !judged && metric.metric.kind == unit::Kind::count) {
       evidence.unjudged[metric.metric.name] = *metric.current;
     }
     if (!metric.current || !judged) continue;
-    if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
+    if (metric.metric.name == verdict::k_cell_metric) {
+      continue;
+    }  // the cell was removed: no work to explain
     const std::string& name = metric.metric.name;
-    const Known before = known_of(metric.baseline, metric.baseline_text, metric.nature);
-    const Known after = known_of(metric.current, metric.current_text, metric.nature);
+    const MetricValue before = make_value(metric.baseline, metric.baseline_text, metric.nature);
+    const MetricValue after = make_value(metric.current, metric.current_text, metric.nature);
     if (const auto label = unit::buffer_label(name)) {
       if (!before.exact || !after.exact) continue;
       const verdict::Changed buffers{std::string(*label), before.exact, after.exact};
-      add_changed({buffers}, Work::Kind::buffers, false, evidence);
+      add_changed({buffers}, Work::Kind::buffers, /*on_cpu=*/false, evidence);
       continue;
     }
-    // Kernels that changed are told below, by their own names.
-    if (unit::names_work(name) && metric.metric.kind == unit::Kind::count) continue;
+    // Changed kernels follow below, under their own names.
+    if (unit::is_work_name(name) && metric.metric.kind == unit::Kind::count) continue;
     if (unit::is_summed_cost(metric.metric.base)) continue;
     if (metric.baseline) evidence.before.metrics[name] = before;
     evidence.after.metrics[name] = after;
-    evidence.length = longest(evidence.length, metric.metric);
+    evidence.length = longer(evidence.length, metric.metric);
   }
-  evidence.scope = scope_of(evidence, cell.metrics()).value_or(evidence.scope);
+  evidence.scope = find_scope(evidence, cell.metrics()).value_or(evidence.scope);
   const bool cpu = cell.device == "cpu";
   const auto& kernels = cell.of(verdict::k_kernels).changed;
-  const auto& ops = cell.of(verdict::k_placement).changed;
+  const auto& cpu_ops = cell.of(verdict::k_placement).changed;
   add_changed(kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
-  add_changed(ops, Work::Kind::op, true, evidence);
+  add_changed(cpu_ops, Work::Kind::op, /*on_cpu=*/true, evidence);
   std::ranges::copy_if(cell.functions, std::back_inserter(evidence.calls), is_call);
   evidence.code = cell.of(verdict::k_kernel_code).code;
   evidence.kernels_known = !kernels.empty();
-  evidence.cpu_ops_known = !ops.empty();
+  evidence.cpu_ops_known = !cpu_ops.empty();
   return evidence;
 }
 

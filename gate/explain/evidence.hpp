@@ -1,4 +1,4 @@
-// What is known of two sides of one cell, in one shape, whatever it was read from.
+// Evidence about the two sides of a cell, in one shape for every source it is read from.
 //
 // Base units; counts per unit of work (a token, a prefill) where `scope` says so. Absent is absent:
 // a metric that one side lacks is no difference, and no finding is made from it. Pure.
@@ -14,10 +14,10 @@
 namespace weir::explain {
 
 // One number of one side.
-struct Known {
+struct MetricValue {
   std::optional<Rational> exact;  // a count that does not vary
   std::vector<double> samples;    // else what runs gave, one number each
-  std::vector<double> tokens{};   // those of each token that `exact` is the mean of, where told
+  std::vector<double> tokens{};   // values of each token that `exact` is the mean of, if reported
 
   [[nodiscard]] double value() const;  // 0 where nothing is known
 };
@@ -38,86 +38,88 @@ struct Work {
   std::string type, shape, backend;  // "" where not known
   bool on_cpu = false;
   Rational times;
-  std::optional<double> seconds;     // of all its times together
-  std::optional<TimeRange> range{};  // absent where not all its calls tell one
-  std::set<std::string> labels{};    // of the command buffers that it is in; "" where not told
+  std::optional<double> seconds;     // time of all its runs together
+  std::optional<TimeRange> range{};  // absent unless all its calls report one
+  std::set<std::string>
+      labels{};  // labels of the command buffers that it is in; "" if not reported
 
   friend bool operator==(const Work&, const Work&) = default;
 };
 
 struct Side {
-  std::map<std::string, Known> metrics;  // by full name
+  std::map<std::string, MetricValue> metrics;  // by full name
   std::vector<Work> works;
-  std::map<std::int64_t, double> layers{};  // seconds of the works of each that tell their layer
+  std::map<std::int64_t, double> layers{};  // seconds by layer, of works that report it
 };
 
 // A metric that a gate called changed, and by how much it did (relative, as Judgement::change).
-struct CalledChanged {
+struct GateChange {
   unit::Metric metric;
   std::optional<double> change{};
 };
 
-// What a gate said of a cell.
+// The verdict of a gate about a cell.
 struct CellRuling {
   verdict::Outcome cell = verdict::Outcome::pass;
   verdict::Outcome kernels = verdict::Outcome::info, placement = verdict::Outcome::info;
-  std::string reason;  // of the first that is not "pass", one line; "" where there is none
+  std::string
+      reason;  // reason of the first judgement that is not "pass", one line; "" if there is none
   // Metrics that it called changed (failed, improved or accepted), by full name: a verdict keeps
-  // one number a side, from which nobody could tell it again.
-  std::map<std::string, CalledChanged> changed;
-  std::vector<verdict::Finding> findings{};  // that it made: it knew the model and the true names
+  // one number a side, which is not enough to decide it again.
+  std::map<std::string, GateChange> changed;
+  std::vector<verdict::Finding> findings{};  // the gate's own: it knew the model and the true names
   std::set<std::string> not_allowed{};       // ops on the CPU that are not allowed there
 };
 
 struct Evidence {
-  std::string cell;                            // its name, or what was compared; as given
-  std::string device;                          // that was asked for: "vulkan"; "" where not known
-  unit::Scope scope = unit::Scope::per_token;  // what works count by
-  std::optional<std::int64_t> length;          // of Scope::at_length: the only one looked at
+  std::string cell;    // its name, or what was compared; as given
+  std::string device;  // the device that was asked for: "vulkan"; "" if not known
+  unit::Scope scope = unit::Scope::per_token;  // the unit of works
+  std::optional<std::int64_t> length;          // the only length compared, for Scope::at_length
   Side before, after;
   bool kernels_known = false;  // both sides name the kernels of the device, at least what changed
-  bool cpu_ops_known = false;  // both sides tell which ops ran on the CPU of a cell on a device
-  // Both sides tell every op of the graph, with where it ran.
+  bool cpu_ops_known = false;  // both sides report which ops ran on the CPU of a device's cell
+  // Both sides report every op of the graph and where it ran.
   bool graph_known = false;
-  bool alone = false;       // one profile, which stands on both sides: nothing is compared
-  bool same_graph = false;  // both sides tell its ops: the same ones, in the same place
+  bool alone = false;                      // one profile, used as both sides: nothing is compared
+  bool same_graph = false;                 // both sides report the same ops in the same places
   std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
-  std::optional<CellRuling> gate;          // of evidence out of a verdict
-  std::optional<Fusible> fusible{};        // of the later side, where its profile is there
+  std::optional<CellRuling> gate;          // only for evidence from a verdict
+  std::optional<Fusible> fusible{};        // about the later side, if its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.
   std::map<std::string, double> unjudged{};
-  // Of Scope::at_length, where `metrics` has no dispatches: how many more there are at `length`, by
+  // Additional dispatches at `length` for Scope::at_length, if `metrics` has none: computed from
   // those of the start and of each token.
   std::optional<Rational> more_dispatches{};
   std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each
 };
 
 // Two measured profiles of the same cell, or of two that one wants to compare.
-[[nodiscard]] Evidence evidence_of(const profile::Profile& before, const profile::Profile& after);
+[[nodiscard]] Evidence make_evidence(const profile::Profile& before, const profile::Profile& after);
 
 // Both sides out of a verdict: metrics as they were judged, works only where they changed.
-[[nodiscard]] Evidence evidence_of(const verdict::CellVerdict& cell);
+[[nodiscard]] Evidence make_evidence(const verdict::CellVerdict& cell);
 
-// What a profiler said of two runs. Works are per token where both sides tell decoding apart and
-// how many tokens it was, else in all. A work whose calls one side does not tell has none on
-// either.
-[[nodiscard]] Evidence evidence_of(const observed::Observed& before,
-                                   const observed::Observed& after);
+// Reads two profilers' outputs. Works are per token if both sides separate decoding and report its
+// tokens; else they are totals. If one side does not report the calls of a work, neither side has
+// any.
+[[nodiscard]] Evidence make_evidence(const observed::Observed& before,
+                                     const observed::Observed& after);
 
 // One profile alone: hints and the checklist, as far as they need no other.
-[[nodiscard]] Evidence evidence_of(const profile::Profile& profile);
-[[nodiscard]] Evidence evidence_of(const observed::Observed& observed);
+[[nodiscard]] Evidence make_evidence(const profile::Profile& profile);
+[[nodiscard]] Evidence make_evidence(const observed::Observed& observed);
 
-// Which rows of two profilers' outputs are held against each other. Used by this module alone.
+// Selection of rows of two profilers' outputs. Used by this module alone.
 
-// Decoding is what is compared, where both sides tell it apart; per token, where both also say how
-// many tokens it was. Then only rows that belong to those tokens count.
-struct Shared {
+// How two outputs can be compared. Only decoding is compared if both separate it; it is per token
+// if both report the number of tokens. Then only rows of these tokens count.
+struct Basis {
   bool decoding = false;
   bool per_token = false;
 };
-[[nodiscard]] Shared shared_of(const observed::Observed& before, const observed::Observed& after);
+[[nodiscard]] Basis common_basis(const observed::Observed& before, const observed::Observed& after);
 
 struct RowChoice {
   bool decoding = false;
@@ -126,9 +128,9 @@ struct RowChoice {
 
   [[nodiscard]] bool takes(const observed::ObservedOp& op) const;
 };
-[[nodiscard]] RowChoice rows_of_side(const observed::Observed& observed, const Shared& shared);
+[[nodiscard]] RowChoice choose_rows(const observed::Observed& observed, const Basis& shared);
 
-// By its category; what a trace says of the CPU's calls is none.
+// Returns true if the category says so; a trace's calls of the CPU are no device work.
 [[nodiscard]] bool is_device_work(const observed::ObservedOp& op);
 
 }  // namespace weir::explain

@@ -1,3 +1,4 @@
+// Runs the patterns over the differences and puts their findings in order.
 #include "gate/explain/explain.hpp"
 
 #include "gate/base/find.hpp"
@@ -6,38 +7,40 @@
 namespace weir::explain {
 namespace {
 
-// In causal order: what an earlier one claims is no cause for a later one.
+// In causal order: a difference that an earlier one claims is no cause for a later one.
 constexpr std::array k_patterns = {
     &find_served,  &find_batches, &find_graphs,   &find_moved,  &find_syncs,     &find_pieces,
     &find_kernels, &find_totals,  &find_barriers, &find_code,   &find_splits,    &find_copies,
     &find_submits, &find_context, &find_slow,     &find_memory, &find_made_late, &find_calls,
     &find_threads, &find_fixed,   &find_rest,     &find_times};
 
-// Names from outside, as short lines.
+// Turns names from outside into short printable lines.
 void make_safe(Finding& finding) {
   constexpr std::size_t k_most_ops = 64;
   if (finding.ops.size() > k_most_ops) finding.ops.resize(k_most_ops);
-  for (std::string& op : finding.ops) op = safe(op);
-  for (std::string& tensor : finding.tensors) tensor = safe(tensor);
+  for (std::string& op : finding.ops) op = safe_name(op);
+  for (std::string& tensor : finding.tensors) tensor = safe_name(tensor);
 }
 
-void put_in_order(std::vector<Board::Entry>& entries) {
+void sort_entries(std::vector<Board::Entry>& entries) {
   std::ranges::stable_sort(
       entries, {}, [](const Board::Entry& entry) { return std::pair(entry.rank, -entry.units); });
 }
 
-std::vector<Finding> findings_of(std::vector<Board::Entry> entries) {
-  double whole = 0;
-  for (const Board::Entry& entry : entries) whole += entry.units;
+// Returns the findings, each with its share of everything explained as a score.
+std::vector<Finding> take_findings(std::vector<Board::Entry> entries) {
+  double total = 0;
+  for (const Board::Entry& entry : entries) total += entry.units;
   std::vector<Finding> findings;
   for (Board::Entry& entry : entries) {
-    entry.finding.score = whole > 0 ? entry.units / whole : 0;
+    entry.finding.score = total > 0 ? entry.units / total : 0;
     findings.push_back(std::move(entry.finding));
   }
   return findings;
 }
 
-std::vector<Total> totals_of(const Evidence& evidence) {
+// Returns the totals of exact counts that both sides have.
+std::vector<Total> read_totals(const Evidence& evidence) {
   std::vector<Total> totals;
   for (const char* base : {"dispatches", "barriers", "syncs"}) {
     if (const auto both = exact_counts(evidence, base)) {
@@ -47,69 +50,73 @@ std::vector<Total> totals_of(const Evidence& evidence) {
   return totals;
 }
 
-// How many more dispatches there are at `length`, where each token has as many.
+// Returns how many more dispatches there are at `length`, from those of the start and of each
+// token.
 std::optional<Rational> more_dispatches(const Evidence& evidence, std::int64_t length) {
   const auto each = exact_values(evidence, "dispatches_per_token");
   if (!each) return std::nullopt;
   const ExactCounts start =
-      exact_values(evidence, "dispatches_fixed").value_or(ExactCounts{k_none, k_none});
-  const auto of_each = each->delta(), of_start = start.delta();
-  const auto of_tokens = of_each ? of_each->times(Rational(length)) : std::nullopt;
-  return of_tokens && of_start ? of_tokens->plus(*of_start) : std::nullopt;
+      exact_values(evidence, "dispatches_fixed").value_or(ExactCounts{k_zero, k_zero});
+  const auto each_delta = each->delta(), start_delta = start.delta();
+  const auto tokens_delta = each_delta ? each_delta->times(Rational(length)) : std::nullopt;
+  return tokens_delta && start_delta ? tokens_delta->plus(*start_delta) : std::nullopt;
 }
 
-// Counts that are the same for no two tokens, beside others that are: those at the longest length
-// that both sides know, alone.
-Evidence at_length_alone(const Evidence& evidence) {
-  Evidence alone;
-  alone.cell = evidence.cell;
-  alone.device = evidence.device;
-  alone.scope = unit::Scope::at_length;
-  alone.gate = evidence.gate;
-  alone.cpu_ops_known = evidence.cpu_ops_known;
-  alone.graph_known = evidence.graph_known;
-  if (evidence.scope == alone.scope) return alone;  // they are looked at with the works
+// Returns evidence of counts that differ from token to token, at the longest length alone that both
+// sides have. A count that is also known per token is left out, because it is explained with the
+// works.
+Evidence counts_at_longest(const Evidence& evidence) {
+  Evidence result;
+  result.cell = evidence.cell;
+  result.device = evidence.device;
+  result.scope = unit::Scope::at_length;
+  result.gate = evidence.gate;
+  result.cpu_ops_known = evidence.cpu_ops_known;
+  result.graph_known = evidence.graph_known;
+  if (evidence.scope == result.scope) return result;  // they are looked at with the works
   std::set<std::string> names;
-  for (const auto& [name, known] : evidence.after.metrics) {
-    const auto metric = metric_of(evidence, name);
-    if (!metric || metric->scope != alone.scope || !evidence.before.metrics.contains(name))
+  for (const auto& [name, value] : evidence.after.metrics) {
+    const auto metric = metric_by_name(evidence, name);
+    if (!metric || metric->scope != result.scope || !evidence.before.metrics.contains(name)) {
       continue;
-    // Of those per token only the line is compared.
+    }
+    // If a count per token exists, only that is compared.
     if (evidence.before.metrics.contains(unit::count_metric(metric->base, evidence.scope).name)) {
       continue;
     }
-    alone.length = std::max(alone.length, metric->length);
+    result.length = std::max(result.length, metric->length);
     names.insert(name);
   }
   for (const std::string& name : names) {
-    if (metric_of(evidence, name)->length != alone.length) continue;
-    alone.before.metrics[name] = evidence.before.metrics.at(name);
-    alone.after.metrics[name] = evidence.after.metrics.at(name);
+    if (metric_by_name(evidence, name)->length != result.length) continue;
+    result.before.metrics[name] = evidence.before.metrics.at(name);
+    result.after.metrics[name] = evidence.after.metrics.at(name);
   }
-  if (alone.length) alone.more_dispatches = more_dispatches(evidence, *alone.length);
-  if (alone.gate) {
-    // At shorter lengths too, which change with the longest.
-    std::erase_if(alone.gate->changed, [&](const auto& one) {
-      return one.second.metric.scope != unit::Scope::at_length;
+  if (result.length) result.more_dispatches = more_dispatches(evidence, *result.length);
+  if (result.gate) {
+    // Changes at shorter lengths count as well; they go with the longest.
+    std::erase_if(result.gate->changed, [&](const auto& entry) {
+      return entry.second.metric.scope != unit::Scope::at_length;
     });
   }
-  return alone;
+  return result;
 }
 
-// What the patterns find in `evidence`, of which `found` differs; in the order in which it is told.
-std::vector<Board::Entry> entries_of(const Evidence& evidence, const Differences& found,
-                                     const ModelFacts* model) {
-  Board board{evidence, found, model};
+// Runs all patterns over the evidence and its differences. Returns what they found in the order of
+// the report.
+std::vector<Board::Entry> run_patterns(const Evidence& evidence, const Differences& differences,
+                                       const ModelFacts* model) {
+  Board board{evidence, differences, model};
   for (const auto& pattern : k_patterns) {
     pattern(board);
     board.end_pattern();
   }
-  put_in_order(board.entries);
+  sort_entries(board.entries);
   add_claims(board);
   return std::move(board.entries);
 }
 
-std::set<std::string> claims_of(const std::vector<Board::Entry>& entries) {
+std::set<std::string> collect_claims(const std::vector<Board::Entry>& entries) {
   std::set<std::string> claims;
   for (const Board::Entry& entry : entries) {
     claims.insert(entry.finding.claims.begin(), entry.finding.claims.end());
@@ -117,46 +124,46 @@ std::set<std::string> claims_of(const std::vector<Board::Entry>& entries) {
   return claims;
 }
 
-// Barriers stand between dispatches: those at lengths that no finding takes follow from what
-// changed these.
-void claim_barriers(const Evidence& at_lengths, const std::string& dispatches,
-                    std::vector<Board::Entry>& entries) {
+// Lets the finding that claims the dispatches claim barriers at lengths too, if none does. Barriers
+// stand between dispatches, so they change for the same reason.
+void claim_barriers_at_lengths(const Evidence& at_lengths, const std::string& dispatches,
+                               std::vector<Board::Entry>& entries) {
   if (!at_lengths.gate || !at_lengths.more_dispatches) return;
   Board::Entry* owner = first_of(
       entries, [&](const Board::Entry& entry) { return holds(entry.finding.claims, dispatches); });
   if (owner == nullptr) return;
-  const std::set<std::string> claimed = claims_of(entries);
-  for (const auto& [name, changed] : at_lengths.gate->changed) {
-    if (changed.metric.base != "barriers" || claimed.contains(name)) continue;
+  const std::set<std::string> claims = collect_claims(entries);
+  for (const auto& [name, change] : at_lengths.gate->changed) {
+    if (change.metric.base != "barriers" || claims.contains(name)) continue;
     owner->finding.claims.push_back(name);
   }
 }
 
 }  // namespace
 
-Finding finding_of(const char* kind, std::string metric) {
+Finding make_finding(const char* kind, std::string metric) {
   Finding finding;
   finding.kind = kind;
   finding.metric = std::move(metric);
   return finding;
 }
 
-void Board::take(const Moves& kernels) {
-  for (const Move* kernel : kernels) take("kernel " + kernel->name);
+void Board::claim(const Moves& kernels) {
+  for (const Move* kernel : kernels) claim("kernel " + kernel->name);
 }
 
-Finding Board::about(const char* kind, const std::string& base) const {
-  Finding finding = finding_of(kind, metric_name(evidence, base));
-  if (const Rational delta = found.count(base); delta != k_none) finding.delta = delta;
+Finding Board::finding_about(const char* kind, const std::string& base) const {
+  Finding finding = make_finding(kind, metric_name(evidence, base));
+  if (const Rational delta = differences.count(base); delta != k_zero) finding.delta = delta;
   return finding;
 }
 
-std::string Board::per() const {
-  const std::string words = per_words(evidence.scope);
+std::string Board::per_unit() const {
+  const std::string words = per_text(evidence.scope);
   return words.empty() ? "" : " " + words;
 }
 
-std::string per_words(unit::Scope scope) {
+std::string per_text(unit::Scope scope) {
   if (scope == unit::Scope::per_token || scope == unit::Scope::at_zero_context) return "a token";
   if (scope == unit::Scope::per_prefill) return "a prefill";
   if (scope == unit::Scope::per_request) return "a request";
@@ -164,56 +171,59 @@ std::string per_words(unit::Scope scope) {
 }
 
 Explanation explain(const Evidence& evidence, const ModelFacts* model, const Options& options) {
-  const Differences found = differences_of(evidence);
-  // A request runs each layer for its prompt and for each token: its sums tell nothing of a layer.
+  const Differences differences = find_differences(evidence);
+  // A request runs each layer for its prompt and for each token, so its sums are no multiples of
+  // layers.
   std::optional<ModelFacts> without_layers;
   if (model != nullptr && evidence.scope == unit::Scope::per_request) {
     model = &without_layers.emplace(*model);
     without_layers->layers = 0;
   }
-  std::vector<Board::Entry> entries = entries_of(evidence, found, model);
-  const Evidence longest = at_length_alone(evidence);
-  const bool explained = !entries.empty();
-  const auto claimed = [of = claims_of(entries)](const std::string& one) {
-    return of.contains(one);
+  std::vector<Board::Entry> entries = run_patterns(evidence, differences, model);
+  const Evidence longest = counts_at_longest(evidence);
+  const bool has_findings = !entries.empty();
+  const auto is_claimed = [claims = collect_claims(entries)](const std::string& claim) {
+    return claims.contains(claim);
   };
-  // Told behind all that holds for each token.
-  for (Board::Entry& entry : entries_of(longest, differences_of(longest), model)) {
-    // Beside something that is explained the rest says little, and kernels tell dispatches better.
-    if (explained && entry.finding.kind == kind::count_changed) continue;
-    if (!found.kernels.empty() && entry.finding.metric.starts_with("dispatches_")) continue;
-    std::erase_if(entry.finding.claims, claimed);
+  // Findings at the longest length follow those per token.
+  for (Board::Entry& entry : run_patterns(longest, find_differences(longest), model)) {
+    // Next to an explained change the rest says little, and kernels explain dispatches better.
+    if (has_findings && entry.finding.kind == kind::count_changed) continue;
+    if (!differences.kernels.empty() && entry.finding.metric.starts_with("dispatches_")) continue;
+    std::erase_if(entry.finding.claims, is_claimed);
     entries.push_back(std::move(entry));
   }
-  claim_barriers(longest, metric_name(evidence, "dispatches"), entries);
-  Explanation made;
-  made.cell = evidence.cell;
-  made.scope = evidence.scope;
-  made.alone = evidence.alone;
-  made.totals = totals_of(evidence);
-  made.findings = findings_of(std::move(entries));
-  std::ranges::move(user_findings(evidence, found, options.rules),
-                    std::back_inserter(made.findings));
-  for (Finding& finding : made.findings) make_safe(finding);
-  const bool gate_knew_more = model == nullptr && evidence.gate && !evidence.gate->findings.empty();
-  if (gate_knew_more) made.findings = evidence.gate->findings;
-  made.differs = found.any() || !made.findings.empty();
-  made.hints = hints_of(evidence, options.bands);
-  made.checklist = checklist_of(evidence, options, made.findings);
-  made.doubts = evidence.doubts;
-  // Of profiles: nothing else tells how often the device was waited for.
-  const bool told = evidence.gate || counted(evidence, "syncs") || counted(evidence, "barriers");
-  if (!evidence.alone && made.findings.empty() && !told && !evidence.after.works.empty()) {
-    made.doubts.emplace_back(
+  claim_barriers_at_lengths(longest, metric_name(evidence, "dispatches"), entries);
+  Explanation result;
+  result.cell = evidence.cell;
+  result.scope = evidence.scope;
+  result.alone = evidence.alone;
+  result.totals = read_totals(evidence);
+  result.findings = take_findings(std::move(entries));
+  std::ranges::move(user_findings(evidence, differences, options.rules),
+                    std::back_inserter(result.findings));
+  for (Finding& finding : result.findings) make_safe(finding);
+  const bool use_gate_findings =
+      model == nullptr && evidence.gate && !evidence.gate->findings.empty();
+  if (use_gate_findings) result.findings = evidence.gate->findings;
+  result.differs = differences.any() || !result.findings.empty();
+  result.hints = find_hints(evidence, options.bands);
+  result.checklist = fill_checklist(evidence, options, result.findings);
+  result.doubts = evidence.doubts;
+  // Without these counts nothing says how often the device was waited for.
+  const bool has_waits =
+      evidence.gate || counted(evidence, "syncs") || counted(evidence, "barriers");
+  if (!evidence.alone && result.findings.empty() && !has_waits && !evidence.after.works.empty()) {
+    result.doubts.emplace_back(
         "barriers, syncs, submits and copies are not compared: they are not counted in these files "
         "(weir gate, weir ab and weir run count them)");
   }
   if (evidence.gate && evidence.gate->cell != verdict::Outcome::pass) {
-    made.verdict = verdict::to_string(evidence.gate->cell);
+    result.verdict = verdict::to_string(evidence.gate->cell);
     constexpr std::size_t k_longest_reason = 2000;
-    made.reason = text::printable(evidence.gate->reason.substr(0, k_longest_reason));
+    result.reason = text::printable(evidence.gate->reason.substr(0, k_longest_reason));
   }
-  return made;
+  return result;
 }
 
 }  // namespace weir::explain

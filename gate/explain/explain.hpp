@@ -16,8 +16,8 @@
 
 namespace weir::explain {
 
-// What Finding::kind says: its name, which way it may move times, and what it is over many cells;
-// the third where every finding only says that it seems so.
+// Kinds of findings: name, the direction in which it may change times, and a sentence for a cause
+// over many cells. The last text is used if every finding only says that it seems so.
 #define WEIR_FINDING_KINDS(K)                                                                  \
   K(batches_changed, either, "The same work is done in other batches", "")                     \
   K(graphs_lost, slower, "CUDA graphs are no longer used", "")                                 \
@@ -65,7 +65,7 @@ struct Total {
   Rational before, after;
 };
 
-// Of the later side of a cell on a device.
+// A count of the later side of a device's cell that is unusual.
 struct Hint {
   std::string metric;
   double value = 0;
@@ -77,7 +77,7 @@ struct Check {
   enum class Answer { fine, wrong, unknown };
   std::string question;  // "Syncs: 3 a token or fewer"
   Answer answer = Answer::unknown;
-  std::string note;  // what was seen, or why it cannot be told
+  std::string note;  // the value, or the reason why there is no answer
 };
 [[nodiscard]] std::string_view to_string(Check::Answer answer);  // "fine", "wrong", "unknown"
 
@@ -87,7 +87,7 @@ using AllowedOps = std::optional<std::set<std::string>>;
 struct Options {
   Bands bands;
   std::vector<Rule> rules;
-  AllowedOps cpu_ops_allowed{};  // of the cell
+  AllowedOps cpu_ops_allowed{};  // the cell's
   // Models of the same shape in the same run, each with its rate: "q8_0 41.2 tok/s".
   std::vector<std::string> other_quantizations{};
 };
@@ -99,19 +99,19 @@ struct Explanation {
   std::vector<Finding> findings;    // best first
   std::vector<Hint> hints;          // counts outside of the usual, of the later side
   std::vector<Check> checklist;     // for slow engines
-  std::vector<std::string> doubts;  // of the data
-  bool alone = false;               // of one profile, which is both sides
+  std::vector<std::string> doubts;  // doubts about the data
+  bool alone = false;               // true for one profile, which is both sides
   bool differs = false;             // something does, explained or not
-  // What the gate said, where it is no pass: "fail", "error", "new", …; with its reason, one line.
+  // The gate's verdict if it is no pass ("fail", "error", "new", …) and its reason, one line.
   std::string verdict, reason;
 };
 
-// `model` may be null: then counts are not held against layers.
+// Explains the differences. `model` may be null: then counts are not fitted to layers.
 [[nodiscard]] Explanation explain(const Evidence& evidence, const ModelFacts* model,
                                   const Options& options);
 
 // "/token", "/prefill" as words: "a token"; "" for the rest.
-[[nodiscard]] std::string per_words(unit::Scope scope);
+[[nodiscard]] std::string per_text(unit::Scope scope);
 
 // One element of the list in weir.explanation/1: {"cell", "findings": [...], ...}.
 void fields(Fields& io, Explanation& explanation);

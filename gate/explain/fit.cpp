@@ -1,3 +1,4 @@
+// Fits changes of counts to layers of a model, and writes the result as text.
 #include "gate/explain/fit.hpp"
 
 #include <cstdlib>
@@ -9,7 +10,7 @@ namespace weir::explain {
 namespace {
 
 constexpr std::int64_t k_most_rest = 2;
-constexpr std::int64_t k_most_each = 64;        // more of anything in one layer tells nothing
+constexpr std::int64_t k_most_each = 64;        // more per layer proves nothing
 constexpr std::int64_t k_most_delta = 1 << 20;  // counts, not bytes
 constexpr double k_worth_telling = 0.35;        // a fit that chance makes more often is none
 
@@ -17,7 +18,7 @@ std::string layers_text(std::int64_t number) {
   return fmt::format("{} layer{}", number, number == 1 ? "" : "s");
 }
 
-LayerSet set_of(std::vector<std::int64_t> layers, const std::string& tensors) {
+LayerSet make_layer_set(std::vector<std::int64_t> layers, const std::string& tensors) {
   LayerSet set;
   set.layers = std::move(layers);
   set.tensors = tensors;
@@ -29,19 +30,20 @@ LayerSet set_of(std::vector<std::int64_t> layers, const std::string& tensors) {
 LayerSet all_layers(const ModelFacts& model) {
   std::vector<std::int64_t> all;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) all.push_back(layer);
-  return set_of(std::move(all), "");
+  return make_layer_set(std::move(all), "");
 }
 
-LayerSet of_family(const Family& family, const ModelFacts& model) {
-  LayerSet set = set_of(family.layers, family.pattern);
+LayerSet make_family_set(const Family& family, const ModelFacts& model) {
+  LayerSet set = make_layer_set(family.layers, family.pattern);
   set.words += fmt::format(" {} (of {})", family.words, layers_text(model.layers));
   return set;
 }
 
-// |delta| = each x size + rest with the smallest rest.
-std::optional<Term> term_of(const Rational& delta, std::int64_t size) {
+// Splits |delta| = each x size + rest with the smallest rest; nothing if `each` or the rest is too
+// large to be believed.
+std::optional<Term> fit_term(const Rational& delta, std::int64_t size) {
   if (!delta.whole() || size < 1) return std::nullopt;
-  // Before abs: the smallest number of all has none.
+  // Checked before abs(), which has no result for the smallest number.
   if (delta.numerator() < -k_most_delta || delta.numerator() > k_most_delta) return std::nullopt;
   const std::int64_t amount = std::abs(delta.numerator());
   if (amount == 0) return std::nullopt;
@@ -52,51 +54,56 @@ std::optional<Term> term_of(const Rational& delta, std::int64_t size) {
     rest -= size;
   }
   if (each < 1 || each > k_most_each) return std::nullopt;
-  // A rest is believed only where there are many more layers than it could take values.
-  if (rest != 0 && (std::abs(rest) > k_most_rest || size < 4 * k_most_rest + 4))
+  // A rest is believed only if there are far more layers than values it may take.
+  if (rest != 0 && (std::abs(rest) > k_most_rest || size < 4 * k_most_rest + 4)) {
     return std::nullopt;
+  }
   return Term{0, sign * each, sign * rest};
 }
 
-// How often a random amount fits: rests that are allowed, of all there are. An amount that is not
-// larger than the set fits only by being its size.
-double chance_of(const Term& term, std::int64_t size) {
-  const double ways = term.rest == 0 ? 1 : 2.0 * std::abs(static_cast<double>(term.rest)) + 1;
-  return std::min(1.0, ways / static_cast<double>(size));
+// Returns the chance that a random amount fits as well: the allowed rests of all rests. An amount
+// no larger than the set fits only by being its size.
+double term_chance(const Term& term, std::int64_t size) {
+  const double allowed_rests =
+      term.rest == 0 ? 1 : 2.0 * std::abs(static_cast<double>(term.rest)) + 1;
+  return std::min(1.0, allowed_rests / static_cast<double>(size));
 }
 
-double cost_of(const Term& term) {
+// Returns the cost of a term in bits; simpler terms cost less.
+double term_cost(const Term& term) {
   return std::log2(1.0 + std::fabs(static_cast<double>(term.each))) +
          (term.rest == 0 ? 0 : 2 + std::fabs(static_cast<double>(term.rest)));
 }
 
-// A rest behind one for each of few layers, which proves nothing and may still be what it is.
-std::optional<std::string> loose_split(const Board& board, const Amount& amount) {
+// Returns a guess for a model with few layers, which proves nothing but may be true; nothing if the
+// amount is no such multiple.
+std::optional<std::string> uncertain_split(const Board& board, const Amount& amount) {
   if (board.model == nullptr || board.model->layers <= 2 * k_most_rest) return std::nullopt;
-  if (!amount.delta.whole() || size_of(amount.delta) > k_most_delta) return std::nullopt;
-  const std::int64_t layers = board.model->layers, all = std::abs(amount.delta.numerator());
-  const std::int64_t each = all / layers, rest = all % layers;
+  if (!amount.delta.whole() || absolute_value(amount.delta) > k_most_delta) return std::nullopt;
+  const std::int64_t layers = board.model->layers, total = std::abs(amount.delta.numerator());
+  const std::int64_t each = total / layers, rest = total % layers;
   if (each < 1 || each > k_most_each || rest > k_most_rest) return std::nullopt;
   return fmt::format("Perhaps {}: so few layers fit most numbers.",
-                     term_words({0, each, rest}, layers_text(layers)));
+                     term_text({0, each, rest}, layers_text(layers)));
 }
 
-// An earlier line lists it among others, as move_words() does: "−9 rms_norm_mul, −4 rope".
-bool last_is_repeated(const std::vector<std::string>& lines) {
-  const auto listed = [](const std::string& line) { return ", " + line + ", "; };
+// Returns true if an earlier line lists the last one among others, as moves_text() does: "−9
+// rms_norm_mul, −4 rope".
+bool is_last_line_repeated(const std::vector<std::string>& lines) {
+  const auto delimited = [](const std::string& line) { return ", " + line + ", "; };
   return std::any_of(lines.begin(), lines.end() - 1, [&](const std::string& line) {
-    return listed(line).find(listed(lines.back())) != std::string::npos;
+    return delimited(line).find(delimited(lines.back())) != std::string::npos;
   });
 }
 
-// A finding, or a number of it.
-void set_layers(const Fit& fit, const Term& term, auto& told) {
-  told.layers = fit.set.layers;
+// Sets the layers of a finding, or of a number of it.
+void set_layers(const Fit& fit, const Term& term, auto& target) {
+  target.layers = fit.set.layers;
   if (term.rest == 0 && fit.set.times == 1 && fit.chance <= k_by_chance) {
-    told.per_layer = term.each;
+    target.per_layer = term.each;
   }
 }
-void set_where(const Fit& fit, const Term& term, Finding& finding) {
+void set_place(const Fit& fit, const Term& term, Finding& finding) {
   set_layers(fit, term, finding);
   if (!fit.set.tensors.empty()) finding.tensors = {fit.set.tensors};
 }
@@ -104,17 +111,18 @@ void set_where(const Fit& fit, const Term& term, Finding& finding) {
 }  // namespace
 
 const Term* Fit::term(std::size_t amount) const {
-  return first_of(terms, [&](const Term& one) { return one.amount == amount; });
+  return first_of(terms, [&](const Term& term) { return term.amount == amount; });
 }
 
+// Returns all layers and each family; with experts also those sets times the experts in use.
 std::vector<LayerSet> layer_sets(const ModelFacts& model) {
   std::vector<LayerSet> sets;
   if (model.layers < 1) return sets;
   sets.push_back(all_layers(model));
-  for (const Family& family : model.families) sets.push_back(of_family(family, model));
+  for (const Family& family : model.families) sets.push_back(make_family_set(family, model));
   if (model.experts_used && *model.experts_used > 1 && *model.experts_used <= 64) {
-    const std::size_t plain = sets.size();
-    for (std::size_t i = 0; i < plain; ++i) {
+    const std::size_t plain_sets = sets.size();
+    for (std::size_t i = 0; i < plain_sets; ++i) {
       const bool experts = sets[i].tensors.find("exp") != std::string::npos;
       if (i > 0 && !experts) continue;
       LayerSet each = sets[i];
@@ -127,37 +135,40 @@ std::vector<LayerSet> layer_sets(const ModelFacts& model) {
   return sets;
 }
 
+// Fits all amounts to each set of layers. Fits that chance would make as well are left out.
 std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& model) {
-  std::vector<Fit> found;
+  std::vector<Fit> result;
   const std::vector<LayerSet> sets = layer_sets(model);
   for (const LayerSet& set : sets) {
     Fit fit;
     fit.set = set;
     double chance = 1;
     for (std::size_t i = 0; i < amounts.size(); ++i) {
-      auto term = term_of(amounts[i].delta, set.size());
+      auto term = fit_term(amounts[i].delta, set.size());
       if (!term) continue;
       term->amount = i;
-      // Amounts that equal one before it are hardly another witness.
-      const bool seen = std::ranges::any_of(fit.terms, [&](const Term& other) {
+      // An amount equal to an earlier one is hardly further evidence.
+      const bool is_repeated = std::ranges::any_of(fit.terms, [&](const Term& other) {
         return amounts[other.amount].delta == amounts[i].delta;
       });
-      chance *= seen ? 0.9 : chance_of(*term, set.size());
-      fit.cost += cost_of(*term);
+      chance *= is_repeated ? 0.9 : term_chance(*term, set.size());
+      fit.cost += term_cost(*term);
       fit.terms.push_back(*term);
     }
     if (fit.terms.empty()) continue;
-    // As many sets were tried as there are.
+    // The chance is multiplied by the number of sets that were tried.
     fit.chance = std::min(1.0, chance * static_cast<double>(sets.size()));
     if (set.times > 1) fit.cost += 2;
-    if (fit.chance <= k_worth_telling) found.push_back(std::move(fit));
+    if (fit.chance <= k_worth_telling) result.push_back(std::move(fit));
   }
-  std::ranges::stable_sort(
-      found, {}, [](const Fit& one) { return std::pair(-std::ssize(one.terms), one.cost); });
-  return found;
+  std::ranges::stable_sort(result, {}, [](const Fit& candidate) {
+    return std::pair(-std::ssize(candidate.terms), candidate.cost);
+  });
+  return result;
 }
 
-std::string chance_words(double chance) {
+// Rounds 1 / chance to two digits.
+std::string chance_text(double chance) {
   if (chance > k_by_chance) return "";
   const double times = 1 / chance;
   if (times > 1e6) return "by chance less than once in a million";
@@ -172,7 +183,7 @@ std::string signed_text(const Rational& value) {
   return value == Rational(0) ? text : "+" + text;
 }
 
-std::string term_words(const Term& term, const std::string& layers) {
+std::string term_text(const Term& term, const std::string& layers) {
   std::string text = fmt::format("{} × {}", std::abs(term.each), layers);
   const std::int64_t rest = term.each < 0 ? -term.rest : term.rest;
   if (rest > 0) text += fmt::format(" + {}", rest);
@@ -180,7 +191,7 @@ std::string term_words(const Term& term, const std::string& layers) {
   return text;
 }
 
-std::string safe(std::string_view name) {
+std::string safe_name(std::string_view name) {
   std::string text = text::printable(name.substr(0, 400));
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
@@ -190,41 +201,44 @@ std::string safe(std::string_view name) {
   return text.substr(0, bytes) + "\u2026";
 }
 
-std::vector<Amount> amounts_of(const Board& board, const std::vector<std::string>& bases) {
+std::vector<Amount> changed_amounts(const Board& board, const std::vector<std::string>& bases) {
   std::vector<Amount> amounts;
   for (const std::string& base : bases) {
-    const Rational delta = board.found.count(base);
-    if (delta != k_none) amounts.push_back({plain(base), delta});
+    const Rational delta = board.differences.count(base);
+    if (delta != k_zero) amounts.push_back({readable_name(base), delta});
   }
   return amounts;
 }
 
-std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amounts,
-                              Finding& finding) {
+// Adds each amount as a line, fitted to layers if a fit includes the first amount.
+std::optional<Fit> add_amounts(const Board& board, const std::vector<Amount>& amounts,
+                               Finding& finding) {
   if (amounts.empty()) return std::nullopt;
   std::vector<Fit> list;
   if (board.model != nullptr) list = fits(amounts, *board.model);
-  // Unlike the rest a fit says which layers, so it needs the finding's own number.
-  const Fit* fit = first_of(list, [](const Fit& one) { return one.term(0) != nullptr; });
+  // A fit needs the finding's own number, the first one, because it says which layers the finding
+  // names.
+  const Fit* fit =
+      first_of(list, [](const Fit& candidate) { return candidate.term(0) != nullptr; });
   bool first = true;
   for (std::size_t i = 0; i < amounts.size(); ++i) {
     add_number(amounts[i], finding);
     const Term* term = fit == nullptr ? nullptr : fit->term(i);
     if (term == nullptr) {
-      if (last_is_repeated(finding.lines)) finding.lines.pop_back();
+      if (is_last_line_repeated(finding.lines)) finding.lines.pop_back();
       continue;
     }
     const std::string& layers = first ? fit->set.words : fit->set.short_words;
-    finding.lines.back() += " = " + term_words(*term, layers);
+    finding.lines.back() += " = " + term_text(*term, layers);
     set_layers(*fit, *term, finding.numbers.back());
     first = false;
   }
   if (fit == nullptr) {
-    if (const auto split = loose_split(board, amounts.front())) finding.lines.push_back(*split);
+    if (const auto split = uncertain_split(board, amounts.front())) finding.lines.push_back(*split);
     return std::nullopt;
   }
-  set_where(*fit, *fit->term(0), finding);
-  if (const std::string chance = chance_words(fit->chance); !chance.empty()) {
+  set_place(*fit, *fit->term(0), finding);
+  if (const std::string chance = chance_text(fit->chance); !chance.empty()) {
     const std::string fitting =
         amounts.size() == 1
             ? "The number fits"
@@ -239,10 +253,11 @@ void add_number(const Amount& amount, Finding& finding) {
   finding.numbers.push_back({amount.name, amount.delta, std::nullopt, {}});
 }
 
+// Adds the simplest fit of a single amount to a set of another size, as a finding "Also possible".
 void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best) {
   if (board.model == nullptr) return;
   struct Single {
-    Fit fit;  // of one amount alone
+    Fit fit;  // fit of one amount alone
     const Amount* amount = nullptr;
   };
   std::optional<Single> other;
@@ -254,57 +269,57 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
   }
   if (!other) return;
   const auto& [fit, amount] = *other;
-  std::vector<std::string> unlike;
-  for (const Amount& one : amounts) {
-    if (one.name == amount->name) continue;
-    const auto alone = fits({one}, *board.model);
-    const bool fits_too = std::ranges::any_of(alone, [&set = fit.set](const Fit& its) {
-      return its.set.words == set.words && its.terms.front().rest == 0;
+  std::vector<std::string> misfits;
+  for (const Amount& entry : amounts) {
+    if (entry.name == amount->name) continue;
+    const auto alone = fits({entry}, *board.model);
+    const bool fits_too = std::ranges::any_of(alone, [&set = fit.set](const Fit& alone_fit) {
+      return alone_fit.set.words == set.words && alone_fit.terms.front().rest == 0;
     });
-    if (!fits_too) unlike.push_back(one.name);
+    if (!fits_too) misfits.push_back(entry.name);
   }
-  const bool barriers = amount->name == "barriers", more = amount->delta > k_none;
-  Finding finding = finding_of(!barriers ? kind::count_changed
-                               : more    ? kind::batching_lost
-                                         : kind::batching_gained,
-                               metric_name(board.evidence, amount->name));
+  const bool barriers = amount->name == "barriers", more = amount->delta > k_zero;
+  const char* kind = kind::count_changed;
+  if (barriers) kind = more ? kind::batching_lost : kind::batching_gained;
+  Finding finding = make_finding(kind, metric_name(board.evidence, amount->name));
   finding.also = true;
   finding.delta = amount->delta;
-  set_where(fit, fit.terms.front(), finding);
+  set_place(fit, fit.terms.front(), finding);
   finding.numbers.push_back({amount->name, amount->delta, finding.per_layer, finding.layers});
   finding.headline = fmt::format("Also possible: {} {} = {}", signed_text(amount->delta),
-                                 amount->name, term_words(fit.terms.front(), fit.set.words));
+                                 amount->name, term_text(fit.terms.front(), fit.set.words));
   if (barriers) finding.headline += more ? " (batching off)" : " (batching on)";
-  if (!unlike.empty()) {
+  if (!misfits.empty()) {
     finding.headline +=
-        fmt::format(", but {} would not fit these layers", text::join(unlike, " and "));
+        fmt::format(", but {} would not fit these layers", text::join(misfits, " and "));
   }
   finding.headline += ".";
   board.add(std::move(finding), 0, 9);
 }
 
 Rational magnitude(const Rational& value) {
-  return value < k_none ? k_none.minus(value).value_or(value) : value;
+  return value < k_zero ? k_zero.minus(value).value_or(value) : value;
 }
 
-double size_of(const Rational& value) { return std::fabs(value.value()); }
+double absolute_value(const Rational& value) { return std::fabs(value.value()); }
 
-bool same_way(const Rational& a, const Rational& b) { return a.value() * b.value() > 0; }
+bool same_sign(const Rational& a, const Rational& b) { return a.value() * b.value() > 0; }
 
-std::string plain(std::string base) {
+std::string readable_name(std::string base) {
   std::ranges::replace(base, '_', ' ');
   return base;
 }
 
-std::string move_words(const Moves& moves, std::size_t most) {
-  const auto words = collect<std::string>(
-      moves, [](const Move* move) { return signed_text(move->delta()) + " " + safe(move->name); });
-  return verdict::some_of(words, most);
+std::string moves_text(const Moves& moves, std::size_t most) {
+  const auto words = collect<std::string>(moves, [](const Move* move) {
+    return signed_text(move->delta()) + " " + safe_name(move->name);
+  });
+  return verdict::list_some(words, most);
 }
 
-std::string times_words(const Rational& times, unit::Scope scope) {
+std::string frequency_text(const Rational& times, unit::Scope scope) {
   const Rational often = magnitude(times);
-  const std::string per = per_words(scope);
+  const std::string per = per_text(scope);
   const std::string unit = per.empty() ? "" : " " + per;
   if (often == Rational(1)) return "once" + unit;
   if (often == Rational(2)) return "twice" + unit;

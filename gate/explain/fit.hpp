@@ -10,7 +10,7 @@
 
 namespace weir::explain {
 
-// What is repeated: layers of a family, all of them, or experts in use in these.
+// Things that repeat: layers of a family, all layers, or the experts in use in these.
 struct LayerSet {
   std::vector<std::int64_t> layers;
   std::string tensors;      // "blk.*.ssm_*"; "" for all layers
@@ -21,7 +21,7 @@ struct LayerSet {
     return static_cast<std::int64_t>(layers.size()) * times;
   }
 };
-// All sets that the model's header tells, all layers among them.
+// Returns all sets that the model's header names, all layers among them.
 [[nodiscard]] std::vector<LayerSet> layer_sets(const ModelFacts& model);
 
 // One difference to explain: what it is called ("syncs") and how large it is.
@@ -30,7 +30,7 @@ struct Amount {
   Rational delta;
 };
 
-// delta = each x size (+ rest); the rest is small beside it.
+// delta = each x size (+ rest), with a small rest.
 struct Term {
   std::size_t amount = 0;  // index into the amounts
   std::int64_t each = 0;   // signed, never 0
@@ -40,8 +40,8 @@ struct Term {
 struct Fit {
   LayerSet set;
   std::vector<Term> terms;  // in the order of the amounts; those that fit
-  double chance = 1;        // that random amounts of that size fit some known set as well
-  double cost = 0;          // of writing it down; smaller is simpler
+  double chance = 1;        // chance that random amounts of that size fit some known set as well
+  double cost = 0;          // bits to write it down; smaller is simpler
   [[nodiscard]] const Term* term(std::size_t amount) const;
 };
 
@@ -49,15 +49,16 @@ struct Fit {
 // nothing fits better than chance would.
 [[nodiscard]] std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& model);
 
-// What chance does more often is told as a fit, never as a fact ("once in each layer").
+// A fit that chance makes more often than this is shown as a fit, never as a fact ("once in each
+// layer").
 inline constexpr double k_by_chance = 0.2;
 
 // "by chance about 1 in 4000"; "" where chance makes such a fit as well.
-[[nodiscard]] std::string chance_words(double chance);
+[[nodiscard]] std::string chance_text(double chance);
 
 // "+16", "-48" with a real minus sign; fractions as "+1/3".
 [[nodiscard]] std::string signed_text(const Rational& value);
 // "1 × 16 layers with …", "2 × 24 layers + 1".
-[[nodiscard]] std::string term_words(const Term& term, const std::string& layers);
+[[nodiscard]] std::string term_text(const Term& term, const std::string& layers);
 
 }  // namespace weir::explain

@@ -13,13 +13,13 @@ struct Fusible {
     Rational times;   // a unit
   };
   // Most often first.
-  std::vector<Row> apart;    // at least so often
-  Rational saved;            // dispatches a unit, at least, if those were one kernel each
-  std::vector<Row> joined;   // all of them
-  std::vector<Row> unclear;  // names do not tell
-  std::string unknown;       // why nothing is known, one line; "" where something is
+  std::vector<Row> separate;  // at least so often
+  Rational saved;             // dispatches a unit, at least, if those were one kernel each
+  std::vector<Row> joined;    // all of them
+  std::vector<Row> unclear;   // names do not show it
+  std::string unknown;        // why nothing is known, one line; "" where something is
 };
 
-[[nodiscard]] Fusible fusible_of(const profile::Profile& profile);
+[[nodiscard]] Fusible find_fusible(const profile::Profile& profile);
 
 }  // namespace weir::explain

@@ -1,4 +1,5 @@
-// Kernels that were one and run apart, or the other way round.
+// Finds fusions that were lost or gained: kernels that ran as one and now run separately, or the
+// reverse.
 #include "gate/explain/kernel_moves.hpp"
 
 namespace weir::explain {
@@ -6,136 +7,149 @@ namespace {
 
 struct Fusion {
   Moves joined, parts;
-  bool by_number = false;  // no name says so
-  Moves helpers{};         // came or went with the joined ones, whose results they finish
+  bool by_number = false;  // found by how often kernels run, not by their names
+  Moves helpers{};         // kernels that finish the results of the joined ones
 };
 
-// Those of `more` that `list` does not have yet.
+// Appends those of `more` that `list` does not contain yet.
 void add_once(Moves& list, const Moves& more) {
-  std::set<const Move*> seen(list.begin(), list.end());
+  std::set<const Move*> present(list.begin(), list.end());
   for (const Move* move : more) {
-    if (seen.insert(move).second) list.push_back(move);
+    if (present.insert(move).second) list.push_back(move);
   }
 }
 
-// Kernels on one side whose names say that they do what those on the other side do.
+// Finds kernels on one side whose names say that they do the work of several on the other side.
 Fusion fusion_by_name(const Moves& joined_side, const Moves& parts_side) {
   Fusion fusion;
   const std::vector<KernelName> names = names_in(parts_side);
-  Moves all;
-  for (const Move* one : joined_side) {
-    const auto parts = parts_of(one->parsed, names);
-    if (!parts.empty()) fusion.joined.push_back(one);
-    for (const std::size_t part : parts) all.push_back(parts_side[part]);
+  Moves all_parts;
+  for (const Move* candidate : joined_side) {
+    const auto parts = parts_of(candidate->parsed, names);
+    if (!parts.empty()) fusion.joined.push_back(candidate);
+    for (const std::size_t part : parts) all_parts.push_back(parts_side[part]);
   }
-  add_once(fusion.parts, all);
+  add_once(fusion.parts, all_parts);
   return fusion;
 }
 
-std::size_t kinds_of(const Moves& moves) {
+std::size_t count_kinds(const Moves& moves) {
   std::set<std::string> kinds;
   for (const Move* move : moves) kinds.insert(move->parsed.base());
   return kinds.size();
 }
 
-// Names tell nothing, numbers do: fewer kernels of few kinds make room for more of several.
+// Finds a fusion by numbers alone: fewer kernels of few kinds make room for more kernels of several
+// kinds.
 Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   if (joined_side.empty()) return {};
-  // What ran as one so many times runs apart as often: a kernel that is more than that is new work.
-  const double often = units_of(joined_side);
+  // Parts run as often as the joined kernel did; a kernel that runs more often is new work.
+  const double joined_calls = dispatch_change(joined_side);
   Moves parts = parts_side;
-  std::erase_if(parts, [&](const Move* move) { return !(move->size() <= often); });
-  const bool more = often < units_of(parts) && kinds_of(parts) >= kinds_of(joined_side);
-  // Large ones are parts of another where each runs exactly as often as that one did.
-  const bool as_often =
-      std::ranges::all_of(parts, [&](const Move* part) { return !(part->size() < often); });
-  const bool likely = as_often || std::ranges::any_of(parts, is_small);
-  // Shaders without names that run elsewhere as before: there is less to do.
-  const auto still = std::ranges::count_if(parts, [](const Move* part) {
-    return is_nameless(part) && part->before != k_none && part->after != k_none;
+  std::erase_if(parts, [&](const Move* move) { return !(move->size() <= joined_calls); });
+  const bool is_more =
+      joined_calls < dispatch_change(parts) && count_kinds(parts) >= count_kinds(joined_side);
+  // Large kernels are parts only if each runs exactly as often as the joined one did.
+  const bool same_frequency =
+      std::ranges::all_of(parts, [&](const Move* part) { return !(part->size() < joined_calls); });
+  const bool is_likely = same_frequency || std::ranges::any_of(parts, is_small);
+  // Kernels without names that also ran before: there is only less work.
+  const auto unchanged_kinds = std::ranges::count_if(parts, [](const Move* part) {
+    return is_nameless(part) && part->before != k_zero && part->after != k_zero;
   });
-  if (2 * still > std::ssize(parts)) return {};
-  if (kinds_of(parts) < 2 || !more || !likely) return {};
+  if (2 * unchanged_kinds > std::ssize(parts)) return {};
+  if (count_kinds(parts) < 2 || !is_more || !is_likely) return {};
   return {joined_side, std::move(parts), true};
 }
 
+// Returns "Fusion lost: RMS_NORM_MUL ran as one kernel once a token; now MUL runs apart."
 std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost) {
-  const Move* whole = fusion.joined.front();
+  const Move* joined_kernel = fusion.joined.front();
   Moves parts;
-  for (const std::size_t part : parts_of(whole->parsed, names_in(fusion.parts))) {
+  for (const std::size_t part : parts_of(joined_kernel->parsed, names_in(fusion.parts))) {
     parts.push_back(fusion.parts[part]);
   }
-  // The plain form of a joined kernel is no part of one.
-  const auto is_plain = [&](const Move* part) {
-    return std::ranges::any_of(
-        fusion.joined, [&](const Move* one) { return same_work(part->parsed, one->parsed); });
+  // The unfused form of a joined kernel is no part of it.
+  const auto is_unfused_form = [&](const Move* part) {
+    return std::ranges::any_of(fusion.joined, [&](const Move* candidate) {
+      return same_work(part->parsed, candidate->parsed);
+    });
   };
-  const bool named = !parts.empty();
+  const bool has_named_parts = !parts.empty();
   for (const Move* part : fusion.parts) {
-    if (named || parts.size() == 3) break;
-    if (!is_plain(part)) parts.push_back(part);
+    if (has_named_parts || parts.size() == 3) break;
+    if (!is_unfused_form(part)) parts.push_back(part);
   }
-  const auto times_among = [&](Moves moves) {
-    std::erase_if(moves, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
-    return times_words(sum_of(moves), board.evidence.scope);
+  const auto frequency_among = [&](Moves moves) {
+    std::erase_if(
+        moves, [&](const Move* move) { return !same_work(move->parsed, joined_kernel->parsed); });
+    return frequency_text(total_delta(moves), board.evidence.scope);
   };
-  const std::string often = times_among(fusion.joined);
-  const std::string name = safe(whole->work());
+  const std::string frequency = frequency_among(fusion.joined);
+  const std::string name = safe_name(joined_kernel->work());
   const char* seems = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
-    const std::string plainly = times_among(fusion.parts);
+    const std::string frequency_alone = frequency_among(fusion.parts);
     return fmt::format("Fusion{} {}: {} runs {} where it ran {}.", seems, lost ? "lost" : "gained",
-                       name, lost ? plainly : often, lost ? often : plainly);
+                       name, lost ? frequency_alone : frequency,
+                       lost ? frequency : frequency_alone);
   }
   const std::string names = joined_names(parts);
-  const char* one = board.evidence.device == "cpu" ? "op" : "kernel";
-  return lost ? fmt::format("Fusion{} lost: {} ran as one {} {}; now {} run{} apart.", seems, name,
-                            one, often, names, parts.size() == 1 ? "s" : "")
-              : fmt::format("Fusion{} gained: {} runs as one {} {}, where {} ran.", seems, name,
-                            one, often, names);
+  const char* op_or_kernel = board.evidence.device == "cpu" ? "op" : "kernel";
+  if (!lost) {
+    return fmt::format("Fusion{} gained: {} runs as one {} {}, where {} ran.", seems, name,
+                       op_or_kernel, frequency, names);
+  }
+  return fmt::format("Fusion{} lost: {} ran as one {} {}; now {} run{} apart.", seems, name,
+                     op_or_kernel, frequency, names, parts.size() == 1 ? "s" : "");
 }
 
-// llama.cpp's "fa_split_k_reduce", which sums up what its attention computed in pieces.
-Moves helpers_of(const Moves& joined_kernels, Moves candidates) {
-  const bool attention = std::ranges::any_of(joined_kernels, [](const Move* one) {
-    return large_work(one->parsed) && !is_product(one->parsed);
+// Returns the kernels that finish an attention computed in pieces, such as llama.cpp's
+// "fa_split_k_reduce".
+Moves find_helpers(const Moves& joined_kernels, Moves candidates) {
+  const bool attention = std::ranges::any_of(joined_kernels, [](const Move* move) {
+    return is_large_work(move->parsed) && !is_matmul(move->parsed);
   });
   std::erase_if(candidates,
-                [&](const Move* one) { return !attention || !finishes_attention(one->parsed); });
+                [&](const Move* move) { return !attention || !finishes_attention(move->parsed); });
   return candidates;
 }
 
+// Adds the finding of a fusion that was lost or gained, and claims its kernels and dispatches.
 void add_fusion(Board& board, Fusion fusion, bool lost) {
-  Finding finding = board.about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+  Finding finding =
+      board.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fusion_headline(board, fusion, lost);
-  finding.lines = {move_words(joined(fusion.joined, fusion.helpers), 4),
-                   move_words(fusion.parts, 6)};
+  finding.lines = {moves_text(joined(fusion.joined, fusion.helpers), 4),
+                   moves_text(fusion.parts, 6)};
   const Moves all = joined(fusion.joined, fusion.parts);
-  std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
-  if (board.found.count("dispatches") == k_none) {
-    amounts.insert(amounts.begin(), {safe(all.front()->name), all.front()->delta()});
+  std::vector<Amount> amounts = changed_amounts(board, {"dispatches", "barriers"});
+  if (board.differences.count("dispatches") == k_zero) {
+    amounts.insert(amounts.begin(), {safe_name(all.front()->name), all.front()->delta()});
   }
-  arithmetic(board, amounts, finding);
+  add_amounts(board, amounts, finding);
   if (lost) {
     finding.cause =
         "a switch, a changed order of ops or a new shape or type keeps the pattern from matching.";
     finding.look_at = "the fusion's conditions, and environment variables that turn it off.";
   }
-  // What it costs or saves: dispatches.
-  const double units = std::max(1.0, size_of(sum_of(all))) + units_of(fusion.helpers);
+  // The units are the dispatches that the fusion costs or saves.
+  const double units =
+      std::max(1.0, absolute_value(total_delta(all))) + dispatch_change(fusion.helpers);
   add_dispatched(board, std::move(finding), joined(all, fusion.helpers), units);
 }
 
 }  // namespace
 
-bool find_fusion(Board& board, const Open& open, bool lost, FusionBy by) {
-  Moves joined_side = lost ? open.down : open.up;
-  Moves parts_side = lost ? open.up : open.down;
+// Finds one fusion, by name or by number, and adds it with the small kernels that belong to it.
+bool find_fusion(Board& board, const UnclaimedMoves& changed, bool lost, FusionBy by) {
+  Moves joined_side = lost ? changed.down : changed.up;
+  Moves parts_side = lost ? changed.up : changed.down;
   Fusion fusion = by == FusionBy::name ? fusion_by_name(joined_side, parts_side)
                                        : fusion_by_number(joined_side, parts_side);
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
-  fusion.helpers = helpers_of(fusion.joined, joined_side);
-  // The rest of it: small kernels whose joined ones do not show it in their names.
+  fusion.helpers = find_helpers(fusion.joined, joined_side);
+  // Small kernels whose names do not show it belong to the fusion as well.
   for (Moves* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));
   for (Moves* side : {&fusion.joined, &fusion.parts, &joined_side, &parts_side}) by_size(*side);
   add_once(fusion.parts, parts_side);
@@ -144,40 +158,43 @@ bool find_fusion(Board& board, const Open& open, bool lost, FusionBy by) {
   return true;
 }
 
+// Finds that nearly every kernel is new while dispatches changed by half or more: a compiler fuses
+// ops now, or no longer does.
 bool add_compiled_otherwise(Board& board) {
   const auto totals = exact_counts(board.evidence, "dispatches");
-  const Open open(board);
+  const UnclaimedMoves changed(board);
   const bool lost = totals && totals->after > totals->before;
-  Moves gone = open.down, came = open.up;
-  std::erase_if(gone, [](const Move* move) { return move->after != k_none; });
-  std::erase_if(came, [](const Move* move) { return move->before != k_none; });
+  Moves removed = changed.down, added = changed.up;
+  std::erase_if(removed, [](const Move* move) { return move->after != k_zero; });
+  std::erase_if(added, [](const Move* move) { return move->before != k_zero; });
   const double nearly_all = 0.9, many = 1.5;
-  if (!totals || totals->before <= k_none || totals->after <= k_none || gone.size() < 4 ||
-      came.size() < 4 || -sum_of(gone).value() < nearly_all * totals->before.value() ||
-      sum_of(came).value() < nearly_all * totals->after.value() ||
+  if (!totals || totals->before <= k_zero || totals->after <= k_zero || removed.size() < 4 ||
+      added.size() < 4 || -total_delta(removed).value() < nearly_all * totals->before.value() ||
+      total_delta(added).value() < nearly_all * totals->after.value() ||
       std::max(totals->before.value() / totals->after.value(),
                totals->after.value() / totals->before.value()) < many) {
     return false;
   }
-  Finding finding = board.about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
-  finding.headline =
-      fmt::format("Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
-                  lost ? "lost" : "gained", totals->after.str(), board.per(), totals->before.str());
-  finding.lines = {fmt::format("{} kernels are gone, {} are new", gone.size(), came.size())};
-  arithmetic(board, amounts_of(board, {"dispatches", "barriers"}), finding);
-  add_dispatched(board, std::move(finding), joined(gone, came),
-                 size_of(board.found.count("dispatches")));
+  Finding finding =
+      board.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+  finding.headline = fmt::format(
+      "Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
+      lost ? "lost" : "gained", totals->after.str(), board.per_unit(), totals->before.str());
+  finding.lines = {fmt::format("{} kernels are gone, {} are new", removed.size(), added.size())};
+  add_amounts(board, changed_amounts(board, {"dispatches", "barriers"}), finding);
+  add_dispatched(board, std::move(finding), joined(removed, added),
+                 absolute_value(board.differences.count("dispatches")));
   return true;
 }
 
 void add_merged(Board& board, bool lost) {
-  const Open open(board);
-  if (too_many_names(open)) return;
-  for (const Move* whole : lost ? open.down : open.up) {
-    for (const Move* part : lost ? open.up : open.down) {
-      const double times = part->size() / whole->size();
-      if (times < 2 || times != std::floor(times) || !extends(whole, part)) continue;
-      return add_fusion(board, {{whole}, {part}, true}, lost);
+  const UnclaimedMoves changed(board);
+  if (too_many_names(changed)) return;
+  for (const Move* joined_kernel : lost ? changed.down : changed.up) {
+    for (const Move* part : lost ? changed.up : changed.down) {
+      const double times = part->size() / joined_kernel->size();
+      if (times < 2 || times != std::floor(times) || !extends(joined_kernel, part)) continue;
+      return add_fusion(board, {{joined_kernel}, {part}, true}, lost);
     }
   }
 }

@@ -1,4 +1,4 @@
-// What the host does beside the work: system calls by name, and threads.
+// Finds what the host does beside the work: system calls by name, and threads.
 
 #include "gate/explain/patterns.hpp"
 
@@ -7,64 +7,68 @@ namespace {
 
 constexpr const char* k_threads = "threads_peak";
 
-Rational change_of(const verdict::Changed& call) {
-  return call.current.value_or(k_none).minus(call.baseline.value_or(k_none)).value_or(k_none);
+Rational call_delta(const verdict::Changed& call) {
+  return call.current.value_or(k_zero).minus(call.baseline.value_or(k_zero)).value_or(k_zero);
 }
 
-// "write +1 a token (0 → 1)"
-std::string call_words(const Board& board, const verdict::Changed& call) {
-  return fmt::format("{} {}{} ({} → {})", safe(call.name.substr(profile::k_system_call.size())),
-                     signed_text(change_of(call)), board.per(),
-                     call.baseline.value_or(k_none).str(), call.current.value_or(k_none).str());
+// Returns "write +1 a token (0 → 1)".
+std::string call_text(const Board& board, const verdict::Changed& call) {
+  return fmt::format("{} {}{} ({} → {})",
+                     safe_name(call.name.substr(profile::k_system_call.size())),
+                     signed_text(call_delta(call)), board.per_unit(),
+                     call.baseline.value_or(k_zero).str(), call.current.value_or(k_zero).str());
 }
 
-void set_cause(const std::string& most, bool more, Finding& finding) {
+// Sets the cause and where to look, if the system call `most` occurs more often.
+void set_cause(const std::string& call, bool more, Finding& finding) {
   if (!more) return;
-  if (most.starts_with("futex")) {
+  if (call.starts_with("futex")) {
     finding.cause = "threads wait for each other: a lock, a barrier or a queue.";
     finding.look_at = "who holds what: perf lock, or a debugger while it runs.";
   } else {
     finding.cause = "the engine asks the system for something each time.";
-    finding.look_at = fmt::format("who calls it: strace -f -k -e trace={}.", safe(most));
+    finding.look_at = fmt::format("who calls it: strace -f -k -e trace={}.", safe_name(call));
   }
 }
 
 }  // namespace
 
+// Finds system calls that changed, the largest change first.
 void find_calls(Board& board) {
   std::vector<verdict::Changed> calls = board.evidence.calls;
   if (calls.empty()) return;
   std::ranges::stable_sort(calls, std::greater(),
-                           [](const auto& call) { return size_of(change_of(call)); });
+                           [](const auto& call) { return absolute_value(call_delta(call)); });
   const std::string base =
       calls.front().name.ends_with("futex wait") ? "futex_waits" : "system_calls";
-  Finding finding = board.about(kind::calls_changed, base);
+  Finding finding = board.finding_about(kind::calls_changed, base);
   for (const verdict::Changed& call :
        std::span(calls).first(std::min<std::size_t>(calls.size(), 6))) {
-    finding.lines.push_back(call_words(board, call));
-    finding.numbers.push_back({call.name, change_of(call), {}, {}});
+    finding.lines.push_back(call_text(board, call));
+    finding.numbers.push_back({call.name, call_delta(call), {}, {}});
   }
   finding.headline = fmt::format("System calls: {}.", finding.lines.front());
   finding.lines.erase(finding.lines.begin());
   set_cause(calls.front().name.substr(profile::k_system_call.size()),
-            change_of(calls.front()) > k_none, finding);
-  board.take_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
-  board.add(std::move(finding), size_of(change_of(calls.front())));
+            call_delta(calls.front()) > k_zero, finding);
+  board.claim_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
+  board.add(std::move(finding), absolute_value(call_delta(calls.front())));
 }
 
+// Finds another peak number of threads.
 void find_threads(Board& board) {
-  const Known* before = look_up(board.evidence.before.metrics, k_threads);
-  const Known* after = look_up(board.evidence.after.metrics, k_threads);
+  const MetricValue* before = look_up(board.evidence.before.metrics, k_threads);
+  const MetricValue* after = look_up(board.evidence.after.metrics, k_threads);
   if (before == nullptr || after == nullptr || before->value() == after->value()) return;
-  Finding finding = finding_of(kind::threads_changed, k_threads);
-  board.take(k_threads);
+  Finding finding = make_finding(kind::threads_changed, k_threads);
+  board.claim(k_threads);
   finding.headline = fmt::format("The engine has {:g} threads at once, before {:g}.",
                                  after->value(), before->value());
   if (after->value() > before->value()) {
     finding.cause = "a thread that spins takes a core from the others, whether it works or not.";
     finding.look_at = "what they do: top -H -p PID, or gdb's thread apply all bt.";
   }
-  board.add(std::move(finding), 0.5);  // behind the calls that it makes
+  board.add(std::move(finding), 0.5);  // ranks behind the system calls that threads make
 }
 
 }  // namespace weir::explain

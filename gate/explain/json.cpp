@@ -1,4 +1,4 @@
-// weir.explanation/1 and weir.comparison/1.
+// Writes weir.explanation/1 and weir.comparison/1.
 
 #include "gate/explain/compare.hpp"
 #include "gate/explain/patterns.hpp"
@@ -29,6 +29,7 @@ static void fields(Fields& io, Check& check) {
   io("note", check.note);
 }
 
+// Lists the fields of an explanation in JSON.
 void fields(Fields& io, Explanation& explanation) {
   io("cell", explanation.cell);
   if (explanation.alone) io("alone", explanation.alone);
@@ -78,6 +79,7 @@ static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& 
   io.sparse("seconds", seconds);
 }
 
+// Lists the fields of a comparison in JSON.
 void fields(Fields& io, Comparison& both) {
   io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
   io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });

@@ -1,15 +1,18 @@
+// Helpers for kernels that ran more or less often.
 #include "gate/explain/kernel_moves.hpp"
 
 namespace weir::explain {
 
-bool too_many_names(const Open& open) { return open.up.size() + open.down.size() > 2000; }
+bool too_many_names(const UnclaimedMoves& moves) {
+  return moves.up.size() + moves.down.size() > 2000;
+}
 
 Moves joined(Moves a, const Moves& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-double units_of(const Moves& moves) {
+double dispatch_change(const Moves& moves) {
   double up = 0, down = 0;
   for (const Move* move : moves) {
     if (move->up()) {
@@ -38,22 +41,22 @@ void by_size(Moves& moves) {
   });
 }
 
-bool is_small(const Move* move) { return small_work(move->parsed); }
+bool is_small(const Move* move) { return is_small_work(move->parsed); }
 
 bool is_nameless(const Move* move) { return has_no_name(move->name); }
 
 bool extends(const Move* a, const Move* b) {
-  const auto& more =
-      a->parsed.words.size() > b->parsed.words.size() ? a->parsed.words : b->parsed.words;
-  const auto& less = &more == &a->parsed.words ? b->parsed.words : a->parsed.words;
-  return !less.empty() &&
-         std::ranges::all_of(less, [&](const std::string& word) { return holds(more, word); });
+  const bool a_is_longer = a->parsed.words.size() > b->parsed.words.size();
+  const auto& longer = a_is_longer ? a->parsed.words : b->parsed.words;
+  const auto& shorter = a_is_longer ? b->parsed.words : a->parsed.words;
+  return !shorter.empty() &&
+         std::ranges::all_of(shorter, [&](const std::string& word) { return holds(longer, word); });
 }
 
 std::string joined_names(const Moves& moves) {
   std::vector<std::string> names;
   for (const Move* move : moves) {
-    const std::string name = safe(move->work());
+    const std::string name = safe_name(move->work());
     if (!holds(names, name)) names.push_back(name);
   }
   if (names.size() < 2) return text::join(names);
@@ -68,8 +71,8 @@ void name_ops(const Moves& moves, Finding& finding) {
 
 void add_dispatched(Board& board, Finding finding, const Moves& kernels, double units) {
   name_ops(kernels, finding);
-  board.take(kernels);
-  board.take("dispatches");
+  board.claim(kernels);
+  board.claim("dispatches");
   board.add(std::move(finding), units);
 }
 

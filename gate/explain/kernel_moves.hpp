@@ -11,12 +11,13 @@
 namespace weir::explain {
 
 // The kernels that changed and are not explained yet.
-struct Open {
+struct UnclaimedMoves {
   Moves up, down;
 
-  explicit Open(const Board& board)
-      : up(one_way(board.found.kernels, true)), down(one_way(board.found.kernels, false)) {
-    leave_out([&](const Move* move) { return !board.free(*move); });
+  explicit UnclaimedMoves(const Board& board)
+      : up(select_moves(board.differences.kernels, true)),
+        down(select_moves(board.differences.kernels, false)) {
+    leave_out([&](const Move* move) { return !board.is_unclaimed(*move); });
   }
 
   template <class Is>
@@ -27,11 +28,11 @@ struct Open {
 
 // Each name is compared with each: engines have some hundreds of kernels, a file from strangers may
 // have a million.
-[[nodiscard]] bool too_many_names(const Open& open);
+[[nodiscard]] bool too_many_names(const UnclaimedMoves& open);
 
 [[nodiscard]] Moves joined(Moves a, const Moves& b);
 // How many more, or how many fewer: what is greater.
-[[nodiscard]] double units_of(const Moves& moves);
+[[nodiscard]] double dispatch_change(const Moves& moves);
 // Kernels that do the same work (same_work), by the words of their names, where they have any.
 [[nodiscard]] std::map<std::vector<std::string>, Moves> by_work(const Moves& moves);
 // The largest first, variants of one kernel taken together.
@@ -51,15 +52,15 @@ void add_dispatched(Board& board, Finding finding, const Moves& kernels, double 
 // Kernels without names came for others, as often: all of them, or `one_by_one`.
 void add_replaced(Board& board, bool one_by_one);
 // Kernels of one kind of work whose changes add up to nothing: none came, none went.
-[[nodiscard]] std::vector<Moves> swapped(const Open& open);
-// Those for which `is` holds, no longer among the others.
+[[nodiscard]] std::vector<Moves> swapped(const UnclaimedMoves& open);
+// Moves the groups that satisfy `is` out of `groups`, and returns them.
 [[nodiscard]] std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&));
 // By their names only the sizes of the work's pieces differ.
 [[nodiscard]] bool only_tuned(const Moves& group);
 // Other template arguments are on: "<64, true>" for "<64, false>".
 [[nodiscard]] bool is_switched(const Moves& group);
 void add_variants(Board& board, std::vector<Moves> groups, int rank = 1);
-// Kinds of kernels that do the same work, one for the other as often, whatever their variants.
+// Adds kinds of kernels that replaced each other, as often, regardless of variants.
 void add_exchanged_kinds(Board& board);
 
 // --- fusions.cpp -------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ void add_exchanged_kinds(Board& board);
 enum class FusionBy { name, number };
 // Kernels that ran as one and run apart (`lost`), or the other way round; false where there are
 // none.
-bool find_fusion(Board& board, const Open& open, bool lost, FusionBy by);
+bool find_fusion(Board& board, const UnclaimedMoves& open, bool lost, FusionBy by);
 // Nearly every kernel is another, and they are many more or many fewer: a compiler that joins ops
 // does not, or does, any more.
 bool add_compiled_otherwise(Board& board);

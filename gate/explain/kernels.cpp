@@ -1,102 +1,104 @@
-// What changed among kernels, by their names and numbers: pieces of work; variants, fusions, and
+// Finds changes among kernels by their names and numbers: pieces of work, variants, fusions, and
 // work added or removed.
 #include "gate/explain/kernel_moves.hpp"
 
 namespace weir::explain {
 namespace {
 
-// A kernel copies what the device copied, or the other way round: as many of one came as went of
-// the other, or nearly.
-bool copies_instead(const Board& board, const Move* move) {
-  const double copies = board.found.count("copies").value(), kernels = move->delta().value();
+// Returns true if a copy kernel runs in place of copies of the device, or the reverse: about as
+// many of one came as of the other are gone.
+bool copies_for_device(const Board& board, const Move* move) {
+  const double copies = board.differences.count("copies").value(), kernels = move->delta().value();
   return is_copy(move->parsed) && copies * kernels < 0 &&
          2 * std::fabs(copies) >= std::fabs(kernels);
 }
 
-// Kernels that run as often, with other code, where small ones come or go that run no more often:
-// what one did with its result, the others do apart. Of a new build of all kernels nobody can tell.
-std::vector<std::string> recoded_beside(const Board& board, const Moves& moves, bool added) {
+// Returns large kernels with new code that may have taken over, or handed on, the work of `moves`.
+// These must be small and run no more often, and every change must go in one direction. If more
+// kernels than moves have new code, it is a new build and proves nothing.
+std::vector<std::string> find_recoded(const Board& board, const Moves& moves, bool added) {
   std::vector<std::string> names;
-  double often = 0;
-  for (const verdict::OtherCode& one : board.evidence.code) {
-    if (!one.other_code || small_work(kernel_name(one.kernel))) continue;
-    names.push_back(one.kernel);
-    often = std::max(often, one.calls.value());
+  double most_calls = 0;
+  for (const verdict::OtherCode& code : board.evidence.code) {
+    if (!code.other_code || is_small_work(kernel_name(code.kernel))) continue;
+    names.push_back(code.kernel);
+    most_calls = std::max(most_calls, code.calls.value());
   }
-  const bool alone = std::ranges::all_of(board.found.kernels,
-                                         [&](const Move& move) { return move.up() == added; });
-  const bool small = std::ranges::all_of(
-      moves, [&](const Move* move) { return is_small(move) && move->size() <= often; });
-  return alone && small && names.size() <= moves.size() ? names : std::vector<std::string>{};
+  const bool same_direction = std::ranges::all_of(
+      board.differences.kernels, [&](const Move& move) { return move.up() == added; });
+  const bool all_small = std::ranges::all_of(
+      moves, [&](const Move* move) { return is_small(move) && move->size() <= most_calls; });
+  return same_direction && all_small && names.size() <= moves.size() ? names
+                                                                     : std::vector<std::string>{};
 }
 
-void add_works(Board& board, Moves moves, bool added) {
+// Adds a finding about kernels that came (`added`) or are gone: a fusion if the graph is the same,
+// else work.
+void add_work_change(Board& board, Moves moves, bool added) {
   if (moves.empty()) return;
   by_size(moves);
-  // The engine's graph asks for the same ops as before: they were fused, or are.
+  // If the engine's graph has the same ops as before, kernels were fused or no longer are.
   const bool same_graph =
-      board.evidence.same_graph || (board.evidence.graph_known && board.found.graph.empty());
-  const std::vector<std::string> recoded = recoded_beside(board, moves, added);
-  // A copy that no op asked for is one that another kernel needs.
+      board.evidence.same_graph || (board.evidence.graph_known && board.differences.graph.empty());
+  const std::vector<std::string> recoded = find_recoded(board, moves, added);
+  // Copies that no op asks for are needed by another kernel.
   const bool fusion = (same_graph || !recoded.empty()) && is_small(moves.front()) &&
                       !is_copy(moves.front()->parsed);
-  Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
-                                : added ? kind::op_added
-                                        : kind::op_removed,
-                                "dispatches");
+  const char* kind = added ? kind::op_added : kind::op_removed;
+  if (fusion) kind = added ? kind::fusion_lost : kind::fusion_gained;
+  Finding finding = board.finding_about(kind, "dispatches");
   const std::string names =
       joined_names(moves.size() > 3 ? Moves(moves.begin(), moves.begin() + 3) : moves);
   if (fusion && !same_graph) {
     finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} run{} apart.",
-                                   added ? "lost" : "gained", safe(recoded.front()), names,
+                                   added ? "lost" : "gained", safe_name(recoded.front()), names,
                                    added ? "now" : "no longer", moves.size() == 1 ? "s" : "");
   } else if (fusion) {
     finding.headline = fmt::format("Fusion {}: the same ops {} {} in kernels of {} own.",
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
                                    names, moves.size() == 1 ? "its" : "their");
   } else {
-    const char* place = !place_known(board.evidence, *moves.front()) ? ""
-                        : board.evidence.device == "cpu"             ? " on the CPU"
-                                                                     : " on the device";
+    const char* place = board.evidence.device == "cpu" ? " on the CPU" : " on the device";
+    if (!place_known(board.evidence, *moves.front())) place = "";
     finding.headline = fmt::format("{} work{}: {}.", added ? "More" : "Less", place, names);
   }
-  if (moves.size() > 1) finding.lines.push_back(move_words(moves, 6));
-  arithmetic(board, {{safe(moves.front()->name), moves.front()->delta()}}, finding);
+  if (moves.size() > 1) finding.lines.push_back(moves_text(moves, 6));
+  add_amounts(board, {{safe_name(moves.front()->name), moves.front()->delta()}}, finding);
   finding.cause = added ? "an op was added, is converted or copied first, or is no longer fused."
                         : "an op is gone, was fused into another kernel, or runs elsewhere.";
-  add_dispatched(board, std::move(finding), moves, units_of(moves));
+  add_dispatched(board, std::move(finding), moves, dispatch_change(moves));
 }
 
-// Products that `moves` do run in more dispatches, or in fewer; `amount` says how many where no
-// count does.
+// Adds a finding that matmuls run in more or fewer dispatches. `amount` stands for the counts of
+// dispatches and barriers if these did not change.
 void add_batching(Board& board, Finding finding, const Moves& moves, const Amount& amount) {
-  // A sum of dispatches that holds other changes too says nothing of this one.
-  const Rational dispatches = board.found.count("dispatches");
-  const bool sole = dispatches == k_none || dispatches == sum_of(moves);
+  // A sum of dispatches that includes other changes says nothing about this one.
+  const Rational dispatches = board.differences.count("dispatches");
+  const bool only_these = dispatches == k_zero || dispatches == total_delta(moves);
   std::vector<Amount> amounts;
-  if (sole) amounts = amounts_of(board, {"dispatches", "barriers"});
+  if (only_these) amounts = changed_amounts(board, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back(amount);
-  arithmetic(board, amounts, finding);
+  add_amounts(board, amounts, finding);
   if (finding.kind == kind::batching_lost) {
     finding.cause =
         "matrix multiplications that ran together now run one by one, or some run twice.";
     finding.look_at =
         "where matmuls of the same input are joined: query, key and value; gate and up.";
   }
-  add_dispatched(board, std::move(finding), moves, size_of(sum_of(moves)));
+  add_dispatched(board, std::move(finding), moves, absolute_value(total_delta(moves)));
 }
 
-// Large kernels of one kind all gave way to others of it, and these run more often: other kernels
-// do the work, and do it in more pieces. That is two changes.
+// Finds large kernels of one kind that were all replaced by others of it, which run more often.
+// These are two changes: other kernels do the work, and they do it in more pieces.
 void add_replaced_in_pieces(Board& board) {
-  const Open open(board);
-  for (const auto& [words, moves] : by_work(joined(open.up, open.down))) {
-    const bool all_others = std::ranges::all_of(moves, [](const Move* move) {
-      return (move->before == k_none) != (move->after == k_none);
+  const UnclaimedMoves changed(board);
+  for (const auto& [words, moves] : by_work(joined(changed.up, changed.down))) {
+    const bool all_new_or_gone = std::ranges::all_of(moves, [](const Move* move) {
+      return (move->before == k_zero) != (move->after == k_zero);
     });
     const bool any_gone = !moves.back()->up();
-    if (!all_others || !any_gone || is_small(moves.front()) || is_nameless(moves.front()) ||
-        sum_of(moves) < Rational(2)) {
+    if (!all_new_or_gone || !any_gone || is_small(moves.front()) || is_nameless(moves.front()) ||
+        total_delta(moves) < Rational(2)) {
       continue;
     }
     add_variants(board, {moves});
@@ -105,89 +107,92 @@ void add_replaced_in_pieces(Board& board) {
       before = before.plus(move->before).value_or(before);
       after = after.plus(move->after).value_or(after);
     }
-    const std::string work = safe(moves.front()->work());
-    Finding finding = board.about(kind::batching_lost, "dispatches");
+    const std::string work = safe_name(moves.front()->work());
+    Finding finding = board.finding_about(kind::batching_lost, "dispatches");
     finding.headline = fmt::format("Batching lost: {} runs {}, before {}.", work,
-                                   times_words(after, board.evidence.scope), before.str());
-    add_batching(board, std::move(finding), moves, {work, sum_of(moves)});
+                                   frequency_text(after, board.evidence.scope), before.str());
+    add_batching(board, std::move(finding), moves, {work, total_delta(moves)});
   }
 }
 
 }  // namespace
 
+// Matches kernels that changed in steps, each with those that the steps before left over: replaced,
+// variants, fusions, pieces, merged, and finally work added or removed.
 void find_kernels(Board& board) {
-  add_replaced(board, false);
-  std::vector<Moves> groups = swapped(Open(board));
-  // Other sizes of pieces are no reason for anything else that changed.
-  if (!board.found.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
-  // Small kernels that only changed their variant beside a fusion belong to it. So do others of
-  // which a switch is on, if no name says what was joined.
+  add_replaced(board, /*one_by_one=*/false);
+  std::vector<Moves> groups = swapped(UnclaimedMoves(board));
+  // Other tile sizes do not cause anything else that changed.
+  if (!board.differences.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
+  // Small kernels that only changed their variant next to a fusion belong to it. So do other
+  // kernels with a switch turned on, if no name says what was joined.
   std::vector<Moves> small =
       take_out(groups, [](const Moves& group) { return std::ranges::all_of(group, is_small); });
   std::vector<Moves> switched = take_out(groups, is_switched);
   add_variants(board, std::move(groups));
-  const Rational dispatches = board.found.count("dispatches");
+  const Rational dispatches = board.differences.count("dispatches");
   bool fused = false;
-  // More dispatches: a fusion is lost rather than gained; both may be there.
-  const bool lost_first = dispatches >= k_none;
-  std::set<const Move*> apart;
-  for (const Moves& group : switched) apart.insert(group.begin(), group.end());
+  // More dispatches suggest that a fusion was lost, so that is tried first; both may occur.
+  const bool lost_first = dispatches >= k_zero;
+  std::set<const Move*> switched_kernels;
+  for (const Moves& group : switched) switched_kernels.insert(group.begin(), group.end());
   for (const bool lost : {lost_first, !lost_first}) {
-    Open open(board);
-    if (too_many_names(open)) break;
-    open.leave_out([&](const Move* move) { return apart.contains(move); });
-    fused = find_fusion(board, open, lost, FusionBy::name) || fused;
+    UnclaimedMoves changed(board);
+    if (too_many_names(changed)) break;
+    changed.leave_out([&](const Move* move) { return switched_kernels.contains(move); });
+    fused = find_fusion(board, changed, lost, FusionBy::name) || fused;
   }
   if (!fused) add_exchanged_kinds(board);
   fused = fused || add_compiled_otherwise(board);
-  if (!fused && dispatches != k_none) {
-    Open open(board);
-    open.leave_out([&](const Move* move) { return copies_instead(board, move); });
-    find_fusion(board, open, dispatches > k_none, FusionBy::number);
+  if (!fused && dispatches != k_zero) {
+    UnclaimedMoves unfused(board);
+    unfused.leave_out([&](const Move* move) { return copies_for_device(board, move); });
+    find_fusion(board, unfused, dispatches > k_zero, FusionBy::number);
   }
   add_replaced_in_pieces(board);
   std::ranges::move(switched, std::back_inserter(small));
-  std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
-  add_variants(board, std::move(small), dispatches == k_none ? 1 : 2);
+  std::erase_if(small, [&](const Moves& group) { return !board.is_unclaimed(*group.front()); });
+  add_variants(board, std::move(small), dispatches == k_zero ? 1 : 2);
   add_exchanged_kinds(board);
   for (const bool lost : {lost_first, !lost_first}) add_merged(board, lost);
-  add_replaced(board, true);
-  const Open rest(board);
-  add_works(board, rest.up, true);
-  add_works(board, rest.down, false);
+  add_replaced(board, /*one_by_one=*/true);
+  const UnclaimedMoves rest(board);
+  add_work_change(board, rest.up, /*added=*/true);
+  add_work_change(board, rest.down, /*added=*/false);
 }
 
-// The same matrix multiplications in more dispatches. How many there are follows from the model's
-// weights, and these are the same on both sides: kernels that ran before and do so more often, with
-// nothing gone for it, do them in smaller pieces. The reverse only seems so unless the graph is
-// known to be the same: work may be gone, or be done elsewhere.
+// Finds the same matmuls in more dispatches: kernels run more often, and nothing is gone for it.
+// Their number follows from the model's weights, so the pieces are smaller. The reverse only seems
+// so unless the graph is known to be the same, because work may be gone or run elsewhere.
 void find_pieces(Board& board) {
   Moves moves;  // the largest first, as differences are
-  for (const Move& move : board.found.kernels) {
-    if (!board.free(move)) continue;
-    // One more alone may be anything, and so may what has no name.
-    if (move.before == k_none || move.after == k_none || size_of(move.delta()) < 2 ||
+  for (const Move& move : board.differences.kernels) {
+    if (!board.is_unclaimed(move)) continue;
+    // A single additional dispatch may be anything, and so may kernels without names.
+    if (move.before == k_zero || move.after == k_zero || absolute_value(move.delta()) < 2 ||
         move.parsed.words.empty() || is_small(&move) || is_nameless(&move) ||
-        (!moves.empty() && (move.delta() > k_none) != (moves[0]->delta() > k_none))) {
+        (!moves.empty() && (move.delta() > k_zero) != (moves[0]->delta() > k_zero))) {
       return;
     }
     moves.push_back(&move);
   }
   if (moves.empty()) return;
   const Move& first = *moves.front();
-  const bool lost = first.delta() > k_none, seems = !lost && !board.evidence.graph_known;
-  if (!lost && !(board.found.graph.empty() && board.found.cpu_ops.empty())) return;
-  Finding finding = board.about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
-  finding.headline = fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.",
-                                 seems ? "seems " : "", lost ? "lost" : "gained",
-                                 safe(first.work()), times_words(first.after, board.evidence.scope),
-                                 first.before.str(), lost ? "is gone" : "came");
-  finding.lines.push_back(move_words(moves, 6));
+  const bool lost = first.delta() > k_zero, seems = !lost && !board.evidence.graph_known;
+  if (!lost && !(board.differences.graph.empty() && board.differences.cpu_ops.empty())) return;
+  Finding finding =
+      board.finding_about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
+  finding.headline =
+      fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.", seems ? "seems " : "",
+                  lost ? "lost" : "gained", safe_name(first.work()),
+                  frequency_text(first.after, board.evidence.scope), first.before.str(),
+                  lost ? "is gone" : "came");
+  finding.lines.push_back(moves_text(moves, 6));
   if (seems) {
     finding.look_at =
         "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }
-  add_batching(board, std::move(finding), moves, {safe(first.name), first.delta()});
+  add_batching(board, std::move(finding), moves, {safe_name(first.name), first.delta()});
 }
 
 }  // namespace weir::explain

@@ -1,4 +1,4 @@
-// What a model's header says about its layers: how many, and which of them have what others lack.
+// Facts in a model's header about its layers: how many, and which of them have what others lack.
 //
 // A difference of 16 syncs says little; "one for each of the 16 layers that have ssm_* tensors"
 // says where to look. Files come from strangers: layers, families and names have limits. Pure.
@@ -12,7 +12,7 @@ namespace weir::explain {
 // Layers that share something the others lack.
 struct Family {
   std::string pattern;               // "blk.*.ssm_*", or what config.json says of them
-  std::string words;                 // "with blk.*.ssm_* tensors": behind "16 layers"
+  std::string words;                 // "with blk.*.ssm_* tensors": follows "16 layers"
   std::vector<std::int64_t> layers;  // sorted, from 0; never empty, never all
 
   friend bool operator==(const Family&, const Family&) = default;

@@ -1,4 +1,4 @@
-// What a profiler said of two runs, as evidence.
+// Turns two profilers' outputs into evidence.
 #include <functional>
 #include <span>
 #include <tuple>
@@ -15,35 +15,36 @@
 namespace weir::explain {
 namespace {
 
-using observed::names_a_cpu;
+using observed::is_cpu_name;
 using observed::Observed;
 using observed::ObservedBuffer;
 using observed::ObservedOp;
 using observed::Phase;
 
-// Rows of one kind together.
+// Rows that are added up.
 struct RowKey {
   Work::Kind kind;
   std::string name, type, shape, backend;
   auto operator<=>(const RowKey&) const = default;
 };
 struct RowSum {
-  Work work;  // of all tokens together
+  Work work;  // sum over all tokens
   std::int64_t calls = 0;
-  bool ranged = true;  // every row said it
+  bool ranged = true;  // every row has a range
 };
 
 using RowSums = std::map<RowKey, RowSum>;
 const std::string k_nowhere;
 
-// Without the longest of several calls: one that was interrupted is not the work's time.
+// Returns the op's own time. Of several calls the longest is left out, because it may have been
+// interrupted.
 std::optional<double> steady_time(const ObservedOp& op) {
   constexpr std::int64_t k_several = 4;
-  const auto own = observed::time_of_its_own(op);
+  const auto own_time = observed::exclusive_time(op);
   const std::int64_t calls = op.calls.value_or(0);
-  if (!own || op.own_seconds || !op.most || calls < k_several) return own;
-  const auto n = static_cast<double>(calls);
-  return std::max(0.0, *own - *op.most) * n / (n - 1);
+  if (!own_time || op.own_seconds || !op.most || calls < k_several) return own_time;
+  const auto call_count = static_cast<double>(calls);
+  return std::max(0.0, *own_time - *op.most) * call_count / (call_count - 1);
 }
 
 struct SideRows {
@@ -51,19 +52,20 @@ struct SideRows {
   RowSums rows{};
   bool kernels = false, backends = false, ops = false;
   bool places = false;              // a row names another backend than that of the whole run
-  std::set<std::string> uncounted;  // names of works that ran nobody knows how often
+  std::set<std::string> uncounted;  // names of works without a number of calls
 };
 
-void add_row(SideRows& into, const RowKey& key, const ObservedOp& op, bool timed) {
-  auto& [work, calls, ranged] = into.rows[key];
+// Adds a row to the sum of its key; its time only if `timed`.
+void add_row(SideRows& side_rows, const RowKey& key, const ObservedOp& op, bool timed) {
+  auto& [work, calls, ranged] = side_rows.rows[key];
   add_capped(calls, op.calls.value_or(0));
-  if (!op.calls) into.uncounted.insert(key.name);
-  const auto own = steady_time(op);
-  if (timed && !own) ranged = false;
-  if (!timed || !own) return;
-  work.seconds = work.seconds.value_or(0) + *own;
+  if (!op.calls) side_rows.uncounted.insert(key.name);
+  const auto own_time = steady_time(op);
+  if (timed && !own_time) ranged = false;
+  if (!timed || !own_time) return;
+  work.seconds = work.seconds.value_or(0) + *own_time;
   work.labels.insert(op.buffer);
-  // What is nested in it is in the times of single calls.
+  // The times of single calls include nested ops.
   ranged = ranged && op.calls && op.least && op.most && !op.own_seconds;
   if (!ranged) return;
   if (!work.range) work.range = TimeRange{*op.least, *op.most};
@@ -72,62 +74,65 @@ void add_row(SideRows& into, const RowKey& key, const ObservedOp& op, bool timed
   work.range->times += static_cast<double>(*op.calls);
 }
 
-bool tells_backends(const Observed& observed) {
+bool reports_backends(const Observed& observed) {
   return std::ranges::any_of(observed.ops,
                              [](const ObservedOp& op) { return !op.backend.empty(); });
 }
 
-// Categories of rows that only one of two formats has: a trace's of the CPU's calls, beside totals
-// of a device. Work of that kind is neither new nor gone.
-std::set<std::string> categories_alone(const Observed& one, const Observed& other) {
-  std::set<std::string> alone;
-  if (one.format == other.format) return alone;
-  for (const ObservedOp& op : one.ops) {
-    if (!is_device_work(op) && op.category != "copy") alone.insert(op.category);
+// Returns the categories that only this document has, if the formats differ: a trace also lists CPU
+// calls, totals of a device do not. Such work is neither new nor gone.
+std::set<std::string> unmatched_categories(const Observed& observed,
+                                           const Observed& other_observed) {
+  std::set<std::string> categories;
+  if (observed.format == other_observed.format) return categories;
+  for (const ObservedOp& op : observed.ops) {
+    if (!is_device_work(op) && op.category != "copy") categories.insert(op.category);
   }
-  for (const ObservedOp& op : other.ops) alone.erase(op.category);
-  return alone;
+  for (const ObservedOp& op : other_observed.ops) categories.erase(op.category);
+  return categories;
 }
 
-// The kernel of a row. Documents that name kernels by ops alone ("RMS_NORM_MUL" of llama.cpp's
-// perf logger) name none where an op runs by itself: it is a kernel of the op's name.
-std::string kernel_of(const ObservedOp& op, bool kernels_told) {
-  const bool itself = kernels_told && op.kernel.empty() && !profile::op_of(op.op).empty() &&
-                      is_device_work(op) && !op.backend.empty() && !names_a_cpu(op.backend);
-  return itself ? op.op : op.kernel;
+// Returns the name of a row's kernel. Documents that name kernels by ops ("RMS_NORM_MUL" of
+// llama.cpp's perf logger) omit it if an op runs by itself; then it is the op's name.
+std::string kernel_name_of_row(const ObservedOp& op, bool kernels_named_by_ops) {
+  const bool op_is_kernel = kernels_named_by_ops && op.kernel.empty() &&
+                            !profile::op_of(op.op).empty() && is_device_work(op) &&
+                            !op.backend.empty() && !is_cpu_name(op.backend);
+  return op_is_kernel ? op.op : op.kernel;
 }
 
-// `backends`: both sides tell them. Else where an op ran is no difference. Rows of the categories
-// `alone` are left out.
-SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
-                 const std::set<std::string>& alone) {
-  SideRows made;
-  const RowChoice choice = rows_of_side(observed, shared);
+// Reads the rows of one side. `backends`: both sides report these; else the place of an op is no
+// difference. `unmatched`: categories that are left out.
+SideRows read_side_rows(const Observed& observed, const Basis& basis, bool backends,
+                        const std::set<std::string>& unmatched) {
+  SideRows result;
+  const RowChoice choice = choose_rows(observed, basis);
   const std::int64_t tokens = choice.tokens;
-  const bool kernels_told = std::ranges::any_of(
+  const bool kernels_named_by_ops = std::ranges::any_of(
       observed.ops, [](const ObservedOp& op) { return !profile::op_of(op.kernel).empty(); });
   for (const ObservedOp& op : observed.ops) {
-    if (!choice.takes(op) || alone.contains(op.category)) continue;
-    made.backends = made.backends || !op.backend.empty();
-    made.places = made.places || (!op.backend.empty() && op.backend != observed.context.backend);
-    if (const auto own = observed::time_of_its_own(op); own && op.layer) {
-      made.side.layers[*op.layer] += *own / static_cast<double>(tokens);
+    if (!choice.takes(op) || unmatched.contains(op.category)) continue;
+    result.backends = result.backends || !op.backend.empty();
+    result.places =
+        result.places || (!op.backend.empty() && op.backend != observed.context.backend);
+    if (const auto own_time = observed::exclusive_time(op); own_time && op.layer) {
+      result.side.layers[*op.layer] += *own_time / static_cast<double>(tokens);
     }
     const std::string& backend = backends ? op.backend : k_nowhere;
-    const std::string kernel = kernel_of(op, kernels_told);
+    const std::string kernel = kernel_name_of_row(op, kernels_named_by_ops);
     if (!kernel.empty()) {
-      made.kernels = true;
-      add_row(made, {Work::Kind::kernel, kernel, op.type, op.shape, backend}, op, true);
+      result.kernels = true;
+      add_row(result, {Work::Kind::kernel, kernel, op.type, op.shape, backend}, op, /*timed=*/true);
     }
     if (op.op.empty()) continue;
-    made.ops = true;
-    add_row(made, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, kernel.empty());
+    result.ops = true;
+    add_row(result, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, kernel.empty());
   }
-  for (auto& [key, sum] : made.rows) {
-    Work& work = made.side.works.emplace_back(std::move(sum.work));
+  for (auto& [key, sum] : result.rows) {
+    Work& work = result.side.works.emplace_back(std::move(sum.work));
     std::tie(work.kind, work.name, work.type, work.shape, work.backend) =
         std::tie(key.kind, key.name, key.type, key.shape, key.backend);
-    work.on_cpu = names_a_cpu(work.backend);
+    work.on_cpu = is_cpu_name(work.backend);
     work.times = Rational::make(sum.calls, tokens).value_or(Rational(sum.calls));
     if (work.seconds) *work.seconds /= static_cast<double>(tokens);
     if (!sum.ranged) work.range.reset();
@@ -135,86 +140,90 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
   for (const observed::ObservedCount& count : observed.counts) {
     const auto mean = count.mean();
     if (!mean) continue;
-    Known& known = made.side.metrics[count.metric.name] = {mean, {}};
+    MetricValue& value = result.side.metrics[count.metric.name] = {mean, {}};
     if (count.metric.scope != unit::Scope::per_token) continue;
-    known.tokens.assign(count.values.begin(), count.values.end());
+    value.tokens.assign(count.values.begin(), count.values.end());
   }
   for (const observed::ObservedTiming& timing : observed.timings) {
-    if (!timing.samples.empty()) made.side.metrics[timing.metric.name] = {{}, timing.samples};
+    if (!timing.samples.empty()) result.side.metrics[timing.metric.name] = {{}, timing.samples};
   }
-  return made;
+  return result;
 }
 
 bool counts_per_token(const Side& side) {
-  return std::ranges::any_of(side.metrics, [](const auto& one) {
-    const auto metric = unit::find_metric(one.first);
+  return std::ranges::any_of(side.metrics, [](const auto& entry) {
+    const auto metric = unit::find_metric(entry.first);
     return metric && metric->scope == unit::Scope::per_token;
   });
 }
 
-std::string device_of(const Observed& before, const Observed& after) {
-  for (const Observed* one : {&after, &before}) {
-    if (one->context.backend) return names_a_cpu(*one->context.backend) ? "cpu" : "gpu";
+std::string find_device(const Observed& before, const Observed& after) {
+  for (const Observed* observed : {&after, &before}) {
+    if (observed->context.backend) return is_cpu_name(*observed->context.backend) ? "cpu" : "gpu";
   }
   return "";
 }
 
-// What a side that tells no work at all would make of the other's: all of it new, or gone.
-void drop_one_sided(Evidence& evidence) {
-  for (Side* const none : {&evidence.before, &evidence.after}) {
-    Side& other = none == &evidence.before ? evidence.after : evidence.before;
-    if (!none->works.empty() || other.works.empty()) continue;
+// Drops the works of a side if the other side reports none at all: all of them would look new or
+// gone.
+void drop_unmatched_works(Evidence& evidence) {
+  for (Side* const side : {&evidence.before, &evidence.after}) {
+    Side& other = side == &evidence.before ? evidence.after : evidence.before;
+    if (!side->works.empty() || other.works.empty()) continue;
     other.works.clear();
-    evidence.doubts.push_back(std::string(none == &evidence.before ? "before" : "after") +
+    evidence.doubts.push_back(std::string(side == &evidence.before ? "before" : "after") +
                               ": it reports no op, so what ran is not compared");
   }
 }
 
-// Command buffers by label. A label that a side does not list may be there: where labels are left
-// out, only those of both sides are compared, by the time of each buffer.
+// Adds command buffers by label. If a document does not list all labels, only those on both sides
+// are compared, by the time of each buffer.
 void add_buffers(const Observed& before, const Observed& after, Evidence& evidence) {
   const observed::BuffersOfTokens a = observed::buffers_per_token(before);
   const observed::BuffersOfTokens b = observed::buffers_per_token(after);
   if (a.labels.empty() || b.labels.empty()) return;
-  const auto work_of = [](const observed::BuffersPerToken& one, std::int64_t tokens) {
-    Work work{Work::Kind::buffers, one.label, "", "", "", false, one.buffers, one.seconds};
-    if (one.least && one.most) {
-      work.range = {*one.least, *one.most, one.buffers.value() * static_cast<double>(tokens)};
+  const auto make_work = [](const observed::BuffersPerToken& label, std::int64_t tokens) {
+    Work work{Work::Kind::buffers, label.label, "", "", "", false, label.buffers, label.seconds};
+    if (label.least && label.most) {
+      work.range = {*label.least, *label.most, label.buffers.value() * static_cast<double>(tokens)};
     }
     return work;
   };
   if (a.whole && b.whole) {
-    for (const auto& one : a.labels) evidence.before.works.push_back(work_of(one, a.tokens));
-    for (const auto& one : b.labels) evidence.after.works.push_back(work_of(one, b.tokens));
+    for (const auto& label : a.labels) evidence.before.works.push_back(make_work(label, a.tokens));
+    for (const auto& label : b.labels) evidence.after.works.push_back(make_work(label, b.tokens));
     return;
   }
-  for (const observed::BuffersPerToken& was : a.labels) {
-    const auto* is = first_of(b.labels, [&](const auto& one) { return one.label == was.label; });
-    if (is == nullptr || is->buffers.value() <= 0) continue;
-    Work as_many = work_of(*is, b.tokens);
-    as_many.times = was.buffers;
-    if (as_many.seconds) *as_many.seconds *= was.buffers.value() / is->buffers.value();
-    evidence.before.works.push_back(work_of(was, a.tokens));
-    evidence.after.works.push_back(std::move(as_many));
+  for (const observed::BuffersPerToken& label_before : a.labels) {
+    const auto* label_after =
+        first_of(b.labels, [&](const auto& label) { return label.label == label_before.label; });
+    if (label_after == nullptr || label_after->buffers.value() <= 0) continue;
+    Work work_after = make_work(*label_after, b.tokens);
+    work_after.times = label_before.buffers;
+    if (work_after.seconds)
+      *work_after.seconds *= label_before.buffers.value() / label_after->buffers.value();
+    evidence.before.works.push_back(make_work(label_before, a.tokens));
+    evidence.after.works.push_back(std::move(work_after));
   }
 }
 
-// What the command buffers of each token count; nothing where a step is of several.
-std::vector<double> of_each_step(const Observed& observed,
-                                 std::optional<std::int64_t> ObservedBuffer::*count) {
+// Returns a count of the command buffers for each decoded token; nothing if a step has several
+// tokens.
+std::vector<double> counts_of_steps(const Observed& observed,
+                                    std::optional<std::int64_t> ObservedBuffer::*count) {
   std::map<std::size_t, double> sums;
-  for (const ObservedBuffer& one : observed.buffers) {
-    if (!one.step || *one.step >= observed.steps.size() || !(one.*count)) continue;
-    const observed::ObservedStep& step = observed.steps[*one.step];
+  for (const ObservedBuffer& buffer : observed.buffers) {
+    if (!buffer.step || *buffer.step >= observed.steps.size() || !(buffer.*count)) continue;
+    const observed::ObservedStep& step = observed.steps[*buffer.step];
     if (step.phase != Phase::decode) continue;
     if (step.tokens.value_or(1) != 1) return {};
-    sums[*one.step] += static_cast<double>(*(one.*count));
+    sums[*buffer.step] += static_cast<double>(*(buffer.*count));
   }
   return collect<double>(sums, [](const auto& sum) { return sum.second; });
 }
 
-// Counts of a token that the document gives by its command buffers alone.
-void add_counts_of_buffers(const Observed& observed, Side& side) {
+// Adds counts per token that the document gives by its command buffers alone.
+void add_buffer_counts(const Observed& observed, Side& side) {
   using observed::BuffersPerToken;
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
   if (buffers.labels.empty() || !buffers.whole) return;
@@ -224,65 +233,68 @@ void add_counts_of_buffers(const Observed& observed, Side& side) {
         {"barriers_per_token", &BuffersPerToken::barriers, &ObservedBuffer::barriers},
         {"syncs_per_token", &BuffersPerToken::syncs, &ObservedBuffer::syncs}}) {
     std::optional<Rational> sum = Rational(0);
-    for (const BuffersPerToken& one : buffers.labels) {
-      sum = sum && one.*count ? sum->plus(*(one.*count)) : std::nullopt;
+    for (const BuffersPerToken& label : buffers.labels) {
+      sum = sum && label.*count ? sum->plus(*(label.*count)) : std::nullopt;
     }
-    if (sum) side.metrics.try_emplace(name, Known{sum, {}, of_each_step(observed, each)});
+    if (sum) side.metrics.try_emplace(name, MetricValue{sum, {}, counts_of_steps(observed, each)});
   }
 }
 
-// No difference is told of how often these works ran: all of them did `times`.
-void drop_times(Evidence& evidence, const std::function<bool(const Work&)>& wanted,
-                const Rational& times) {
+// Sets how often the selected works ran to `times` on both sides, so that it is no difference.
+void set_times(Evidence& evidence, const std::function<bool(const Work&)>& is_selected,
+               const Rational& times) {
   for (Side* side : {&evidence.before, &evidence.after}) {
     for (Work& work : side->works) {
-      if (wanted(work)) work.times = times;
+      if (is_selected(work)) work.times = times;
     }
   }
 }
 
-std::vector<WorkName> names_of(const std::vector<Work>& works) {
+std::vector<WorkName> work_names(const std::vector<Work>& works) {
   return collect<WorkName>(works, [](const Work& work) {
     const char* kind = work.kind == Work::Kind::kernel ? "kernel" : "op";
     return WorkName{work.on_cpu ? fmt::format("{} on the CPU", kind) : kind,
-                    profile::role_of(work.name), work.name, work.shape, work.times.value()};
+                    profile::parse_role(work.name), work.name, work.shape, work.times.value()};
   });
 }
 
-// One work in place of those at `indices`, with their time and without how often it ran.
-Work together(const std::vector<Work>& works, const std::string& name,
-              const std::vector<std::size_t>& indices) {
+// Returns one work in place of those at `indices`, with the sum of their times and no number of
+// calls.
+Work merge_works(const std::vector<Work>& works, const std::string& name,
+                 const std::vector<std::size_t>& indices) {
   Work sum;
   for (const std::size_t index : indices) {
-    const Work& one = works[index];
-    sum.kind = one.kind;
-    sum.on_cpu = one.on_cpu;
-    if (one.seconds) sum.seconds = sum.seconds.value_or(0) + *one.seconds;
+    const Work& work = works[index];
+    sum.kind = work.kind;
+    sum.on_cpu = work.on_cpu;
+    if (work.seconds) sum.seconds = sum.seconds.value_or(0) + *work.seconds;
   }
   sum.name = name;
   return sum;
 }
 
+// Removes the works at `indices`.
 void erase(std::vector<Work>& works, const std::set<std::size_t>& indices) {
-  std::vector<Work> kept;
+  std::vector<Work> remaining;
   for (std::size_t i = 0; i < works.size(); ++i) {
-    if (!indices.contains(i)) kept.push_back(std::move(works[i]));
+    if (!indices.contains(i)) remaining.push_back(std::move(works[i]));
   }
-  works = std::move(kept);
+  works = std::move(remaining);
 }
 
-// No difference is told of work that one side alone timed together. A group is several calls of its
-// parts, and of what may overlap the time is less than their sum. The later side keeps its time.
+// Replaces work that only one side timed together with one work per group, which is not judged. A
+// group stands for several calls of its parts, and parts that overlap take less time than their
+// sum. Only the later side keeps its time.
 void join_timed_together(Evidence& evidence) {
   std::vector<Work>& works = evidence.after.works;
   std::set<std::size_t> before, after;
   std::set<std::string> names;
   std::vector<Work> sums;
   for (const TimedTogether& group :
-       timed_together(names_of(evidence.before.works), names_of(works))) {
+       timed_together(work_names(evidence.before.works), work_names(works))) {
     before.insert(group.a.begin(), group.a.end());
     after.insert(group.b.begin(), group.b.end());
-    sums.push_back(together(works, group.role, group.b));
+    sums.push_back(merge_works(works, group.role, group.b));
     names.insert(group.role);
   }
   if (names.empty()) return;
@@ -293,24 +305,24 @@ void join_timed_together(Evidence& evidence) {
   evidence.doubts.push_back(
       fmt::format("only one side timed these together, so they are not judged (weir compare shows "
                   "their times): {}",
-                  verdict::some_of({names.begin(), names.end()}, k_most)));
+                  verdict::list_some({names.begin(), names.end()}, k_most)));
 }
 
-// Times that differ by a fifth and more.
-bool apart(double a, double b) {
-  constexpr double k_apart = 1.2;
-  return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_apart;
+// Returns true if two times differ by a factor of 1.2 or more.
+bool differ_by_a_fifth(double a, double b) {
+  constexpr double k_factor = 1.2;
+  return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_factor;
 }
 
-// Times apart that are too few to be judged: weir compare shows them.
-void say_what_is_not_judged(Evidence& evidence) {
+// Reports times that differ but are too few to be judged; weir compare shows them.
+void report_unjudged_times(Evidence& evidence) {
   constexpr std::size_t k_enough_samples = 4, k_enough_works = 5;
   for (const auto& [name, before] : evidence.before.metrics) {
     const auto after = evidence.after.metrics.find(name);
     if (after == evidence.after.metrics.end() || before.samples.empty()) continue;
     const bool few =
         std::min(before.samples.size(), after->second.samples.size()) < k_enough_samples;
-    if (!few || !apart(before.value(), after->second.value())) continue;
+    if (!few || !differ_by_a_fifth(before.value(), after->second.value())) continue;
     evidence.doubts.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged: too few runs", name,
                                           before.value(), after->second.value()));
   }
@@ -322,15 +334,15 @@ void say_what_is_not_judged(Evidence& evidence) {
     if (work.seconds) seconds[key(work)] = *work.seconds;
   }
   for (const bool buffers : {false, true}) {
-    std::size_t timed = 0, moved = 0;
+    std::size_t timed = 0, changed = 0;
     for (const Work& work : evidence.after.works) {
       if (buffers != (work.kind == Work::Kind::buffers)) continue;
-      const auto found = work.seconds ? seconds.find(key(work)) : seconds.end();
-      if (found == seconds.end()) continue;
+      const auto match = work.seconds ? seconds.find(key(work)) : seconds.end();
+      if (match == seconds.end()) continue;
       ++timed;
-      moved += apart(found->second, *work.seconds) ? 1U : 0U;
+      changed += differ_by_a_fifth(match->second, *work.seconds) ? 1U : 0U;
     }
-    if (timed >= k_enough_works || moved == 0) continue;
+    if (timed >= k_enough_works || changed == 0) continue;
     evidence.doubts.push_back(fmt::format(
         "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
         "shows them)",
@@ -339,8 +351,8 @@ void say_what_is_not_judged(Evidence& evidence) {
   }
 }
 
-// Seconds of a token, of the steps that have a time.
-std::optional<double> seconds_of_token(const Observed& observed) {
+// Returns the mean time of a token, over the decode steps that have a time; nothing without any.
+std::optional<double> seconds_per_token(const Observed& observed) {
   double seconds = 0, tokens = 0;
   for (const observed::ObservedStep& step : observed.steps) {
     if (step.phase != Phase::decode || !step.seconds) continue;
@@ -350,25 +362,30 @@ std::optional<double> seconds_of_token(const Observed& observed) {
   return tokens > 0 ? std::optional(seconds / tokens) : std::nullopt;
 }
 
-// An op is slower beside the others; where all of them are, or what lies between them is, none
-// stands out. Of device twins, whose ops have no times, a token's tell nothing.
-void say_that_tokens_are_slower(const Observed& before, const Observed& after, Evidence& evidence) {
-  const auto timed = [](const Side& side) {
+// Reports that tokens take longer. An op is judged next to the others, so if all are slower, or the
+// time between them grew, none stands out. Device twins have no times of ops; a token's means
+// nothing there.
+void report_token_times(const Observed& before, const Observed& after, Evidence& evidence) {
+  const auto has_times = [](const Side& side) {
     return std::ranges::any_of(side.works, [](const Work& work) { return bool(work.seconds); });
   };
-  const auto a = seconds_of_token(before), b = seconds_of_token(after);
-  if (!timed(evidence.before) || !timed(evidence.after) || !a || !b || !apart(*a, *b)) return;
+  const auto token_before = seconds_per_token(before), token_after = seconds_per_token(after);
+  if (!has_times(evidence.before) || !has_times(evidence.after) || !token_before || !token_after ||
+      !differ_by_a_fifth(*token_before, *token_after)) {
+    return;
+  }
   evidence.doubts.push_back(fmt::format(
       "a token took {}, then {}: an op is judged beside the other ops (weir compare has "
       "all times)",
-      observed::time_text(*a), observed::time_text(*b)));
+      observed::time_text(*token_before), observed::time_text(*token_after)));
 }
 
-// Work in no step is that of no token: how often it ran is told, where that differs.
-void say_what_is_in_no_step(const Observed& before, const Observed& after, const Shared& shared,
-                            Evidence& evidence) {
-  if (!shared.decoding) return;
-  const auto calls = [](const Observed& observed) {
+// Reports how often work outside of steps ran if that differs. It belongs to no token, so it is not
+// compared.
+void report_calls_in_no_step(const Observed& before, const Observed& after, const Basis& basis,
+                             Evidence& evidence) {
+  if (!basis.decoding) return;
+  const auto calls_in_no_step = [](const Observed& observed) {
     std::int64_t sum = 0;
     for (const ObservedOp& op : observed.ops) {
       if (op.phase == Phase::unknown && is_device_work(op) && !op.covers_others) {
@@ -377,22 +394,22 @@ void say_what_is_in_no_step(const Observed& before, const Observed& after, const
     }
     return sum;
   };
-  const std::int64_t a = calls(before), b = calls(after);
-  if (a == b) return;
+  const std::int64_t calls_before = calls_in_no_step(before), calls_after = calls_in_no_step(after);
+  if (calls_before == calls_after) return;
   evidence.doubts.push_back(fmt::format(
       "work of no token and no prompt is not compared: {} calls, then {} (weir profile --by phase)",
-      a, b));
+      calls_before, calls_after));
 }
 
-// What the documents themselves say is doubtful.
+// Adds the warnings of the documents themselves.
 void add_warnings(const Observed& before, const Observed& after, Evidence& evidence) {
-  constexpr std::size_t k_most = 8;  // of a side
-  for (const auto& [one, other, side] :
+  constexpr std::size_t k_most = 8;  // per side
+  for (const auto& [observed, other_observed, side] :
        {std::tuple(&before, &after, "before"), std::tuple(&after, &before, "after")}) {
     for (const std::string& warning :
-         std::span(one->warnings).first(std::min(one->warnings.size(), k_most))) {
-      const bool both = holds(other->warnings, warning);
-      if (both && one == &after) continue;
+         std::span(observed->warnings).first(std::min(observed->warnings.size(), k_most))) {
+      const bool both = holds(other_observed->warnings, warning);
+      if (both && observed == &after) continue;
       evidence.doubts.push_back(fmt::format("{}: {}", both ? "both sides" : side, warning));
     }
   }
@@ -400,7 +417,8 @@ void add_warnings(const Observed& before, const Observed& after, Evidence& evide
 
 }  // namespace
 
-Shared shared_of(const Observed& before, const Observed& after) {
+// Decides what to compare: decoding alone and per token, if both documents allow that.
+Basis common_basis(const Observed& before, const Observed& after) {
   const auto decodes = [](const Observed& observed) {
     return std::ranges::find(observed.ops, Phase::decode, &ObservedOp::phase) != observed.ops.end();
   };
@@ -416,10 +434,10 @@ bool RowChoice::takes(const ObservedOp& op) const {
   return !of_steps || op.step.has_value();
 }
 
-RowChoice rows_of_side(const Observed& observed, const Shared& shared) {
+RowChoice choose_rows(const Observed& observed, const Basis& basis) {
   RowChoice choice;
-  choice.decoding = shared.decoding;
-  if (!shared.per_token) return choice;
+  choice.decoding = basis.decoding;
+  if (!basis.per_token) return choice;
   choice.of_steps = std::ranges::any_of(
       observed.ops, [](const ObservedOp& op) { return op.phase == Phase::decode && op.step; });
   choice.tokens = decoded_tokens(observed).value_or(1);
@@ -432,37 +450,40 @@ bool is_device_work(const ObservedOp& op) {
          category == "compute";  // the last one is ggml's
 }
 
-Evidence evidence_of(const Observed& before, const Observed& after) {
+Evidence make_evidence(const Observed& before, const Observed& after) {
   Evidence evidence;
   evidence.cell = after.context.model.value_or(after.format);
-  evidence.device = device_of(before, after);
-  const Shared shared = shared_of(before, after);
-  const bool per_token = shared.per_token;
-  const bool backends = tells_backends(before) && tells_backends(after);
-  const auto alone_a = categories_alone(before, after), alone_b = categories_alone(after, before);
-  const SideRows a = rows_of(before, shared, backends, alone_a);
-  const SideRows b = rows_of(after, shared, backends, alone_b);
-  evidence.before = a.side;
-  evidence.after = b.side;
-  const auto uncounted = [&](const Work& work) {
-    return a.uncounted.contains(work.name) || b.uncounted.contains(work.name);
+  evidence.device = find_device(before, after);
+  const Basis basis = common_basis(before, after);
+  const bool per_token = basis.per_token;
+  const bool backends = reports_backends(before) && reports_backends(after);
+  const auto unmatched_before = unmatched_categories(before, after),
+             unmatched_after = unmatched_categories(after, before);
+  const SideRows rows_before = read_side_rows(before, basis, backends, unmatched_before);
+  const SideRows rows_after = read_side_rows(after, basis, backends, unmatched_after);
+  evidence.before = rows_before.side;
+  evidence.after = rows_after.side;
+  const auto is_uncounted = [&](const Work& work) {
+    return rows_before.uncounted.contains(work.name) || rows_after.uncounted.contains(work.name);
   };
-  drop_times(evidence, uncounted, Rational(0));
-  drop_one_sided(evidence);
-  // A tool that runs each op as often as it likes.
+  set_times(evidence, is_uncounted, Rational(0));
+  drop_unmatched_works(evidence);
+  // test-backend-ops repeats each op as often as it likes.
   constexpr std::string_view k_repeats_at_will = "test-backend-ops";
   if (before.format == k_repeats_at_will || after.format == k_repeats_at_will) {
-    drop_times(
+    set_times(
         evidence, [](const Work&) { return true; }, Rational(1));
   }
   join_timed_together(evidence);
-  const bool works = !a.side.works.empty() || !b.side.works.empty();
-  if (!per_token && (works || !counts_per_token(b.side))) evidence.scope = unit::Scope::whole;
-  evidence.kernels_known = a.kernels && b.kernels;
-  evidence.graph_known = a.ops && b.ops && !before.truncated && !after.truncated;
-  // Rows that all have the backend of the run name its device, not where each of them ran.
-  evidence.cpu_ops_known =
-      evidence.graph_known && a.backends && b.backends && (a.places || b.places);
+  const bool has_works = !rows_before.side.works.empty() || !rows_after.side.works.empty();
+  if (!per_token && (has_works || !counts_per_token(rows_after.side))) {
+    evidence.scope = unit::Scope::whole;
+  }
+  evidence.kernels_known = rows_before.kernels && rows_after.kernels;
+  evidence.graph_known = rows_before.ops && rows_after.ops && !before.truncated && !after.truncated;
+  // If all rows have the backend of the run, it names the device, not the place of each.
+  evidence.cpu_ops_known = evidence.graph_known && rows_before.backends && rows_after.backends &&
+                           (rows_before.places || rows_after.places);
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
     if (!observed->errors.empty()) {  // the first says why
       evidence.doubts.push_back(
@@ -474,19 +495,20 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
                                 ": it ends in the middle: sums are of its whole parts");
     }
   }
-  for (const auto& [alone, side] : {std::pair(&alone_a, "before"), std::pair(&alone_b, "after")}) {
-    if (alone->empty()) continue;
+  for (const auto& [categories, side] :
+       {std::pair(&unmatched_before, "before"), std::pair(&unmatched_after, "after")}) {
+    if (categories->empty()) continue;
     evidence.doubts.push_back(fmt::format(
         "{}: its rows of category {} have no counterpart in the other format: not compared", side,
-        fmt::join(*alone, ", ")));
+        fmt::join(*categories, ", ")));
   }
-  say_what_is_in_no_step(before, after, shared, evidence);
-  say_that_tokens_are_slower(before, after, evidence);
+  report_calls_in_no_step(before, after, basis, evidence);
+  report_token_times(before, after, evidence);
   add_warnings(before, after, evidence);
   add_buffers(before, after, evidence);
-  add_counts_of_buffers(before, evidence.before);
-  add_counts_of_buffers(after, evidence.after);
-  say_what_is_not_judged(evidence);
+  add_buffer_counts(before, evidence.before);
+  add_buffer_counts(after, evidence.after);
+  report_unjudged_times(evidence);
   return evidence;
 }
 

@@ -1,6 +1,6 @@
-// What differs between two sides, sorted by what it is, and the patterns that it is held against,
-// one function each, in causal order: what an earlier one claims is no cause for a later one. Used
-// by this module alone.
+// Differences between base and candidate, sorted by kind, and the patterns that explain them: one
+// function each, in causal order. A difference that an earlier pattern claims is no cause for a
+// later one. Used by this module alone.
 //
 //   moved.cpp     work that left the device for the CPU, or came back
 //   kernels.cpp   what changed among kernels: pieces of work; variants (variants.cpp), fusions
@@ -13,7 +13,8 @@
 //   served.cpp    what a server says of itself: caches, drafts
 //   times.cpp     works that take longer each time; rates, times and memory that nothing explains
 //
-// What a pattern takes before it adds a finding is what that finding explains (claims.cpp).
+// The items that a pattern claims before it adds a finding are the ones that this finding explains
+// (claims.cpp).
 #pragma once
 
 #include <cmath>
@@ -33,7 +34,7 @@ namespace weir::explain {
 using profile::kernel_name;
 using profile::KernelName;
 
-inline constexpr Rational k_none;
+inline constexpr Rational k_zero;  // 0
 
 // A row of WEIR_FINDING_KINDS.
 struct FindingKind {
@@ -57,17 +58,18 @@ struct Move {
   std::set<std::string> labels{};  // as Work's, of both sides
 
   [[nodiscard]] Rational delta() const;
-  [[nodiscard]] double size() const;  // of the delta, without its sign
-  // What it computes: "rms_norm_mul" of a kernel; of an op its own name, "MUL_MAT", without shapes.
+  [[nodiscard]] double size() const;  // absolute value of the delta
+  // The work it computes: "rms_norm_mul" of a kernel; of an op its own name, "MUL_MAT", without
+  // shapes.
   [[nodiscard]] std::string work() const;
-  [[nodiscard]] bool up() const { return delta() > k_none; }
+  [[nodiscard]] bool up() const { return delta() > k_zero; }
 };
 using Moves = std::vector<const Move*>;
 [[nodiscard]] Moves pointers_to(const std::vector<Move>& moves);
-[[nodiscard]] Moves one_way(const std::vector<Move>& moves, bool up);
+[[nodiscard]] Moves select_moves(const std::vector<Move>& moves, bool up);
 [[nodiscard]] std::vector<KernelName> names_in(const Moves& moves);
-// Of the deltas; what does not fit a Rational is left out.
-[[nodiscard]] Rational sum_of(const Moves& moves);
+// Sum of the deltas; one that does not fit a Rational is left out.
+[[nodiscard]] Rational total_delta(const Moves& moves);
 
 struct Differences {
   struct Moved {
@@ -77,9 +79,9 @@ struct Differences {
   std::map<std::string, Moved> moved;  // every count that differs beyond its noise, by full name
   // Counts that differ beyond their noise: base name -> change, by scope.
   std::map<std::string, Rational> counts;   // in the scope of the works
-  std::map<std::string, Rational> fixed;    // of the start
+  std::map<std::string, Rational> fixed;    // counts of the start
   std::map<std::string, Rational> context;  // per token of context
-  std::map<std::string, Rational> levels;   // of how much there is at once
+  std::map<std::string, Rational> levels;   // counts of things that exist at once
   std::vector<std::string> unsteady;        // full names that only one side has as a slope
   std::vector<Move> kernels;                // on the device, the largest change first
   std::vector<Move> cpu_ops;                // on the CPU of a cell on a device
@@ -94,19 +96,20 @@ struct Differences {
   [[nodiscard]] bool only_works() const;    // no count and no memory, of the start neither
   [[nodiscard]] bool any() const;
 };
-[[nodiscard]] Differences differences_of(const Evidence& evidence);
+[[nodiscard]] Differences find_differences(const Evidence& evidence);
 
-// What a name says; of those that a gate called changed also what it said, which knows those that
-// a config declares. Nothing for other names.
-[[nodiscard]] std::optional<unit::Metric> metric_of(const Evidence& evidence,
-                                                    const std::string& name);
+// Returns the metric of this name. Of a metric that the gate called changed it is the gate's, which
+// knows those that a configuration declares. Nothing for other names.
+[[nodiscard]] std::optional<unit::Metric> metric_by_name(const Evidence& evidence,
+                                                         const std::string& name);
 
-// Something says where it ran: a side tells each op's place, or that these are a device's kernels.
+// Returns true if something says where the work ran: a side reports each op's place, or these are
+// the device's kernels.
 [[nodiscard]] bool place_known(const Evidence& evidence, const Move& work);
 
 // "dispatches_per_token" of "dispatches" in the scope of the evidence; "" where there is none.
 [[nodiscard]] std::string metric_name(const Evidence& evidence, const std::string& base);
-// Both sides counted it, exactly or not.
+// Returns true if both sides counted it, exactly or not.
 [[nodiscard]] bool counted(const Evidence& evidence, const std::string& base);
 // A count of `base` that is exact on both sides.
 struct ExactCounts {
@@ -119,62 +122,68 @@ struct ExactCounts {
 [[nodiscard]] std::optional<ExactCounts> exact_values(const Evidence& evidence,
                                                       const std::string& name);
 
-// One finding a rule that holds, in the order of the rules.
-[[nodiscard]] std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
+// Returns a finding for each rule that holds, in the order of the rules.
+[[nodiscard]] std::vector<Finding> user_findings(const Evidence& evidence,
+                                                 const Differences& differences,
                                                  const std::vector<Rule>& rules);
 
-[[nodiscard]] std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands);
-// The findings answer some of it.
-[[nodiscard]] std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
-                                              const std::vector<Finding>& findings);
+[[nodiscard]] std::vector<Hint> find_hints(const Evidence& evidence, const Bands& bands);
+// Answers the questions of the checklist; some answers follow from the findings.
+[[nodiscard]] std::vector<Check> fill_checklist(const Evidence& evidence, const Options& options,
+                                                const std::vector<Finding>& findings);
 
-[[nodiscard]] Finding finding_of(const char* kind, std::string metric = "");
+[[nodiscard]] Finding make_finding(const char* kind, std::string metric = "");
 
-// What the patterns look at and write on.
+// Everything that the patterns read, and the findings they add.
 struct Board {
   const Evidence& evidence;
-  const Differences& found;
+  const Differences& differences;
   const ModelFacts* model;  // may be null
 
   struct Entry {
     Finding finding;
     double units = 0;                  // how much it explains; a dispatch is 1
     int rank = 0;                      // smaller goes before larger, whatever the units
-    std::vector<std::string> items{};  // of `taken`: what it explains
+    std::vector<std::string> items{};  // the claimed ones that it explains
   };
   std::vector<Entry> entries{};
-  std::set<std::string> taken{};       // "syncs", "kernel rms_norm_f32", …
-  std::vector<std::string> pending{};  // of these, for the finding that is added next
-  // Taken for no finding: these follow from what is told of the rest.
-  std::vector<std::string> followed{};
+  std::set<std::string> claimed_items{};     // "syncs", "kernel rms_norm_f32", …
+  std::vector<std::string> pending_items{};  // claimed ones for the finding that is added next
+  // Claimed ones that no finding explains: they follow from the rest.
+  std::vector<std::string> unattributed_items{};
 
-  [[nodiscard]] bool free(const std::string& item) const { return !taken.contains(item); }
-  [[nodiscard]] bool free(const Move& kernel) const { return free("kernel " + kernel.name); }
-  void take(const std::string& item) {
-    if (taken.insert(item).second) pending.push_back(item);
+  [[nodiscard]] bool is_unclaimed(const std::string& item) const {
+    return !claimed_items.contains(item);
   }
-  void take(const Moves& kernels);
-  void take_all(std::initializer_list<const char*> all) {
-    for (const char* item : all) take(item);
+  [[nodiscard]] bool is_unclaimed(const Move& kernel) const {
+    return is_unclaimed("kernel " + kernel.name);
   }
-  // The change of a count that nothing has claimed; 0 where there is none.
-  [[nodiscard]] Rational open(const std::string& base) const {
-    return free(base) ? found.count(base) : k_none;
+  // Claims an item for the finding that is added next, unless a finding has it already.
+  void claim(const std::string& item) {
+    if (claimed_items.insert(item).second) pending_items.push_back(item);
+  }
+  void claim(const Moves& kernels);
+  void claim_all(std::initializer_list<const char*> items) {
+    for (const char* item : items) claim(item);
+  }
+  // The change of a count that no finding has claimed; else 0.
+  [[nodiscard]] Rational unclaimed_change(const std::string& base) const {
+    return is_unclaimed(base) ? differences.count(base) : k_zero;
   }
   void add(Finding finding, double units, int rank = 1) {
-    entries.push_back({std::move(finding), units, rank, std::exchange(pending, {})});
+    entries.push_back({std::move(finding), units, rank, std::exchange(pending_items, {})});
   }
-  template <class Is>
-  [[nodiscard]] bool any_entry(const Is& is) const {
-    return std::ranges::any_of(entries, is);
+  template <class Predicate>
+  [[nodiscard]] bool any_entry(const Predicate& predicate) const {
+    return std::ranges::any_of(entries, predicate);
   }
   void end_pattern() {
-    std::ranges::move(std::exchange(pending, {}), std::back_inserter(followed));
+    std::ranges::move(std::exchange(pending_items, {}), std::back_inserter(unattributed_items));
   }
 
-  // A finding about this count, with its metric and delta.
-  [[nodiscard]] Finding about(const char* kind, const std::string& base) const;
-  [[nodiscard]] std::string per() const;  // " a token", or ""
+  // Returns a finding of this kind about a count, with the count's metric and delta.
+  [[nodiscard]] Finding finding_about(const char* kind, const std::string& base) const;
+  [[nodiscard]] std::string per_unit() const;  // " a token", or ""
 };
 
 using Pattern = void(Board& board);
@@ -183,37 +192,37 @@ Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pie
     find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
     find_times;
 
-// Fills Finding::claims of the entries, which are in the order in which they are told. Without a
-// gate there are no judgements to claim. Each has one finding: what follows from another leaves its
-// claims to that.
+// Fills Finding::claims of the entries, which are in the order in which they are reported. Without
+// a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that
+// follows from another leaves its claims to that one.
 void add_claims(Board& board);
 
-// Writes each amount as a line, held against the model's layers where that fits, and fills the
-// finding's layers, tensors and per_layer from the first of them. Says how surprising the fit is.
-// The best fit comes back; nothing where none is worth telling.
-std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amounts,
-                              Finding& finding);
-// An amount that is held against no layers: its line and its number.
+// Adds each amount to `finding` as a line, as a multiple of the model's layers if it is one. Fills
+// the finding's layers, tensors and per_layer from the first amount, and adds how likely the fit is
+// by chance. Returns the best fit; nothing if none is worth reporting.
+std::optional<Fit> add_amounts(const Board& board, const std::vector<Amount>& amounts,
+                               Finding& finding);
+// Adds an amount to `finding`, its line and its number, without fitting it to layers.
 void add_number(const Amount& amount, Finding& finding);
-// Amounts of these counts that changed, by what people call them ("syncs").
-[[nodiscard]] std::vector<Amount> amounts_of(const Board& board,
-                                             const std::vector<std::string>& bases);
-// Another set of layers that fits some of the amounts, as a finding of its own.
+// Returns the changes of those counts in `bases` that changed, by readable name ("syncs").
+[[nodiscard]] std::vector<Amount> changed_amounts(const Board& board,
+                                                  const std::vector<std::string>& bases);
+// Adds another set of layers that fits some of the amounts, as a finding of its own.
 void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best);
 
-[[nodiscard]] Rational magnitude(const Rational& value);  // without its sign
-[[nodiscard]] double size_of(const Rational& value);      // the same
-// Both changed: both are more, or both are less.
-[[nodiscard]] bool same_way(const Rational& a, const Rational& b);
+[[nodiscard]] Rational magnitude(const Rational& value);     // without its sign
+[[nodiscard]] double absolute_value(const Rational& value);  // the same
+// Returns true if both changed in the same direction.
+[[nodiscard]] bool same_sign(const Rational& a, const Rational& b);
 // "copied bytes" of "copied_bytes".
-[[nodiscard]] std::string plain(std::string base);
+[[nodiscard]] std::string readable_name(std::string base);
 // "+9 mul_f32", at most `most` of them, then "and 3 more".
-[[nodiscard]] std::string move_words(const Moves& moves, std::size_t most = 5);
+[[nodiscard]] std::string moves_text(const Moves& moves, std::size_t most = 5);
 // Hostile names as one short line.
-[[nodiscard]] std::string safe(std::string_view name);
+[[nodiscard]] std::string safe_name(std::string_view name);
 // "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
 [[nodiscard]] bool has_no_name(std::string_view kernel);
 // "once a token", "8 times a token", "1/2 times a token"; without a sign.
-[[nodiscard]] std::string times_words(const Rational& times, unit::Scope scope);
+[[nodiscard]] std::string frequency_text(const Rational& times, unit::Scope scope);
 
 }  // namespace weir::explain

@@ -1,3 +1,4 @@
+// Matches the rules that a team gives in weir.yaml with the differences.
 #include "gate/explain/rules.hpp"
 
 #include "gate/explain/patterns.hpp"
@@ -7,62 +8,68 @@ namespace {
 
 using Change = Rule::Change;
 
+// Returns true if a count changed as the rule asks.
 bool fits_counts(Change change, const Rational& before, const Rational& after) {
   if (change == Change::any) return before != after;
   if (change == Change::more) return after > before;
   if (change == Change::fewer) return after < before;
-  if (change == Change::appeared) return before == k_none && after > k_none;
-  // What is slower or faster patterns find among the times.
-  return change == Change::vanished && after == k_none && before > k_none;
+  if (change == Change::appeared) return before == k_zero && after > k_zero;
+  // Times are matched elsewhere, so slower and faster fit no count.
+  return change == Change::vanished && after == k_zero && before > k_zero;
 }
 
-// Of counts that are nearly exact only the change is one, not the values.
-bool fits_metric(Change change, const Known& before, const Known& after, const Rational& delta) {
+// Returns true if a metric changed as the rule asks. Values of a nearly exact count vary, so only
+// its change is a count.
+bool fits_metric(Change change, const MetricValue& before, const MetricValue& after,
+                 const Rational& delta) {
   if (before.exact && after.exact) return fits_counts(change, *before.exact, *after.exact);
   if (change == Change::appeared && before.value() != 0) return false;
   if (change == Change::vanished && after.value() != 0) return false;
-  return delta > k_none ? fits_counts(change, k_none, delta)
-                        : fits_counts(change, k_none.minus(delta).value_or(Rational(1)), k_none);
+  return delta > k_zero ? fits_counts(change, k_zero, delta)
+                        : fits_counts(change, k_zero.minus(delta).value_or(Rational(1)), k_zero);
 }
 
-// Whether a kernel or op that `pattern` names moved so, which is told then. No pattern asks
-// nothing.
+// Returns true and records the change in `finding` if a kernel or op matching `pattern` changed as
+// the rule asks. An empty pattern matches.
 bool move_fits(const Rule& rule, const std::string& pattern,
                std::initializer_list<const std::vector<Move>*> lists, Finding& finding) {
   if (pattern.empty()) return true;
   for (const std::vector<Move>* list : lists) {
-    const Move* move = first_of(*list, [&](const Move& one) {
-      return text::glob_match(pattern, one.name) && fits_counts(rule.change, one.before, one.after);
+    const Move* move = first_of(*list, [&](const Move& candidate) {
+      return text::glob_match(pattern, candidate.name) &&
+             fits_counts(rule.change, candidate.before, candidate.after);
     });
     if (move == nullptr) continue;
     finding.ops.push_back(move->name);
-    add_number({safe(move->name), move->delta()}, finding);
+    add_number({safe_name(move->name), move->delta()}, finding);
     return true;
   }
   return false;
 }
 
-bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& found,
+// Returns true and records the change in `finding` if a time or count that the rule names changed
+// as it asks. A rule without a metric matches.
+bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& differences,
                  Finding& finding) {
   if (rule.metric.empty()) return true;
-  for (const auto& [name, ratio] : found.times) {
+  for (const auto& [name, ratio] : differences.times) {
     if (!text::glob_match(rule.metric, name)) continue;
-    const auto metric = metric_of(evidence, name);
+    const auto metric = metric_by_name(evidence, name);
     const bool worse = metric && (metric->better == unit::Better::lower) == (ratio > 1);
     if (rule.change == Change::any || rule.change == (worse ? Change::slower : Change::faster)) {
       finding.metric = name;
       return true;
     }
   }
-  for (const auto& [name, moved] : found.moved) {
-    const Known &before = evidence.before.metrics.at(name),
-                &after = evidence.after.metrics.at(name);
+  for (const auto& [name, change] : differences.moved) {
+    const MetricValue &before = evidence.before.metrics.at(name),
+                      &after = evidence.after.metrics.at(name);
     if (!text::glob_match(rule.metric, name) ||
-        !fits_metric(rule.change, before, after, moved.delta)) {
+        !fits_metric(rule.change, before, after, change.delta)) {
       continue;
     }
     finding.metric = name;
-    finding.delta = moved.delta;
+    finding.delta = change.delta;
     return true;
   }
   return false;
@@ -70,16 +77,17 @@ bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& 
 
 }  // namespace
 
-std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
+// Returns a finding for each rule of which every part matches.
+std::vector<Finding> user_findings(const Evidence& evidence, const Differences& differences,
                                    const std::vector<Rule>& rules) {
   std::vector<Finding> list;
   for (const Rule& rule : rules) {
     if (!rule.cell.empty() && !text::glob_match(rule.cell, evidence.cell)) continue;
     if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) continue;
-    Finding finding = finding_of(kind::user_rule);
-    if (!move_fits(rule, rule.kernel, {&found.kernels}, finding) ||
-        !move_fits(rule, rule.op, {&found.cpu_ops, &found.graph}, finding) ||
-        !metric_fits(rule, evidence, found, finding)) {
+    Finding finding = make_finding(kind::user_rule);
+    if (!move_fits(rule, rule.kernel, {&differences.kernels}, finding) ||
+        !move_fits(rule, rule.op, {&differences.cpu_ops, &differences.graph}, finding) ||
+        !metric_fits(rule, evidence, differences, finding)) {
       continue;
     }
     finding.headline = text::printable(rule.say.substr(0, 2000));

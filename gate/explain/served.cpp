@@ -1,4 +1,5 @@
-// What a server says of a counted burst: drafts that were accepted, prompts that a cache answered.
+// Finds changes in what a server reports of a counted burst: accepted drafts, and prompts answered
+// from a cache.
 
 #include "gate/explain/patterns.hpp"
 
@@ -20,31 +21,33 @@ constexpr std::array k_shares{
 
 }  // namespace
 
+// Adds a finding for each share that changed, and claims the counts that follow from it.
 void find_served(Board& board) {
   for (const Share& share : k_shares) {
     const auto both = exact_values(board.evidence, share.metric);
     if (!both || both->before == both->after) continue;
-    const double was = both->before.value(), is = both->after.value();
-    Finding finding = finding_of(kind::served_changed, share.metric);
+    const double share_before = both->before.value(), share_after = both->after.value();
+    Finding finding = make_finding(kind::served_changed, share.metric);
     constexpr double k_percent = 100;
-    finding.headline =
-        fmt::format("{:.3g} % {}, before {:.3g} %.", k_percent * is, share.words, k_percent * was);
-    if (is < was) {
+    finding.headline = fmt::format("{:.3g} % {}, before {:.3g} %.", k_percent * share_after,
+                                   share.words, k_percent * share_before);
+    if (share_after < share_before) {
       finding.cause = share.cause;
       finding.look_at = share.look_at;
     }
-    // What the server computes itself instead is graphs, and all that is in them. A small change of
-    // the share may itself follow from other work, and explains little of it.
+    // The server computes the rest itself, in more graphs. A small change of the share may itself
+    // follow from other work, so it does not explain the graphs.
     constexpr double k_much = 0.1;
-    const Rational graphs = board.open("graphs");
-    const bool leads =
-        std::fabs(is - was) >= k_much && graphs != k_none && (is < was) == (graphs > k_none);
-    board.take_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
-    if (leads) {
-      for (const auto& [count, delta] : board.found.counts) board.take(count);
+    const Rational graphs = board.unclaimed_change("graphs");
+    const bool explains_graphs = std::fabs(share_after - share_before) >= k_much &&
+                                 graphs != k_zero &&
+                                 (share_after < share_before) == (graphs > k_zero);
+    board.claim_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
+    if (explains_graphs) {
+      for (const auto& [count, delta] : board.differences.counts) board.claim(count);
     }
-    board.take(share.metric);
-    board.add(std::move(finding), 1, leads ? -1 : 0);
+    board.claim(share.metric);
+    board.add(std::move(finding), 1, explains_graphs ? -1 : 0);
   }
 }
 

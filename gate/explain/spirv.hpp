@@ -1,5 +1,5 @@
-// What a SPIR-V module says of itself, with the specialization it is compiled with: as words and
-// figures that can be compared with those of another. Pure; nothing in the module is trusted.
+// Facts that a SPIR-V module states about itself, with the specialization it is compiled with, in a
+// form that can be compared. Pure; nothing in the module is trusted.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace weir::explain {
 struct SpirvConstant {
   std::string name{};      // OpName; "": the module has none
   std::string fallback{};  // the value in the module, where nothing sets it
-  bool is_float = false;   // of 32 bits: what is set are the bits of one
+  bool is_float = false;   // a float of 32 bits, whose value is set as its bits
 };
 
 struct SpirvFacts {
   using Counts = std::map<std::string, std::int64_t>;
   std::map<std::uint32_t, SpirvConstant> constants{};  // by SpecId
   std::string local_size{};                            // "64 x 1 x 1"; "": not said, or not known
-  std::optional<std::uint64_t> threads{};              // of a group: the product of these
+  std::optional<std::uint64_t> threads{};              // threads of a group: the product of these
   // Workgroup variables: bytes of each, unnamed ones as "an array" or the like; and of all of them.
   Counts shared{};
   std::optional<std::int64_t> shared_bytes{};  // absent: the size of one is not known
@@ -36,7 +36,8 @@ struct SpirvFacts {
   std::int64_t all = 0;  // instructions in functions
 };
 
-// What specialization sets, by SpecId, among options of a kernel's code ("constant 2" -> "64").
+// Values set by specialization, by SpecId, among the options of a kernel's code ("constant 2" ->
+// "64").
 using SpirvConstants = std::map<std::uint32_t, std::uint64_t>;
 [[nodiscard]] std::optional<std::uint32_t> spirv_constant_id(std::string_view option);
 [[nodiscard]] SpirvConstants spirv_constants(const std::map<std::string, std::string>& options);

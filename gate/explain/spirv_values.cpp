@@ -1,3 +1,4 @@
+// Shows and computes constant values of SPIR-V.
 #include "gate/explain/spirv_values.hpp"
 
 #include <bit>
@@ -40,16 +41,22 @@ constexpr Folded k_folded[] = {{113, [](U a, U) { return a; }},  // OpUConvert
 
 }  // namespace
 
-std::string number_words(std::uint64_t bits, std::uint32_t width) {
+// Returns a number as text; a float always with a point.
+std::string number_text(std::uint64_t bits, std::uint32_t width) {
   if (width == 0) return fmt::format("{}", bits);
-  const std::string words =
-      width == 16   ? fmt::format("{}", static_cast<double>(std::bit_cast<_Float16>(
-                                          static_cast<std::uint16_t>(bits))))
-      : width == 32 ? fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)))
-                    : fmt::format("{}", std::bit_cast<double>(bits));
-  return words.find_first_not_of("-0123456789") == std::string::npos ? words + ".0" : words;
+  std::string text;
+  if (width == 16) {
+    const auto half = std::bit_cast<_Float16>(static_cast<std::uint16_t>(bits));
+    text = fmt::format("{}", static_cast<double>(half));
+  } else if (width == 32) {
+    text = fmt::format("{}", std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  } else {
+    text = fmt::format("{}", std::bit_cast<double>(bits));
+  }
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
+// Computes an instruction by a table; OpSelect and division have cases of their own.
 std::optional<std::uint64_t> fold(std::uint32_t instruction,
                                   std::span<const std::uint64_t> operands) {
   const auto operand = [&](std::size_t at) {
@@ -60,8 +67,8 @@ std::optional<std::uint64_t> fold(std::uint32_t instruction,
   const bool divides = instruction == k_unsigned_division || instruction == k_unsigned_remainder;
   if (operands.empty() || (divides && b == 0)) return std::nullopt;
   if (instruction == k_select) return a != 0 ? b : operand(2);
-  for (const Folded& one : k_folded) {
-    if (one.instruction == instruction) return one.result(a, b);
+  for (const Folded& folded : k_folded) {
+    if (folded.instruction == instruction) return folded.result(a, b);
   }
   return std::nullopt;
 }

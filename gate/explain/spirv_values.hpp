@@ -9,10 +9,10 @@
 namespace weir::explain {
 
 // "64"; of a float of `width` 16, 32 or 64 bits "64.0".
-[[nodiscard]] std::string number_words(std::uint64_t bits, std::uint32_t width);
+[[nodiscard]] std::string number_text(std::uint64_t bits, std::uint32_t width);
 
-// What OpSpecConstantOp makes of 32-bit integers and booleans; nothing where it is not known here,
-// and for a division by zero.
+// Computes an OpSpecConstantOp on 32-bit integers and booleans. Nothing for an instruction that is
+// not known here, and for a division by zero.
 [[nodiscard]] std::optional<std::uint64_t> fold(std::uint32_t instruction,
                                                 std::span<const std::uint64_t> operands);
 

@@ -1,3 +1,4 @@
+// Matches work that one side timed together with the same work that the other side timed by itself.
 #include "gate/explain/timed_together.hpp"
 
 #include <algorithm>
@@ -22,96 +23,99 @@ using ByRole = std::map<RoleKey, Sides>;
 
 struct Joined {
   std::set<RoleKey> parts;
-  Sides groups, rows;  // `rows`: of all parts, the groups too
+  Sides groups, rows;  // `rows`: those of all parts and of the groups
 };
 
 void append(Rows& rows, const Rows& more) { rows.insert(rows.end(), more.begin(), more.end()); }
 
-std::set<RoleKey> parts_of(const RoleKey& group) {
+std::set<RoleKey> split_parts(const RoleKey& group) {
   std::set<RoleKey> parts;
   for (const std::string& work : text::split(group.second, '+')) parts.insert({group.first, work});
   return parts;
 }
 
-// Moves those rows of a part that a group may hold: by their shapes, where its name tells these.
-void take_part(Sides& part, Joined& into) {
-  const auto named = [](const Rows& groups, const WorkName* row) {
-    return std::ranges::any_of(groups, [&](const WorkName* group) {
-      return group->name.find(row->shape) != std::string::npos;
+// Moves those rows of a part into the group that it may hold. Shapes decide if the group's name has
+// any.
+void move_part_rows(Sides& part, Joined& into) {
+  const auto is_named = [](const Rows& groups, const WorkName* row) {
+    return std::ranges::any_of(groups, [&](const WorkName* group_row) {
+      return group_row->name.find(row->shape) != std::string::npos;
     });
   };
-  const auto fits = [&](const WorkName* row) {
-    return named(into.groups.a, row) || named(into.groups.b, row);
+  const auto fits_shape = [&](const WorkName* row) {
+    return is_named(into.groups.a, row) || is_named(into.groups.b, row);
   };
-  const bool by_shape = (into.groups.b.empty() || std::ranges::any_of(part.a, fits)) &&
-                        (into.groups.a.empty() || std::ranges::any_of(part.b, fits));
+  const bool by_shape = (into.groups.b.empty() || std::ranges::any_of(part.a, fits_shape)) &&
+                        (into.groups.a.empty() || std::ranges::any_of(part.b, fits_shape));
   for (Rows Sides::*side : {&Sides::a, &Sides::b}) {
     Rows& rows = part.*side;
-    const auto end = std::stable_partition(
-        rows.begin(), rows.end(), [&](const WorkName* row) { return by_shape && !fits(row); });
-    (into.rows.*side).insert((into.rows.*side).end(), end, rows.end());
-    rows.erase(end, rows.end());
+    const auto first_taken =
+        std::stable_partition(rows.begin(), rows.end(),
+                              [&](const WorkName* row) { return by_shape && !fits_shape(row); });
+    (into.rows.*side).insert((into.rows.*side).end(), first_taken, rows.end());
+    rows.erase(first_taken, rows.end());
   }
 }
 
-// "mul_mat_vec_q8_0, mul_mat_vec_f16": several of one role.
-bool several(const WorkName& row) {
+// Returns true if the name lists several kernels of one role: "mul_mat_vec_q8_0, mul_mat_vec_f16".
+bool names_several(const WorkName& row) {
   return row.name.find(", ") != std::string::npos &&
-         row.role.works.size() > profile::role_of(row.role.work).works.size();
+         row.role.works.size() > profile::parse_role(row.role.work).works.size();
 }
 
-// Several of one role that one side alone timed together, with all of that role but shapes that
-// both sides run as often.
-void add_several(const RoleKey& key, const Sides& rows, std::vector<Joined>& all) {
-  const auto any = [](const Rows& side) {
-    return std::ranges::any_of(side, [](const WorkName* row) { return several(*row); });
+// Adds all rows of a role if only one side timed several of them together. Shapes that both sides
+// run as often stay out.
+void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<Joined>& all) {
+  const auto any_repeated = [](const Rows& side) {
+    return std::ranges::any_of(side, [](const WorkName* row) { return names_several(*row); });
   };
-  if (rows.a.empty() || rows.b.empty() || any(rows.a) == any(rows.b)) return;
-  const auto alike = [shapes = shapes_alike(rows.a, rows.b)](const WorkName* row) {
+  if (rows.a.empty() || rows.b.empty() || any_repeated(rows.a) == any_repeated(rows.b)) return;
+  const auto is_common_shape = [shapes = shapes_alike(rows.a, rows.b)](const WorkName* row) {
     return shapes.contains(row->shape);
   };
   Joined joined{{key}, {}, rows};
-  std::erase_if(joined.rows.a, alike);
-  std::erase_if(joined.rows.b, alike);
+  std::erase_if(joined.rows.a, is_common_shape);
+  std::erase_if(joined.rows.b, is_common_shape);
   if (!joined.rows.a.empty() && !joined.rows.b.empty()) all.push_back(std::move(joined));
 }
 
-// Takes from `roles` the groups of which the other side has each part, with these parts.
+// Moves groups out of `roles` if the other side has each of their parts, together with these parts.
+// Groups that share a part become one.
 std::vector<Joined> take_groups(ByRole& roles) {
   std::vector<Joined> all;
-  std::vector<RoleKey> taken;
+  std::vector<RoleKey> group_keys;
   for (const auto& [key, rows] : roles) {
     if (!rows.a.empty() && !rows.b.empty()) continue;
-    Joined one{parts_of(key), rows, rows};
-    const auto other = rows.a.empty() ? &Sides::a : &Sides::b;
-    const bool parts_known = std::ranges::all_of(one.parts, [&](const RoleKey& part) {
-      const Sides* found = look_up(roles, part);
-      return found != nullptr && !(found->*other).empty();
+    Joined group{split_parts(key), rows, rows};
+    const auto other_side = rows.a.empty() ? &Sides::a : &Sides::b;
+    const bool has_all_parts = std::ranges::all_of(group.parts, [&](const RoleKey& part) {
+      const Sides* part_rows = look_up(roles, part);
+      return part_rows != nullptr && !(part_rows->*other_side).empty();
     });
-    if (one.parts.size() < 2 || !parts_known) continue;
-    std::erase_if(all, [&](const Joined& before) {
+    if (group.parts.size() < 2 || !has_all_parts) continue;
+    std::erase_if(all, [&](const Joined& earlier) {
       const bool shares = std::ranges::any_of(
-          before.parts, [&](const RoleKey& part) { return one.parts.contains(part); });
+          earlier.parts, [&](const RoleKey& part) { return group.parts.contains(part); });
       if (!shares) return false;
-      one.parts.insert(before.parts.begin(), before.parts.end());
+      group.parts.insert(earlier.parts.begin(), earlier.parts.end());
       for (Sides Joined::*which : {&Joined::groups, &Joined::rows}) {
-        append((one.*which).a, (before.*which).a);
-        append((one.*which).b, (before.*which).b);
+        append((group.*which).a, (earlier.*which).a);
+        append((group.*which).b, (earlier.*which).b);
       }
       return true;
     });
-    all.push_back(std::move(one));
-    taken.push_back(key);
+    all.push_back(std::move(group));
+    group_keys.push_back(key);
   }
-  for (const RoleKey& key : taken) roles.erase(key);
-  for (Joined& one : all) {
-    for (const RoleKey& part : one.parts) take_part(roles[part], one);
+  for (const RoleKey& key : group_keys) roles.erase(key);
+  for (Joined& group : all) {
+    for (const RoleKey& part : group.parts) move_part_rows(roles[part], group);
   }
-  for (const auto& [key, rows] : roles) add_several(key, rows, all);
+  for (const auto& [key, rows] : roles) add_repeated_role(key, rows, all);
   return all;
 }
 
-std::vector<std::size_t> indices_of(const Rows& rows, std::span<const WorkName> side) {
+std::vector<std::size_t> find_indices(const Rows& rows, std::span<const WorkName> side) {
   std::vector<std::size_t> indices;
   for (const WorkName* row : rows) indices.push_back(static_cast<std::size_t>(row - side.data()));
   return indices;
@@ -119,20 +123,23 @@ std::vector<std::size_t> indices_of(const Rows& rows, std::span<const WorkName> 
 
 }  // namespace
 
+// Groups rows of both sides by role, and returns the groups that only one side timed together.
 std::vector<TimedTogether> timed_together(std::span<const WorkName> a,
                                           std::span<const WorkName> b) {
   ByRole roles;
   for (const WorkName& row : a) roles[{row.kind, row.role.work}].a.push_back(&row);
   for (const WorkName& row : b) roles[{row.kind, row.role.work}].b.push_back(&row);
-  std::vector<TimedTogether> found;
+  std::vector<TimedTogether> result;
   for (const Joined& joined : take_groups(roles)) {
-    TimedTogether& one = found.emplace_back();
-    one.kind = joined.parts.begin()->first;
-    for (const auto& [kind, work] : joined.parts) one.role += (one.role.empty() ? "" : "+") + work;
-    one.a = indices_of(joined.rows.a, a);
-    one.b = indices_of(joined.rows.b, b);
+    TimedTogether& group = result.emplace_back();
+    group.kind = joined.parts.begin()->first;
+    for (const auto& [kind, work] : joined.parts) {
+      group.role += (group.role.empty() ? "" : "+") + work;
+    }
+    group.a = find_indices(joined.rows.a, a);
+    group.b = find_indices(joined.rows.b, b);
   }
-  return found;
+  return result;
 }
 
 }  // namespace weir::explain

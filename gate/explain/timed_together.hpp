@@ -28,7 +28,7 @@ struct WorkName {
 // Rows that are the same work, by their indices.
 struct TimedTogether {
   std::string kind;
-  std::string role;  // of all parts: "ROPE+SET_ROWS"
+  std::string role;  // role of all parts: "ROPE+SET_ROWS"
   std::vector<std::size_t> a, b;
 };
 
@@ -58,8 +58,8 @@ template <class Row>
   std::set<std::string> alike;
   const auto other = calls(b);
   for (const auto& [shape, sum] : calls(a)) {
-    const double* found = look_up(other, shape);
-    if (found != nullptr && as_often(sum, *found)) alike.insert(shape);
+    const double* match = look_up(other, shape);
+    if (match != nullptr && as_often(sum, *match)) alike.insert(shape);
   }
   return alike;
 }

@@ -1,5 +1,5 @@
-// Works that take longer, or less long, each time they run; and rates, times and memory that differ
-// beyond their noise where nothing before explains them.
+// Works that take longer, or less long, each time they run. Also rates, times and memory that
+// changed beyond their noise and that nothing before explains.
 
 #include "gate/explain/patterns.hpp"
 #include "gate/observed/totals.hpp"
@@ -10,148 +10,156 @@ namespace {
 
 using observed::time_text;
 
-// One run's times vary, and all of them together when the machine does. A work is slower only where
-// it stands out among all the others of the same pair of runs, and where it matters.
+// The time of one work on both sides. The times of one run vary, and all of them together when the
+// machine does. So a work counts as slower only if it stands out among the others of the same pair
+// of runs, and if it matters.
 struct Timed {
   const Move* move = nullptr;
   double before = 0, after = 0;  // seconds of one of its runs
-  double log_ratio = 0;          // of these
-  double share = 0;              // of the larger side's time
+  double log_ratio = 0;          // logarithm of after / before
+  double share = 0;              // share of the larger side's time
   bool of_buffers = false;       // command buffers of one label
 };
 
-double each(double seconds, const Rational& times) {
+double seconds_per_run(double seconds, const Rational& times) {
   return times.value() > 0 ? seconds / times.value() : seconds;
 }
 
-std::vector<Timed> timed_of(const std::vector<Move>& timed, bool of_buffers) {
+// Returns the works that have times on both sides, with their shares of the total.
+std::vector<Timed> time_works(const std::vector<Move>& timed, bool of_buffers) {
   double before = 0, after = 0;
   for (const Move& move : timed) {
     before += *move.seconds_before;
     after += *move.seconds_after;
   }
-  const double whole = std::max(before, after);
+  const double total = std::max(before, after);
   std::vector<Timed> list;
   for (const Move& move : timed) {
-    if (*move.seconds_before <= 0 || *move.seconds_after <= 0 || whole <= 0) continue;
-    const double was = each(*move.seconds_before, move.before);
-    const double is = each(*move.seconds_after, move.after);
-    list.push_back({&move, was, is, std::log(is / was),
-                    std::max(*move.seconds_before, *move.seconds_after) / whole, of_buffers});
+    if (*move.seconds_before <= 0 || *move.seconds_after <= 0 || total <= 0) continue;
+    const double before_each = seconds_per_run(*move.seconds_before, move.before);
+    const double after_each = seconds_per_run(*move.seconds_after, move.after);
+    list.push_back({&move, before_each, after_each, std::log(after_each / before_each),
+                    std::max(*move.seconds_before, *move.seconds_after) / total, of_buffers});
   }
   return list;
 }
 
-// Command buffers of which each side's mean lies outside of all that the other side's many times
-// are.
-bool ranges_apart(const Timed& one) {
+// Returns true for command buffers if the mean of each side lies outside of all times of the other
+// side, and there are many of these.
+bool ranges_are_disjoint(const Timed& work) {
   constexpr double k_many_times = 8;
   const auto outside = [](double mean, const std::optional<TimeRange>& range) {
     return range && (mean < range->least || mean > range->most);
   };
-  const Move& move = *one.move;
-  return one.of_buffers && std::min(move.before.value(), move.after.value()) >= k_many_times &&
-         outside(one.before, move.range_after) && outside(one.after, move.range_before);
+  const Move& move = *work.move;
+  return work.of_buffers && std::min(move.before.value(), move.after.value()) >= k_many_times &&
+         outside(work.before, move.range_after) && outside(work.after, move.range_before);
 }
 
-// By a factor that no run varies by, or by less where its ranges lie apart; and by as much from
-// what the others do.
-bool by_a_factor(const Timed& one, const std::vector<double>& others) {
+// Returns true if the work changed by a factor that no run varies by (less if its ranges are
+// disjoint), also relative to the other works.
+bool changed_by_factor(const Timed& work, const std::vector<double>& others) {
   constexpr double k_factor = 3, k_factor_apart = 1.1;
-  const double least = std::log(ranges_apart(one) ? k_factor_apart : k_factor);
-  const double way = one.log_ratio < 0 ? -1 : 1;
+  const double least = std::log(ranges_are_disjoint(work) ? k_factor_apart : k_factor);
+  const double sign = work.log_ratio < 0 ? -1 : 1;
   const double usual = stats::median(others).value_or(0);
-  return way * one.log_ratio >= least && way * (one.log_ratio - usual) >= least;
+  return sign * work.log_ratio >= least && sign * (work.log_ratio - usual) >= least;
 }
 
-// Beyond what one more work would do by chance, beside the others, in one of a thousand pairs of
-// runs: a prediction interval for the logarithm of the ratio, shared among all works. Times that
-// look the same to the last digit still vary by some per cent.
-bool beyond_chance(const Timed& one, const std::vector<double>& others) {
+// Returns true if the ratio lies outside of the prediction interval that the other works give: by
+// chance in one of a thousand pairs of runs, shared among all works. Equal times still vary by some
+// per cent, so the deviation has a lower bound.
+bool is_beyond_chance(const Timed& work, const std::vector<double>& others) {
   constexpr std::size_t k_least_works = 4;
   constexpr double k_false = 0.001;
   constexpr double k_least_deviation = 0.03;
-  if (others.size() < k_least_works) return false;  // too few tell how much times vary
-  const auto n = static_cast<double>(others.size());
+  if (others.size() < k_least_works) return false;  // too few to estimate how much times vary
+  const auto count = static_cast<double>(others.size());
   double mean = 0, squares = 0;
   for (const double other : others) {
-    mean += other / n;
+    mean += other / count;
     squares += other * other;
   }
-  const double deviation = std::sqrt(std::max(0.0, squares - n * mean * mean) / (n - 1));
+  const double deviation = std::sqrt(std::max(0.0, squares - count * mean * mean) / (count - 1));
   const double least = std::log(1.2);
-  const double step = std::fabs(one.log_ratio - mean);
-  if (step < least || std::fabs(one.log_ratio) < least) return false;
-  const double t = stats::student_quantile(1 - k_false / (2 * (n + 1)), n - 1);
-  return step > t * std::max(deviation, k_least_deviation) * std::sqrt(1 + 1 / n);
+  const double step = std::fabs(work.log_ratio - mean);
+  if (step < least || std::fabs(work.log_ratio) < least) return false;
+  const double t = stats::student_quantile(1 - k_false / (2 * (count + 1)), count - 1);
+  return step > t * std::max(deviation, k_least_deviation) * std::sqrt(1 + 1 / count);
 }
 
-// A share of the time from which a work matters.
+// The share of the time from which on a work matters.
 constexpr double k_least_share = 0.03;
 
-// How likely all times of one side lie above all of the other where nothing changed: one order of
-// all is that, and one the reverse (Wilcoxon's rank sum at its largest; Biometrics 1, 1945). 1
-// where they do not, or the sides tell no times.
+// Returns the chance that all times of one side lie above all of the other if nothing changed: one
+// order of all, or its reverse (Wilcoxon's rank sum at its largest; Biometrics 1, 1945). 1 if they
+// do not, or if a side has no times.
 double chance_of_order(const Move& move, bool slower) {
   const auto& below = slower ? move.range_before : move.range_after;
   const auto& above = slower ? move.range_after : move.range_before;
   if (!below || !above || below->most >= above->least) return 1;
-  const double a = below->times, b = above->times;
-  return 2 * std::exp(std::lgamma(a + 1) + std::lgamma(b + 1) - std::lgamma(a + b + 1));
+  const double below_count = below->times, above_count = above->times;
+  return 2 * std::exp(std::lgamma(below_count + 1) + std::lgamma(above_count + 1) -
+                      std::lgamma(below_count + above_count + 1));
 }
 
-// Of few works no spread of the others tells how much one varies: its own times have to, or else
-// those of each command buffer that it is in. They are told apart from the machine's by the others,
-// which do not change.
-bool each_time(const Timed& one, const std::vector<Timed>& list, const std::vector<Move>& buffers) {
+// Returns true if all times of this work lie above, or below, those of the other side while the
+// other works stayed as they were. If it has no times of single calls, those of its command buffers
+// count. This is the test for few works, whose spread says little.
+bool is_ordered_and_alone(const Timed& work, const std::vector<Timed>& works,
+                          const std::vector<Move>& buffers) {
   constexpr double k_false = 0.001;
   constexpr double k_least = 1.2, k_still = 1.1;
-  const bool slower = one.log_ratio > 0;
-  if (std::fabs(one.log_ratio) < std::log(k_least)) return false;
+  const bool slower = work.log_ratio > 0;
+  if (std::fabs(work.log_ratio) < std::log(k_least)) return false;
   const auto matters = [&](const Timed& other) {
-    return &other != &one && other.share >= k_least_share;
+    return &other != &work && other.share >= k_least_share;
   };
-  const bool alone =
-      std::ranges::any_of(list, matters) && std::ranges::all_of(list, [&](const Timed& other) {
+  const bool only_this_changed =
+      std::ranges::any_of(works, matters) && std::ranges::all_of(works, [&](const Timed& other) {
         return !matters(other) || std::fabs(other.log_ratio) <= std::log(k_still);
       });
-  const double most = k_false / static_cast<double>(list.size());
-  const auto ordered = [&](const Move& move) { return chance_of_order(move, slower) <= most; };
-  const auto buffer_ordered = [&](const std::string& label) {
-    const Move* buffer = first_of(buffers, [&](const Move& other) { return other.name == label; });
-    return buffer != nullptr && ordered(*buffer);
+  const double max_chance = k_false / static_cast<double>(works.size());
+  const auto is_ordered = [&](const Move& move) {
+    return chance_of_order(move, slower) <= max_chance;
   };
-  const bool in_buffers = !one.move->range_before && !one.move->range_after &&
-                          !one.move->labels.empty() &&
-                          std::ranges::all_of(one.move->labels, buffer_ordered);
-  return alone && (ordered(*one.move) || in_buffers);
+  const auto is_buffer_ordered = [&](const std::string& label) {
+    const Move* buffer = first_of(buffers, [&](const Move& other) { return other.name == label; });
+    return buffer != nullptr && is_ordered(*buffer);
+  };
+  const bool in_ordered_buffers = !work.move->range_before && !work.move->range_after &&
+                                  !work.move->labels.empty() &&
+                                  std::ranges::all_of(work.move->labels, is_buffer_ordered);
+  return only_this_changed && (is_ordered(*work.move) || in_ordered_buffers);
 }
 
-bool stands_out(const Timed& one, const std::vector<Timed>& list,
+// Returns true if the work stands out among all works of `list`, by one of three tests.
+bool stands_out(const Timed& work, const std::vector<Timed>& list,
                 const std::vector<Move>& buffers) {
   constexpr std::size_t k_few = 5;
-  if (list.size() < 2 || one.share < k_least_share) return false;
+  if (list.size() < 2 || work.share < k_least_share) return false;
   std::vector<double> others;  // logarithms of ratios
   for (const Timed& other : list) {
-    if (&other != &one) others.push_back(other.log_ratio);
+    if (&other != &work) others.push_back(other.log_ratio);
   }
-  return by_a_factor(one, others) || beyond_chance(one, others) ||
-         (list.size() < k_few && each_time(one, list, buffers));
+  return changed_by_factor(work, others) || is_beyond_chance(work, others) ||
+         (list.size() < k_few && is_ordered_and_alone(work, list, buffers));
 }
 
-// Each of several works changed by more than sessions differ, all by about as much.
-bool all_alike(const std::vector<Timed>& list) {
+// Returns true if each of several works changed in one direction by more than sessions differ, all
+// by about as much.
+bool changed_together(const std::vector<Timed>& list) {
   constexpr std::size_t k_several = 4;
   constexpr double k_least = 1.2, k_spread = 1.5;
   std::vector<double> large;  // logarithms of ratios, of what matters
-  for (const Timed& one : list) {
-    if (one.share >= k_least_share) large.push_back(one.log_ratio);
+  for (const Timed& work : list) {
+    if (work.share >= k_least_share) large.push_back(work.log_ratio);
   }
   if (list.size() < k_several || large.empty()) return false;
   const auto [low, high] = std::ranges::minmax(large);
-  const double way = low < 0 ? -1 : 1;
-  return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const Timed& one) {
-           return way * one.log_ratio >= std::log(k_least);
+  const double sign = low < 0 ? -1 : 1;
+  return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const Timed& timed) {
+           return sign * timed.log_ratio >= std::log(k_least);
          });
 }
 
@@ -164,140 +172,150 @@ struct LayerTimes {
   }
 };
 
-// Layers that take longer, or less long, by more than runs vary; the largest change first. None
-// where all of them do: no single one is the place then.
-std::vector<LayerTimes> layers_that_moved(const Evidence& evidence, bool slower) {
+// Returns the layers whose time changed by more than runs vary, the largest change first. Empty if
+// all layers did, because then no single one is the place.
+std::vector<LayerTimes> find_changed_layers(const Evidence& evidence, bool slower) {
   constexpr double k_least = 1.2;
-  std::vector<LayerTimes> moved;
+  std::vector<LayerTimes> changed;
   for (const auto& [layer, after] : evidence.after.layers) {
     const double before = look_up(evidence.before.layers, layer, 0.0);
     const double from = slower ? before : after, to = slower ? after : before;
-    if (from > 0 && to >= k_least * from) moved.push_back({layer, before, after});
+    if (from > 0 && to >= k_least * from) changed.push_back({layer, before, after});
   }
-  if (moved.size() == evidence.after.layers.size()) return {};
-  std::ranges::stable_sort(moved, std::greater(),
-                           [](const LayerTimes& one) { return std::fabs(one.after - one.before); });
-  return moved;
+  if (changed.size() == evidence.after.layers.size()) return {};
+  std::ranges::stable_sort(changed, std::greater(), [](const LayerTimes& times) {
+    return std::fabs(times.after - times.before);
+  });
+  return changed;
 }
 
-// "2", "0.5", "12" times.
-std::string times_text(double times) {
-  return times < 10 ? fmt::format("{:.3g}", times) : fmt::format("{:.0f}", times);
+// Returns "2", "0.5" or "12" times.
+std::string factor_text(double factor) {
+  return factor < 10 ? fmt::format("{:.3g}", factor) : fmt::format("{:.0f}", factor);
 }
 
-// Names the layers in place of the rest of their time that is in no op.
-void name_layers(const std::vector<LayerTimes>& moved, bool slower, Finding& finding) {
+// Rewrites a finding about time that is in no listed op, so that it names the layers.
+void name_layers(const std::vector<LayerTimes>& layers, bool slower, Finding& finding) {
   constexpr std::size_t k_most = 4;
-  const LayerTimes& first = moved.front();
-  finding.headline =
-      moved.size() == 1 ? fmt::format("Layer {} takes {} times as long{} ({}).", first.layer,
-                                      times_text(first.after / first.before),
-                                      slower ? "" : " as before", first.text())
-                        : fmt::format("{} layers take {}, most of all layer {} ({}).", moved.size(),
-                                      slower ? "longer" : "less long", first.layer, first.text());
+  const LayerTimes& first = layers.front();
+  if (layers.size() == 1) {
+    finding.headline = fmt::format("Layer {} takes {} times as long{} ({}).", first.layer,
+                                   factor_text(first.after / first.before),
+                                   slower ? "" : " as before", first.text());
+  } else {
+    finding.headline = fmt::format("{} layers take {}, most of all layer {} ({}).", layers.size(),
+                                   slower ? "longer" : "less long", first.layer, first.text());
+  }
   finding.lines.front().insert(0, "in no op that is listed: ");
-  for (std::size_t i = 1; i < std::min(moved.size(), k_most); ++i) {
-    finding.lines.push_back(fmt::format("layer {}: {}", moved[i].layer, moved[i].text()));
+  for (std::size_t i = 1; i < std::min(layers.size(), k_most); ++i) {
+    finding.lines.push_back(fmt::format("layer {}: {}", layers[i].layer, layers[i].text()));
   }
-  if (moved.size() > k_most) {
-    finding.lines.push_back(fmt::format("and {} more layers", moved.size() - k_most));
+  if (layers.size() > k_most) {
+    finding.lines.push_back(fmt::format("and {} more layers", layers.size() - k_most));
   }
-  for (const LayerTimes& one : moved) finding.layers.push_back(one.layer);
+  for (const LayerTimes& times : layers) finding.layers.push_back(times.layer);
   std::ranges::sort(finding.layers);
 }
 
-// `what` stands in front of the name.
-void add_slow(Board& board, const Timed& one, const char* what) {
-  const bool slower = one.log_ratio > 0;
-  Finding finding = finding_of(slower ? kind::op_slower : kind::op_faster);
-  finding.ops = {one.move->name};
-  const double factor = std::exp(std::fabs(one.log_ratio));
+// Adds a finding about one work; `what` stands before its name.
+void add_slow(Board& board, const Timed& work, const char* what) {
+  const bool slower = work.log_ratio > 0;
+  Finding finding = make_finding(slower ? kind::op_slower : kind::op_faster);
+  finding.ops = {work.move->name};
+  const double factor = std::exp(std::fabs(work.log_ratio));
   finding.headline =
-      fmt::format("{}{} takes {} times as long{}.", what, safe(one.move->name),
-                  times_text(slower ? factor : 1 / factor), slower ? "" : " as before");
+      fmt::format("{}{} takes {} times as long{}.", what, safe_name(work.move->name),
+                  factor_text(slower ? factor : 1 / factor), slower ? "" : " as before");
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
-                                      time_text(one.before), time_text(one.after),
-                                      100 * one.share));
+                                      time_text(work.before), time_text(work.after),
+                                      100 * work.share));
   if (slower) finding.cause = "another shape, type or kernel, or memory further away.";
-  if (one.move->name == observed::k_not_listed) {
-    const auto moved = layers_that_moved(board.evidence, slower);
-    if (!moved.empty()) name_layers(moved, slower, finding);
+  if (work.move->name == observed::k_not_listed) {
+    const auto layers = find_changed_layers(board.evidence, slower);
+    if (!layers.empty()) name_layers(layers, slower, finding);
   }
-  board.add(std::move(finding), 100 * one.share);
+  board.add(std::move(finding), 100 * work.share);
 }
 
-void add_alike(Board& board, const std::vector<Timed>& list) {
+// Adds the finding that all ops changed together: the device or the machine is another.
+void add_changed_together(Board& board, const std::vector<Timed>& list) {
   const auto [low, high] = std::ranges::minmax(list, {}, &Timed::log_ratio);
   const bool slower = low.log_ratio > 0;
   double before = 0, after = 0;
-  for (const Timed& one : list) {
-    before += *one.move->seconds_before;
-    after += *one.move->seconds_after;
+  for (const Timed& work : list) {
+    before += *work.move->seconds_before;
+    after += *work.move->seconds_after;
   }
-  Finding finding = finding_of(kind::time_changed);
+  Finding finding = make_finding(kind::time_changed);
   finding.headline = fmt::format("All {} ops take {}, {:.3g} to {:.3g} times{}.", list.size(),
                                  slower ? "longer" : "less time", std::exp(low.log_ratio),
                                  std::exp(high.log_ratio), slower ? "" : " as long as before");
   finding.lines.push_back(
-      fmt::format("all of them: {} → {}{}", time_text(before), time_text(after), board.per()));
+      fmt::format("all of them: {} → {}{}", time_text(before), time_text(after), board.per_unit()));
   finding.cause = "the device's clock or power limit, another machine, or the speed of memory.";
   finding.look_at = "clocks, temperature, and what else runs there.";
   board.add(std::move(finding), 1, 2);
 }
 
-// "decode tok/s 28.6 → 25.1 (−12.2 %)"
-std::string time_words(const Evidence& evidence, const std::string& name, double ratio) {
-  const auto metric = metric_of(evidence, name);
-  const auto shown = [&](const Side& side) {
+// Returns "decode tok/s 28.6 → 25.1 (−12.2 %)".
+std::string time_change_text(const Evidence& evidence, const std::string& name, double ratio) {
+  const auto metric = metric_by_name(evidence, name);
+  const auto value_text = [&](const Side& side) {
     const double value = side.metrics.at(name).value();
     return metric ? unit::show(*metric, value) : fmt::format("{:g}", value);
   };
   const double percent = 100 * (ratio - 1);
   const int digits = std::fabs(percent) >= 99.95 ? 0 : 1;  // as in the rows of reports
-  return fmt::format("{} {} → {} ({}{:.{}f} %)", metric ? unit::label(*metric) : safe(name),
-                     shown(evidence.before), shown(evidence.after), percent < 0 ? "\u2212" : "+",
-                     std::fabs(percent), digits);
+  return fmt::format("{} {} → {} ({}{:.{}f} %)", metric ? unit::label(*metric) : safe_name(name),
+                     value_text(evidence.before), value_text(evidence.after),
+                     percent < 0 ? "\u2212" : "+", std::fabs(percent), digits);
 }
 
-// Some count is known on both sides: only then "unchanged" says anything.
-bool counts_known(const Evidence& evidence) {
-  return std::ranges::any_of(evidence.before.metrics, [&](const auto& one) {
-    const auto metric = metric_of(evidence, one.first);
-    return metric && metric->kind == unit::Kind::count && one.second.exact &&
-           evidence.after.metrics.contains(one.first);
+// Returns true if both sides have an exact count. Only then "counts unchanged" means anything.
+bool has_common_count(const Evidence& evidence) {
+  return std::ranges::any_of(evidence.before.metrics, [&](const auto& entry) {
+    const auto metric = metric_by_name(evidence, entry.first);
+    return metric && metric->kind == unit::Kind::count && entry.second.exact &&
+           evidence.after.metrics.contains(entry.first);
   });
 }
 
 }  // namespace
 
+// Adds a finding for each work, and for each label of command buffers, that takes longer or less
+// long.
 void find_slow(Board& board) {
-  for (const auto& [timed, what] : {std::pair(&board.found.timed, ""),
-                                    {&board.found.timed_buffers, "A command buffer labelled "}}) {
-    const std::vector<Timed> list = timed_of(*timed, timed == &board.found.timed_buffers);
-    bool any = false;
-    for (const Timed& one : list) {
-      if (!stands_out(one, list, board.found.timed_buffers)) continue;
-      add_slow(board, one, what);
-      any = true;
+  for (const auto& [timed, prefix] :
+       {std::pair(&board.differences.timed, ""),
+        {&board.differences.timed_buffers, "A command buffer labelled "}}) {
+    const std::vector<Timed> list = time_works(*timed, timed == &board.differences.timed_buffers);
+    bool any_stands_out = false;
+    for (const Timed& work : list) {
+      if (!stands_out(work, list, board.differences.timed_buffers)) continue;
+      add_slow(board, work, prefix);
+      any_stands_out = true;
     }
-    if (!any && timed == &board.found.timed && all_alike(list)) add_alike(board, list);
+    if (!any_stands_out && timed == &board.differences.timed && changed_together(list)) {
+      add_changed_together(board, list);
+    }
   }
 }
 
+// Adds rates, times and memory that changed if nothing else explains them.
 void find_times(Board& board) {
-  // What is done once explains no rate; anything else that was found may.
+  // A change at the start explains no rate; any other finding may.
   const bool explained = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
     return !entry.finding.metric.ends_with("_fixed");
   });
-  if (board.found.times.empty() || explained || board.found.work_changed()) return;
-  std::vector<std::pair<std::string, double>> times(board.found.times.begin(),
-                                                    board.found.times.end());
+  if (board.differences.times.empty() || explained || board.differences.work_changed()) return;
+  std::vector<std::pair<std::string, double>> times(board.differences.times.begin(),
+                                                    board.differences.times.end());
   std::ranges::stable_sort(times, std::greater(),
-                           [](const auto& one) { return std::fabs(std::log(one.second)); });
-  const bool counted = counts_known(board.evidence);
-  Finding finding = finding_of(kind::time_changed, times.front().first);
+                           [](const auto& time) { return std::fabs(std::log(time.second)); });
+  const bool counted = has_common_count(board.evidence);
+  Finding finding = make_finding(kind::time_changed, times.front().first);
   for (const auto& [name, ratio] : std::span(times).first(std::min<std::size_t>(times.size(), 6))) {
-    finding.lines.push_back(time_words(board.evidence, name, ratio));
+    finding.lines.push_back(time_change_text(board.evidence, name, ratio));
   }
   finding.headline = finding.lines.front() + (counted ? ", counts unchanged." : ".");
   finding.lines.erase(finding.lines.begin());

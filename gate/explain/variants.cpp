@@ -1,73 +1,80 @@
-// The same work by other kernels.
+// Finds the same work done by other kernels.
 #include "gate/explain/kernel_moves.hpp"
 
 namespace weir::explain {
 namespace {
 
-// Many of the kernels without names that ran before are gone: another build of the shaders.
-bool built_anew(const Board& board, const Moves& gone) {
+// Returns true if a third or more of the earlier kernels without names are gone: the shaders were
+// built anew.
+bool was_rebuilt(const Board& board, const Moves& removed) {
   std::set<std::string> names;
   for (const Work& work : board.evidence.before.works) {
     if (has_no_name(work.name)) names.insert(work.name);
   }
-  return gone.size() >= 2 && gone.size() * 3 >= names.size();
+  return removed.size() >= 2 && removed.size() * 3 >= names.size();
 }
 
-// What came for what went, among kernels without names: all of it, where it adds up to nothing.
-Moves replaced(const Board& board, bool one_by_one) {
-  Open open(board);
-  open.leave_out(std::not_fn(is_nameless));
-  if (open.up.empty() || open.down.empty()) return {};
-  const Moves all = joined(open.down, open.up);
-  if (sum_of(all) == k_none) return all;
+// Returns kernels without names that replaced each other: all of them, if their changes add up to
+// 0; with `one_by_one` also pairs that ran as often.
+Moves find_replaced(const Board& board, bool one_by_one) {
+  UnclaimedMoves changed(board);
+  changed.leave_out(std::not_fn(is_nameless));
+  if (changed.up.empty() || changed.down.empty()) return {};
+  const Moves all = joined(changed.down, changed.up);
+  if (total_delta(all) == k_zero) return all;
   if (!one_by_one) return {};
-  // What runs on both sides, more or less often, is the same code.
-  open.leave_out([](const Move* one) { return one->before != k_none && one->after != k_none; });
-  std::multimap<double, const Move*> came;
-  for (const Move* up : open.up) came.emplace(up->size(), up);
+  // A kernel that runs on both sides, more or less often, is the same code.
+  changed.leave_out(
+      [](const Move* move) { return move->before != k_zero && move->after != k_zero; });
+  std::multimap<double, const Move*> added;
+  for (const Move* up : changed.up) added.emplace(up->size(), up);
   Moves pairs;
   std::set<double> sizes;
-  for (const Move* down : open.down) {
-    const auto found = came.find(down->size());
-    if (found == came.end()) continue;
-    pairs.insert(pairs.end(), {down, found->second});
+  for (const Move* down : changed.down) {
+    const auto match = added.find(down->size());
+    if (match == added.end()) continue;
+    pairs.insert(pairs.end(), {down, match->second});
     sizes.insert(down->size());
-    came.erase(found);
+    added.erase(match);
   }
-  // That several run just as often as others did is no chance.
-  const bool each =
-      pairs.size() == 2 * open.down.size() && open.down.size() >= 3 && sizes.size() >= 2;
-  return each || built_anew(board, open.down) ? pairs : Moves{};
+  // It is no accident if each of several replaced kernels has a partner that runs just as often.
+  const bool all_paired =
+      pairs.size() == 2 * changed.down.size() && changed.down.size() >= 3 && sizes.size() >= 2;
+  return all_paired || was_rebuilt(board, changed.down) ? pairs : Moves{};
 }
 
-// Known to tell of the same work.
+// Returns true if both names are known to mean the same work.
 bool same_works(const Move* a, const Move* b) {
   return !a->parsed.works.empty() && a->parsed.works == b->parsed.works;
 }
 
-// Names that begin alike, or that are known to tell of the same work.
-bool alike(const Move* a, const Move* b) {
-  const auto& left = a->parsed.words;
-  const auto& right = b->parsed.words;
-  const auto same = static_cast<std::size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
-  return (same > 0 && same * 2 >= std::max(left.size(), right.size())) || same_works(a, b);
+// Returns true if both names begin alike, or are known to mean the same work.
+bool names_are_similar(const Move* a, const Move* b) {
+  const auto& a_words = a->parsed.words;
+  const auto& b_words = b->parsed.words;
+  const auto common_prefix =
+      static_cast<std::size_t>(std::ranges::mismatch(a_words, b_words).in1 - a_words.begin());
+  return (common_prefix > 0 && common_prefix * 2 >= std::max(a_words.size(), b_words.size())) ||
+         same_works(a, b);
 }
 
-// Where several kinds could be meant, none is.
-std::vector<Moves> exchanged_kinds(Open open) {
+// Pairs kinds of kernels where one runs as much less often as the other runs more often. A kind
+// with several possible partners is left unpaired.
+std::vector<Moves> find_exchanged_kinds(UnclaimedMoves changed) {
   struct Kind {
     Moves moves;
     double sum = 0;
     bool small = false;
     std::vector<std::size_t> fits{};
   };
-  // Whatever they are called: nothing else changed, and one is gone where the other is new.
-  const bool only = open.up.size() == 1 && open.down.size() == 1 &&
-                    open.up.front()->before == k_none && open.down.front()->after == k_none;
-  open.leave_out(is_nameless);
+  // If nothing else changed, one that is gone and one that is new belong together under any name.
+  const bool only_pair = changed.up.size() == 1 && changed.down.size() == 1 &&
+                         changed.up.front()->before == k_zero &&
+                         changed.down.front()->after == k_zero;
+  changed.leave_out(is_nameless);
   std::vector<Kind> kinds;
-  for (auto& [words, moves] : by_work(joined(open.up, open.down))) {
-    const double sum = sum_of(moves).value();
+  for (auto& [words, moves] : by_work(joined(changed.up, changed.down))) {
+    const double sum = total_delta(moves).value();
     const bool small = is_small(moves.front());
     if (sum != 0) kinds.push_back({moves, sum, small});
   }
@@ -75,61 +82,63 @@ std::vector<Moves> exchanged_kinds(Open open) {
   if (kinds.size() > 1000) return groups;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     for (std::size_t k = i + 1; k < kinds.size(); ++k) {
-      Kind &one = kinds[i], &other = kinds[k];
-      const bool small = one.small || other.small;
-      const double rest = std::fabs(one.sum + other.sum);
-      // One of many matmuls may become part of something else.
-      const bool as_often =
-          one.sum * other.sum < 0 && (small ? rest == 0 : rest * 20 <= std::fabs(one.sum));
+      Kind &first = kinds[i], &second = kinds[k];
+      const bool small = first.small || second.small;
+      const double imbalance = std::fabs(first.sum + second.sum);
+      // A few large kernels may become part of something else, so the balance may be off by 5 %.
+      const bool as_often = first.sum * second.sum < 0 &&
+                            (small ? imbalance == 0 : imbalance * 20 <= std::fabs(first.sum));
       if (!as_often) continue;
-      const Move *a = one.moves.front(), *b = other.moves.front();
-      // Of small kernels a longer name is another, fused one.
-      const bool any_name = only && rest == 0;
-      if (!any_name && !(small ? same_works(a, b) : alike(a, b))) continue;
-      one.fits.push_back(k);
-      other.fits.push_back(i);
+      const Move *a = first.moves.front(), *b = second.moves.front();
+      // A longer name of a small kernel may be a fused one, so small kernels need known works.
+      const bool any_name = only_pair && imbalance == 0;
+      if (!any_name && !(small ? same_works(a, b) : names_are_similar(a, b))) continue;
+      first.fits.push_back(k);
+      second.fits.push_back(i);
     }
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    const Kind& one = kinds[i];
-    if (one.fits.size() != 1 || one.fits.front() < i) continue;
-    const Kind& other = kinds[one.fits.front()];
-    if (other.fits.size() == 1) groups.push_back(joined(one.moves, other.moves));
+    const Kind& kind = kinds[i];
+    if (kind.fits.size() != 1 || kind.fits.front() < i) continue;
+    const Kind& partner = kinds[kind.fits.front()];
+    if (partner.fits.size() == 1) groups.push_back(joined(kind.moves, partner.moves));
   }
   return groups;
 }
 
-// A word more or less in a name moves no dispatch.
-bool only_renamed(const Moves& group) {
+// Returns true if the names differ by at most one word.
+bool is_only_renamed(const Moves& group) {
   const Move *a = group.front(), *b = group.back();
   return extends(a, b) && std::abs(std::ssize(a->parsed.words) - std::ssize(b->parsed.words)) <= 1;
 }
 
 }  // namespace
 
+// Adds the finding that kernels without names were replaced by others, and claims them.
 void add_replaced(Board& board, bool one_by_one) {
-  const Moves all = replaced(board, one_by_one);
+  const Moves all = find_replaced(board, one_by_one);
   if (all.empty()) return;
-  Finding finding = finding_of(kind::variant_changed, metric_name(board.evidence, "dispatches"));
-  const auto came = std::ranges::count_if(all, &Move::up);
+  Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
+  const auto added_count = std::ranges::count_if(all, &Move::up);
   finding.headline =
-      came == 1 ? std::string("A kernel without a name was replaced by another, as often.")
-                : fmt::format("{} kernels without names were replaced by others, as often.", came);
-  finding.lines.push_back(move_words(all, 6));
+      added_count == 1
+          ? std::string("A kernel without a name was replaced by another, as often.")
+          : fmt::format("{} kernels without names were replaced by others, as often.", added_count);
+  finding.lines.push_back(moves_text(all, 6));
   name_ops(all, finding);
   finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
   finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
-  board.take(all);
-  // The work is the same.
-  board.add(std::move(finding), 0.5, board.found.only_works() ? 1 : 3);
+  board.claim(all);
+  // The work is the same, so it ranks last if anything else changed.
+  board.add(std::move(finding), 0.5, board.differences.only_works() ? 1 : 3);
 }
 
-std::vector<Moves> swapped(const Open& open) {
+std::vector<Moves> swapped(const UnclaimedMoves& open) {
   auto kinds = by_work(joined(open.up, open.down));
   std::vector<Moves> groups;
   for (const Move* first : open.down) {
     const auto group = kinds.extract(first->parsed.words);
-    if (!group.empty() && group.mapped().size() >= 2 && sum_of(group.mapped()) == k_none) {
+    if (!group.empty() && group.mapped().size() >= 2 && total_delta(group.mapped()) == k_zero) {
       groups.push_back(group.mapped());
     }
   }
@@ -138,9 +147,9 @@ std::vector<Moves> swapped(const Open& open) {
 
 std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&)) {
   const auto rest = std::ranges::stable_partition(groups, std::not_fn(is));
-  std::vector<Moves> taken(rest.begin(), rest.end());
+  std::vector<Moves> result(rest.begin(), rest.end());
   groups.erase(rest.begin(), rest.end());
-  return taken;
+  return result;
 }
 
 bool only_tuned(const Moves& group) {
@@ -148,46 +157,52 @@ bool only_tuned(const Moves& group) {
   for (const Move* move : group) {
     alike[profile::untuned_name(move->name)].push_back(move);
   }
-  return std::ranges::all_of(alike, [](const auto& one) { return sum_of(one.second) == k_none; });
+  return std::ranges::all_of(
+      alike, [](const auto& group_entry) { return total_delta(group_entry.second) == k_zero; });
 }
 
 bool is_switched(const Moves& group) {
-  const auto on = [](const Move* move) {
+  const auto count_switches = [](const Move* move) {
     const std::string name = profile::untuned_name(move->name);
     return std::ranges::count(text::split(name, ','), "true");
   };
-  const auto [least, most] = std::ranges::minmax(group, {}, on);
-  return on(least) != on(most);
+  const auto [least, most] = std::ranges::minmax(group, {}, count_switches);
+  return count_switches(least) != count_switches(most);
 }
 
+// Adds one finding for groups of kernels that do the same work as before; the largest group makes
+// the headline.
 void add_variants(Board& board, std::vector<Moves> groups, int rank) {
   if (groups.empty()) return;
-  std::ranges::stable_sort(groups, std::greater(), units_of);
-  Finding finding = finding_of(kind::variant_changed, metric_name(board.evidence, "dispatches"));
-  // What came of a group: kinds that run more often, or of one kind the variants that do.
+  std::ranges::stable_sort(groups, std::greater(), dispatch_change);
+  Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
+  // The kernels that replace others: kinds that run more often, or variants of one kind that do.
   const auto kinds = by_work(groups.front());
-  Moves came = groups.front();
-  std::erase_if(came, [&](const Move* move) {
-    return !move->up() || (kinds.size() > 1 && sum_of(kinds.at(move->parsed.words)) < k_none);
+  Moves added = groups.front();
+  std::erase_if(added, [&](const Move* move) {
+    return !move->up() || (kinds.size() > 1 && total_delta(kinds.at(move->parsed.words)) < k_zero);
   });
-  if (came.empty()) came = groups.front();
-  const Move* first = came.front();
+  if (added.empty()) added = groups.front();
+  const Move* first = added.front();
   const bool cpu = board.evidence.device == "cpu";
   const bool same_op = cpu && kinds.size() == 1 && !profile::op_of(first->name).empty();
-  const std::string often = times_words(sum_of(came), board.evidence.scope);
-  finding.headline =
-      same_op ? fmt::format("{} has other types or shapes, {}.", safe(first->work()), often)
-              : fmt::format("Another {} does the same work: {}, {}.", cpu ? "op" : "kernel",
-                            safe(first->work()), often);
+  const std::string frequency = frequency_text(total_delta(added), board.evidence.scope);
+  const std::string work = safe_name(first->work());
+  if (same_op) {
+    finding.headline = fmt::format("{} has other types or shapes, {}.", work, frequency);
+  } else {
+    finding.headline = fmt::format("Another {} does the same work: {}, {}.", cpu ? "op" : "kernel",
+                                   work, frequency);
+  }
   double units = 0;
   for (const Moves& group : groups) {
-    board.take(group);
+    board.claim(group);
     name_ops(group, finding);
-    units += units_of(group);
-    finding.lines.push_back(move_words(group, 4));
+    units += dispatch_change(group);
+    finding.lines.push_back(moves_text(group, 4));
   }
   std::vector<std::string> lines = std::exchange(finding.lines, {});
-  if (arithmetic(board, {{safe(first->name), first->delta()}}, finding)) {
+  if (add_amounts(board, {{safe_name(first->name), first->delta()}}, finding)) {
     lines.push_back(finding.lines.front());
   } else {
     finding.numbers.clear();
@@ -206,10 +221,10 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank) {
 }
 
 void add_exchanged_kinds(Board& board) {
-  std::vector<Moves> groups = exchanged_kinds(Open(board));
-  std::vector<Moves> renamed = take_out(groups, only_renamed);
+  std::vector<Moves> groups = find_exchanged_kinds(UnclaimedMoves(board));
+  std::vector<Moves> renamed = take_out(groups, is_only_renamed);
   add_variants(board, std::move(groups));
-  add_variants(board, std::move(renamed), board.found.count("dispatches") == k_none ? 1 : 2);
+  add_variants(board, std::move(renamed), board.differences.count("dispatches") == k_zero ? 1 : 2);
 }
 
 }  // namespace weir::explain

@@ -1,5 +1,6 @@
-// The two worked examples of Agave's handbook on profiling ("Example: Identifying a Regression" and
-// "Megakernel Profiling"): the model has 24 layers, 16 of them DeltaNet.
+// Tests explain with the two worked examples of Agave's handbook on profiling ("Example:
+// Identifying a Regression" and "Megakernel Profiling"). The model has 24 layers, 16 of them
+// DeltaNet.
 #include <gtest/gtest.h>
 
 #include "tests/explain/build.hpp"

@@ -1,4 +1,4 @@
-// Evidence and models for tests, in a few words.
+// Builds evidence and models for tests in a few words.
 #pragma once
 
 #include <map>
@@ -11,15 +11,15 @@ namespace weir::explain::test {
 using Counts = std::map<std::string, Rational>;
 
 inline Side side(const Counts& per_token, const Counts& kernels = {}, const Counts& cpu_ops = {}) {
-  Side made;
+  Side side;
   for (const auto& [base, count] : per_token) {
-    made.metrics[unit::find_metric(base) ? base : base + "_per_token"].exact = count;
+    side.metrics[unit::find_metric(base) ? base : base + "_per_token"].exact = count;
   }
   for (const auto& [name, count] : kernels) {
     Work work;
     work.name = name;
     work.times = count;
-    made.works.push_back(work);
+    side.works.push_back(work);
   }
   for (const auto& [name, count] : cpu_ops) {
     Work work;
@@ -27,43 +27,43 @@ inline Side side(const Counts& per_token, const Counts& kernels = {}, const Coun
     work.name = name;
     work.on_cpu = true;
     work.times = count;
-    made.works.push_back(work);
+    side.works.push_back(work);
   }
-  return made;
+  return side;
 }
 
 inline Evidence evidence(Side before, Side after) {
-  Evidence made;
-  made.cell = "llama.cpp/tiny/vulkan/decode";
-  made.device = "vulkan";
-  const auto any = [](const Side& one, Work::Kind kind) {
-    for (const Work& work : one.works) {
+  Evidence evidence;
+  evidence.cell = "llama.cpp/tiny/vulkan/decode";
+  evidence.device = "vulkan";
+  const auto any = [](const Side& side, Work::Kind kind) {
+    for (const Work& work : side.works) {
       if (work.kind == kind) return true;
     }
     return false;
   };
-  made.kernels_known = any(before, Work::Kind::kernel) || any(after, Work::Kind::kernel);
-  made.cpu_ops_known = any(before, Work::Kind::op) || any(after, Work::Kind::op);
-  made.before = std::move(before);
-  made.after = std::move(after);
-  return made;
+  evidence.kernels_known = any(before, Work::Kind::kernel) || any(after, Work::Kind::kernel);
+  evidence.cpu_ops_known = any(before, Work::Kind::op) || any(after, Work::Kind::op);
+  evidence.before = std::move(before);
+  evidence.after = std::move(after);
+  return evidence;
 }
 
-// "690 / 690 / 1".
+// Counts of dispatches, barriers and syncs, as in "690 / 690 / 1".
 inline Side counts(std::int64_t dispatches, std::int64_t barriers, std::int64_t syncs) {
   return side({{"dispatches", dispatches}, {"barriers", barriers}, {"syncs", syncs}});
 }
 
-// A header with tensors of these names.
+// Builds a header with tensors of these names.
 inline model::GgufHeader header(const std::vector<std::string>& tensors) {
-  model::GgufHeader made;
-  made.metadata.emplace_back("general.architecture", model::GgufValue::string("test"));
-  for (const std::string& name : tensors) made.tensors.push_back({name, {256}, 0, 0});
-  return made;
+  model::GgufHeader gguf_header;
+  gguf_header.metadata.emplace_back("general.architecture", model::GgufValue::string("test"));
+  for (const std::string& name : tensors) gguf_header.tensors.push_back({name, {256}, 0, 0});
+  return gguf_header;
 }
 
-// 24 layers of which every third attends and the others are DeltaNet, as Qwen3.5 has them:
-// attention in 8, ssm_* in 16.
+// Builds a model of 24 layers as in Qwen3.5: every third layer has attention (8), the others are
+// DeltaNet with tensors ssm_* (16).
 inline ModelFacts qwen(std::int64_t layers = 24) {
   std::vector<std::string> tensors = {"token_embd.weight", "output.weight"};
   for (std::int64_t i = 0; i < layers; ++i) {

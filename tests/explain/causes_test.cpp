@@ -1,4 +1,4 @@
-// One change of an engine is one cause, in however many cells it shows.
+// Tests that one change of an engine is reported as one cause, in however many cells it shows.
 #include "gate/explain/causes.hpp"
 
 #include <gmock/gmock.h>
@@ -24,14 +24,15 @@ using verdict::GateVerdict;
 using verdict::Outcome;
 using verdict::Unexplained;
 
-// The gate with causes; `cells` have their findings, or are explained here.
+// Returns a failed gate with its causes. If `explained`, the cells are explained here; else they
+// bring their findings.
 GateVerdict gate_of(std::vector<JudgedCell> cells, bool explained = true) {
   GateVerdict gate;
   gate.verdict = Outcome::fail;
   for (JudgedCell& cell : cells) {
     if (explained) {
       cell.verdict.findings =
-          explain(evidence_of(cell.verdict), nullptr, {default_bands(), {}}).findings;
+          explain(make_evidence(cell.verdict), nullptr, {default_bands(), {}}).findings;
     }
     gate.cells.push_back(std::move(cell.verdict));
   }
@@ -40,20 +41,20 @@ GateVerdict gate_of(std::vector<JudgedCell> cells, bool explained = true) {
 }
 
 Finding finding(const char* kind, std::vector<std::string> ops, std::vector<std::string> claims) {
-  Finding made;
-  made.kind = kind;
-  made.headline = std::string("A sentence with ") + kind + ".";
-  made.ops = std::move(ops);
-  made.claims = std::move(claims);
-  return made;
+  Finding finding;
+  finding.kind = kind;
+  finding.headline = std::string("A sentence with ") + kind + ".";
+  finding.ops = std::move(ops);
+  finding.claims = std::move(claims);
+  return finding;
 }
 
 std::vector<std::string> names(const GateVerdict& gate) {
   return collect<std::string>(gate.cells, [](const CellVerdict& cell) { return cell.cell.str(); });
 }
 
-// SET_ROWS moved to the CPU (llama.cpp -nkvo 1): two models of 12 and 22 layers with a cache of
-// keys and one of values in each, on five backends, two prompts that decode and two that do not.
+// SET_ROWS moved to the CPU (llama.cpp -nkvo 1). Each of two models (12 and 22 layers) has a cache
+// of keys and one of values. Five backends run two prompts that decode and two that do not.
 std::vector<JudgedCell> moved_to_cpu() {
   constexpr std::pair<const char*, const char*> k_backends[] = {
       {"vulkan", "set_rows_f32_f16_i64"},
@@ -87,7 +88,8 @@ TEST(Causes, OneChangeInFortyCellsIsOneWhateverItsNumbersAndKernelsAre) {
   EXPECT_EQ(cause.kind, "work_moved_to_cpu");
   EXPECT_EQ(cause.headline, "Work moved to the CPU: SET_ROWS.") << "24 and 44 times";
   EXPECT_EQ(cause.cells, names(gate));
-  // Of 12 layers and 22: two dispatches each gone, two waits each new; half of the cells decode.
+  // Models of 12 and of 22 layers: two dispatches each gone, two waits each new; half of the cells
+  // decode.
   EXPECT_THAT(cause.carriers, ElementsAre(Carrier{"dispatches_per_token", -44, -24, 20},
                                           Carrier{"syncs_per_token", 24, 44, 20},
                                           Carrier{"decode_tokens_per_second", -28, -18, 20}));
@@ -126,7 +128,7 @@ TEST(Causes, TwoChangesAtOnceAreTwoThoseOfMostCellsFirst) {
   EXPECT_THAT(lost(gate), IsEmpty());
 }
 
-// It may follow, or be a change of its own: one number tells no more.
+// It may follow from the cause or be a change of its own: one number does not tell.
 TEST(Causes, NameWhatElseTheirCellsHave) {
   std::vector<JudgedCell> cells;
   for (const char* model : {"a", "b"}) {
@@ -167,11 +169,11 @@ TEST(Causes, GoByTheWorkOfKernelsNotByTheirNames) {
   }
 }
 
-// Which ops a prefill moves and which a token differ, and so do kernels that are gone for them.
+// A prefill and a token move different ops, and different kernels disappear.
 TEST(Causes, WorkThatMovedIsOneCauseWhereCellsShareAnyOpOfIt) {
   struct Row {
     const char* name;
-    std::vector<std::vector<std::string>> ops;  // of each cell's finding, the largest first
+    std::vector<std::vector<std::string>> ops;  // ops of each cell's finding, the largest first
     std::size_t causes;
   };
   const Row rows[] = {
@@ -197,7 +199,8 @@ TEST(Causes, WorkThatMovedIsOneCauseWhereCellsShareAnyOpOfIt) {
   }
 }
 
-// The reference engine's unbatched-qkv: ops on the CPU have ggml's names, kernels its own.
+// Regression "unbatched-qkv" of the reference engine: ops on the CPU have ggml's names, kernels
+// have their own.
 TEST(Causes, AreOneForADeviceWhoseKernelsHaveNamesThatNobodyKnows) {
   struct Row {
     const char *name, *engine, *backend, *kernel;
@@ -227,13 +230,13 @@ TEST(Causes, AreOneForADeviceWhoseKernelsHaveNamesThatNobodyKnows) {
   }
 }
 
-// The second cell names the works of both, as one finding of its own.
+// The second cell has one finding that names the works of both.
 TEST(Causes, StayApartWhereACellTellsThemApart) {
   std::vector<JudgedCell> cells;
-  JudgedCell& apart = cells.emplace_back("vulkan", "a");
-  apart.count("dispatches_per_token", 65, 77).count("barriers_per_token", 65, 77);
-  apart.verdict.findings = {finding("fusion_lost", {"rms_norm"}, {"dispatches_per_token"}),
-                            finding("fusion_lost", {"rope"}, {"barriers_per_token"})};
+  JudgedCell& judged_cell = cells.emplace_back("vulkan", "a");
+  judged_cell.count("dispatches_per_token", 65, 77).count("barriers_per_token", 65, 77);
+  judged_cell.verdict.findings = {finding("fusion_lost", {"rms_norm"}, {"dispatches_per_token"}),
+                                  finding("fusion_lost", {"rope"}, {"barriers_per_token"})};
   JudgedCell& both = cells.emplace_back("vulkan", "b");
   both.count("dispatches_per_token", 65, 77);
   both.verdict.findings = {finding("fusion_lost", {"rms_norm", "rope"}, {"dispatches_per_token"})};

@@ -1,3 +1,4 @@
+// Differences between two pieces of code of a kernel.
 #include "gate/explain/code_changes.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +13,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// kernel.comp, by what it is compiled with (tests/CMakeLists.txt).
+// Variants of kernel.comp, compiled with different definitions (tests/CMakeLists.txt).
 using Words = std::vector<std::uint32_t>;
 const Words k_plain =
 #include "kernel_plain.inc"
@@ -46,14 +47,14 @@ std::vector<std::string> said(const KernelCode& before, const KernelCode& now) {
 
 TEST(CodeChanges, AreNoneOfTheSameCode) {
   EXPECT_THAT(said({}, {}), IsEmpty());
-  const auto one = code(k_plain, {{"constant 2", "64"}, {"subgroup size", "32"}});
-  EXPECT_THAT(said(one, one), IsEmpty());
-  // What a constant is set to and its default are one.
+  const auto same = code(k_plain, {{"constant 2", "64"}, {"subgroup size", "32"}});
+  EXPECT_THAT(said(same, same), IsEmpty());
+  // Setting a constant to its default changes nothing.
   EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 2", "32"}})), IsEmpty());
 }
 
 TEST(CodeChanges, NameConstantsAndWhatFollowsFromThem) {
-  // TILE * 4 + 1 floats are 516 bytes of 32 and 1 028 of 64; two vec3 are 32.
+  // TILE * 4 + 1 floats are 516 bytes if TILE is 32, and 1 028 if it is 64; two vec3 are 32 bytes.
   const auto said_of_tile =
       said(code(k_plain, {{"constant 2", "32"}}), code(k_plain, {{"constant 2", "64"}}));
   EXPECT_THAT(said_of_tile,
@@ -67,8 +68,8 @@ TEST(CodeChanges, ShowFloatsAndDefaultsAsTheSourceHasThem) {
   // 0x3e800000 is 0.25 as a float.
   EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 3", "1048576000"}})),
               ElementsAre("constant 3 (SCALE): 0.5 → 0.25"));
-  // As probes tell them: numbers of 32 bits with a sign; -2147483648 is a float of -0.0. The code
-  // takes -1 for 4 294 967 295, of which 4 294 967 293 floats are left in 32 bits.
+  // Probes print numbers of 32 bits with a sign; -2147483648 is a float of -0.0. The code reads -1
+  // as 4 294 967 295, and 4 294 967 293 floats remain in 32 bits.
   EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 3", "-2147483648"}})),
               ElementsAre("constant 3 (SCALE): 0.5 → -0.0"));
   EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 2", "-1"}})),
@@ -95,21 +96,21 @@ TEST(CodeChanges, NameWhatDiffersInTheCodeItself) {
     const char* headline;
     const char* line;
   };
-  // By kernel.comp: one loop; FLOAT is a half in HALF, one binding more in MASK, one product is a
-  // sum in ADDED.
+  // Variants of kernel.comp have one loop. In HALF a FLOAT is a half, MASK has one more binding,
+  // and ADDED turns one product into a sum.
   const Case cases[] = {
       {k_rolled, "loops with DontUnroll 0 → 1, loops with Unroll 1 → 0", nullptr},
-      // Work that is done in another way comes first.
+      // Instructions that do the work in another way come first.
       {k_half, "16-bit float arithmetic instructions 0 → 2", "bytes of shared memory 548 → 290"},
       {k_mask, "bindings new: set 0 binding 2", "instructions "},
       {k_added, "OpFAdd 2 → 3, OpFMul 2 → 1", nullptr},
       {k_other_literal, "literals gone: 0.125; new: 0.375", nullptr},
   };
-  for (const Case& one : cases) {
-    const CodeChanges changes = code_changes(code(k_plain, {}), code(one.other, {}));
-    EXPECT_EQ(changes.headline, one.headline);
-    if (one.line == nullptr) continue;
-    EXPECT_THAT(changes.lines, Contains(testing::StartsWith(one.line))) << one.headline;
+  for (const Case& entry : cases) {
+    const CodeChanges changes = code_changes(code(k_plain, {}), code(entry.other, {}));
+    EXPECT_EQ(changes.headline, entry.headline);
+    if (entry.line == nullptr) continue;
+    EXPECT_THAT(changes.lines, Contains(testing::StartsWith(entry.line))) << entry.headline;
   }
 }
 
@@ -124,7 +125,7 @@ TEST(CodeChanges, SaySoWhereNothingThatIsCountedDiffers) {
 }
 
 TEST(CodeChanges, AreThoseOfOptionsWhereOneSideIsKnownByItsHashAlone) {
-  // Names and defaults are taken from the code of the other side where it is the same.
+  // Names and defaults come from the other side's code if it is the same.
   EXPECT_THAT(said({{}, "abc", {}}, {k_plain, "abc", {{"constant 2", "32"}, {"constant 3", "0"}}}),
               ElementsAre("constant 3 (SCALE): 0.5 → 0.0"));
   EXPECT_THAT(said({{}, "abc", {{"constant 2", "16"}}}, {k_plain, "abd", {}}),
@@ -139,20 +140,20 @@ TEST(CodeChanges, OfSeveralPipelinesAreThoseOfTheOnesThatAreMostAlike) {
       code_changes({with(k_plain, "32", "12"), with(k_plain, "32", "14"), with(k_half, "8", "1")},
                    {with(k_plain, "64", "14"), with(k_half, "8", "1"), with(k_plain, "64", "12")});
   ASSERT_EQ(all.size(), 2U);  // the third is the same on both sides
-  for (const CodeChanges& one : all) EXPECT_EQ(one.headline, "constant 2 (TILE): 32 → 64");
+  for (const CodeChanges& changes : all) EXPECT_EQ(changes.headline, "constant 2 (TILE): 32 → 64");
 }
 
 TEST(CodeChanges, OfSeveralPipelinesSayWhichBecameWhich) {
   const auto hashed = [](const char* hash, const char* type, const char* tile) {
-    KernelCode made = code(k_plain, {{"constant 2", tile}, {"constant 9", type}});
-    made.hash = hash;
-    return made;
+    KernelCode kernel_code = code(k_plain, {{"constant 2", tile}, {"constant 9", type}});
+    kernel_code.hash = hash;
+    return kernel_code;
   };
   const auto all = code_changes({hashed("a12", "12", "32"), hashed("a14", "14", "32")},
                                 {hashed("b14", "14", "64"), hashed("b12", "12", "64")});
   ASSERT_EQ(all.size(), 2U);
-  for (const CodeChanges& one : all) EXPECT_EQ(one.before.substr(1), one.now.substr(1));
-  // What the hash says is other code is told of, though nothing else of it is known to differ.
+  for (const CodeChanges& changes : all) EXPECT_EQ(changes.before.substr(1), changes.now.substr(1));
+  // Another hash is reported even if nothing else is known to differ.
   using Several = std::vector<KernelCode>;
   const Several was{hashed("a", "1", "2")}, is{hashed("b", "1", "2")};
   EXPECT_EQ(code_changes(was, is).size(), 1U);
@@ -172,7 +173,7 @@ TEST(Spirv, IsRefusedWhereItIsNone) {
 }
 
 TEST(Spirv, OfUnknownTypesHasNoSizes) {
-  // A Workgroup variable of a type that is only declared behind it.
+  // The module declares a Workgroup variable before its type.
   const Words words{0x07230203, 0x10000, 0, 9, 0, 0x4003b, 1, 2,
                     4,          0x40020, 1, 4, 3, 0x30016, 3, 32};
   const auto facts = read_spirv(words, {});
@@ -180,12 +181,12 @@ TEST(Spirv, OfUnknownTypesHasNoSizes) {
   EXPECT_EQ(facts->shared_bytes, std::nullopt);
 }
 
-// SPIR-V spelled as words: a header, and instructions of {operation, operands…}.
+// Assembles SPIR-V from words: a header, and instructions of {operation, operands…}.
 Words module_of(const std::vector<Words>& instructions) {
   Words out = {0x07230203, 0x00010600, 0, 100, 0};
-  for (const auto& one : instructions) {
-    out.push_back(static_cast<std::uint32_t>(one.size()) << 16 | one.front());
-    out.insert(out.end(), one.begin() + 1, one.end());
+  for (const auto& instruction : instructions) {
+    out.push_back(static_cast<std::uint32_t>(instruction.size()) << 16 | instruction.front());
+    out.insert(out.end(), instruction.begin() + 1, instruction.end());
   }
   return out;
 }
@@ -232,7 +233,7 @@ TEST(Spirv, ComputesConstantsAsACompilerDoes) {
     std::vector<std::uint64_t> operands;
     std::optional<std::uint64_t> result;
   };
-  // By the specification of SPIR-V: numbers of instructions, 32 bits.
+  // Instruction numbers as in the SPIR-V specification, 32 bits.
   const Case cases[] = {
       {128, {0xffffffff, 2}, 1}, {130, {1, 2}, 0xffffffff},   {132, {0x10000, 0x10001}, 0x10000},
       {134, {7, 2}, 3},          {134, {7, 0}, std::nullopt}, {137, {7, 0}, std::nullopt},
@@ -240,13 +241,13 @@ TEST(Spirv, ComputesConstantsAsACompilerDoes) {
       {176, {3, 4}, 1},          {196, {1, 4}, 16},           {129, {1, 1}, std::nullopt},
       {128, {}, std::nullopt},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(fold(one.instruction, one.operands), one.result) << one.instruction;
+  for (const Case& entry : cases) {
+    EXPECT_EQ(fold(entry.instruction, entry.operands), entry.result) << entry.instruction;
   }
-  EXPECT_EQ(number_words(0x3555, 16), "0.333251953125");  // the half nearest to a third
-  EXPECT_EQ(number_words(0x3f000000, 32), "0.5");
-  EXPECT_EQ(number_words(0x40000000, 32), "2.0");  // and no whole number
-  EXPECT_EQ(number_words(7, 0), "7");
+  EXPECT_EQ(number_text(0x3555, 16), "0.333251953125");  // the half nearest to a third
+  EXPECT_EQ(number_text(0x3f000000, 32), "0.5");
+  EXPECT_EQ(number_text(0x40000000, 32), "2.0");  // and no whole number
+  EXPECT_EQ(number_text(7, 0), "7");
 }
 
 }  // namespace code_changes_test

@@ -1,4 +1,4 @@
-// Two profiles beside each other: which work is the same work, and what of it changed.
+// Tests which rows of two profiles are the same work, and how much of it changed.
 #include "gate/explain/compare.hpp"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ struct Row {
 };
 
 Observed run_of(const char* backend, std::int64_t tokens, std::vector<Row> rows) {
-  Observed made;
-  made.format = "made";
-  made.context.backend = backend;
-  made.profiled_tokens = tokens;
+  Observed observed;
+  observed.format = "made";
+  observed.context.backend = backend;
+  observed.profiled_tokens = tokens;
   for (const Row& row : rows) {
     ObservedOp op;
     op.op = row.op;
@@ -41,17 +41,17 @@ Observed run_of(const char* backend, std::int64_t tokens, std::vector<Row> rows)
     op.phase = Phase::decode;
     op.calls = row.calls;
     op.seconds = row.seconds;
-    made.ops.push_back(op);
+    observed.ops.push_back(op);
   }
-  return made;
+  return observed;
 }
 
 Comparison compared(const Observed& a, const Observed& b) { return compare({"a", &a}, {"b", &b}); }
 
-const OpChange& only(const Comparison& made) {
-  EXPECT_EQ(made.ops.size(), 1U) << write_fields(made).dump(1);
+const OpChange& only(const Comparison& comparison) {
+  EXPECT_EQ(comparison.ops.size(), 1U) << write_fields(comparison).dump(1);
   static const OpChange k_none;
-  return made.ops.empty() ? k_none : made.ops.front();
+  return comparison.ops.empty() ? k_none : comparison.ops.front();
 }
 
 constexpr const char* k_shape = "256x64,256->64";
@@ -63,8 +63,8 @@ TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine)
   const Row logger{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 8, 0.002};
   const Row agave{"gemv_ffn", "", "", "", 8, 0.002};
   for (const Row& other : {vulkan, metal, logger, agave}) {
-    const Comparison made = compared(run_of("CPU", 1, {cpu}), run_of("GPU", 1, {other}));
-    const OpChange& op = only(made);
+    const Comparison comparison = compared(run_of("CPU", 1, {cpu}), run_of("GPU", 1, {other}));
+    const OpChange& op = only(comparison);
     EXPECT_EQ(op.role, "MUL_MAT") << other.kernel << other.op;
     EXPECT_EQ(op.change, Shift::faster);
     EXPECT_DOUBLE_EQ(op.time_ratio().value(), 0.5);
@@ -73,18 +73,18 @@ TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine)
   }
 }
 
-// Ten tokens, at a rate of so many a second.
+// Ten tokens at a rate of `rate` a second.
 Observed labelled(double rate, const std::map<std::string, std::pair<int, double>>& labels) {
   Observed made;
   made.format = "made";
   made.profiled_tokens = 10;
   if (rate > 0)
     made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
-  for (const auto& [label, one] : labels) {
+  for (const auto& [label, entry] : labels) {
     observed::ObservedBuffer buffer;
     buffer.label = label;
-    buffer.buffers = one.first;
-    if (one.second > 0) buffer.seconds = one.second;
+    buffer.buffers = entry.first;
+    if (entry.second > 0) buffer.seconds = entry.second;
     made.buffers.push_back(buffer);
   }
   return made;
@@ -95,47 +95,47 @@ TEST(Compared, CommandBuffersGoByTheirLabel) {
       labelled(40, {{"attn", {400, 0.05}}, {"moe", {20, 0.10}}, {"old", {10, 0.01}}});
   const Observed after =
       labelled(32, {{"attn", {430, 0.0538}}, {"moe", {20, 0.15}}, {"head", {10, 0.01}}});
-  const Comparison made = compared(before, after);
-  ASSERT_EQ(made.buffers.size(), 4U);
+  const Comparison comparison = compared(before, after);
+  ASSERT_EQ(comparison.buffers.size(), 4U);
   const std::vector<std::pair<const char*, Shift>> want{{"head", Shift::fresh},
                                                         {"old", Shift::gone},
                                                         {"moe", Shift::slower},
                                                         {"attn", Shift::more_calls}};
   for (std::size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(made.buffers[i].role, want[i].first);
-    EXPECT_EQ(made.buffers[i].change, want[i].second) << want[i].first;
+    EXPECT_EQ(comparison.buffers[i].role, want[i].first);
+    EXPECT_EQ(comparison.buffers[i].change, want[i].second) << want[i].first;
   }
-  EXPECT_DOUBLE_EQ(made.buffers[3].b->calls.value(), 43);
-  EXPECT_DOUBLE_EQ(made.buffers[3].b->seconds.value(), 0.00538);
-  const auto gap = token_gap(made);
+  EXPECT_DOUBLE_EQ(comparison.buffers[3].b->calls.value(), 43);
+  EXPECT_DOUBLE_EQ(comparison.buffers[3].b->seconds.value(), 0.00538);
+  const auto gap = token_gap(comparison);
   ASSERT_TRUE(gap);
   EXPECT_DOUBLE_EQ(gap->seconds.value(), 1 / 32.0 - 1 / 40.0);
   EXPECT_NEAR(gap->buffers, 0.005 + 0.00038, 1e-12);
   EXPECT_EQ(gap->labels[0].first->role, "moe");
   EXPECT_NEAR(gap->labels[0].second, 0.005, 1e-12);
-  EXPECT_THAT(made.doubts, ElementsAre());
+  EXPECT_THAT(comparison.doubts, ElementsAre());
 }
 
-// "moe" takes 1.15 times as long, as a finding may say at less than a fifth; "head" 1.01 times.
+// "moe" takes 1.15 times as long, enough for a finding below a fifth; "head" takes 1.01 times.
 TEST(Compared, RowsThatAFindingOrTheGapNamesAreNotTheSame) {
   const auto run = [](double rate, double moe, double head) {
     return labelled(rate, {{"moe", {80, moe}}, {"head", {20, head}}, {"attn", {80, 0.4}}});
   };
   const Observed before = run(40, 1.2, 0.20), after = run(37, 1.38, 0.202);
-  Comparison made = compared(before, after);
+  Comparison comparison = compared(before, after);
   const auto change = [](const std::vector<OpChange>& rows, const std::string& role) {
     return std::ranges::find(rows, role, &OpChange::role)->change;
   };
-  EXPECT_EQ(change(made.buffers, "moe"), Shift::same);
-  shift_named_rows(made);
-  EXPECT_EQ(made.buffers.front().role, "moe");
-  EXPECT_EQ(change(made.buffers, "moe"), Shift::slower);
-  EXPECT_EQ(change(made.buffers, "head"), Shift::same);
-  EXPECT_EQ(change(made.buffers, "attn"), Shift::same);
+  EXPECT_EQ(change(comparison.buffers, "moe"), Shift::same);
+  shift_named_rows(comparison);
+  EXPECT_EQ(comparison.buffers.front().role, "moe");
+  EXPECT_EQ(change(comparison.buffers, "moe"), Shift::slower);
+  EXPECT_EQ(change(comparison.buffers, "head"), Shift::same);
+  EXPECT_EQ(change(comparison.buffers, "attn"), Shift::same);
   Comparison back = compared(after, before);
   shift_named_rows(back);
   EXPECT_EQ(change(back.buffers, "moe"), Shift::faster);
-  // Of ops a finding alone.
+  // Ops count as slower only by a finding.
   Comparison ops =
       compared(run_of("GPU", 1, {{"ADD", "", "", "", 1, 0.10}, {"ROPE", "", "", "", 1, 0.10}}),
                run_of("GPU", 1, {{"ADD", "", "", "", 1, 0.11}, {"ROPE", "", "", "", 1, 0.11}}));
@@ -165,40 +165,41 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
        labelled(32, {{"attn", {4, 1}}, {"moe", {4, 0}}}), true, true, 0, 1},
       {"none at all", labelled(40, {}), labelled(32, {}), false, false, 0},
   };
-  for (const auto& one : cases) {
-    const Comparison made = compared(one.a, one.b);
-    const auto gap = token_gap(made);
-    EXPECT_EQ(gap.has_value(), one.gap) << one.what;
-    EXPECT_EQ(gap && gap->seconds, one.rates) << one.what;
-    EXPECT_EQ(gap ? gap->untimed : 0, one.untimed) << one.what;
-    if (one.untimed > 0) {
-      EXPECT_DOUBLE_EQ(gap->buffers, 0) << one.what;
+  for (const auto& entry : cases) {
+    const Comparison comparison = compared(entry.a, entry.b);
+    const auto gap = token_gap(comparison);
+    EXPECT_EQ(gap.has_value(), entry.gap) << entry.what;
+    EXPECT_EQ(gap && gap->seconds, entry.rates) << entry.what;
+    EXPECT_EQ(gap ? gap->untimed : 0, entry.untimed) << entry.what;
+    if (entry.untimed > 0) {
+      EXPECT_DOUBLE_EQ(gap->buffers, 0) << entry.what;
     }
-    EXPECT_EQ(made.doubts.size(), one.doubts) << one.what;
+    EXPECT_EQ(comparison.doubts.size(), entry.doubts) << entry.what;
   }
 }
 
 TEST(Compared, AFusionIsNoRoleOfItsParts) {
-  const Comparison made = compared(
+  const Comparison comparison = compared(
       run_of("GPU", 1, {{"", "rms_norm_mul_f32", "", "", 4, 0.01}}),
       run_of("GPU", 1, {{"", "rms_norm_f32", "", "", 4, 0.01}, {"", "mul_f32", "", "", 4, 0.01}}));
-  ASSERT_EQ(made.ops.size(), 3U);
-  EXPECT_EQ(made.ops[0].change, Shift::fresh);
-  EXPECT_EQ(made.ops[1].change, Shift::fresh);
-  EXPECT_EQ(made.ops[2].change, Shift::gone);
-  EXPECT_EQ(made.ops[2].role, "RMS_NORM_MUL");
+  ASSERT_EQ(comparison.ops.size(), 3U);
+  EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
+  EXPECT_EQ(comparison.ops[1].change, Shift::fresh);
+  EXPECT_EQ(comparison.ops[2].change, Shift::gone);
+  EXPECT_EQ(comparison.ops[2].role, "RMS_NORM_MUL");
 }
 
-// A side without kernels says what each op was for: a fusion's first op is held against that.
+// A side without kernels reports what each op was for. It is compared with the first op of a
+// fusion.
 TEST(Compared, NamesGoByOpWhereOneSideTellsNoKernels) {
-  const Comparison made =
+  const Comparison comparison =
       compared(run_of("Vulkan", 1, {{"RMS_NORM", "RMS_NORM_MUL", "", "", 4, 0.01}}),
                run_of("CPU", 1, {{"RMS_NORM", "", "", "", 4, 0.01}, {"MUL", "", "", "", 4, 0.01}}));
-  ASSERT_EQ(made.ops.size(), 2U);
-  EXPECT_EQ(made.ops[0].role, "MUL");
-  EXPECT_EQ(made.ops[0].change, Shift::fresh);
-  EXPECT_EQ(made.ops[1].role, "RMS_NORM");
-  EXPECT_EQ(made.ops[1].change, Shift::same);
+  ASSERT_EQ(comparison.ops.size(), 2U);
+  EXPECT_EQ(comparison.ops[0].role, "MUL");
+  EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
+  EXPECT_EQ(comparison.ops[1].role, "RMS_NORM");
+  EXPECT_EQ(comparison.ops[1].change, Shift::same);
 }
 
 TEST(Compared, WhatChangedIsToldByOneWord) {
@@ -219,35 +220,35 @@ TEST(Compared, WhatChangedIsToldByOneWord) {
       {8, 4, 0.010, 0.004, Shift::fewer_calls,
        "each is faster, but that they are fewer comes first"},
   };
-  for (const Case& one : cases) {
-    const Comparison made =
-        compared(run_of("GPU", 1, {{"ROPE", "", "", "", one.calls_a, one.seconds_a}}),
-                 run_of("GPU", 1, {{"ROPE", "", "", "", one.calls_b, one.seconds_b}}));
-    EXPECT_EQ(only(made).change, one.want)
-        << one.calls_a << " " << one.calls_b << " " << one.seconds_b << " " << one.why;
+  for (const Case& entry : cases) {
+    const Comparison comparison =
+        compared(run_of("GPU", 1, {{"ROPE", "", "", "", entry.calls_a, entry.seconds_a}}),
+                 run_of("GPU", 1, {{"ROPE", "", "", "", entry.calls_b, entry.seconds_b}}));
+    EXPECT_EQ(only(comparison).change, entry.want)
+        << entry.calls_a << " " << entry.calls_b << " " << entry.seconds_b << " " << entry.why;
   }
 }
 
 TEST(Compared, RunsOfOtherLengthsAreHeldAgainstEachOtherByToken) {
-  const Comparison made = compared(run_of("GPU", 10, {{"ROPE", "", "", "", 80, 0.10}}),
-                                   run_of("GPU", 5, {{"ROPE", "", "", "", 40, 0.05}}));
-  const OpChange& op = only(made);
+  const Comparison comparison = compared(run_of("GPU", 10, {{"ROPE", "", "", "", 80, 0.10}}),
+                                         run_of("GPU", 5, {{"ROPE", "", "", "", 40, 0.05}}));
+  const OpChange& op = only(comparison);
   EXPECT_EQ(op.change, Shift::same);
   EXPECT_DOUBLE_EQ(op.a->calls.value(), 8);
   EXPECT_DOUBLE_EQ(op.b->seconds.value(), 0.01);
-  EXPECT_EQ(made.per, "token");
-  EXPECT_EQ(made.a.tokens, 10);
-  EXPECT_TRUE(made.decoding);
-  EXPECT_TRUE(made.doubts.empty());
+  EXPECT_EQ(comparison.per, "token");
+  EXPECT_EQ(comparison.a.tokens, 10);
+  EXPECT_TRUE(comparison.decoding);
+  EXPECT_TRUE(comparison.doubts.empty());
 }
 
 TEST(Compared, RunsThatDoNotTellTokensSaySo) {
   Observed a = run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}});
   a.profiled_tokens.reset();
-  const Comparison made = compared(a, a);
-  EXPECT_EQ(made.per, "");
-  ASSERT_EQ(made.doubts.size(), 1U);
-  EXPECT_THAT(made.doubts.front(), HasSubstr("does not report its tokens"));
+  const Comparison comparison = compared(a, a);
+  EXPECT_EQ(comparison.per, "");
+  ASSERT_EQ(comparison.doubts.size(), 1U);
+  EXPECT_THAT(comparison.doubts.front(), HasSubstr("does not report its tokens"));
 }
 
 TEST(Compared, WhatIsAbsentStaysAbsent) {
@@ -273,7 +274,7 @@ TEST(Compared, TheSumIsOfWhatBothSidesTime) {
                          {"ROPE", "", "", "", 1, 0.125},
                          {"SCALE", "", "", "", 1, 0.0625}});
   Observed some = all, none = all;
-  some.ops.pop_back();          // SCALE is gone there: that is no time
+  some.ops.pop_back();          // SCALE is missing there, which is no time
   some.ops[1].seconds.reset();  // GET_ROWS is there, and not timed
   for (ObservedOp& op : none.ops) op.seconds.reset();
   const struct {
@@ -288,11 +289,11 @@ TEST(Compared, TheSumIsOfWhatBothSidesTime) {
       {"neither has it", some, some, 0.625, 0.625, 0},
       {"B has no times", all, none, 0.9375, {}, 0},
   };
-  for (const auto& one : cases) {
-    const Comparison made = compared(one.a, one.b);
-    EXPECT_EQ(made.seconds_a, one.seconds_a) << one.what;
-    EXPECT_EQ(made.seconds_b, one.seconds_b) << one.what;
-    EXPECT_EQ(made.untimed, one.untimed) << one.what;
+  for (const auto& entry : cases) {
+    const Comparison comparison = compared(entry.a, entry.b);
+    EXPECT_EQ(comparison.seconds_a, entry.seconds_a) << entry.what;
+    EXPECT_EQ(comparison.seconds_b, entry.seconds_b) << entry.what;
+    EXPECT_EQ(comparison.untimed, entry.untimed) << entry.what;
   }
 }
 
@@ -300,8 +301,8 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
   const struct {
     const char* what;
     std::vector<Row> apart, together;
-    const char* role;                   // of the one row; "": they do not meet
-    double before = 0, after = 0;       // its times
+    const char* role;                   // role of the one row; "": they do not meet
+    double before = 0, after = 0;       // times of that row
     std::vector<std::string> others{};  // roles of the other rows
   } cases[] = {
       {"a batch",
@@ -342,24 +343,26 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
        0,
        {"ROPE", "ROPE+SET_ROWS"}},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     for (const bool swapped : {false, true}) {
-      const Observed apart = run_of("GPU", 1, one.apart), together = run_of("GPU", 1, one.together);
-      const Comparison made = swapped ? compared(together, apart) : compared(apart, together);
+      const Observed observed = run_of("GPU", 1, entry.apart),
+                     together = run_of("GPU", 1, entry.together);
+      const Comparison comparison =
+          swapped ? compared(together, observed) : compared(observed, together);
       std::vector<std::string> others;
-      for (const OpChange& op : made.ops) {
-        if (op.role != one.role) {
+      for (const OpChange& op : comparison.ops) {
+        if (op.role != entry.role) {
           others.push_back(op.role);
           continue;
         }
-        ASSERT_TRUE(op.a && op.b) << one.what;
-        EXPECT_DOUBLE_EQ(op.a->seconds.value(), swapped ? one.after : one.before) << one.what;
-        EXPECT_DOUBLE_EQ(op.b->seconds.value(), swapped ? one.before : one.after) << one.what;
-        EXPECT_FALSE(op.a->calls || op.b->calls) << one.what;
+        ASSERT_TRUE(op.a && op.b) << entry.what;
+        EXPECT_DOUBLE_EQ(op.a->seconds.value(), swapped ? entry.after : entry.before) << entry.what;
+        EXPECT_DOUBLE_EQ(op.b->seconds.value(), swapped ? entry.before : entry.after) << entry.what;
+        EXPECT_FALSE(op.a->calls || op.b->calls) << entry.what;
       }
       std::ranges::sort(others);
-      EXPECT_EQ(others, one.others) << one.what;
-      EXPECT_EQ(made.ops.size(), others.size() + (*one.role == '\0' ? 0 : 1)) << one.what;
+      EXPECT_EQ(others, entry.others) << entry.what;
+      EXPECT_EQ(comparison.ops.size(), others.size() + (*entry.role == '\0' ? 0 : 1)) << entry.what;
     }
   }
 }
@@ -367,19 +370,19 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
 // llama.cpp's perf logger with and without GGML_VK_PERF_LOGGER_CONCURRENT: query and key together.
 TEST(Compared, SeveralOfOneRoleTimedTogetherAreComparedWithThoseTimedApart) {
   const Row head{"", "MUL_MAT_VEC", "", "512x256,512->256", 4, 0.5};
-  const Observed apart = run_of("GPU", 1,
-                                {{"", "MUL_MAT_VEC", "", "256x64,256->64", 8, 0.25},
-                                 {"", "MUL_MAT_VEC", "", "256x512,256->512", 4, 0.5},
-                                 head});
+  const Observed observed = run_of("GPU", 1,
+                                   {{"", "MUL_MAT_VEC", "", "256x64,256->64", 8, 0.25},
+                                    {"", "MUL_MAT_VEC", "", "256x512,256->512", 4, 0.5},
+                                    head});
   const Observed together =
       run_of("GPU", 1, {{"", "MUL_MAT_VEC q8_0 m=64, MUL_MAT_VEC q8_0 m=512", "", "", 4, 1}, head});
-  const Comparison made = compared(apart, together);
-  ASSERT_EQ(made.ops.size(), 2U) << "the shape that both run as often has a row of its own";
-  EXPECT_EQ(made.ops[0].change, Shift::slower);
-  EXPECT_DOUBLE_EQ(made.ops[0].each_ratio().value(), 1 / 0.75);
-  EXPECT_FALSE(made.ops[0].a->calls || made.ops[0].b->calls);
-  EXPECT_EQ(made.ops[1].change, Shift::same);
-  EXPECT_EQ(made.ops[1].a->calls, 4);
+  const Comparison comparison = compared(observed, together);
+  ASSERT_EQ(comparison.ops.size(), 2U) << "the shape that both run as often has a row of its own";
+  EXPECT_EQ(comparison.ops[0].change, Shift::slower);
+  EXPECT_DOUBLE_EQ(comparison.ops[0].each_ratio().value(), 1 / 0.75);
+  EXPECT_FALSE(comparison.ops[0].a->calls || comparison.ops[0].b->calls);
+  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  EXPECT_EQ(comparison.ops[1].a->calls, 4);
 }
 
 TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
@@ -389,17 +392,17 @@ TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
   auto slower = rows;
   slower[1].seconds = 0.03;
   slower[0].type = slower[1].type = "q4_0,f32->f32";
-  const Comparison made = compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower));
-  ASSERT_EQ(made.ops.size(), 2U);
-  EXPECT_EQ(made.ops[0].change, Shift::slower);
-  EXPECT_THAT(made.ops[0].b->shapes, ElementsAre(other));
-  EXPECT_EQ(made.ops[1].change, Shift::same);
-  // Another format words them otherwise: then the role is one row.
+  const Comparison comparison = compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower));
+  ASSERT_EQ(comparison.ops.size(), 2U);
+  EXPECT_EQ(comparison.ops[0].change, Shift::slower);
+  EXPECT_THAT(comparison.ops[0].b->shapes, ElementsAre(other));
+  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  // If another format prints other shapes, the role is one row.
   slower[0].shape = slower[1].shape = "m=64 k=256";
   EXPECT_EQ(compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower)).ops.size(), 1U);
 }
 
-// Agave's layers multiply by "gemv", its output by "lm_head_gemv"; its tables name each part.
+// Layers of Agave multiply by "gemv", its output by "lm_head_gemv"; its tables name each part.
 TEST(Compared, APartIsARowOfItsOwnWhereItsNameTellsAnotherPlace) {
   const Row layers{"gemv", "", "", "", 12, 0.006}, head{"lm_head_gemv", "", "", "", 1, 0.012};
   const Row ffn{"gemv_ffn", "", "", "", 8, 0.004}, qkv{"gemv_qkv", "", "", "", 4, 0.002};
@@ -407,7 +410,7 @@ TEST(Compared, APartIsARowOfItsOwnWhereItsNameTellsAnotherPlace) {
   const struct {
     const char* what;
     std::vector<Row> a, b;
-    std::vector<std::string> rows;  // the parts of rows; "A: " or "B: " of those on one side alone
+    std::vector<std::string> rows;  // parts of rows; "A: " or "B: ": on one side only
   } cases[] = {
       {"both name both", {layers, head}, {layers, head}, {"", "lm_head"}},
       {"both name a part behind the kernel", {layers, ffn}, {layers, ffn}, {"", "ffn"}},
@@ -417,15 +420,16 @@ TEST(Compared, APartIsARowOfItsOwnWhereItsNameTellsAnotherPlace) {
       {"parts in common", {ffn, qkv}, {ffn, head}, {"A: qkv", "B: lm_head", "ffn"}},
       {"another engine, which names none", {ffn, head}, {ggml}, {""}},
   };
-  for (const auto& one : cases) {
-    const Comparison made = compared(run_of("Metal", 1, one.a), run_of("Metal", 1, one.b));
+  for (const auto& entry : cases) {
+    const Comparison comparison =
+        compared(run_of("Metal", 1, entry.a), run_of("Metal", 1, entry.b));
     std::vector<std::string> rows;
-    for (const OpChange& op : made.ops) {
+    for (const OpChange& op : comparison.ops) {
       EXPECT_EQ(op.role, "MUL_MAT");
       rows.push_back((!op.b ? "A: " : !op.a ? "B: " : "") + op.part);
     }
     std::ranges::sort(rows);
-    EXPECT_EQ(rows, one.rows) << one.what;
+    EXPECT_EQ(rows, entry.rows) << entry.what;
   }
 }
 
@@ -434,23 +438,23 @@ TEST(Compared, AShapeThatBothRunAsOftenIsKeptApartFromWorkWithoutOne) {
   const struct {
     const char* what;
     std::int64_t heads;
-    std::vector<std::string> shapes;  // of the rows of B; "": several or none
+    std::vector<std::string> shapes;  // shapes of the rows of B; "": several or none
   } cases[] = {{"once a token on both sides", 1, {"", head}}, {"more often on one", 2, {""}}};
-  for (const auto& one : cases) {
-    const Comparison made = compared(
+  for (const auto& entry : cases) {
+    const Comparison comparison = compared(
         run_of("GPU", 1,
                {{"MUL_MAT", "", "", k_shape, 8, 0.01}, {"MUL_MAT", "", "", head, 1, 0.01}}),
         run_of("GPU", 1,
-               {{"MUL_MAT", "", "", "", 8, 0.01}, {"MUL_MAT", "", "", head, one.heads, 0.02}}));
+               {{"MUL_MAT", "", "", "", 8, 0.01}, {"MUL_MAT", "", "", head, entry.heads, 0.02}}));
     std::vector<std::string> shapes;
-    for (const OpChange& op : made.ops) {
-      ASSERT_TRUE(op.a && op.b) << one.what;
+    for (const OpChange& op : comparison.ops) {
+      ASSERT_TRUE(op.a && op.b) << entry.what;
       const bool apart =
           op.b->shapes == std::set<std::string>{head} && op.a->shapes == op.b->shapes;
       shapes.emplace_back(apart ? head : "");
     }
     std::ranges::sort(shapes);
-    EXPECT_EQ(shapes, one.shapes) << one.what;
+    EXPECT_EQ(shapes, entry.shapes) << entry.what;
   }
 }
 
@@ -460,30 +464,32 @@ TEST(Compared, AWorkWhoseShapeChangedIsNotNewAndGone) {
                   {{"MUL_MAT", "", "f16,f32->f32", k_shape, 8, 0.01},
                    {"MUL_MAT", "", "f16,f32->f32", last, 1, 0.01}});
   };
-  const Comparison made = compared(run("256x1000,256->1000"), run("256x3000,256->3000"));
-  ASSERT_EQ(made.ops.size(), 2U);
-  for (const OpChange& op : made.ops) EXPECT_TRUE(op.a && op.b);
+  const Comparison comparison = compared(run("256x1000,256->1000"), run("256x3000,256->3000"));
+  ASSERT_EQ(comparison.ops.size(), 2U);
+  for (const OpChange& op : comparison.ops) EXPECT_TRUE(op.a && op.b);
 }
 
-// q4_K_M has q4_K and q6_K, q5_K_M has q5_K and q6_K: nobody says which q6_K became which.
+// q4_K_M has q4_K and q6_K, q5_K_M has q5_K and q6_K. The profiles do not tell which q6_K became
+// which.
 TEST(Compared, TypesAreKeptApartOnlyWhereTheyAreTheSameOnBothSides) {
   const std::vector<Row> mixed{{"MUL_MAT", "", "q4_K,f32->f32", k_shape, 8, 0.01},
                                {"MUL_MAT", "", "q6_K,f32->f32", k_shape, 8, 0.01}};
   auto other = mixed;
   other[0].type = "q5_K,f32->f32";
   EXPECT_EQ(compared(run_of("GPU", 1, mixed), run_of("GPU", 1, mixed)).ops.size(), 2U);
-  const Comparison made = compared(run_of("GPU", 1, mixed), run_of("GPU", 1, other));
-  EXPECT_EQ(only(made).change, Shift::same);
-  EXPECT_EQ(only(made).a->types.size(), 2U);
+  const Comparison comparison = compared(run_of("GPU", 1, mixed), run_of("GPU", 1, other));
+  EXPECT_EQ(only(comparison).change, Shift::same);
+  EXPECT_EQ(only(comparison).a->types.size(), 2U);
 }
 
 TEST(Compared, WhatIsWorstComesFirstWithinItsKind) {
-  const Comparison made = compared(run_of("GPU", 1, {}), run_of("GPU", 1,
-                                                                {{"ADD", "", "", "", 1, 0.001},
-                                                                 {"ROPE", "", "", "", 1, 0.003},
-                                                                 {"SCALE", "", "", "", 1, 0.002}}));
+  const Comparison comparison =
+      compared(run_of("GPU", 1, {}), run_of("GPU", 1,
+                                            {{"ADD", "", "", "", 1, 0.001},
+                                             {"ROPE", "", "", "", 1, 0.003},
+                                             {"SCALE", "", "", "", 1, 0.002}}));
   std::vector<std::string> roles;
-  for (const OpChange& op : made.ops) roles.push_back(op.role);
+  for (const OpChange& op : comparison.ops) roles.push_back(op.role);
   EXPECT_THAT(roles, ElementsAre("ROPE", "SCALE", "ADD"));
 }
 
@@ -491,9 +497,9 @@ TEST(Compared, CallsOfTheCpuInATraceAreNoWorkOfADevice) {
   Observed a =
       run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}, {"wait for fence", "", "", "", 2, 0.5}});
   a.ops[1].category = "wait";
-  const Comparison made = compared(a, a);
-  EXPECT_DOUBLE_EQ(made.seconds_a.value(), 0.01);
-  EXPECT_EQ(made.ops[0].role, "wait for fence") << "under its own name";
+  const Comparison comparison = compared(a, a);
+  EXPECT_DOUBLE_EQ(comparison.seconds_a.value(), 0.01);
+  EXPECT_EQ(comparison.ops[0].role, "wait for fence") << "under its own name";
 }
 
 profile::Profile profile_of(const char* device, std::map<std::string, Rational> kernels) {
@@ -510,22 +516,22 @@ TEST(Compared, ProfilesOfCellsHaveCallsAndNoTimes) {
   const auto gpu = profile_of("vulkan", {{"mul_mat_vec_q8_0_f32_f32", 29}, {"rope_norm_f32", 8}});
   auto moved = profile_of("vulkan", {{"mul_mat_vec_q4_0_f32_f32", 29}, {"rope_norm_f32", 4}});
   moved.placement.cpu_ops = {{"ROPE", 4}};
-  const Comparison made = compare({"a", &gpu}, {"b", &moved});
-  EXPECT_EQ(made.per, "token");
-  ASSERT_EQ(made.ops.size(), 2U);
-  for (const OpChange& op : made.ops) {
+  const Comparison comparison = compare({"a", &gpu}, {"b", &moved});
+  EXPECT_EQ(comparison.per, "token");
+  ASSERT_EQ(comparison.ops.size(), 2U);
+  for (const OpChange& op : comparison.ops) {
     EXPECT_EQ(op.change, Shift::same) << op.role;
     EXPECT_FALSE(op.b->seconds);
   }
-  EXPECT_THAT(made.ops[1].b->backends, ElementsAre("cpu", "vulkan")) << "half of it moved";
+  EXPECT_THAT(comparison.ops[1].b->backends, ElementsAre("cpu", "vulkan")) << "half of it moved";
 }
 
 TEST(Compared, ACellStandsBesideWhatAProfilerWrote) {
   const auto cpu = profile_of("cpu", {{"MUL_MAT q8_0,f32->f32 256x64,256->64", 8}});
   const Observed gpu =
       run_of("Vulkan", 2, {{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 16, 0.1}});
-  const Comparison made = compare({"a", &cpu}, {"b", &gpu});
-  const OpChange& op = only(made);
+  const Comparison comparison = compare({"a", &cpu}, {"b", &gpu});
+  const OpChange& op = only(comparison);
   EXPECT_EQ(op.change, Shift::same);
   EXPECT_THAT(op.a->shapes, ElementsAre(k_shape));
   EXPECT_THAT(op.a->types, ElementsAre("q8_0,f32->f32"));
@@ -536,12 +542,12 @@ TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
   auto prefill = profile_of("vulkan", {{"rope_norm_f32", 8}});
   prefill.kernels->scope = unit::Scope::per_prefill;
   const auto decode = profile_of("vulkan", {{"rope_norm_f32", 4}, {"scale_f32", 1}});
-  const Comparison made = compare({"a", &prefill}, {"b", &decode});
-  ASSERT_EQ(made.ops.size(), 2U);
-  EXPECT_EQ(made.ops[0].change, Shift::fresh);
-  EXPECT_EQ(made.ops[1].change, Shift::same);
-  EXPECT_FALSE(made.ops[1].a->calls);
-  EXPECT_THAT(made.doubts.front(), HasSubstr("do not count by the same unit"));
+  const Comparison comparison = compare({"a", &prefill}, {"b", &decode});
+  ASSERT_EQ(comparison.ops.size(), 2U);
+  EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
+  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  EXPECT_FALSE(comparison.ops[1].a->calls);
+  EXPECT_THAT(comparison.doubts.front(), HasSubstr("do not count by the same unit"));
 }
 
 TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
@@ -551,27 +557,27 @@ TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
   auto long_run = short_run;
   long_run.kernels->length = 16;
   EXPECT_EQ(compare({"a", &short_run}, {"b", &short_run}).per, "run of length 8");
-  const Comparison made = compare({"a", &short_run}, {"b", &long_run});
-  EXPECT_FALSE(only(made).a->calls);
-  EXPECT_THAT(made.doubts.front(), HasSubstr("do not count by the same unit"));
+  const Comparison comparison = compare({"a", &short_run}, {"b", &long_run});
+  EXPECT_FALSE(only(comparison).a->calls);
+  EXPECT_THAT(comparison.doubts.front(), HasSubstr("do not count by the same unit"));
 }
 
 TEST(Compared, ANameThatAFileHasTwiceStandsBesideItselfInOrder) {
   Observed two = run_of("CPU", 1, {});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10}, {}, {}});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {30}, {}, {}});
-  const Comparison made = compared(two, two);
-  ASSERT_EQ(made.metrics.size(), 2U);
-  EXPECT_EQ(made.metrics[0].b, 10);
-  EXPECT_EQ(made.metrics[1].b, 30);
+  const Comparison comparison = compared(two, two);
+  ASSERT_EQ(comparison.metrics.size(), 2U);
+  EXPECT_EQ(comparison.metrics[0].b, 10);
+  EXPECT_EQ(comparison.metrics[1].b, 30);
 }
 
 TEST(Compared, TimesThatAddUpToNoNumberAreNotTold) {
   const Observed huge =
       run_of("CPU", 1, {{"MUL_MAT", "", "", "", 1, 1e308}, {"MUL_MAT", "", "", "", 1, 1e308}});
-  const Comparison made = compared(huge, huge);
-  EXPECT_FALSE(made.seconds_a);
-  EXPECT_FALSE(only(made).a->seconds);
+  const Comparison comparison = compared(huge, huge);
+  EXPECT_FALSE(comparison.seconds_a);
+  EXPECT_FALSE(only(comparison).a->seconds);
 }
 
 TEST(Compared, RatesAndCountsAreThereWithThoseOfOneSideAlone) {
@@ -579,11 +585,11 @@ TEST(Compared, RatesAndCountsAreThereWithThoseOfOneSideAlone) {
   a.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {100}, {}, {}});
   b.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {90}, {}, {}});
   b.counts.push_back({*unit::find_metric("syncs_per_token"), {1, 1, 4}});
-  const Comparison made = compared(a, b);
-  ASSERT_EQ(made.metrics.size(), 2U);
-  EXPECT_EQ(made.metrics[0].b, 90);
-  EXPECT_FALSE(made.metrics[1].a);
-  EXPECT_EQ(made.metrics[1].b, 2) << "the mean";
+  const Comparison comparison = compared(a, b);
+  ASSERT_EQ(comparison.metrics.size(), 2U);
+  EXPECT_EQ(comparison.metrics[0].b, 90);
+  EXPECT_FALSE(comparison.metrics[1].a);
+  EXPECT_EQ(comparison.metrics[1].b, 2) << "the mean";
 }
 
 }  // namespace compare_test

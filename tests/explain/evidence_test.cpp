@@ -1,4 +1,4 @@
-// Evidence out of a verdict, where only what changed is there.
+// Tests the evidence that is read from a verdict, which holds only what changed.
 #include "gate/explain/evidence.hpp"
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@ namespace judged = verdict::test;
 
 Explanation explained(const profile::Profile& before, const profile::Profile& after) {
   const auto cell = judged::judge(after, {judged::stored(before)});
-  return explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  return explain(make_evidence(cell), nullptr, {default_bands(), {}});
 }
 
-// The baseline does not say which ops ran on its CPU, so none is known to have moved.
+// The baseline does not record which ops ran on its CPU, so we cannot know that one moved.
 TEST(EvidenceOfAVerdict, NamesTheOpsThatTheGateFoundOnTheCpu) {
   const struct {
     std::set<std::string> ops;
@@ -31,16 +31,16 @@ TEST(EvidenceOfAVerdict, NamesTheOpsThatTheGateFoundOnTheCpu) {
        {{"syncs_per_token", 9}},
        "Work moved to the CPU: ADD, CONT, CPY and 1 more kind."},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     profile::Profile before = judged::reference();
-    for (const auto& [name, count] : one.counts) judged::add_count(before, name, 1);
+    for (const auto& [name, count] : entry.counts) judged::add_count(before, name, 1);
     before.placement = {profile::Placement::State::seen, "", {}};
     profile::Profile after = before;
-    for (const auto& [name, count] : one.counts) judged::add_count(after, name, count);
-    after.placement = {profile::Placement::State::refuted, "they ran on the CPU", {}, one.ops};
+    for (const auto& [name, count] : entry.counts) judged::add_count(after, name, count);
+    after.placement = {profile::Placement::State::refuted, "they ran on the CPU", {}, entry.ops};
     const auto why = explained(before, after);
-    ASSERT_FALSE(why.findings.empty()) << one.headline;
-    EXPECT_EQ(why.findings.front().headline, one.headline);
+    ASSERT_FALSE(why.findings.empty()) << entry.headline;
+    EXPECT_EQ(why.findings.front().headline, entry.headline);
     EXPECT_EQ(why.reason, "placement: they ran on the CPU");
   }
 }
@@ -61,7 +61,7 @@ TEST(EvidenceOfAVerdict, TellsOfALostFusion) {
       "apart.");
 }
 
-// An engine's own report counts prefills beside tokens; kernels are those of a token.
+// An engine's own report counts prefills and tokens; kernels are those of a token.
 TEST(EvidenceOfAVerdict, IsOfTokensWherePrefillsAreCountedAsWell) {
   profile::Profile before = judged::reference();
   judged::add_count(before, "barriers_per_prefill", 46);
@@ -107,7 +107,7 @@ TEST(EvidenceOfAVerdict, TakesAnyNumberOfAVerdictsText) {
     metric.baseline = 1;
     metric.current = value;
     cell.judgements = {metric};
-    const Evidence evidence = evidence_of(cell);
+    const Evidence evidence = make_evidence(cell);
     EXPECT_EQ(evidence.before.metrics.at("syncs_per_token").exact, Rational(1));
     EXPECT_EQ(evidence.after.metrics.at("syncs_per_token").exact, std::nullopt) << value;
   }
@@ -136,35 +136,35 @@ TEST(EvidenceOfAVerdict, TellsOfATimeThatTheGateFailed) {
   rate.verdict = verdict::Outcome::fail;
   rate.baseline = 28.6;
   rate.current = 25.1;
-  const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(cell), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings.front().kind, "time_changed");
   EXPECT_EQ(why.findings.front().headline, "decode tok/s 28.6 → 25.1 (−12.2 %), counts unchanged.");
   EXPECT_EQ(why.verdict, "fail");
-  // One change has one number: the estimate that the gate shows, not the ratio of both medians.
+  // A change has one number: the gate's estimate, not the ratio of both medians.
   for (const auto& [change, words] :
        {std::pair(-0.187, "decode tok/s 28.6 → 25.1 (−18.7 %), counts unchanged."),
         std::pair(1.2, "decode tok/s 28.6 → 25.1 (+120 %), counts unchanged.")}) {
     rate.change = change;
-    const auto shown = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+    const auto shown = explain(make_evidence(cell), nullptr, {default_bands(), {}});
     ASSERT_EQ(shown.findings.size(), 1U);
     EXPECT_EQ(shown.findings.front().headline, words);
   }
-  // What is done once explains no rate.
+  // A change at the start explains no rate.
   verdict::CellVerdict beside = cell;
   beside.judgements.push_back(cell.judgements[0]);
   beside.judgements[2].metric = *unit::find_metric("allocations_fixed");
   beside.judgements[2].verdict = verdict::Outcome::fail;
   beside.judgements[2].baseline = 5;
   beside.judgements[2].current = 6;
-  const auto both = explain(evidence_of(beside), nullptr, {default_bands(), {}});
+  const auto both = explain(make_evidence(beside), nullptr, {default_bands(), {}});
   ASSERT_EQ(both.findings.size(), 2U);
   EXPECT_EQ(both.findings.front().kind, "time_changed");
   EXPECT_EQ(both.findings.back().kind, "memory_changed");
-  // A limit on the value itself fails what did not change.
+  // A limit on the value itself fails a metric that did not change.
   rate.low = -0.2;
   rate.high = 0.01;
-  EXPECT_TRUE(explain(evidence_of(cell), nullptr, {default_bands(), {}}).findings.empty());
+  EXPECT_TRUE(explain(make_evidence(cell), nullptr, {default_bands(), {}}).findings.empty());
 }
 
 TEST(EvidenceOfAVerdict, TellsOfACountThatIsNearlyExact) {
@@ -180,7 +180,7 @@ TEST(EvidenceOfAVerdict, TellsOfACountThatIsNearlyExact) {
         std::pair(Rule::Change::any, true), std::pair(Rule::Change::appeared, false)}) {
     rule.change = change;
     const auto cell = judged::judge(after, {judged::stored(before)});
-    const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {rule}});
+    const auto why = explain(make_evidence(cell), nullptr, {default_bands(), {rule}});
     ASSERT_FALSE(why.findings.empty());
     EXPECT_EQ(why.findings.front().kind, "count_changed");
     EXPECT_EQ(why.findings.front().delta, Rational(200000));
@@ -190,7 +190,7 @@ TEST(EvidenceOfAVerdict, TellsOfACountThatIsNearlyExact) {
 
 TEST(EvidenceOfAVerdict, SaysWhatTheGateSaidOfACellThatIsNoPass) {
   const auto fresh = judged::judge(judged::reference(), {});
-  const auto why = explain(evidence_of(fresh), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(fresh), nullptr, {default_bands(), {}});
   EXPECT_EQ(why.verdict, "new");
   EXPECT_EQ(why.reason, "no baseline is stored") << "of the cell, not of one metric";
   EXPECT_EQ(write_fields(why)["verdict"], "new");
@@ -201,7 +201,7 @@ TEST(EvidenceOfAVerdict, KeepsTheWholeReason) {
   cell.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/vulkan/decode");
   cell.verdict = verdict::Outcome::error;
   cell.reason = "the engine ended with code 1: " + std::string(150, 'w') + " and the last word";
-  const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(cell), nullptr, {default_bands(), {}});
   EXPECT_EQ(why.reason, cell.reason);
 }
 
@@ -215,14 +215,14 @@ TEST(EvidenceOfProfiles, TakesCountsOfTheLengthThatKernelsHave) {
   before.kernels->length = 16;
   profile::Profile unnamed = before;
   unnamed.kernels.reset();
-  EXPECT_EQ(evidence_of(before, before).length, 16);
-  EXPECT_EQ(evidence_of(unnamed, unnamed).length, 24);
+  EXPECT_EQ(make_evidence(before, before).length, 16);
+  EXPECT_EQ(make_evidence(unnamed, unnamed).length, 24);
 }
 
 const Check& check(const Explanation& why, const std::string& question) {
   static const Check k_none;
-  for (const Check& one : why.checklist) {
-    if (one.question == question) return one;
+  for (const Check& check : why.checklist) {
+    if (check.question == question) return check;
   }
   ADD_FAILURE() << "no such question: " << question;
   return k_none;
@@ -230,7 +230,7 @@ const Check& check(const Explanation& why, const std::string& question) {
 
 TEST(ChecklistOfAVerdict, SaysOfANewCellThatThereIsNoBaseline) {
   const auto said = [](const verdict::CellVerdict& cell) {
-    const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+    const auto why = explain(make_evidence(cell), nullptr, {default_bands(), {}});
     return check(why, "Profiled with a baseline").answer;
   };
   const profile::Profile same = judged::reference();
@@ -262,7 +262,7 @@ TEST(ChecklistOfProfiles, KnowsWhichOpsAreAllowedOnTheCpu) {
   profile::Profile same = judged::reference();
   same.placement = {profile::Placement::State::shown, "", {{"GET_ROWS", 1}}};
   const auto said = [&](const AllowedOps& allowed) {
-    const auto why = explain(evidence_of(same, same), nullptr, {default_bands(), {}, allowed});
+    const auto why = explain(make_evidence(same, same), nullptr, {default_bands(), {}, allowed});
     return check(why, "No op runs on the CPU unasked").answer;
   };
   EXPECT_EQ(said(std::nullopt), Check::Answer::unknown);
@@ -271,7 +271,7 @@ TEST(ChecklistOfProfiles, KnowsWhichOpsAreAllowedOnTheCpu) {
 }
 
 TEST(ChecklistOfProfiles, ClaimsNoComparisonOfOneAlone) {
-  const auto why = explain(evidence_of(judged::reference()), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(judged::reference()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.alone);
   EXPECT_FALSE(why.differs);
   EXPECT_EQ(check(why, "Profiled with a baseline").answer, Check::Answer::wrong);
@@ -284,11 +284,11 @@ TEST(EvidenceOfProfiles, LeavesOutWhatOneSideLacks) {
   profile::Profile after = before;
   after.metrics.erase("barriers_per_token");
   after.kernels.reset();
-  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty());
 }
 
-// As a verdict has them: nothing but a hash told that a program was changed.
+// The verdict has only a hash to tell that a program was changed.
 TEST(EvidenceOfTwoProfiles, HasKernelsOfOtherCode) {
   profile::Profile before = judged::reference(), after = before;
   const auto with = [](const char* key) {
@@ -298,11 +298,11 @@ TEST(EvidenceOfTwoProfiles, HasKernelsOfOtherCode) {
   };
   before.codes = with("mul_mat@00000000c0ffee00");
   after.codes = with("mul_mat@00000000c0ffee01");
-  const auto why = explain(evidence_of(before, after), nullptr, {});
+  const auto why = explain(make_evidence(before, after), nullptr, {});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings.front().kind, "code_changed");
   after.codes->scope = unit::Scope::per_prefill;
-  EXPECT_TRUE(explain(evidence_of(before, after), nullptr, {}).findings.empty())
+  EXPECT_TRUE(explain(make_evidence(before, after), nullptr, {}).findings.empty())
       << "counted by another unit";
 }
 

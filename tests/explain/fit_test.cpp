@@ -1,3 +1,4 @@
+// Counts as multiples of a model's layers.
 #include "gate/explain/fit.hpp"
 
 #include <limits>
@@ -10,22 +11,22 @@ namespace weir::explain {
 namespace fit_test {
 
 TEST(Fit, PutsTheSetThatExplainsMostAmountsFirst) {
-  const auto found = fits({{"syncs", 16}, {"dispatches", 16}, {"barriers", 240}}, test::qwen());
-  ASSERT_FALSE(found.empty());
-  EXPECT_EQ(found.front().set.tensors, "blk.*.ssm_*");
-  ASSERT_EQ(found.front().terms.size(), 3U);
-  EXPECT_EQ(found.front().terms[0].each, 1);
-  EXPECT_EQ(found.front().terms[2].each, 15) << "240 = 15 x 16";
+  const auto results = fits({{"syncs", 16}, {"dispatches", 16}, {"barriers", 240}}, test::qwen());
+  ASSERT_FALSE(results.empty());
+  EXPECT_EQ(results.front().set.tensors, "blk.*.ssm_*");
+  ASSERT_EQ(results.front().terms.size(), 3U);
+  EXPECT_EQ(results.front().terms[0].each, 1);
+  EXPECT_EQ(results.front().terms[2].each, 15) << "240 = 15 x 16";
 }
 
 TEST(Fit, TakesTheSimplestWhereSeveralSetsExplainAsMuch) {
   // 48 = 2 x 24 = 3 x 16 = 6 x 8.
-  const auto found = fits({{"dispatches", -48}, {"barriers", -48}}, test::qwen());
-  ASSERT_GE(found.size(), 2U);
-  EXPECT_EQ(found[0].set.size(), 24);
-  EXPECT_EQ(found[0].terms[0].each, -2);
-  EXPECT_EQ(found[1].set.size(), 16);
-  EXPECT_EQ(found[1].terms[0].each, -3);
+  const auto results = fits({{"dispatches", -48}, {"barriers", -48}}, test::qwen());
+  ASSERT_GE(results.size(), 2U);
+  EXPECT_EQ(results[0].set.size(), 24);
+  EXPECT_EQ(results[0].terms[0].each, -2);
+  EXPECT_EQ(results[1].set.size(), 16);
+  EXPECT_EQ(results[1].terms[0].each, -3);
 }
 
 TEST(Fit, FindsNothingInANumberThatIsNoMultiple) {
@@ -43,7 +44,7 @@ TEST(Fit, TakesAnyNumber) {
 }
 
 TEST(Fit, IsLessSurprisingTheSmallerTheSet) {
-  // Of numbers at random one in four is a multiple of 4, one in 32 of 32.
+  // Among random numbers one in four is a multiple of 4, one in 32 of 32.
   const auto small = fits({{"syncs", 8}}, test::plain_model(4));
   const auto large = fits({{"syncs", 32}}, test::plain_model(32));
   ASSERT_EQ(small.size(), 1U);
@@ -54,27 +55,27 @@ TEST(Fit, IsLessSurprisingTheSmallerTheSet) {
 }
 
 TEST(Fit, AllowsASmallRestOnlyBesideManyLayers) {
-  const auto found = fits({{"dispatches", 65}}, test::plain_model(32));
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front().terms.front().each, 2);
-  EXPECT_EQ(found.front().terms.front().rest, 1);
-  EXPECT_EQ(term_words(found.front().terms.front(), "32 layers"), "2 × 32 layers + 1");
+  const auto results = fits({{"dispatches", 65}}, test::plain_model(32));
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results.front().terms.front().each, 2);
+  EXPECT_EQ(results.front().terms.front().rest, 1);
+  EXPECT_EQ(term_text(results.front().terms.front(), "32 layers"), "2 × 32 layers + 1");
   EXPECT_TRUE(fits({{"dispatches", 9}}, test::plain_model(4)).empty());
 }
 
 TEST(Fit, CountsExpertsInUse) {
   ModelFacts model = test::plain_model(6);
   model.experts_used = 8;
-  const auto found = fits({{"dispatches", 48}, {"syncs", 48}}, model);
-  ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].set.times * found[1].set.times, 8) << "8 x 6, and 8 experts x 6";
+  const auto results = fits({{"dispatches", 48}, {"syncs", 48}}, model);
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].set.times * results[1].set.times, 8) << "8 x 6, and 8 experts x 6";
 }
 
 TEST(Fit, SaysChanceInWords) {
-  EXPECT_EQ(chance_words(0.5), "") << "it says nothing";
-  EXPECT_EQ(chance_words(0.125), "by chance about 1 in 8");
-  EXPECT_EQ(chance_words(1.0 / 1365), "by chance about 1 in 1400");
-  EXPECT_EQ(chance_words(1e-9), "by chance less than once in a million");
+  EXPECT_EQ(chance_text(0.5), "") << "it says nothing";
+  EXPECT_EQ(chance_text(0.125), "by chance about 1 in 8");
+  EXPECT_EQ(chance_text(1.0 / 1365), "by chance about 1 in 1400");
+  EXPECT_EQ(chance_text(1e-9), "by chance less than once in a million");
 }
 
 }  // namespace fit_test

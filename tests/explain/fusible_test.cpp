@@ -1,3 +1,4 @@
+// Ops in a row that ran as one kernel or separately.
 #include "gate/explain/fusible.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,7 @@ profile::Profile profile_of(Counts rows, Counts ops, Counts kernels) {
 }
 
 explain::Check point_of(const profile::Profile& profile) {
-  const auto why = explain(evidence_of(profile, profile), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(profile, profile), nullptr, {default_bands(), {}});
   return why.checklist.back();
 }
 
@@ -128,7 +129,7 @@ TEST(Fusible, IsUnknownWithTheReason) {
   for (const auto& c : cases) {
     profile::Profile one = all;
     c.change(one);
-    EXPECT_THAT(fusible_of(one).unknown, HasSubstr(c.says));
+    EXPECT_THAT(find_fusible(one).unknown, HasSubstr(c.says));
   }
 }
 

@@ -1,4 +1,4 @@
-// System calls by name, and threads.
+// Tests explanations of changes on the host: system calls by name, and threads.
 #include <set>
 
 #include <gtest/gtest.h>
@@ -11,55 +11,58 @@ namespace host_test {
 using test::side;
 
 TEST(SystemCalls, ThatCameAreNamed) {
-  Evidence seen = test::evidence(side({{"system_calls", 58}}), side({{"system_calls", 59}}));
-  seen.calls = {{"system call write", std::nullopt, Rational(1)}};
-  const Explanation made = explain(seen, nullptr, {default_bands(), {}});
-  ASSERT_EQ(made.findings.size(), 1U);
-  EXPECT_EQ(made.findings[0].kind, "calls_changed");
-  EXPECT_EQ(made.findings[0].headline, "System calls: write +1 a token (0 → 1).");
-  EXPECT_EQ(made.findings[0].metric, "system_calls_per_token");
+  Evidence evidence = test::evidence(side({{"system_calls", 58}}), side({{"system_calls", 59}}));
+  evidence.calls = {{"system call write", std::nullopt, Rational(1)}};
+  const Explanation explanation = explain(evidence, nullptr, {default_bands(), {}});
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].kind, "calls_changed");
+  EXPECT_EQ(explanation.findings[0].headline, "System calls: write +1 a token (0 → 1).");
+  EXPECT_EQ(explanation.findings[0].metric, "system_calls_per_token");
 }
 
 TEST(SystemCalls, OfFutexesAreALock) {
-  Evidence seen = test::evidence(side({}), side({}));
-  seen.calls = {{"system call futex wait", std::nullopt, Rational(37)},
-                {"system call futex wake", Rational(1), Rational(38)}};
-  const Explanation made = explain(seen, nullptr, {default_bands(), {}});
-  ASSERT_EQ(made.findings.size(), 1U);
-  EXPECT_EQ(made.findings[0].headline, "System calls: futex wait +37 a token (0 → 37).");
-  EXPECT_EQ(made.findings[0].lines, std::vector<std::string>{"futex wake +37 a token (1 → 38)"});
-  EXPECT_NE(made.findings[0].cause.find("a lock"), std::string::npos);
+  Evidence evidence = test::evidence(side({}), side({}));
+  evidence.calls = {{"system call futex wait", std::nullopt, Rational(37)},
+                    {"system call futex wake", Rational(1), Rational(38)}};
+  const Explanation explanation = explain(evidence, nullptr, {default_bands(), {}});
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].headline, "System calls: futex wait +37 a token (0 → 37).");
+  EXPECT_EQ(explanation.findings[0].lines,
+            std::vector<std::string>{"futex wake +37 a token (1 → 38)"});
+  EXPECT_NE(explanation.findings[0].cause.find("a lock"), std::string::npos);
 }
 
 TEST(Served, ACacheThatIsOffIsTheCauseOfMoreGraphs) {
-  const Explanation made =
+  const Explanation explanation =
       test::explained(side({{"cached_prompt_share", 1}, {"graphs_per_token", 1}}),
                       side({{"cached_prompt_share", 0}, {"graphs_per_token", 2}}));
-  ASSERT_EQ(made.findings.size(), 1U);
-  EXPECT_EQ(made.findings[0].headline, "0 % of the prompts came from a cache, before 100 %.");
-  EXPECT_NE(made.findings[0].cause.find("cache of prompts is off"), std::string::npos);
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].headline,
+            "0 % of the prompts came from a cache, before 100 %.");
+  EXPECT_NE(explanation.findings[0].cause.find("cache of prompts is off"), std::string::npos);
 }
 
-// Counts of llama-server on lavapipe with --no-cache-prompt (tiny-gemma3, concurrency 4): each
-// graph has one op on the CPU before and after, and there are more graphs.
+// Counts of llama-server on lavapipe with --no-cache-prompt (tiny-gemma3, concurrency 4). Each
+// graph has one op on the CPU before and after; the candidate computes more graphs.
 TEST(Served, ACacheThatIsOffComesBeforeTheGraphsThatItAdds) {
   const auto of_96 = [](std::int64_t count) { return Rational::make(count, 96).value(); };
-  const Explanation made = test::explained(side({{"dispatches", of_96(5689)},
-                                                 {"barriers", of_96(4543)},
-                                                 {"syncs", of_96(174)},
-                                                 {"graphs", of_96(44)},
-                                                 {"cpu_ops", of_96(44)},
-                                                 {"splits", of_96(88)},
-                                                 {"cached_prompt_share", 1}}),
-                                           side({{"dispatches", of_96(6019)},
-                                                 {"barriers", of_96(4736)},
-                                                 {"syncs", of_96(127)},
-                                                 {"graphs", of_96(47)},
-                                                 {"cpu_ops", of_96(47)},
-                                                 {"splits", of_96(94)},
-                                                 {"cached_prompt_share", 0}}));
-  ASSERT_EQ(made.findings.size(), 1U);
-  EXPECT_EQ(made.findings[0].headline, "0 % of the prompts came from a cache, before 100 %.");
+  const Explanation explanation = test::explained(side({{"dispatches", of_96(5689)},
+                                                        {"barriers", of_96(4543)},
+                                                        {"syncs", of_96(174)},
+                                                        {"graphs", of_96(44)},
+                                                        {"cpu_ops", of_96(44)},
+                                                        {"splits", of_96(88)},
+                                                        {"cached_prompt_share", 1}}),
+                                                  side({{"dispatches", of_96(6019)},
+                                                        {"barriers", of_96(4736)},
+                                                        {"syncs", of_96(127)},
+                                                        {"graphs", of_96(47)},
+                                                        {"cpu_ops", of_96(47)},
+                                                        {"splits", of_96(94)},
+                                                        {"cached_prompt_share", 0}}));
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].headline,
+            "0 % of the prompts came from a cache, before 100 %.");
 }
 
 TEST(Served, ASmallChangeOfAShareHidesNoOtherCount) {
@@ -71,8 +74,8 @@ TEST(Served, ASmallChangeOfAShareHidesNoOtherCount) {
     };
     const auto kinds = [&](const Side& after) {
       std::set<std::string> all;
-      for (const Finding& one : test::explained(with(95, 50, 1), after).findings) {
-        all.insert(one.kind);
+      for (const Finding& finding : test::explained(with(95, 50, 1), after).findings) {
+        all.insert(finding.kind);
       }
       return all;
     };
@@ -83,7 +86,7 @@ TEST(Served, ASmallChangeOfAShareHidesNoOtherCount) {
   }
 }
 
-// Each graph has the same 22 ops on the CPU; they are told as whole numbers per token.
+// Each graph has the same 22 ops on the CPU, reported as whole numbers per token.
 TEST(Moves, DoNotFollowFromMoreGraphs) {
   const auto with = [](std::int64_t graphs, std::int64_t of_a_kind) {
     return side({{"graphs", Rational::make(graphs, 96).value()},
@@ -91,16 +94,16 @@ TEST(Moves, DoNotFollowFromMoreGraphs) {
                  {"dispatches", Rational::make(60 * graphs, 96).value()}},
                 {}, {{"MUL_MAT", of_a_kind}});
   };
-  for (const Finding& one : test::explained(with(44, 10), with(47, 11)).findings) {
-    EXPECT_NE(one.kind, "work_moved_to_cpu");
+  for (const Finding& finding : test::explained(with(44, 10), with(47, 11)).findings) {
+    EXPECT_NE(finding.kind, "work_moved_to_cpu");
   }
 }
 
 TEST(Threads, MoreThanBeforeAreTold) {
-  const Explanation made =
+  const Explanation explanation =
       test::explained(side({{"threads_peak", 1}}), side({{"threads_peak", 2}}));
-  ASSERT_EQ(made.findings.size(), 1U);
-  EXPECT_EQ(made.findings[0].headline, "The engine has 2 threads at once, before 1.");
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].headline, "The engine has 2 threads at once, before 1.");
 }
 
 }  // namespace host_test

@@ -1,4 +1,5 @@
-// Cells as a gate judged them, in a few words; and what a gate says of none of its causes.
+// Builds cells as a gate judged them, and lists judgements that a gate neither explains nor lists
+// as unexplained.
 #pragma once
 
 #include <set>
@@ -65,7 +66,8 @@ struct JudgedCell {
   }
 };
 
-// What needs a reader and is neither in a cause of its cell nor unexplained, or is in both.
+// Returns judgements that need a reader and are neither in a cause of its cell nor unexplained, or
+// is in both.
 inline std::vector<std::string> lost(const verdict::GateVerdict& gate) {
   std::vector<std::string> list;
   for (const verdict::CellVerdict& cell : gate.cells) {
@@ -74,18 +76,20 @@ inline std::vector<std::string> lost(const verdict::GateVerdict& gate) {
     std::set<std::string> claimed;
     for (const verdict::Cause& cause : gate.causes) {
       if (!holds(cause.cells, name)) continue;
-      for (const Finding& one : cell.findings) {
-        if (one.kind == cause.kind) claimed.insert(one.claims.begin(), one.claims.end());
+      for (const Finding& finding : cell.findings) {
+        if (finding.kind == cause.kind)
+          claimed.insert(finding.claims.begin(), finding.claims.end());
       }
     }
     const auto look = [&](const std::string& what, verdict::Outcome outcome) {
       if (outcome != verdict::Outcome::fail && outcome != verdict::Outcome::inconclusive) return;
-      const auto* rest = first_of(
-          gate.unexplained, [&](const verdict::Unexplained& one) { return one.what == what; });
+      const auto* rest = first_of(gate.unexplained, [&](const verdict::Unexplained& unexplained) {
+        return unexplained.what == what;
+      });
       const bool unexplained = rest != nullptr && holds(rest->cells, name);
       if (unexplained == claimed.contains(what)) list.push_back(name + ": " + what);
     };
-    for (const auto& one : cell.judgements) look(one.metric.name, one.verdict);
+    for (const auto& judgement : cell.judgements) look(judgement.metric.name, judgement.verdict);
   }
   return list;
 }

@@ -1,4 +1,4 @@
-// Lists of kernels as no engine has them: a file from strangers may be anything.
+// Tests lists of kernels that no engine would write: a file from strangers may hold anything.
 #include <gtest/gtest.h>
 
 #include "tests/explain/build.hpp"
@@ -6,14 +6,14 @@
 namespace weir::explain {
 namespace kernels_test {
 
-// So many kernels that only one side has, each once.
+// Builds `count` kernels that only one side has, each called once.
 test::Counts kernels(const std::string& name, int count) {
-  test::Counts made;
-  for (int i = 0; i < count; ++i) made[name + std::to_string(i)] = 1;
-  return made;
+  test::Counts counts;
+  for (int i = 0; i < count; ++i) counts[name + std::to_string(i)] = 1;
+  return counts;
 }
 
-// Comparing each with each takes a quarter of an hour: then the test's time limit fails.
+// A comparison of each with each would take a quarter of an hour and hit the test's time limit.
 TEST(Kernels, AreSoonComparedWhereNearlyAllOfThemChanged) {
   constexpr int k_many = 60'000;
   const auto why = test::explained(test::side({{"dispatches", k_many}}, kernels("gone", k_many)),
@@ -29,13 +29,13 @@ TEST(Kernels, OfTheSameWorkAreFoundAmongAnyNumber) {
   after["mul_mat_vec_q4_k_f16"] = 53;
   const auto why = test::explained(test::side({{"dispatches", 3053}}, before),
                                    test::side({{"dispatches", 3053}}, after));
-  bool found = false;
+  bool match = false;
   for (const Finding& finding : why.findings) {
     if (finding.kind != "variant_changed") continue;
-    found = true;
+    match = true;
     EXPECT_EQ(finding.ops.size(), 2U);
   }
-  EXPECT_TRUE(found);
+  EXPECT_TRUE(match);
 }
 
 // onnxruntime-node on WebGPU: Gemm became MatMul and Add, and no kernel has a name.
@@ -53,7 +53,8 @@ TEST(Kernels, WithoutNamesSeemToBeAFusionByTheirNumbers) {
       << why.findings.front().headline;
 }
 
-// jax-js, a layer without its norms: what they shared kernels with runs less often, and runs still.
+// One layer of jax-js without its norms. Kernels that the norms shared run less often, but still
+// run.
 TEST(Kernels, WithoutNamesThatRunElsewhereAsBeforeAreLessWork) {
   const std::string dawn = "dawn_entry_point@000000000000000";
   const auto why = test::explained(
@@ -68,7 +69,7 @@ TEST(Kernels, WithoutNamesThatRunElsewhereAsBeforeAreLessWork) {
   }
 }
 
-// From a file: what cannot be subtracted is no change, and no kernel that came.
+// Counts of a file may not be subtractable: then there is no change and no new kernel.
 TEST(Kernels, WhoseChangeIsNoNumberAreLeftOut) {
   const Rational before = *Rational::parse("1/9223372036854775807"),
                  after = *Rational::parse("1/9223372036854775806");
@@ -79,7 +80,7 @@ TEST(Kernels, WhoseChangeIsNoNumberAreLeftOut) {
   for (const Finding& finding : why.findings) EXPECT_NE(finding.kind, "variant_changed");
 }
 
-// jax-js without jit, and the other way round.
+// Profiles of jax-js without jit, and the other way round.
 TEST(Kernels, ThatAreNearlyAllOthersAndManyMoreSeemToBeLostFusions) {
   const Side joined = test::side({{"dispatches", 26}}, kernels("joined@000000000000000", 5)),
              apart = test::side({{"dispatches", 55}}, kernels("apart@000000000000000", 9));
@@ -99,7 +100,7 @@ TEST(Kernels, ThatAreNearlyAllOthersAndManyMoreSeemToBeLostFusions) {
   EXPECT_EQ(why.findings.size(), 1U);
 }
 
-// llama.cpp named its pipelines late: between two older releases each shader has another hash.
+// Older llama.cpp names no pipelines, so between two releases each shader has another hash.
 TEST(Kernels, WithoutNamesThatRunAsOftenAreNoMoreWork) {
   const auto why =
       test::explained(test::side({{"dispatches", 16}},
@@ -125,7 +126,8 @@ TEST(Kernels, WithoutNamesThatAreNewBesideReplacedOnesAreMoreWork) {
   EXPECT_EQ(why.findings.back().kind, "variant_changed");
 }
 
-// TensorFlow.js with what follows its products apart from them: they keep their names (recorded).
+// TensorFlow.js with separate kernels after its matrix multiplications, which keep their names
+// (recorded).
 TEST(Kernels, WithOtherCodeBesideSmallOnesAreAFusion) {
   const auto kernels = [](int binary) {
     return test::side({{"dispatches", 102 + binary}},
@@ -151,27 +153,28 @@ TEST(Kernels, WithOtherCodeBesideSmallOnesAreAFusion) {
       << "34 times a token, where the product runs 29 times";
 }
 
-// node-llama-cpp 3.10.0 with half of its layers on the CPU, seen by a Vulkan layer alone.
+// node-llama-cpp 3.10.0 with half of its layers on the CPU, recorded by a Vulkan layer alone.
 TEST(Kernels, WithoutNamesThatAllRunLessOftenMovedToTheCpu) {
   const auto half = [](std::int64_t of) {
-    test::Counts made;
-    for (int i = 0; i < 6; ++i) made[fmt::format("main@96b1b53717e5c5a{}", i)] = of;
-    return made;
+    test::Counts counts;
+    for (int i = 0; i < 6; ++i) counts[fmt::format("main@96b1b53717e5c5a{}", i)] = of;
+    return counts;
   };
   const auto why = test::explained(test::side({{"dispatches", 24}, {"submits", 9}}, half(4)),
                                    test::side({{"dispatches", 12}, {"submits", 8}}, half(2)));
   ASSERT_FALSE(why.findings.empty());
   EXPECT_EQ(why.findings.front().kind, "work_moved_to_cpu");
-  const auto gone = test::explained(test::side({{"dispatches", 25}}, half(4)),
-                                    test::side({{"dispatches", 1}}, {{"main@a", 1}}));
-  EXPECT_NE(gone.findings.front().kind, "work_moved_to_cpu") << "none of them runs still";
+  const auto explained = test::explained(test::side({{"dispatches", 25}}, half(4)),
+                                         test::side({{"dispatches", 1}}, {{"main@a", 1}}));
+  EXPECT_NE(explained.findings.front().kind, "work_moved_to_cpu") << "none of them runs still";
 }
 
-// Programs of our own on OpenCL and WebGPU (recorded): names do not say what is a part of what.
+// Small programs on OpenCL and WebGPU (recorded): names do not tell which kernel is a part of
+// which.
 TEST(Kernels, ThatRanAsOftenAsTheOneTheyBecameAreAFusion) {
   const auto three = test::side({{"dispatches", 18}}, {{"im2col", 6}, {"product", 6}, {"mean", 6}});
-  const auto one = test::side({{"dispatches", 12}}, {{"direct_convolution", 6}, {"mean", 6}});
-  EXPECT_EQ(test::explained(three, one).findings.front().headline,
+  const auto side = test::side({{"dispatches", 12}}, {{"direct_convolution", 6}, {"mean", 6}});
+  EXPECT_EQ(test::explained(three, side).findings.front().headline,
             "Fusion seems gained: direct_convolution runs as one kernel 6 times a token, where "
             "im2col and product ran.");
   const auto other = test::side({{"dispatches", 11}}, {{"direct_convolution", 5}, {"mean", 6}});
@@ -179,15 +182,16 @@ TEST(Kernels, ThatRanAsOftenAsTheOneTheyBecameAreAFusion) {
 }
 
 TEST(Kernels, OfWhichOneDoesWhatSeveralCallsDidAreAFusion) {
-  const auto apart = test::side({{"dispatches", 25}}, {{"gemv", 13}, {"rotate", 12}});
+  const auto side = test::side({{"dispatches", 25}}, {{"gemv", 13}, {"rotate", 12}});
   const auto joined =
       test::side({{"dispatches", 17}}, {{"gemv", 1}, {"gemv_qkv", 4}, {"rotate", 12}});
-  EXPECT_EQ(test::explained(apart, joined).findings.front().kind, "fusion_gained");
-  EXPECT_EQ(test::explained(joined, apart).findings.front().headline,
+  EXPECT_EQ(test::explained(side, joined).findings.front().kind, "fusion_gained");
+  EXPECT_EQ(test::explained(joined, side).findings.front().headline,
             "Fusion seems lost: gemv_qkv ran as one kernel 4 times a token; now gemv runs apart.");
 }
 
-// CLBlast without its batched product, and with the one that wants its matrices padded (recorded).
+// CLBlast without its batched matrix multiplication, and with one that pads its matrices
+// (recorded).
 TEST(Kernels, OfOneNameWithMoreWordsAreJoinedCalls) {
   const auto batched =
       test::side({{"dispatches", 21}}, {{"XgemmDirectStridedBatchedTN", 8}, {"XgemmDirectTN", 12}});
@@ -220,30 +224,31 @@ TEST(Kernels, InOtherGroupsAreAFindingWhereNothingElseChanged) {
             "The kernel product runs in other groups: groups 384 \u2192 96.");
   evidence.after.metrics["copies_per_token"].exact = 2;
   evidence.before.metrics["copies_per_token"].exact = 1;
-  for (const Finding& one : explain(evidence, nullptr, {}).findings) {
-    EXPECT_NE(one.kind, "code_changed") << "groups go with shapes";
+  for (const Finding& finding : explain(evidence, nullptr, {}).findings) {
+    EXPECT_NE(finding.kind, "code_changed") << "groups go with shapes";
   }
 }
 
-// llama-bench -ngl 0 with and without -fa, as ggml's graph has them in a model of four layers.
+// llama-bench -ngl 0 with and without -fa. Ops are named as in ggml's graph of a model of four
+// layers.
 TEST(OpsOfACpuCell, AreNamedByWhatTheyDo) {
   const test::Counts joined = {
       {"FLASH_ATTN_EXT f32,f16,f16,f16->f32 64x1x4,64x256x2,64x256x2,256->64x4", 4},
       {"SET_ROWS f32,i64->f16 128,1->128x32768", 8},
       {"MUL_MAT q8_0,f32->f32 256x256,256->256", 29}};
-  const test::Counts apart = {{"MUL_MAT f16,f32->f32 64x256x2,64x1x4->256x1x4", 4},
-                              {"SOFT_MAX f32,f16->f32 256x1x4,256->256x1x4", 4},
-                              {"MUL_MAT f16,f32->f32 256x64x2,256x1x4->64x1x4", 4},
-                              {"CONT f32->f32 64x1x4->256", 4},
-                              {"SET_ROWS f32,i64->f16 128,1->128x32768", 4},
-                              {"SET_ROWS f32,i64->f16 1x128,128->1x32768", 4},
-                              {"MUL_MAT q8_0,f32->f32 256x256,256->256", 29}};
+  const test::Counts counts = {{"MUL_MAT f16,f32->f32 64x256x2,64x1x4->256x1x4", 4},
+                               {"SOFT_MAX f32,f16->f32 256x1x4,256->256x1x4", 4},
+                               {"MUL_MAT f16,f32->f32 256x64x2,256x1x4->64x1x4", 4},
+                               {"CONT f32->f32 64x1x4->256", 4},
+                               {"SET_ROWS f32,i64->f16 128,1->128x32768", 4},
+                               {"SET_ROWS f32,i64->f16 1x128,128->1x32768", 4},
+                               {"MUL_MAT q8_0,f32->f32 256x256,256->256", 29}};
   const auto explained = [](const test::Counts& before, const test::Counts& after) {
     Evidence evidence = test::evidence(test::side({}, {}, before), test::side({}, {}, after));
     evidence.device = "cpu";
     return explain(evidence, nullptr, {});
   };
-  const auto lost = explained(joined, apart), gained = explained(apart, joined);
+  const auto lost = explained(joined, counts), gained = explained(counts, joined);
   ASSERT_EQ(lost.findings.size(), 1U) << "one cause";
   EXPECT_EQ(lost.findings[0].headline,
             "Fusion lost: FLASH_ATTN_EXT ran as one op 4 times a token; now MUL_MAT, CONT and "
@@ -265,7 +270,8 @@ TEST(OpsOfACpuCell, AreNamedByWhatTheyDo) {
             "SET_ROWS has other types or shapes, 8 times a token.");
 }
 
-// llama.cpp's attention on Vulkan without -fa (recorded): the sum of its pieces goes with it.
+// Attention of llama.cpp on Vulkan without -fa (recorded). The kernel that adds its pieces goes,
+// too.
 TEST(LostFusion, OfAttentionTakesTheSumOfItsPiecesAlong) {
   const auto why =
       test::explained(test::side({{"dispatches", 37}}, {{"flash_attn_f32_f16_aligned_cm1", 4},

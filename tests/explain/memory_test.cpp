@@ -1,4 +1,4 @@
-// Memory of devices and pipelines: what is said of why they changed.
+// Tests explanations of changes in device memory and in the number of pipelines.
 #include <gmock/gmock.h>
 
 #include "tests/explain/build.hpp"
@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Four layers of two heads of 64: 1024 numbers a token.
+// A model of four layers of two heads of 64: 1024 numbers a token.
 ModelFacts model() {
   auto header = test::header({});
   const auto own = [&](const char* key, std::uint32_t value) {
@@ -48,7 +48,7 @@ TEST(GrownMemory, IsExplainedByWhatItIsForInCausalOrder) {
     std::map<std::string, std::int64_t> after;
     std::string metric, headline, line;
   };
-  // As measured on real llama.cpp (docs/evidence/memory.md), but for the weights.
+  // Sizes measured with real llama.cpp (docs/evidence/memory.md), except for the weights.
   const Case cases[] = {
       {"a longer cache",
        {{"kv_cache_bytes", 1'048'576},
@@ -69,38 +69,39 @@ TEST(GrownMemory, IsExplainedByWhatItIsForInCausalOrder) {
        "The engine takes more memory.",
        "device memory peak: 6.90 MiB to 6.90 MiB (+4.00 KiB)"}};
   const ModelFacts facts = model();
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     test::Counts after = before;
-    for (const auto& [name, value] : one.after) after[name] = value;
+    for (const auto& [name, value] : entry.after) after[name] = value;
     const auto why = explain(evidence(side(before), side(after)), &facts, {});
-    ASSERT_EQ(why.findings.size(), 1U) << one.what;
+    ASSERT_EQ(why.findings.size(), 1U) << entry.what;
     EXPECT_EQ(why.findings[0].kind, "memory_changed");
-    EXPECT_EQ(why.findings[0].metric, one.metric);
-    EXPECT_EQ(why.findings[0].headline, one.headline);
-    EXPECT_THAT(why.findings[0].lines, Contains(one.line)) << one.what;
+    EXPECT_EQ(why.findings[0].metric, entry.metric);
+    EXPECT_EQ(why.findings[0].headline, entry.headline);
+    EXPECT_THAT(why.findings[0].lines, Contains(entry.line)) << entry.what;
   }
 }
 
-// llama.cpp with and without -fa (sizes made up): a lost fusion has more results, and "-fa, fused
-// ops" would lead away from why.
+// llama.cpp with and without -fa (sizes invented). A lost fusion stores more results; the hint
+// "-fa, fused ops" would lead away from the reason.
 TEST(GrownMemory, SaysWhereToLookOnlyWhereNothingElseDoes) {
   const auto with = [](std::int64_t compute, const test::Counts& kernels) {
     return side({{"dispatches", 24}, {"compute_bytes", compute}}, kernels);
   };
   const test::Counts fused = {{"mul_mat_vec", 12}, {"rms_norm_mul", 12}};
-  const test::Counts apart = {{"mul_mat_vec", 12}, {"rms_norm", 12}, {"mul", 12}};
+  const test::Counts counts = {{"mul_mat_vec", 12}, {"rms_norm", 12}, {"mul", 12}};
   const auto look_at = [](const Explanation& why) {
-    const auto found = std::ranges::find(why.findings, "memory_changed", &Finding::kind);
-    return found == why.findings.end() ? "no finding" : found->look_at;
+    const auto match = std::ranges::find(why.findings, "memory_changed", &Finding::kind);
+    return match == why.findings.end() ? "no finding" : match->look_at;
   };
   const auto alone = explain(evidence(with(100, fused), with(200, fused)), nullptr, {});
   EXPECT_THAT(look_at(alone), HasSubstr("flash attention"));
-  const auto caused = explain(evidence(with(100, fused), with(200, apart)), nullptr, {});
+  const auto caused = explain(evidence(with(100, fused), with(200, counts)), nullptr, {});
   EXPECT_EQ(caused.findings.front().kind, "fusion_lost");
   EXPECT_EQ(look_at(caused), "");
 }
 
-// llama.cpp with -nkvo 1: the cache left the device, and results of attention are copied there.
+// llama.cpp with -nkvo 1: the cache left the device, and results of attention are copied to the
+// cache.
 TEST(GrownMemory, IsToldApartFromWhatFell) {
   const auto why =
       explain(evidence(side({{"compute_bytes", 194'880}, {"device_memory_peak_bytes", 8'011'072}}),
@@ -127,7 +128,7 @@ TEST(Allocations, ThatCameWithEachTokenAreAFinding) {
 TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
   struct Case {
     const char* what;
-    std::vector<std::int64_t> now;  // at 4, 8 and 12 tokens, where there were 11
+    std::vector<std::int64_t> now;  // at 4, 8 and 12 tokens; 11 before
     std::string headline;           // "": none
   };
   const Case cases[] = {
@@ -139,21 +140,21 @@ TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
        "Pipelines are made between token 4 and 8: it waits until they are compiled."},
       {"all of them", {12, 12, 12}, ""},
       {"fewer", {11, 10, 10}, ""}};
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     test::Counts before = {{"dispatches", 65}}, after = before;
     for (std::size_t i = 0; i < 3; ++i) {
       const std::string name = "pipelines_at_" + std::to_string(4 * (i + 1));
       before[name] = 11;
-      after[name] = one.now[i];
+      after[name] = entry.now[i];
     }
     const auto why = explain(evidence(side(before), side(after)), nullptr, {});
-    if (one.headline.empty()) {
-      EXPECT_THAT(why.findings, IsEmpty()) << one.what;
+    if (entry.headline.empty()) {
+      EXPECT_THAT(why.findings, IsEmpty()) << entry.what;
       continue;
     }
-    ASSERT_FALSE(why.findings.empty()) << one.what;
+    ASSERT_FALSE(why.findings.empty()) << entry.what;
     EXPECT_EQ(why.findings[0].kind, "made_late");
-    EXPECT_EQ(why.findings[0].headline, one.headline) << one.what;
+    EXPECT_EQ(why.findings[0].headline, entry.headline) << entry.what;
   }
   const auto each = explain(evidence(side({{"dispatches", 65}, {"pipelines", 0}}),
                                      side({{"dispatches", 65}, {"pipelines", 2}})),
@@ -168,20 +169,21 @@ TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
   EXPECT_EQ(fewer.findings[1].headline, "Fewer pipelines are made for each token.");
 }
 
-// One of a burst of 128 tokens. Where other kernels ran, it is theirs.
+// One pipeline is made in a burst of 128 tokens. If other kernels ran, it belongs to them.
 TEST(Pipelines, OfABurstAreMadeWhileRequestsAreServed) {
   const auto with = [](const Rational& pipelines, const char* matmul) {
-    Side one = side({{"dispatches", 65}}, {{matmul, 25}});
-    one.metrics["pipelines_per_token"] = {pipelines, {}};
-    return one;
+    Side changed = side({{"dispatches", 65}}, {{matmul, 25}});
+    changed.metrics["pipelines_per_token"] = {pipelines, {}};
+    return changed;
   };
-  const Rational one = *Rational::make(1, 128);
-  const auto alone = explain(evidence(with(0, "matmul_f16"), with(one, "matmul_f16")), nullptr, {});
+  const Rational rational = *Rational::make(1, 128);
+  const auto alone =
+      explain(evidence(with(0, "matmul_f16"), with(rational, "matmul_f16")), nullptr, {});
   ASSERT_EQ(alone.findings.size(), 1U);
   EXPECT_EQ(alone.findings[0].headline,
             "Pipelines are made while requests are served: requests wait until they are compiled.");
   const auto others =
-      explain(evidence(with(0, "matmul_f16_cm1"), with(one, "matmul_f16")), nullptr, {});
+      explain(evidence(with(0, "matmul_f16_cm1"), with(rational, "matmul_f16")), nullptr, {});
   ASSERT_FALSE(others.findings.empty());
   EXPECT_EQ(others.findings[0].kind, "variant_changed");
 }
@@ -198,7 +200,7 @@ TEST(GrownMemory, OfACacheComesBeforeTheKernelThatReadsIt) {
   EXPECT_EQ(why.findings[1].kind, "variant_changed");
 }
 
-// llama.cpp for CUDA with a cache of q8_0 (recorded): it is rotated first, by kernels of its own.
+// llama.cpp for CUDA with a cache of q8_0 (recorded): kernels of its own rotate it first.
 TEST(GrownMemory, OfACacheComesBeforeWorkThatItsTypeNeeds) {
   const auto with = [](std::int64_t bytes, std::int64_t rotations) {
     return side({{"dispatches", 57 + rotations}, {"kv_cache_bytes", bytes}},
@@ -224,8 +226,8 @@ TEST(GrownMemory, ComesBeforeTheFixedPartThatItIsTakenIn) {
   EXPECT_EQ(why.findings[1].kind, "memory_changed");
 }
 
-// llama.node 1.4.12 with swa_full (recorded): layers with a window have a whole cache, and one more
-// barrier of 96.
+// llama.node 1.4.12 with swa_full (recorded): layers with a window keep the whole cache. One
+// barrier of 96 is new.
 TEST(GrownMemory, ComesBeforeAFewBarriersOfMany) {
   const auto first = [](std::int64_t barriers, std::int64_t peak) {
     const auto before = side({{"barriers", 96}, {"device_memory_peak_bytes", 20'418'336}});
@@ -237,7 +239,7 @@ TEST(GrownMemory, ComesBeforeAFewBarriersOfMany) {
   EXPECT_EQ(first(97, 20'618'336), "batching_lost") << "1 % more memory";
 }
 
-// Dawn takes memory in blocks: a longer cache is seen in its buffers alone (recorded).
+// Dawn allocates memory in blocks, so only buffers show a longer cache (recorded).
 TEST(GrownMemory, OfBuffersWithinWhatWasTakenIsTold) {
   const auto with = [](std::int64_t bytes) {
     return side({{"dispatches", 47}, {"bound_buffer_peak_bytes", bytes}});
@@ -246,7 +248,7 @@ TEST(GrownMemory, OfBuffersWithinWhatWasTakenIsTold) {
             "Buffers take more memory.");
 }
 
-// llama.cpp with no memory that both sides see (recorded): the same tensors are written.
+// llama.cpp without memory that both CPU and GPU can see (recorded): it writes the same tensors.
 TEST(CopiesThroughOtherMemory, ComeBeforeTheWaitsForThem) {
   test::Counts before = {{"dispatches", 73}, {"copies", 2}, {"syncs", 1}, {"tensor_sets", 8}};
   test::Counts after = before;

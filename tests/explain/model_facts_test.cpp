@@ -1,3 +1,4 @@
+// Families of layers in headers of models.
 #include "gate/explain/model_facts.hpp"
 
 #include <gtest/gtest.h>
@@ -20,8 +21,8 @@ std::vector<std::string> patterns(const ModelFacts& facts) {
 TEST(ModelFacts, NameFamiliesByTheShortestPatternThatTellsTheirLayersApart) {
   const ModelFacts facts = test::qwen();
   EXPECT_EQ(facts.layers, 24);
-  // "ssm_" covers five tensors of the 16; of the 8 others "attn_k" covers two (and so would
-  // "attn_q_", but it has one; "attn_q" begins attn_qkv as well).
+  // "ssm_" covers five tensors of the 16 layers. Of the other 8, "attn_k" covers two; "attn_q_"
+  // covers one, and "attn_q" also begins attn_qkv.
   EXPECT_EQ(patterns(facts), (std::vector<std::string>{"blk.*.ssm_* x 16", "blk.*.attn_k* x 8"}));
   EXPECT_EQ(facts.families.front().layers.front(), 0);
   EXPECT_EQ(facts.families.back().layers.front(), 2);
@@ -40,7 +41,7 @@ TEST(ModelFacts, TakeASingleTensorByItsName) {
   EXPECT_EQ(patterns(facts), (std::vector<std::string>{"blk.*.attn_q_* x 1"}));
 }
 
-// Four of eight layers, as the first of two files holds them; layer 0 alone has ssm_a.
+// Header of the first of two files, with four of eight layers; only layer 0 has ssm_a.
 model::GgufHeader half_a_model() {
   auto half = header({"blk.0.ssm_a", "blk.0.ffn_up", "blk.1.ffn_up", "blk.2.ffn_up"});
   half.metadata.emplace_back("test.expert_used_count", model::GgufValue::u32(2));
@@ -69,8 +70,8 @@ TEST(ModelFacts, BelieveNoFamilyWhereLayersAreMissing) {
   EXPECT_EQ(model_facts(half).layers, 3) << "no model has a million layers";
 }
 
-// As many tensors as the reader of headers takes. Comparing every beginning of every name with all
-// names takes hours: then the test's time limit fails.
+// The header has as many tensors as the reader accepts. A comparison of every prefix with all names
+// would take hours and hit the test's time limit.
 TEST(ModelFacts, AreSoonToldOfAsManyNamesAsAHeaderMayHave) {
   std::vector<std::string> names = {"blk.0.all", "blk.1.all"};
   for (int i = 0; i < 262'142; ++i) {
@@ -137,10 +138,10 @@ TEST(ModelFactsFromConfig, ReadWhatOtherModelsSay) {
        {"- x 2", "M x 2", "* x 1"}},
       {R"({"n_layer": 12})", {}},
   };
-  for (const Case& one : cases) {
-    const auto facts = model_facts_from_config(one.config);
-    ASSERT_TRUE(facts) << one.config << ": " << facts.error().message;
-    EXPECT_EQ(patterns(*facts), one.want) << one.config;
+  for (const Case& entry : cases) {
+    const auto facts = model_facts_from_config(entry.config);
+    ASSERT_TRUE(facts) << entry.config << ": " << facts.error().message;
+    EXPECT_EQ(patterns(*facts), entry.want) << entry.config;
   }
 }
 

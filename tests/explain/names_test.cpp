@@ -1,3 +1,4 @@
+// Names of kernels: works, parts, sizes and variants.
 #include <gtest/gtest.h>
 
 #include "gate/profile/kernel_name.hpp"
@@ -16,7 +17,7 @@ TEST(KernelName, IsWhatItComputesAndAVariant) {
     const char* base;
     const char* variant;
   };
-  // As llama.cpp's Vulkan, Metal and CUDA backends call them.
+  // Names used by llama.cpp's Vulkan, Metal and CUDA backends.
   const Case cases[] = {
       {"rms_norm_mul_f32", "rms_norm_mul", "f32"},
       {"mul_mat_vec_q4_k_f32_f32", "mul_mat_vec", "q4_k_f32_f32"},
@@ -29,23 +30,23 @@ TEST(KernelName, IsWhatItComputesAndAVariant) {
       {"void mul_mat_vec_q<(ggml_type)12, 1>(void const*)", "mul_mat_vec_q", ""},
       {"ggml_cuda::rms_norm_f32<1024, false>", "rms_norm", "f32"},
       {"MUL_MAT", "mul_mat", ""},
-      // ggml's ops with their types and shapes, as a probe of ops counts them on the CPU.
+      // Ops of ggml with types and shapes, as a probe counts them on the CPU.
       {"MUL_MAT f16,f32->f32 64x256x2,64x1x4->256x1x4", "mul_mat",
        "f16,f32->f32 64x256x2,64x1x4->256x1x4"},
       {"RMS_NORM_MUL RMS_NORM(256,1,1,1)", "rms_norm_mul", "RMS_NORM(256,1,1,1)"},
       {"fa_split_k_reduce", "fa_split_k_reduce", ""},
       {"f32_to_f16", "f32_to_f16", ""},
       {"xe_fa_decode_ph1", "xe_fa_decode_ph1", ""},
-      // TensorFlow.js and ONNX Runtime.
+      // Names used by TensorFlow.js and ONNX Runtime.
       {"MatMulPackedProgram", "matmul_packed_program", ""},
       {"MatMulSmallOutputSizeProgram", "matmul", "small_output_size_program"},
       {"LayerNorm", "layer_norm", ""},
       {"f32", "f32", ""},
       {"", "", ""},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(kernel_name(one.name).base(), one.base) << one.name;
-    EXPECT_EQ(kernel_name(one.name).variant, one.variant) << one.name;
+  for (const Case& entry : cases) {
+    EXPECT_EQ(kernel_name(entry.name).base(), entry.base) << entry.name;
+    EXPECT_EQ(kernel_name(entry.name).variant, entry.variant) << entry.name;
   }
 }
 
@@ -83,7 +84,7 @@ TEST(KernelName, SaysWhetherItsWorkIsLargeOrSmall) {
     Size size;
     bool product = false;
   };
-  // As llama.cpp, CLBlast, TensorFlow.js, cuBLAS and CUTLASS call them.
+  // Names used by llama.cpp, CLBlast, TensorFlow.js, cuBLAS and CUTLASS.
   const Case cases[] = {
       {"mul_mat_vec_q4_k_f32_f32", Size::large, true},
       {"MUL_MAT_ID", Size::large, true},
@@ -96,17 +97,17 @@ TEST(KernelName, SaysWhetherItsWorkIsLargeOrSmall) {
       {"rms_norm_mul_f32", Size::small},
       {"geglu_f32_rte", Size::small},
       {"BinaryOpProgram", Size::small},
-      {"rms_norm_mul_rope_set_rows_f32", Size::unknown},  // too long a name to be a part
-      {"CopyPadMatrix", Size::small},                     // of a matrix, and no product
+      {"rms_norm_mul_rope_set_rows_f32", Size::unknown},  // too long for the name of a part
+      {"CopyPadMatrix", Size::small},                     // a copy, no matmul
       {"TransposeMatrix", Size::unknown},
       {"quantize_q8_1", Size::unknown},
       {"fa_split_k_reduce", Size::unknown},
       {"", Size::unknown},
   };
-  for (const Case& one : cases) {
-    const KernelName name = kernel_name(one.name);
-    EXPECT_EQ(name.size, one.size) << one.name;
-    EXPECT_EQ(is_product(name), one.product) << one.name;
+  for (const Case& entry : cases) {
+    const KernelName name = kernel_name(entry.name);
+    EXPECT_EQ(name.size, entry.size) << entry.name;
+    EXPECT_EQ(is_matmul(name), entry.product) << entry.name;
   }
   EXPECT_TRUE(is_copy(kernel_name("contig_cpy_f32_f16")));
   EXPECT_FALSE(is_copy(kernel_name("cpy_mul_f32"))) << "and multiplies";
@@ -127,7 +128,7 @@ TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
         "flash_attn_ext_f16<64, (ggml_type)1>", "flash_attn_ext_f16<64, float>"}) {
     EXPECT_NE(untuned_name(other), untuned_name(attention)) << other;
   }
-  // Words of a file may have any characters.
+  // Words in a file may have any characters.
   for (const char* spaced : {" q_4", "gs _4", " _4"}) EXPECT_NE(untuned_name(spaced), "") << spaced;
   EXPECT_EQ(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_1"));
   EXPECT_NE(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_l"));

@@ -1,3 +1,4 @@
+// Explanations of profilers' outputs.
 #include <limits>
 
 #include <gmock/gmock.h>
@@ -23,19 +24,19 @@ void add_op(Observed& observed, const std::string& op, const std::string& backen
   observed.ops.push_back(row);
 }
 
-// Ten tokens of a model with eight layers.
+// A run of ten tokens of a model with eight layers.
 Observed ten_tokens() {
-  Observed made;
-  made.format = "made";
-  made.context.backend = "Vulkan";
-  made.profiled_tokens = 10;
-  add_op(made, "MUL_MAT", "Vulkan0", 570, 0.30);
-  add_op(made, "RMS_NORM", "Vulkan0", 170, 0.02);
-  add_op(made, "ADD", "Vulkan0", 160, 0.02);
-  add_op(made, "ROPE", "Vulkan0", 160, 0.02);
-  add_op(made, "SOFT_MAX", "Vulkan0", 80, 0.03);
-  add_op(made, "GET_ROWS", "CPU", 10, 0.001);
-  return made;
+  Observed observed;
+  observed.format = "made";
+  observed.context.backend = "Vulkan";
+  observed.profiled_tokens = 10;
+  add_op(observed, "MUL_MAT", "Vulkan0", 570, 0.30);
+  add_op(observed, "RMS_NORM", "Vulkan0", 170, 0.02);
+  add_op(observed, "ADD", "Vulkan0", 160, 0.02);
+  add_op(observed, "ROPE", "Vulkan0", 160, 0.02);
+  add_op(observed, "SOFT_MAX", "Vulkan0", 80, 0.03);
+  add_op(observed, "GET_ROWS", "CPU", 10, 0.001);
+  return observed;
 }
 
 TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
@@ -43,7 +44,7 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
   Observed after = before;
   after.ops[4].backend = "CPU";
   const ModelFacts model = test::plain_model(8);
-  const auto why = explain(evidence_of(before, after), &model, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), &model, {default_bands(), {}});
   ASSERT_FALSE(why.findings.empty());
   EXPECT_EQ(why.findings.front().kind, "work_moved_to_cpu");
   EXPECT_THAT(why.findings.front().headline, HasSubstr("SOFT_MAX 8 times a token"));
@@ -51,7 +52,7 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
 }
 
 TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
-  const auto why = explain(evidence_of(ten_tokens()), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(ten_tokens()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.alone);
   EXPECT_FALSE(why.differs);
   EXPECT_TRUE(why.findings.empty());
@@ -61,20 +62,20 @@ TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
     const char* note;
   } cases[] = {
       {"Profiled with a baseline", Check::Answer::wrong, "weir explain BASE THIS"},
-      // 0.30 of 0.391 seconds.
+      // MUL_MAT takes 0.30 of 0.391 seconds.
       {"The slowest operation is known", Check::Answer::fine, "MUL_MAT takes 77 %"},
       {"Work that may overlap is batched", Check::Answer::unknown, "no baseline"},
       {"Ops in a row are fused", Check::Answer::unknown, "no baseline"},
   };
-  for (const auto& one : cases) {
-    const auto found = std::ranges::find(why.checklist, one.question, &Check::question);
-    ASSERT_NE(found, why.checklist.end()) << one.question;
-    EXPECT_EQ(found->answer, one.answer) << one.question;
-    EXPECT_THAT(found->note, HasSubstr(one.note));
+  for (const auto& entry : cases) {
+    const auto match = std::ranges::find(why.checklist, entry.question, &Check::question);
+    ASSERT_NE(match, why.checklist.end()) << entry.question;
+    EXPECT_EQ(match->answer, entry.answer) << entry.question;
+    EXPECT_THAT(match->note, HasSubstr(entry.note));
   }
 }
 
-// A token of Agave's handbook of which most layers are not listed; times in seconds by layer.
+// A token of Agave's handbook that does not list most layers; times in seconds by layer.
 Observed token_of_layers(const std::map<std::int64_t, double>& not_listed) {
   Observed made;
   made.profiled_tokens = 1;
@@ -110,17 +111,17 @@ TEST(ObservedRuns, NameTheLayersOfTimeThatIsNotListed) {
        "Layer 1 takes 0.2 times as long as before (8 ms → 1.6 ms).",
        {1}},
   };
-  for (const auto& one : cases) {
-    const auto why = explain(evidence_of(token_of_layers(usual), token_of_layers(one.after)),
+  for (const auto& entry : cases) {
+    const auto why = explain(make_evidence(token_of_layers(usual), token_of_layers(entry.after)),
                              nullptr, {default_bands(), {}});
-    ASSERT_FALSE(why.findings.empty()) << one.headline;
-    EXPECT_EQ(why.findings.front().headline, one.headline);
-    EXPECT_EQ(why.findings.front().layers, one.layers) << one.headline;
+    ASSERT_FALSE(why.findings.empty()) << entry.headline;
+    EXPECT_EQ(why.findings.front().headline, entry.headline);
+    EXPECT_EQ(why.findings.front().layers, entry.layers) << entry.headline;
     EXPECT_THAT(why.findings.front().lines.front(), HasSubstr("in no op that is listed: "));
   }
 }
 
-// Agave's rows name the device of the run alone: six syncs more, and an op of its CPU code.
+// Rows of Agave name only the run's device: six syncs more, and an op of its CPU code.
 TEST(ObservedRuns, ConnectNewSyncsWithAnOpThatMayRunOnTheCpu) {
   Observed before;
   before.context.backend = "Metal";
@@ -132,7 +133,7 @@ TEST(ObservedRuns, ConnectNewSyncsWithAnOpThatMayRunOnTheCpu) {
   const auto syncs = *unit::find_metric("syncs_per_token");
   before.counts = {{syncs, {1}}};
   after.counts = {{syncs, {7}}};
-  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 2U);
   EXPECT_EQ(why.findings[0].kind, "sync_added");
   EXPECT_EQ(why.findings[0].cause,
@@ -143,13 +144,13 @@ TEST(ObservedRuns, ConnectNewSyncsWithAnOpThatMayRunOnTheCpu) {
   for (Observed* one : {&before, &after}) {
     for (observed::ObservedOp& op : one->ops) op.buffer = "layer.attn";
   }
-  const auto known = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto known = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   ASSERT_EQ(known.findings.size(), 2U);
   EXPECT_THAT(known.findings[0].cause, testing::Not(HasSubstr("cpuSoftmax")));
   EXPECT_THAT(known.findings[1].headline, testing::StartsWith("More work on the device: "));
 }
 
-// Agave and ggml's Vulkan logger name the device of the run in each row; ggml's profiler says of
+// Agave and ggml's Vulkan logger print the run's device in each row. The profiler of ggml prints in
 // each row where it ran.
 TEST(ObservedRuns, TellThatNoOpIsOnTheCpuOnlyWhereTheyTellWhereEachRan) {
   const struct {
@@ -161,64 +162,64 @@ TEST(ObservedRuns, TellThatNoOpIsOnTheCpuOnlyWhereTheyTellWhereEachRan) {
       {"a device in each row, none of the run", nullptr, "Vulkan0", "Vulkan0", Check::Answer::fine},
       {"devices of the kind", "Vulkan", "Vulkan0", "Vulkan1", Check::Answer::fine},
   };
-  for (const auto& one : cases) {
-    Observed made;
-    made.profiled_tokens = 1;
-    if (one.run != nullptr) made.context.backend = one.run;
-    add_op(made, "MUL_MAT", one.row, 9, 0.01);
-    add_op(made, "ROPE", one.other_row, 4, 0.01);
-    const auto why = explain(evidence_of(made, made), nullptr, {default_bands(), {}});
+  for (const auto& entry : cases) {
+    Observed observed;
+    observed.profiled_tokens = 1;
+    if (entry.run != nullptr) observed.context.backend = entry.run;
+    add_op(observed, "MUL_MAT", entry.row, 9, 0.01);
+    add_op(observed, "ROPE", entry.other_row, 4, 0.01);
+    const auto why = explain(make_evidence(observed, observed), nullptr, {default_bands(), {}});
     const Check& check = why.checklist.at(5);
     ASSERT_EQ(check.question, "No op runs on the CPU unasked");
-    EXPECT_EQ(check.answer, one.answer) << one.what << ": " << check.note;
+    EXPECT_EQ(check.answer, entry.answer) << entry.what << ": " << check.note;
   }
 }
 
-// As ggml's graphs list them: by type and shape.
+// Rows as in ggml's graphs: by type and shape.
 TEST(ObservedRuns, TellEachOpOnTheCpuOnce) {
-  Observed made;
-  made.profiled_tokens = 1;
-  add_op(made, "MUL_MAT", "Vulkan0", 9, 0.01);
+  Observed observed;
+  observed.profiled_tokens = 1;
+  add_op(observed, "MUL_MAT", "Vulkan0", 9, 0.01);
   for (const char* op : {"RMS_NORM", "RMS_NORM f32->f32 64->64", "RMS_NORM", "GET_ROWS"}) {
-    add_op(made, op, "CPU", 1, 0.001);
-    made.ops.back().shape = fmt::format("{}->64", made.ops.size());
+    add_op(observed, op, "CPU", 1, 0.001);
+    observed.ops.back().shape = fmt::format("{}->64", observed.ops.size());
   }
   Options options{default_bands(), {}};
   options.cpu_ops_allowed = {"GET_ROWS"};
-  const Check check = explain(evidence_of(made, made), nullptr, options).checklist.at(5);
+  const Check check = explain(make_evidence(observed, observed), nullptr, options).checklist.at(5);
   EXPECT_EQ(check.answer, Check::Answer::wrong);
   EXPECT_EQ(check.note, "RMS_NORM");
 }
 
-// A token of 20 ms, then of 40 ms.
+// A token takes 20 ms in the base and 40 ms in the candidate.
 TEST(ObservedRuns, TellHowLongATokenTookInItsUnit) {
   const auto with = [](double seconds) {
-    Observed made = ten_tokens();
-    made.steps = {{"token 1", Phase::decode, 1, seconds, 0}};
-    return made;
+    Observed observed = ten_tokens();
+    observed.steps = {{"token 1", Phase::decode, 1, seconds, 0}};
+    return observed;
   };
-  EXPECT_THAT(evidence_of(with(0.02), with(0.04)).doubts,
+  EXPECT_THAT(make_evidence(with(0.02), with(0.04)).doubts,
               testing::Contains(HasSubstr("a token took 20 ms, then 40 ms")));
 }
 
 void add_buffers(Observed& observed, const std::string& label, std::int64_t buffers,
                  double seconds) {
-  observed::ObservedBuffer one;
-  one.label = label;
-  one.buffers = buffers;
-  one.seconds = seconds;
-  observed.buffers.push_back(one);
+  observed::ObservedBuffer observed_buffer;
+  observed_buffer.label = label;
+  observed_buffer.buffers = buffers;
+  observed_buffer.seconds = seconds;
+  observed.buffers.push_back(observed_buffer);
 }
 
 TEST(ObservedRuns, TellOfCommandBuffersByTheirLabel) {
   const auto with = [](std::int64_t attention, std::int64_t moe, std::int64_t submits) {
-    Observed made;
-    made.context.backend = "Metal";
-    made.profiled_tokens = 10;
-    made.counts.push_back({unit::count_metric("submits", unit::Scope::per_token), {submits}});
-    if (attention != 0) add_buffers(made, "layer.attn", attention, 0.05);
-    if (moe != 0) add_buffers(made, "layer.moe", moe, 0.05);
-    return made;
+    Observed observed;
+    observed.context.backend = "Metal";
+    observed.profiled_tokens = 10;
+    observed.counts.push_back({unit::count_metric("submits", unit::Scope::per_token), {submits}});
+    if (attention != 0) add_buffers(observed, "layer.attn", attention, 0.05);
+    if (moe != 0) add_buffers(observed, "layer.moe", moe, 0.05);
+    return observed;
   };
   const struct {
     const char* what;
@@ -237,28 +238,29 @@ TEST(ObservedRuns, TellOfCommandBuffersByTheirLabel) {
       {"labels on one side", with(0, 0, 42), with(400, 20, 45),
        "The GPU gets its work in more parts a token.", "submits_per_token", "+3 submits"},
   };
-  for (const auto& one : cases) {
-    const auto why = explain(evidence_of(one.before, one.after), nullptr, {default_bands(), {}});
-    ASSERT_FALSE(why.findings.empty()) << one.what;
+  for (const auto& entry : cases) {
+    const auto why =
+        explain(make_evidence(entry.before, entry.after), nullptr, {default_bands(), {}});
+    ASSERT_FALSE(why.findings.empty()) << entry.what;
     const Finding& first = why.findings.front();
-    EXPECT_EQ(first.headline, one.headline);
-    EXPECT_EQ(first.kind, "submits_changed") << one.what;
-    EXPECT_EQ(first.metric, one.metric) << one.what;
-    EXPECT_THAT(first.text(), HasSubstr(one.lines)) << one.what;
+    EXPECT_EQ(first.headline, entry.headline);
+    EXPECT_EQ(first.kind, "submits_changed") << entry.what;
+    EXPECT_EQ(first.metric, entry.metric) << entry.what;
+    EXPECT_THAT(first.text(), HasSubstr(entry.lines)) << entry.what;
   }
 }
 
-// Two labels of 40 and 1 buffers a token; those of the first take `mean`, each about as long.
+// Two labels with 40 and 1 buffers a token. Those of the first take `mean`, each about as long.
 Observed two_labels(double mean, std::int64_t left_out = 0) {
   Observed made;
   made.steps = {{"token 1", Phase::decode, 1, {}, left_out}};
   add_buffers(made, "moe", 40, 40 * mean);
   add_buffers(made, "head", 1, 0.012);
-  for (observed::ObservedBuffer& one : made.buffers) {
-    one.step = 0;
-    const double each = *one.seconds / static_cast<double>(one.buffers);
-    one.least = one.buffers > 1 ? 0.95 * each : each;
-    one.most = one.buffers > 1 ? 1.1 * each : each;
+  for (observed::ObservedBuffer& buffer : made.buffers) {
+    buffer.step = 0;
+    const double each = *buffer.seconds / static_cast<double>(buffer.buffers);
+    buffer.least = buffer.buffers > 1 ? 0.95 * each : each;
+    buffer.most = buffer.buffers > 1 ? 1.1 * each : each;
   }
   return made;
 }
@@ -281,63 +283,65 @@ TEST(ObservedRuns, TellWhichOfFewCommandBuffersTakeLonger) {
       {"no longer than some were", two_labels(3e-4), two_labels(3.15e-4), "", false},
       {"the same", two_labels(3e-4), two_labels(3e-4), "", false},
   };
-  for (const auto& one : cases) {
-    const auto why = explain(evidence_of(one.before, one.after), nullptr, {default_bands(), {}});
-    EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, one.headline) << one.what;
-    EXPECT_LE(why.findings.size(), 1U) << one.what;
-    if (one.doubt) EXPECT_FALSE(why.doubts.empty()) << one.what;
+  for (const auto& entry : cases) {
+    const auto why =
+        explain(make_evidence(entry.before, entry.after), nullptr, {default_bands(), {}});
+    EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, entry.headline) << entry.what;
+    EXPECT_LE(why.findings.size(), 1U) << entry.what;
+    if (entry.doubt) EXPECT_FALSE(why.doubts.empty()) << entry.what;
   }
-  // What takes as much longer everywhere is the machine; what varies more, nobody can tell.
+  // Ops that all take as much longer show the machine; ops that vary more show nothing.
   Observed slower = two_labels(3e-4);
   for (auto& buffer : slower.buffers) *buffer.seconds *= 10;
   Observed noisy = two_labels(3.7e-4);
   noisy.buffers[0].least = 2.9e-4;
   for (const Observed* after : {&slower, &noisy}) {
-    const auto why = explain(evidence_of(two_labels(3e-4), *after), nullptr, {default_bands(), {}});
+    const auto why =
+        explain(make_evidence(two_labels(3e-4), *after), nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings[0].headline;
     EXPECT_THAT(why.doubts,
                 testing::Contains(HasSubstr("times of single command buffers are not judged")));
   }
 }
 
-// Six labels; one takes twice as long in each buffer.
+// Six labels, one of which takes twice as long in each buffer.
 TEST(ObservedRuns, TellWhichCommandBuffersTakeLonger) {
   const auto with = [](double moe) {
-    Observed made;
-    made.profiled_tokens = 10;
+    Observed observed;
+    observed.profiled_tokens = 10;
     for (const char* label : {"attn", "norm", "embed", "head", "ffn"}) {
-      add_buffers(made, label, 100, 0.05);
+      add_buffers(observed, label, 100, 0.05);
     }
-    add_buffers(made, "moe", 100, moe);
-    return made;
+    add_buffers(observed, "moe", 100, moe);
+    return observed;
   };
-  const auto why = explain(evidence_of(with(0.05), with(0.10)), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(with(0.05), with(0.10)), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings[0].headline, "A command buffer labelled moe takes 2 times as long.");
 }
 
-// As in TellWhichOfFewCommandBuffersTakeLonger, at any number of labels; the others vary by some
+// Like TellWhichOfFewCommandBuffersTakeLonger, with any number of labels; the others vary by some
 // per cent.
 TEST(ObservedRuns, TellWhichOfAnyNumberOfCommandBuffersTakesLonger) {
   const auto with = [](int labels, double moe, double noise) {
-    Observed made;
-    made.steps = {{"token 1", Phase::decode, 1, {}, 0}};
+    Observed observed;
+    observed.steps = {{"token 1", Phase::decode, 1, {}, 0}};
     for (int i = 0; i < labels; ++i) {
       const double mean = i == 0 ? moe : 3e-4 * (1 + noise * (i % 3 - 1));
-      add_buffers(made, i == 0 ? "moe" : fmt::format("other {}", i), 40, 40 * mean);
-      made.buffers.back().step = 0;
-      made.buffers.back().least = 0.95 * mean;
-      made.buffers.back().most = 1.1 * mean;
+      add_buffers(observed, i == 0 ? "moe" : fmt::format("other {}", i), 40, 40 * mean);
+      observed.buffers.back().step = 0;
+      observed.buffers.back().least = 0.95 * mean;
+      observed.buffers.back().most = 1.1 * mean;
     }
-    return made;
+    return observed;
   };
   for (const int labels : {2, 3, 4, 5, 6, 9, 20}) {
-    const auto why = explain(evidence_of(with(labels, 3e-4, 0), with(labels, 4e-4, 0.03)), nullptr,
-                             {default_bands(), {}});
+    const auto why = explain(make_evidence(with(labels, 3e-4, 0), with(labels, 4e-4, 0.03)),
+                             nullptr, {default_bands(), {}});
     ASSERT_EQ(why.findings.size(), 1U) << labels;
     EXPECT_EQ(why.findings[0].headline, "A command buffer labelled moe takes 1.33 times as long.");
-    const auto same = explain(evidence_of(with(labels, 3e-4, 0), with(labels, 3e-4, 0.03)), nullptr,
-                              {default_bands(), {}});
+    const auto same = explain(make_evidence(with(labels, 3e-4, 0), with(labels, 3e-4, 0.03)),
+                              nullptr, {default_bands(), {}});
     EXPECT_TRUE(same.findings.empty()) << labels;
   }
 }
@@ -345,7 +349,7 @@ TEST(ObservedRuns, TellWhichOfAnyNumberOfCommandBuffersTakesLonger) {
 TEST(ObservedRuns, SayThatAllOpsAreSlowerAlike) {
   const struct {
     const char* what;
-    std::vector<double> times;  // of each op, over before
+    std::vector<double> times;  // each op's, over before
     const char* headline;       // "": none
   } cases[] = {
       {"a lower clock",
@@ -357,17 +361,17 @@ TEST(ObservedRuns, SayThatAllOpsAreSlowerAlike) {
       {"as much as sessions differ", {1.1, 1.12, 1.1, 1.09, 1.1, 1.1}, ""},
       {"one of them as before", {1.3, 1.28, 1, 1.3, 1.31, 1.29}, ""},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     const Observed before = ten_tokens();
     Observed after = before;
-    for (std::size_t i = 0; i < after.ops.size(); ++i) *after.ops[i].seconds *= one.times[i];
-    const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
-    EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, one.headline) << one.what;
-    if (!why.findings.empty()) EXPECT_EQ(why.findings[0].kind, "time_changed") << one.what;
+    for (std::size_t i = 0; i < after.ops.size(); ++i) *after.ops[i].seconds *= entry.times[i];
+    const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
+    EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, entry.headline) << entry.what;
+    if (!why.findings.empty()) EXPECT_EQ(why.findings[0].kind, "time_changed") << entry.what;
   }
 }
 
-// 40 and 2 command buffers in 2 tokens; one of each label waits.
+// Two tokens with 40 and 2 command buffers; one buffer of each label waits.
 TEST(ObservedRuns, CountWhatTheirCommandBuffersSay) {
   Observed made;
   made.profiled_tokens = 2;
@@ -376,7 +380,8 @@ TEST(ObservedRuns, CountWhatTheirCommandBuffersSay) {
   made.buffers[0].syncs = 10;
   made.buffers[1].syncs = 2;
   const auto syncs = [](const Observed& observed) {
-    return explain(evidence_of(observed, observed), nullptr, {default_bands(), {}}).checklist.at(1);
+    return explain(make_evidence(observed, observed), nullptr, {default_bands(), {}})
+        .checklist.at(1);
   };
   EXPECT_EQ(syncs(made).note, "6");
   EXPECT_EQ(syncs(made).answer, Check::Answer::wrong);
@@ -408,33 +413,33 @@ TEST(ObservedRuns, AreCheckedTokenByToken) {
       {{1, 3}, fine, "1 to 3", {}},
       {{2, 2}, fine, "2", {}},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     Observed counters, by_buffers;
-    counters.counts.push_back({*unit::find_metric("syncs_per_token"), one.syncs});
-    for (const std::int64_t syncs : one.syncs) {
+    counters.counts.push_back({*unit::find_metric("syncs_per_token"), entry.syncs});
+    for (const std::int64_t syncs : entry.syncs) {
       by_buffers.steps.push_back({"token", Phase::decode, 1, {}});
       add_buffers(by_buffers, "moe", 1, 0.01);
       by_buffers.buffers.back().step = by_buffers.steps.size() - 1;
       by_buffers.buffers.back().syncs = syncs;
     }
-    for (const Observed& made : {counters, by_buffers}) {
-      const auto why = explain(evidence_of(made, made), nullptr, {default_bands(), {}});
-      EXPECT_EQ(why.checklist.at(1).answer, one.answer) << one.note;
-      EXPECT_EQ(why.checklist.at(1).note, one.note);
+    for (const Observed& by_buffer : {counters, by_buffers}) {
+      const auto why = explain(make_evidence(by_buffer, by_buffer), nullptr, {default_bands(), {}});
+      EXPECT_EQ(why.checklist.at(1).answer, entry.answer) << entry.note;
+      EXPECT_EQ(why.checklist.at(1).note, entry.note);
       std::vector<std::string> hints;
       for (const Hint& hint : why.hints) hints.push_back(hint.text);
-      EXPECT_EQ(hints, one.hints) << one.note;
+      EXPECT_EQ(hints, entry.hints) << entry.note;
     }
   }
 }
 
 TEST(ObservedRuns, EndSumsOfCallsAtTheLargestNumber) {
   constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
-  Observed one;
-  one.profiled_tokens = 1;
-  add_op(one, "ADD", "Vulkan0", k_most, 0.02);
-  add_op(one, "ADD", "Vulkan0", 2, 0.02);
-  const Evidence evidence = evidence_of(one, one);
+  Observed observed;
+  observed.profiled_tokens = 1;
+  add_op(observed, "ADD", "Vulkan0", k_most, 0.02);
+  add_op(observed, "ADD", "Vulkan0", 2, 0.02);
+  const Evidence evidence = make_evidence(observed, observed);
   ASSERT_EQ(evidence.after.works.size(), 1U);
   EXPECT_EQ(evidence.after.works[0].times, Rational(k_most));
 }
@@ -443,25 +448,25 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
   const Observed before = ten_tokens();
   Observed after = before;
   *after.ops[4].seconds *= 4;
-  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings.front().kind, "op_slower");
   EXPECT_EQ(why.findings.front().ops, std::vector<std::string>{"SOFT_MAX"});
 }
 
-// Of two ops or three the spread of the others tells nothing: each time of the op has to be longer,
-// or each of its command buffers. By chance alone 8 lie above 8 others in 1 of 12870 orders, 4
-// above 4 in 1 of 70.
+// With two or three ops the spread of the others tells nothing: each time of the op has to be
+// longer, or each of its command buffers. By chance alone 8 lie above 8 others in 1 of 12870
+// orders, 4 above 4 in 1 of 70.
 TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
   struct Times {
-    double mean, least, most;  // of one call; least 0: not told
+    double mean, least, most;  // times of one call; least 0: not reported
   };
   const struct {
     const char* what;
     std::int64_t calls;
     Times before, after;
-    bool in_buffers;  // command buffers tell the times of `after` and `before` in its place
-    double other;     // of another op, over before
+    bool in_buffers;  // times stand in the command buffers instead
+    double other;     // another op's, over before
     bool found;
     double other_seconds = 2e-3;
   } cases[] = {
@@ -477,58 +482,58 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
        false},
       {"nobody tells of single calls", 8, {5e-4, 0, 0}, {8e-4, 0, 0}, false, 1, false},
       {"the machine", 8, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, false, 1.5, false},
-      // 0.25 % of the time tells nothing of the machine.
+      // A share of 0.25 % of the time proves nothing about the machine.
       {"beside a small op alone", 8, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, false, 1, false, 1e-5},
       {"a little", 8, {5e-4, 4.9e-4, 5.1e-4}, {5.5e-4, 5.4e-4, 5.6e-4}, false, 1, false},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     const auto with = [&](const Times& times, double other) {
-      Observed made;
-      made.profiled_tokens = 1;
-      const auto all = static_cast<double>(one.calls);
-      add_op(made, "gemv_q4", "Metal", one.calls, times.mean * all);
-      add_op(made, "gemv_q6", "Metal", 2, one.other_seconds * other);
-      if (times.least > 0 && !one.in_buffers) {
-        made.ops[0].least = times.least;
-        made.ops[0].most = times.most;
+      Observed observed;
+      observed.profiled_tokens = 1;
+      const auto all = static_cast<double>(entry.calls);
+      add_op(observed, "gemv_q4", "Metal", entry.calls, times.mean * all);
+      add_op(observed, "gemv_q6", "Metal", 2, entry.other_seconds * other);
+      if (times.least > 0 && !entry.in_buffers) {
+        observed.ops[0].least = times.least;
+        observed.ops[0].most = times.most;
       }
-      if (one.in_buffers) {
-        made.ops[0].buffer = "layer.ffn";
-        add_buffers(made, "layer.ffn", one.calls, times.mean * all);
-        made.buffers[0].least = times.least;
-        made.buffers[0].most = times.most;
-        add_buffers(made, "output_head", 1, 2e-3);
+      if (entry.in_buffers) {
+        observed.ops[0].buffer = "layer.ffn";
+        add_buffers(observed, "layer.ffn", entry.calls, times.mean * all);
+        observed.buffers[0].least = times.least;
+        observed.buffers[0].most = times.most;
+        add_buffers(observed, "output_head", 1, 2e-3);
       }
-      return made;
+      return observed;
     };
     for (const bool slower : {true, false}) {
-      const Observed a = with(one.before, 1), b = with(one.after, one.other);
-      const auto why =
-          explain(slower ? evidence_of(a, b) : evidence_of(b, a), nullptr, {default_bands(), {}});
-      const bool found = std::ranges::any_of(why.findings, [](const Finding& finding) {
+      const Observed a = with(entry.before, 1), b = with(entry.after, entry.other);
+      const auto why = explain(slower ? make_evidence(a, b) : make_evidence(b, a), nullptr,
+                               {default_bands(), {}});
+      const bool any_of = std::ranges::any_of(why.findings, [](const Finding& finding) {
         return finding.ops == std::vector<std::string>{"gemv_q4"};
       });
-      EXPECT_EQ(found, one.found) << one.what << ", slower: " << slower;
+      EXPECT_EQ(any_of, entry.found) << entry.what << ", slower: " << slower;
     }
   }
 }
 
-// llama.cpp's perf logger with and without GGML_VK_DISABLE_FUSION: a fused row names a kernel and
-// its first op, a row of one op the op alone.
+// Perf logger of llama.cpp with and without GGML_VK_DISABLE_FUSION. A fused row names a kernel and
+// its first op; a row of one op names the op only.
 TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
   struct Row {
     const char *kernel, *op;
     std::int64_t calls;
   };
   const auto with = [](const std::vector<Row>& rows) {
-    Observed made;
-    made.context.backend = "Vulkan";
-    made.profiled_tokens = 1;
+    Observed observed;
+    observed.context.backend = "Vulkan";
+    observed.profiled_tokens = 1;
     for (const Row& row : rows) {
-      add_op(made, row.op, "Vulkan", row.calls, 1e-4 * static_cast<double>(row.calls));
-      made.ops.back().kernel = row.kernel;
+      add_op(observed, row.op, "Vulkan", row.calls, 1e-4 * static_cast<double>(row.calls));
+      observed.ops.back().kernel = row.kernel;
     }
-    return made;
+    return observed;
   };
   const Observed fused = with({{"MUL_MAT_VEC", "MUL_MAT", 29},
                                {"RMS_NORM_MUL", "RMS_NORM", 9},
@@ -542,7 +547,7 @@ TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
                                {"", "ROPE", 8},
                                {"", "SET_ROWS", 8},
                                {"", "GLU", 4}});
-  const auto why = explain(evidence_of(fused, apart), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(fused, apart), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings[0].kind, "fusion_lost");
   EXPECT_EQ(why.findings[0].headline,
@@ -552,13 +557,13 @@ TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
               testing::ElementsAre("\u22129 RMS_NORM_MUL, \u22124 ROPE_VIEW_SET_ROWS",
                                    HasSubstr("+9 RMS_NORM")))
       << "each number once";
-  const auto back = explain(evidence_of(apart, fused), nullptr, {default_bands(), {}});
+  const auto back = explain(make_evidence(apart, fused), nullptr, {default_bands(), {}});
   ASSERT_EQ(back.findings.size(), 1U);
   EXPECT_EQ(back.findings[0].kind, "fusion_gained");
 }
 
-// weir profile with and without --timing serialized: what lies between two barriers is one row, or
-// one for each kernel, whose times together are longer as nothing overlaps.
+// weir profile with and without --timing serialized. The work between two barriers is one row, or
+// one row for each kernel. Single kernels take longer in total, as nothing overlaps.
 TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
   struct Row {
     const char *kernel, *op;
@@ -566,15 +571,15 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
     double seconds;
   };
   const auto with = [](const std::vector<Row>& rows) {
-    Observed made;
-    made.format = "weir-probes";
-    made.context.backend = "Vulkan";
-    made.profiled_tokens = 1;
+    Observed observed;
+    observed.format = "weir-probes";
+    observed.context.backend = "Vulkan";
+    observed.profiled_tokens = 1;
     for (const Row& row : rows) {
-      add_op(made, row.op, "Vulkan0", row.calls, row.seconds);
-      made.ops.back().kernel = row.kernel;
+      add_op(observed, row.op, "Vulkan0", row.calls, row.seconds);
+      observed.ops.back().kernel = row.kernel;
     }
-    return made;
+    return observed;
   };
   const Observed apart = with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
                                {"scale_f32", "SCALE", 2, 0.001},
@@ -585,21 +590,21 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
             {"scale_f32, scale_f32_inplace", "SCALE, SCALE", 1, 0.001},
             {"rope_norm_f32, set_rows_f32_f16_i64 x 2", "ROPE, SET_ROWS x 2", 4, 0.001}});
   for (const auto& [before, after] : {std::pair(&apart, &together), std::pair(&together, &apart)}) {
-    const Evidence evidence = evidence_of(*before, *after);
+    const Evidence evidence = make_evidence(*before, *after);
     const auto why = explain(evidence, nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
     EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("together, so they are not judged (weir "
                                                         "compare shows their times): "
                                                         "ROPE+SET_ROWS")));
-    // 1 ms of 11 ms together, 6 ms of 16 ms apart.
+    // It takes 1 ms of 11 ms together, 6 ms of 16 ms one by one.
     EXPECT_THAT(why.checklist[3].note, HasSubstr("mul_mat_vec_f16_f32_f32 takes"));
   }
-  // A work that is new on top of them still is.
+  // A new op is still reported as new.
   Observed more = together;
   more.ops.push_back(more.ops[0]);
   more.ops.back().op = "CONT";
   more.ops.back().kernel = "contig_cpy_f32_f32";
-  const auto why = explain(evidence_of(apart, more), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(apart, more), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings[0].kind, "op_added");
 }
@@ -610,15 +615,15 @@ TEST(ObservedRuns, AreTheSameWhereOneCallWasInterrupted) {
   Observed after = before;
   after.ops[4].most = 0.09;
   *after.ops[4].seconds += 0.09;
-  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
 }
 
 TEST(ObservedRuns, SayWhatTheyCannotTell) {
   const auto with_steps = [](double seconds) {
-    Observed made = ten_tokens();
-    for (int i = 0; i < 10; ++i) made.steps.push_back({"token", Phase::decode, 1, seconds});
-    return made;
+    Observed observed = ten_tokens();
+    for (int i = 0; i < 10; ++i) observed.steps.push_back({"token", Phase::decode, 1, seconds});
+    return observed;
   };
   const struct {
     const char* what;
@@ -641,7 +646,7 @@ TEST(ObservedRuns, SayWhatTheyCannotTell) {
       one->ops.back().kernel = "outside";
       one->ops.back().phase = Phase::unknown;
     }
-    const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+    const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << c.what;
     for (const char* says : c.says) {
       EXPECT_THAT(why.doubts, testing::Contains(HasSubstr(says))) << c.what;
@@ -658,15 +663,15 @@ TEST(ObservedRuns, AreTheSameWhateverTheirLength) {
     *op.calls *= 2;
     *op.seconds *= 2;
   }
-  const auto why = explain(evidence_of(before, twice), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, twice), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
 }
 
 TEST(ObservedRuns, SayATokenOnlyWhereBothTellTheirTokens) {
   Observed before = ten_tokens();
   before.profiled_tokens.reset();
-  ASSERT_EQ(evidence_of(ten_tokens(), ten_tokens()).scope, unit::Scope::per_token);
-  const Evidence evidence = evidence_of(before, ten_tokens());
+  ASSERT_EQ(make_evidence(ten_tokens(), ten_tokens()).scope, unit::Scope::per_token);
+  const Evidence evidence = make_evidence(before, ten_tokens());
   EXPECT_EQ(evidence.scope, unit::Scope::whole);
   EXPECT_TRUE(explain(evidence, nullptr, {default_bands(), {}}).findings.empty())
       << "the same calls: undivided on one side they would all be ten times as many";
@@ -678,7 +683,7 @@ TEST(ObservedRuns, AreInAllWhateverTheirCountsAreOf) {
   before.counts.push_back({*unit::find_metric("syncs_per_token"), {1}});
   Observed after = before;
   after.counts.back().values = {17};
-  const Evidence evidence = evidence_of(before, after);
+  const Evidence evidence = make_evidence(before, after);
   EXPECT_EQ(evidence.scope, unit::Scope::whole);
   const auto why = explain(evidence, nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
@@ -694,8 +699,8 @@ TEST(ObservedRuns, DivideOnlyWhatBelongsToTheirTokens) {
   run.ops.back().step = 0;
   add_op(run, "MUL_MAT", "Vulkan0", 8, 0.1);
   run.ops.back().step = 1;
-  add_op(run, "MUL_MAT", "Vulkan0", 100, 0.1);  // of no token
-  const Evidence evidence = evidence_of(run, run);
+  add_op(run, "MUL_MAT", "Vulkan0", 100, 0.1);  // belongs to no token
+  const Evidence evidence = make_evidence(run, run);
   ASSERT_EQ(evidence.after.works.size(), 1U);
   EXPECT_EQ(evidence.after.works.front().times, Rational(8));
 }
@@ -704,7 +709,7 @@ TEST(ObservedRuns, CountNoCallsThatNobodyTold) {
   const Observed before = ten_tokens();
   Observed after = before;
   for (auto& op : after.ops) op.calls.reset();
-  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
 }
 
@@ -712,7 +717,7 @@ TEST(ObservedRuns, OfASideThatTellsNoOpsInventNoWork) {
   Observed before = ten_tokens();
   before.ops.clear();
   before.errors = {"cannot open model.gguf"};
-  const auto why = explain(evidence_of(before, ten_tokens()), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, ten_tokens()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty());
   EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("before: it reports no op")));
   EXPECT_THAT(why.doubts, testing::Contains("before: the engine reports: cannot open model.gguf"));
@@ -723,11 +728,11 @@ TEST(ObservedRuns, OfWhichOneTellsNoBackendsDifferInNothing) {
   const Observed before = ten_tokens();
   Observed after = before;
   for (auto& op : after.ops) op.backend.clear();
-  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().headline;
 }
 
-// Totals, and a trace of the same run.
+// Totals of a run, and a trace of the same run.
 TEST(ObservedRuns, OfOtherFormatsAreComparedInWhatBothKnow) {
   const Observed before = ten_tokens();
   Observed after = before;
@@ -735,7 +740,7 @@ TEST(ObservedRuns, OfOtherFormatsAreComparedInWhatBothKnow) {
   add_op(after, "wait for fence", "", 10, 0.5);
   after.ops.back().category = "wait";
   for (const bool turned : {false, true}) {
-    const Evidence evidence = turned ? evidence_of(after, before) : evidence_of(before, after);
+    const Evidence evidence = turned ? make_evidence(after, before) : make_evidence(before, after);
     const auto why = explain(evidence, nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings[0].headline;
     EXPECT_THAT(why.doubts,
@@ -743,7 +748,7 @@ TEST(ObservedRuns, OfOtherFormatsAreComparedInWhatBothKnow) {
   }
   Observed same = before;
   same.format = after.format;
-  EXPECT_FALSE(explain(evidence_of(same, after), nullptr, {default_bands(), {}}).findings.empty())
+  EXPECT_FALSE(explain(make_evidence(same, after), nullptr, {default_bands(), {}}).findings.empty())
       << "of one format it is new";
 }
 
@@ -752,7 +757,7 @@ TEST(ObservedRuns, SayWhatTheirDocumentsWarnOf) {
   before.warnings = {"nothing was timed", "some events were lost"};
   after.warnings = {"nothing was timed"};
   EXPECT_THAT(
-      evidence_of(before, after).doubts,
+      make_evidence(before, after).doubts,
       testing::ElementsAre("both sides: nothing was timed", "before: some events were lost"));
 }
 
@@ -764,11 +769,11 @@ TEST(ObservedRuns, SayWhatWasNotJudged) {
   Observed after = before;
   *after.ops[0].seconds *= 10;
   after.timings[0].samples = {48, 49};
-  const auto doubts = evidence_of(before, after).doubts;
+  const auto doubts = make_evidence(before, after).doubts;
   EXPECT_THAT(doubts, testing::Contains(HasSubstr("times of single ops are not judged")));
   EXPECT_THAT(doubts,
               testing::Contains(HasSubstr("decode_tokens_per_second: 100, then 48.5: not judged")));
-  EXPECT_THAT(evidence_of(before, before).doubts, testing::IsEmpty());
+  EXPECT_THAT(make_evidence(before, before).doubts, testing::IsEmpty());
 }
 
 }  // namespace observed_test

@@ -1,5 +1,5 @@
-// Which finding comes first where several hold: what moved the counts. Cases are releases of
-// llama.cpp, whose causes were looked up in its sources (docs/evidence/atlas.md).
+// Tests which finding comes first if several match: the one that moved the counts. Cases are
+// releases of llama.cpp whose causes were looked up in its sources (docs/evidence/atlas.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using test::side;
 struct Case {
   const char* what;
   Side before, after;
-  const char *kind, *headline;  // of the first finding; the headline's beginning
+  const char *kind, *headline;  // the first finding's; the headline's beginning
 };
 
 const Case k_cases[] = {
@@ -125,12 +125,12 @@ const Case k_cases[] = {
 };
 
 TEST(FirstFinding, IsWhatMovedTheCounts) {
-  for (const Case& one : k_cases) {
-    SCOPED_TRACE(one.what);
-    const auto why = explained(one.before, one.after);
+  for (const Case& test_case : k_cases) {
+    SCOPED_TRACE(test_case.what);
+    const auto why = explained(test_case.before, test_case.after);
     ASSERT_FALSE(why.findings.empty());
-    EXPECT_EQ(why.findings.front().kind, one.kind);
-    EXPECT_THAT(why.findings.front().headline, testing::StartsWith(one.headline));
+    EXPECT_EQ(why.findings.front().kind, test_case.kind);
+    EXPECT_THAT(why.findings.front().headline, testing::StartsWith(test_case.headline));
   }
 }
 

@@ -1,4 +1,5 @@
-// The same work in more dispatches, with other barriers, and what looks like it and is not.
+// Tests findings about the same work in more dispatches or with other barriers, and changes that
+// only look alike.
 #include <gtest/gtest.h>
 
 #include "tests/explain/build.hpp"
@@ -13,7 +14,7 @@ struct Case {
   const char* what;
   test::Counts before, after;  // kernels
   test::Counts counts_before, counts_after;
-  const char* kind;  // of the first finding
+  const char* kind;  // the first finding's
 };
 
 Rational sum_of(const test::Counts& kernels) {
@@ -25,10 +26,10 @@ Rational sum_of(const test::Counts& kernels) {
 TEST(ProductsInMoreDispatches, AreLostBatchingWhereNothingElseChanged) {
   const test::Counts layers = {{"multiply_q8_0", 25}, {"rms_norm", 13}, {"rotate", 6}};
   const auto with = [&](const test::Counts& changes) {
-    test::Counts made = layers;
-    for (const auto& [name, count] : changes) made[name] = count;
-    std::erase_if(made, [](const auto& one) { return one.second == Rational(0); });
-    return made;
+    test::Counts counts = layers;
+    for (const auto& [name, count] : changes) counts[name] = count;
+    std::erase_if(counts, [](const auto& entry) { return entry.second == Rational(0); });
+    return counts;
   };
   const Case cases[] = {
       {"query, key and value apart",
@@ -76,13 +77,13 @@ TEST(ProductsInMoreDispatches, AreLostBatchingWhereNothingElseChanged) {
 }
 
 TEST(ProductsInFewerDispatches, OnlySeemToRunTogetherWhereNoGraphTellsOfTheirWork) {
-  const Side apart = side({{"dispatches", 45}}, {{"multiply_q8_0", 37}, {"rms_norm", 8}});
+  const Side unchanged = side({{"dispatches", 45}}, {{"multiply_q8_0", 37}, {"rms_norm", 8}});
   const Side joined = side({{"dispatches", 33}}, {{"multiply_q8_0", 25}, {"rms_norm", 8}});
-  Evidence seen = test::evidence(apart, joined);
-  const auto headline = [&] { return best(explain(seen, nullptr, {}))->headline; };
+  Evidence evidence = test::evidence(unchanged, joined);
+  const auto headline = [&] { return best(explain(evidence, nullptr, {}))->headline; };
   EXPECT_EQ(headline(),
             "Batching seems gained: multiply runs 25 times a token, before 37, and nothing came.");
-  seen.graph_known = true;
+  evidence.graph_known = true;
   EXPECT_EQ(headline(),
             "Batching gained: multiply runs 25 times a token, before 37, and nothing came.");
 }
@@ -99,7 +100,7 @@ TEST(CudaGraphs, AreNamedWhereTheyCameAndWhereTheyWent) {
 
 TEST(BarriersAroundACopy, AreNoLostBatching) {
   const struct {
-    std::int64_t copies, barriers;  // more of them
+    std::int64_t copies, barriers;  // new ones
     const char* kind;
     std::size_t findings;
   } cases[] = {
@@ -108,17 +109,18 @@ TEST(BarriersAroundACopy, AreNoLostBatching) {
       {1, 30, "batching_lost", 2},  // more than a copy needs
       {0, 6, "batching_lost", 1},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     const auto why = test::explained(
         side({{"dispatches", 65}, {"copies", 2}, {"barriers", 46}}),
-        side({{"dispatches", 65}, {"copies", 2 + one.copies}, {"barriers", 46 + one.barriers}}));
+        side(
+            {{"dispatches", 65}, {"copies", 2 + entry.copies}, {"barriers", 46 + entry.barriers}}));
     ASSERT_NE(best(why), nullptr);
-    EXPECT_EQ(best(why)->kind, one.kind) << one.barriers;
-    EXPECT_EQ(why.findings.size(), one.findings) << one.barriers;
+    EXPECT_EQ(best(why)->kind, entry.kind) << entry.barriers;
+    EXPECT_EQ(why.findings.size(), entry.findings) << entry.barriers;
   }
 }
 
-// TensorFlow.js with a submission for each kernel (recorded): its waits came with them.
+// TensorFlow.js with one submission per kernel (recorded): its waits came with them.
 TEST(SubmissionsThatAreEachWaitedFor, AreNamedBeforeTheWaits) {
   const auto with = [](std::int64_t submits, std::int64_t copies) {
     return side(

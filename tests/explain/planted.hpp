@@ -1,5 +1,5 @@
-// Engines, models and changes made up: what a token runs on a made-up engine, and what a planted
-// change does to it. From a seed; the same on every machine.
+// Generates engines, models and changes: the kernels that a token runs on an invented engine, and
+// the effect of an injected change. All is derived from a seed and the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace weir::explain::test {
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
-  // 0 to below - 1.
+  // Returns a number from 0 to below - 1.
   std::int64_t roll(std::int64_t below) {
     state_ ^= state_ << 13U;
     state_ ^= state_ >> 7U;
     state_ ^= state_ << 17U;
     return static_cast<std::int64_t>((state_ >> 11U) % static_cast<std::uint64_t>(below));
   }
-  // About normal, standard deviation 1.
+  // Returns a roughly normal number with standard deviation 1.
   double noise() {
     double sum = 0;
     for (int i = 0; i < 12; ++i) sum += static_cast<double>(roll(1'000'000)) / 1e6;
@@ -32,7 +32,7 @@ class Dice {
   std::uint64_t state_;
 };
 
-// How an engine calls its kernels.
+// Names that an engine gives to its kernels.
 struct Names {
   std::string gemv, norm, norm_mul, mul, rope, attention, attention_variant, softmax, add, glu, ssm,
       conv, copy;
@@ -79,18 +79,18 @@ struct World {
   [[nodiscard]] Side side() const { return test::side(per_token, kernels, cpu_ops); }
 };
 
-// One to three engines' names; dense, hybrid or mixture models of 16 to 80 layers.
+// Draws the names of one to three engines and a dense, hybrid or mixture model of 16 to 80 layers.
 inline World world(Dice& dice) {
-  World made;
-  made.names = names_of(dice.roll(3));
+  World world;
+  world.names = names_of(dice.roll(3));
   const bool hybrid = dice.roll(2) == 0;
   const std::int64_t k_layers[] = {16, 24, 28, 32, 36, 48, 64, 80};
-  made.layers = k_layers[dice.roll(8)];
+  world.layers = k_layers[dice.roll(8)];
   std::vector<std::string> tensors;
   const std::int64_t every = 3 + dice.roll(3);  // one layer in so many attends
-  for (std::int64_t i = 0; i < made.layers; ++i) {
+  for (std::int64_t i = 0; i < world.layers; ++i) {
     const bool ssm = hybrid && i % every != every - 1;
-    if (ssm) made.ssm.push_back(i);
+    if (ssm) world.ssm.push_back(i);
     for (const char* name : {"attn_norm", "ffn_up", "ffn_down"}) {
       tensors.push_back("blk." + std::to_string(i) + "." + name + ".weight");
     }
@@ -99,25 +99,25 @@ inline World world(Dice& dice) {
     }
     if (!ssm) tensors.push_back("blk." + std::to_string(i) + ".attn_q.weight");
   }
-  made.model = model_facts(header(tensors));
-  const std::int64_t n = made.layers, s = static_cast<std::int64_t>(made.ssm.size());
-  made.kernel(made.names.gemv, 6 * n + s + 1);
-  made.kernel(made.names.norm_mul, 2 * n + 1);
-  made.kernel(made.names.add, 2 * n);
-  made.kernel(made.names.glu, n);
-  made.kernel(made.names.rope, 2 * (n - s));
-  made.kernel(made.names.attention, n - s);
+  world.model = model_facts(header(tensors));
+  const std::int64_t n = world.layers, s = static_cast<std::int64_t>(world.ssm.size());
+  world.kernel(world.names.gemv, 6 * n + s + 1);
+  world.kernel(world.names.norm_mul, 2 * n + 1);
+  world.kernel(world.names.add, 2 * n);
+  world.kernel(world.names.glu, n);
+  world.kernel(world.names.rope, 2 * (n - s));
+  world.kernel(world.names.attention, n - s);
   if (s > 0) {
-    made.kernel(made.names.ssm, s);
-    made.kernel(made.names.conv, s);
+    world.kernel(world.names.ssm, s);
+    world.kernel(world.names.conv, s);
   }
-  made.per_token["barriers"] = 8 * n + 3;
-  made.per_token["syncs"] = 1;
-  made.per_token["copies"] = 2;
-  made.per_token["splits"] = 2;
-  made.per_token["cpu_ops"] = 1;
-  made.cpu_ops["GET_ROWS"] = 1;
-  return made;
+  world.per_token["barriers"] = 8 * n + 3;
+  world.per_token["syncs"] = 1;
+  world.per_token["copies"] = 2;
+  world.per_token["splits"] = 2;
+  world.per_token["cpu_ops"] = 1;
+  world.cpu_ops["GET_ROWS"] = 1;
+  return world;
 }
 
 struct Change {
@@ -126,7 +126,7 @@ struct Change {
   void (*plant)(World&, Dice&);
 };
 
-// What a change does; each is what such a regression looked like in a real engine.
+// Effects of a change; each looks as such a regression did in a real engine.
 inline const std::vector<Change>& changes() {
   static const std::vector<Change> k_changes = {
       {"an op of some layers to the CPU", "work_moved_to_cpu",

@@ -1,4 +1,4 @@
-// Planted changes on made-up engines and models: is the cause the first finding?
+// Tests if the cause of an injected change is the first finding, on generated engines and models.
 #include "tests/explain/planted.hpp"
 
 #include <cmath>
@@ -22,7 +22,7 @@ Score planted(std::uint64_t first_seed, std::uint64_t last_seed) {
     for (const Change& change : test::changes()) {
       Dice dice(seed);
       World before = test::world(dice);
-      // Both sides of a line over depths, and of the start, are there.
+      // Both profiles have the metrics of a line over depths and of the start.
       before.per_token["dispatches_per_context_token"] = 0;
       before.per_token["dispatches_fixed"] = 500;
       World after = before;
@@ -61,21 +61,21 @@ TEST(PlantedSyncs, AreAscribedToTheLayersThatHaveThem) {
   }
 }
 
-// Two runs of the same engine: counts are the same, times are not.
+// Two runs of the same engine: counts are the same, times vary.
 Evidence noise_only(Dice& dice, double sigma) {
   const World world = test::world(dice);
   const auto noisy = [&](const World& of) {
     Side side = of.side();
-    const double machine = std::exp(0.05 * dice.noise());  // sessions differ as a whole
+    const double machine = std::exp(0.05 * dice.noise());  // a whole run is slower or faster
     for (Work& work : side.works) {
       const double each = 1e-5 * (1 + static_cast<double>(work.name.size()));
       work.seconds = work.times.value() * each * machine * std::exp(sigma * dice.noise());
     }
-    Known rate;
+    MetricValue rate;
     for (int i = 0; i < 10; ++i)
       rate.samples.push_back(30 * machine * std::exp(sigma * dice.noise()));
     side.metrics["decode_tokens_per_second"] = rate;
-    Known instructions;
+    MetricValue instructions;
     for (int i = 0; i < 3; ++i) {
       instructions.samples.push_back(2.5e6 * (1 + 0.0005 * dice.noise()));
     }
@@ -87,7 +87,7 @@ Evidence noise_only(Dice& dice, double sigma) {
 }
 
 TEST(NoiseAlone, HasNoFinding) {
-  std::size_t found = 0;
+  std::size_t match = 0;
   std::string what;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     Dice dice(seed);
@@ -95,10 +95,10 @@ TEST(NoiseAlone, HasNoFinding) {
     const ModelFacts model = test::plain_model(32);
     const auto why = explain(evidence, &model, {default_bands(), {}});
     if (why.findings.empty()) continue;
-    ++found;
+    ++match;
     what += std::to_string(seed) + ": " + why.findings.front().text() + "\n";
   }
-  EXPECT_EQ(found, 0U) << what;
+  EXPECT_EQ(match, 0U) << what;
 }
 
 TEST(OpThatIsSlower, StandsOutOfNoise) {

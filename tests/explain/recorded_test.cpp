@@ -1,5 +1,5 @@
-// Changes made to an unmodified llama.cpp by its own switches, recorded as profiles
-// (recorded/README.md says how): is the cause the first finding?
+// Tests if the cause is the first finding, on recorded profiles. Each shows an unmodified llama.cpp
+// with one of its own switches changed (recorded/README.md).
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -54,31 +54,32 @@ profile::Profile profile_of(const Json& json) {
   return profile ? *profile : profile::Profile{};
 }
 
-// A change's, of which a file may hold only what differs from its base.
+// Returns the profile of a change. Its file may hold only what differs from its base.
 profile::Profile changed_profile(const Json& base, const Json& change) {
   if (change.contains("profile")) return profile_of(change.at("profile"));
   const Json& differs = change.at("differs");
-  Json whole = base;
-  whole.update(differs);
+  Json json = base;
+  json.update(differs);
   std::map<std::string, Json> metrics;
   for (const Json* side : {&base, &differs}) {
-    for (const Json& one : side->value("metrics", Json::array())) metrics[one.at("metric")] = one;
+    for (const Json& metric : side->value("metrics", Json::array()))
+      metrics[metric.at("metric")] = metric;
   }
-  whole["metrics"] = Json::array();
-  for (const auto& [name, one] : metrics) {
-    if (!one.contains("gone")) whole["metrics"].push_back(one);
+  json["metrics"] = Json::array();
+  for (const auto& [name, entry] : metrics) {
+    if (!entry.contains("gone")) json["metrics"].push_back(entry);
   }
-  return profile_of(whole);
+  return profile_of(json);
 }
 
-// What only a Vulkan layer sees: no ops, no counts of ggml's.
+// Keeps what only a Vulkan layer sees: no ops, no counts of ggml's.
 profile::Profile without_ggml(profile::Profile profile) {
-  std::erase_if(profile.metrics, [](const auto& one) { return one.second.source == "ggml"; });
+  std::erase_if(profile.metrics, [](const auto& entry) { return entry.second.source == "ggml"; });
   profile.placement = {profile::Placement::State::seen, "", {}};
   return profile;
 }
 
-// Of kinds apart by '|' each.
+// Each list holds kinds separated by '|'.
 std::string undone(const std::string& kinds) {
   static const std::map<std::string, std::string> k_opposite = {
       {"fusion_lost", "fusion_gained"},
@@ -96,8 +97,8 @@ std::string undone(const std::string& kinds) {
       {"extra_copies", "copies_removed"}};
   std::vector<std::string> opposites;
   for (const std::string& kind : text::split(kinds, '|')) {
-    const auto found = k_opposite.find(kind);
-    opposites.push_back(found == k_opposite.end() ? kind : found->second);
+    const auto match = k_opposite.find(kind);
+    opposites.push_back(match == k_opposite.end() ? kind : match->second);
   }
   return text::join(opposites, "|");
 }
@@ -121,15 +122,15 @@ Scores score(const std::vector<Json>& list) {
                                recording.at("device").get<std::string>() + ": " +
                                change.at("switch").get<std::string>();
       const Options options{default_bands(), {}};
-      scores.done.add({name, want, explain(evidence_of(base, changed), model, options)});
+      scores.done.add({name, want, explain(make_evidence(base, changed), model, options)});
       scores.undone.add(
-          {name + ", undone", undone(want), explain(evidence_of(changed, base), model, options)});
+          {name + ", undone", undone(want), explain(make_evidence(changed, base), model, options)});
       scores.blind.add(
           {name + ", Vulkan alone", want,
-           explain(evidence_of(without_ggml(base), without_ggml(changed)), nullptr, options)});
+           explain(make_evidence(without_ggml(base), without_ggml(changed)), nullptr, options)});
       scores.blind_undone.add(
           {name + ", Vulkan alone, undone", undone(want),
-           explain(evidence_of(without_ggml(changed), without_ggml(base)), nullptr, options)});
+           explain(make_evidence(without_ggml(changed), without_ggml(base)), nullptr, options)});
     }
   }
   return scores;
@@ -154,30 +155,30 @@ TEST(RecordedChanges, NameTheCauseFirst) {
   EXPECT_GE(scores.blind_undone.share(), 0.9) << scores.blind_undone.wrong;
 }
 
-// Engines besides llama.cpp on Vulkan (docs/evidence/explain.md). Rules may be written with the
+// Other engines on Vulkan than llama.cpp (docs/evidence/explain.md). Rules may be written with the
 // pairs in development, never with those in held_out.
 TEST(RecordedChanges, NameTheCauseFirstOfOtherEngines) {
   const std::string others = WEIR_SOURCE_DIR "/tests/explain/others";
   const std::vector<Json> development = recordings(others + "/development");
-  const Scores known = score(development);
-  show("development", known.done);
-  show("development, undone", known.undone);
-  show("development, seen by a Vulkan layer alone", known.blind);
-  EXPECT_EQ(known.done.cases, 278U);
-  EXPECT_GE(known.done.right, 266U)
+  const Scores scores = score(development);
+  show("development", scores.done);
+  show("development, undone", scores.undone);
+  show("development, seen by a Vulkan layer alone", scores.blind);
+  EXPECT_EQ(scores.done.cases, 278U);
+  EXPECT_GE(scores.done.right, 266U)
       << "86 of 88, 40 of 44, 34 of 37, 32 of 32, 39 of 40 and 35 of 37";
-  EXPECT_GE(known.undone.right, 262U);
+  EXPECT_GE(scores.undone.right, 262U);
   const Scores held_out = score(recordings(others + "/held_out"));
   show("held out", held_out.done);
   EXPECT_EQ(held_out.done.cases, 39U);
   EXPECT_GE(held_out.done.right, 37U);
   const auto all_of = [](const profile::Profile& before, const profile::Profile& after) {
-    return explain(evidence_of(before, after), nullptr, {default_bands(), {}}).findings;
+    return explain(make_evidence(before, after), nullptr, {default_bands(), {}}).findings;
   };
-  for (const Json& one : development) {
-    const profile::Profile base = profile_of(one.at("base"));
-    for (const Json& change : one.at("changes")) {
-      const profile::Profile changed = changed_profile(one.at("base"), change);
+  for (const Json& json : development) {
+    const profile::Profile base = profile_of(json.at("base"));
+    for (const Json& change : json.at("changes")) {
+      const profile::Profile changed = changed_profile(json.at("base"), change);
       if (change.at("switch") == "useFlashAttn: true") {
         EXPECT_EQ(all_of(changed, base)
                       .front()
@@ -193,8 +194,8 @@ TEST(RecordedChanges, NameTheCauseFirstOfOtherEngines) {
   }
 }
 
-// As a run of one cell, which a switch does not rename; recorded without a list of ops that may run
-// on the CPU: as if it named all that did.
+// Turns a recording into a run of one cell, so that a switch does not rename it. It has no list of
+// ops that may run on the CPU; we treat the list as complete.
 profile::Profile judgeable(profile::Profile profile) {
   profile.cell = {"llama.cpp", "default", "recorded", "gpu", "work"};
   profile.placement.state = profile::Placement::State::seen;
@@ -202,7 +203,7 @@ profile::Profile judgeable(profile::Profile profile) {
   return profile;
 }
 
-// Judged by the limits that weir has by itself: each pair as a gate of one cell.
+// Judges each pair as a gate of one cell, by weir's default limits.
 TEST(RecordedChanges, ClaimWhatFailedOrLeaveItUnexplained) {
   std::size_t failed = 0, first = 0;
   std::string others;
@@ -211,10 +212,10 @@ TEST(RecordedChanges, ClaimWhatFailedOrLeaveItUnexplained) {
     for (const Json& change : recording.at("changes")) {
       const profile::Profile changed = judgeable(changed_profile(recording.at("base"), change));
       verdict::GateVerdict gate;
-      gate.cells = {verdict::judge_cell(changed, {baseline::choice_of(changed, base)}, {}, {})};
+      gate.cells = {verdict::judge_cell(changed, {baseline::choose_run(changed, base)}, {}, {})};
       verdict::CellVerdict& cell = gate.cells.front();
       const std::string name = change.at("switch");
-      cell.findings = explain(evidence_of(cell), nullptr, {default_bands(), {}}).findings;
+      cell.findings = explain(make_evidence(cell), nullptr, {default_bands(), {}}).findings;
       find_causes(gate);
       if (cell.verdict != verdict::Outcome::fail) {
         EXPECT_TRUE(gate.causes.empty() && gate.unexplained.empty()) << name;
@@ -238,7 +239,7 @@ TEST(RecordedChanges, ClaimWhatFailedOrLeaveItUnexplained) {
   EXPECT_EQ(others, "");
 }
 
-// Recordings that are not in the repository: WEIR_EXPLAIN_RECORDED=FOLDER.
+// Reads recordings outside the repository: WEIR_EXPLAIN_RECORDED=FOLDER.
 TEST(RecordedChanges, NameTheCauseFirstInAnotherSet) {
   const char* folder = std::getenv("WEIR_EXPLAIN_RECORDED");
   if (folder == nullptr) GTEST_SKIP() << "WEIR_EXPLAIN_RECORDED names no folder";

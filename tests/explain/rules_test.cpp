@@ -1,3 +1,4 @@
+// Rules that a team gives in weir.yaml.
 #include "gate/explain/rules.hpp"
 
 #include <gmock/gmock.h>
@@ -24,11 +25,11 @@ std::vector<std::string> said(const Rule& rule, Side before, Side after) {
 }
 
 Rule rule(const std::string& kernel, Rule::Change change) {
-  Rule made;
-  made.kernel = kernel;
-  made.change = change;
-  made.say = "ask Ada";
-  return made;
+  Rule rule;
+  rule.kernel = kernel;
+  rule.change = change;
+  rule.say = "ask Ada";
+  return rule;
 }
 
 TEST(Rule, SpeaksWhenItsKernelChangesSo) {
@@ -90,12 +91,12 @@ TEST(Bands, AreHintsAboutTheLaterSide) {
                         {65, 2, {"dispatches_per_token"}},
                         {450, 0, {"syncs_per_token"}},
                         {450, 17, {"syncs_per_token"}}};
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     const auto why =
-        test::explained(few(), side({{"dispatches", one.dispatches}, {"syncs", one.syncs}}));
+        test::explained(few(), side({{"dispatches", entry.dispatches}, {"syncs", entry.syncs}}));
     std::vector<std::string> metrics;
     for (const Hint& hint : why.hints) metrics.push_back(hint.metric);
-    EXPECT_EQ(metrics, one.want) << one.dispatches << " " << one.syncs;
+    EXPECT_EQ(metrics, entry.want) << entry.dispatches << " " << entry.syncs;
   }
 }
 
@@ -113,11 +114,11 @@ TEST(Bands, SayWhatFewOfACountMayMean) {
        "elsewhere."},
       {400, 400, 0, "0 syncs/token: suspicious, for a token has to be waited for."},
   };
-  for (const auto& one : cases) {
-    const Side side = test::counts(one.dispatches, one.barriers, one.syncs);
+  for (const auto& entry : cases) {
+    const Side side = test::counts(entry.dispatches, entry.barriers, entry.syncs);
     const auto hints = test::explained(side, side).hints;
-    ASSERT_EQ(hints.size(), 1U) << one.text;
-    EXPECT_EQ(hints[0].text, one.text);
+    ASSERT_EQ(hints.size(), 1U) << entry.text;
+    EXPECT_EQ(hints[0].text, entry.text);
   }
 }
 
@@ -148,7 +149,7 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
   cell.judgements.back().nature = profile::Nature::sampled;
   Options options{default_bands(), {}};
   options.other_quantizations = {"q8_0 41.2 tokens/s"};
-  const auto why = explain(evidence_of(cell), nullptr, options);
+  const auto why = explain(make_evidence(cell), nullptr, options);
   EXPECT_TRUE(why.findings.empty()) << "nothing to compare with";
   EXPECT_EQ(why.checklist[1].answer, Check::Answer::wrong);
   EXPECT_EQ(why.checklist[1].note, "17");
@@ -157,7 +158,7 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
   EXPECT_EQ(why.hints.size(), 1U) << "17 syncs are high, 706 dispatches are not";
 }
 
-// The gate knew the model; the verdict alone tells no kernel.
+// The gate knew the model; the verdict alone does not name a kernel.
 TEST(Checklist, HasTheFusionThatTheGateFoundLostOpen) {
   verdict::CellVerdict cell;
   cell.cell = *profile::CellKey::parse("e/m/metal/decode");
@@ -168,16 +169,16 @@ TEST(Checklist, HasTheFusionThatTheGateFoundLostOpen) {
   lost.kind = kind::fusion_lost;
   lost.headline = "Fusion lost: gelu_mul ran as one kernel 6 times a token.";
   cell.findings = {lost};
-  const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(cell), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings[0].headline, lost.headline);
   EXPECT_EQ(why.checklist.back().answer, Check::Answer::wrong);
   EXPECT_EQ(why.checklist.back().note, "a fusion was lost");
 }
 
-// 0.30 s and 0.31 s of 1 s are of products, in two shapes.
+// Matrix multiplications take 0.30 s and 0.31 s of 1 s, in two shapes.
 TEST(Checklist, SaysWhatShareOfTheTimeTheSlowestOpTakes) {
-  Side one;
+  Side side;
   for (const auto& [name, shape, seconds] :
        {std::tuple{"MUL_MAT", "64x64", 0.30}, {"MUL_MAT", "64x256", 0.31}, {"ADD", "64", 0.39}}) {
     Work work;
@@ -186,14 +187,14 @@ TEST(Checklist, SaysWhatShareOfTheTimeTheSlowestOpTakes) {
     work.shape = shape;
     work.times = 1;
     work.seconds = seconds;
-    one.works.push_back(work);
+    side.works.push_back(work);
   }
-  const auto why = explain(test::evidence(one, one), nullptr, {default_bands(), {}});
+  const auto why = explain(test::evidence(side, side), nullptr, {default_bands(), {}});
   EXPECT_EQ(why.checklist[3].note, "MUL_MAT takes 61 % of the time of ops");
 }
 
-// Agave's layers with and without a list of their ops: in what is not listed an op may be that
-// takes longer than all that are, unless it is shorter than one of them.
+// Layers of Agave with and without a list of their ops. In an unlisted layer, an op may take longer
+// than all listed ones, unless the layer is shorter than one of them.
 TEST(Checklist, NamesNoOpTheSlowestWhereMoreTimeIsNotListed) {
   const struct {
     double head, not_listed;
@@ -205,11 +206,11 @@ TEST(Checklist, NamesNoOpTheSlowestWhereMoreTimeIsNotListed) {
       {0.50, 0.40, Check::Answer::fine, "lm_head_gemv takes 50 % of the time of ops"},
       {0, 0.40, Check::Answer::unknown, "no op was timed: weir profile CELL"},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     Side side;
-    for (const auto& [name, seconds] : {std::pair{std::string("lm_head_gemv"), one.head},
-                                        {"gemv", one.head > 0 ? 0.10 : 0.0},
-                                        {std::string(observed::k_not_listed), one.not_listed}}) {
+    for (const auto& [name, seconds] : {std::pair{std::string("lm_head_gemv"), entry.head},
+                                        {"gemv", entry.head > 0 ? 0.10 : 0.0},
+                                        {std::string(observed::k_not_listed), entry.not_listed}}) {
       if (seconds <= 0) continue;
       Work work;
       work.kind = Work::Kind::op;
@@ -219,8 +220,8 @@ TEST(Checklist, NamesNoOpTheSlowestWhereMoreTimeIsNotListed) {
       side.works.push_back(work);
     }
     const auto why = explain(test::evidence(side, side), nullptr, {default_bands(), {}});
-    EXPECT_EQ(why.checklist[3].answer, one.answer) << one.note;
-    EXPECT_EQ(why.checklist[3].note, one.note);
+    EXPECT_EQ(why.checklist[3].answer, entry.answer) << entry.note;
+    EXPECT_EQ(why.checklist[3].note, entry.note);
   }
 }
 

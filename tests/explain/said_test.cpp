@@ -1,4 +1,4 @@
-// What findings say, and what they do not say: no more than was measured.
+// Findings say no more than was measured.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ std::vector<std::string> kinds_of(const Explanation& why) {
   return kinds;
 }
 
-// As a Vulkan layer alone sees it: kernels by name, no ops.
+// Profile of a Vulkan layer alone: kernels by name, no ops.
 TEST(LostFusion, IsNoMoveBecauseOfOneCopyLess) {
   const auto why = explained(
       side({{"dispatches", 65}, {"copies", 2}}, {{"mul_mat_vec", 53}, {"rms_norm_mul", 12}}),
@@ -40,12 +40,12 @@ TEST(GainedFusion, IsNoMoveBecauseOfOneSyncMore) {
   EXPECT_THAT(kinds_of(why), testing::Contains("fusion_gained"));
 }
 
-// Kernels, waits and copies that changed at once, and whether work moved to the CPU.
+// Kernels, waits and copies changed at once; some cases moved work to the CPU.
 TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
   struct Case {
     const char* what;
     test::Counts before, after;  // kernels
-    int syncs, copies;           // more of them
+    int syncs, copies;           // new ones
     bool moved;
     int submits = 0;
   };
@@ -53,10 +53,10 @@ TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
                                {"rope_norm_f32", 4},    {"rope_norm_f32_f16", 4},
                                {"set_rows_f32_f16", 4}, {"flash_attn_f32_f16", 4}};
   const auto with = [&](const test::Counts& changes) {
-    test::Counts made = layers;
-    for (const auto& [name, count] : changes) made[name] = count;
-    std::erase_if(made, [](const auto& one) { return one.second == Rational(0); });
-    return made;
+    test::Counts counts = layers;
+    for (const auto& [name, count] : changes) counts[name] = count;
+    std::erase_if(counts, [](const auto& entry) { return entry.second == Rational(0); });
+    return counts;
   };
   const std::vector<Case> cases = {
       {"one layer's products, fusions beside them apart", layers,
@@ -117,7 +117,7 @@ TEST(WorkOnTheCpu, LeavesALostFusionToItself) {
   EXPECT_EQ(why.findings[0].ops, (std::vector<std::string>{"SOFT_MAX", "soft_max"}));
 }
 
-// Every kernel twice as often and no wait more: it decodes twice.
+// Every kernel runs twice as often and no wait is new: it decodes twice.
 TEST(BroadRise, SeemsToBeAMove) {
   const auto why =
       explained(side({{"dispatches", 22}, {"syncs", 1}},
@@ -160,15 +160,15 @@ TEST(Copies, AreMoreOrLessByTheirBytesAndElseByTheLeadingCount) {
        "copies_removed",
        "Less is"},
   };
-  for (const Case& one : cases) {
-    const auto why = explained(side(one.before), side(one.after));
-    ASSERT_NE(best(why), nullptr) << one.headline;
-    EXPECT_EQ(best(why)->kind, one.kind) << one.headline;
-    EXPECT_THAT(best(why)->headline, testing::StartsWith(one.headline));
+  for (const Case& entry : cases) {
+    const auto why = explained(side(entry.before), side(entry.after));
+    ASSERT_NE(best(why), nullptr) << entry.headline;
+    EXPECT_EQ(best(why)->kind, entry.kind) << entry.headline;
+    EXPECT_THAT(best(why)->headline, testing::StartsWith(entry.headline));
   }
 }
 
-// Names that say nothing of one another: only the numbers fit.
+// Names have nothing in common: only the numbers fit.
 TEST(FusionByNumber, IsHedged) {
   const auto why = explained(side({{"dispatches", 24}}, {{"soft_max", 24}}),
                              side({{"dispatches", 48}}, {{"argsort", 24}, {"add", 24}}));
@@ -199,7 +199,8 @@ TEST(SyncPerLayer, CountsTheExpertsInUse) {
             "A CPU step came in between GPU steps, once for each of 8 experts in each layer.");
 }
 
-// With one number, 4 layers and a family of 3 of them, chance is 2/4: of 8 layers and one set 1/8.
+// One number fits, with 4 layers and a family of 3: the chance is 2/4. With 8 layers and one set it
+// is 1/8.
 TEST(SyncPerLayer, IsNoFactWhereChanceDoesAsWell) {
   const auto after_syncs = [](std::int64_t more, const ModelFacts& model) {
     return explained(side({{"dispatches", 100}, {"syncs", 1}}),
@@ -214,7 +215,7 @@ TEST(SyncPerLayer, IsNoFactWhereChanceDoesAsWell) {
   EXPECT_EQ(best(after_syncs(8, eight))->kind, "sync_per_layer");
 }
 
-// Agave waits after each dispatch: 6 kernels that are gone take their waits along.
+// Agave waits after each dispatch: when 6 kernels go, their waits go, too.
 TEST(SyncRemoved, StandsBehindTheKernelThatIsGone) {
   const auto why =
       explained(side({{"dispatches", 117}, {"syncs", 117}},
@@ -227,8 +228,8 @@ TEST(SyncRemoved, StandsBehindTheKernelThatIsGone) {
   EXPECT_EQ(best(alone)->kind, "sync_removed");
 }
 
-// Agave 03a2b5c whose gelu_mul was taken apart, counted on the simulated Radeon RX 7900 XTX: the
-// six waits more are those of the six dispatches more.
+// Agave 03a2b5c with gelu_mul split into parts, counted on the simulated Radeon RX 7900 XTX. The
+// six new waits belong to the six new dispatches.
 TEST(SyncAdded, StandsBehindTheFusionThatIsLostWhereEachDispatchIsWaitedFor) {
   const ModelFacts six = test::plain_model(6);
   const auto why = explained(side({{"dispatches", 117}, {"syncs", 117}, {"submits", 117}},
@@ -241,7 +242,7 @@ TEST(SyncAdded, StandsBehindTheFusionThatIsLostWhereEachDispatchIsWaitedFor) {
   EXPECT_EQ(why.findings[1].kind, "sync_added");
 }
 
-// 8 = 6 + 2 fits six layers, as most numbers do.
+// The sum 8 = 6 + 2 fits six layers, as most numbers do.
 TEST(SyncAdded, SplitsARestBehindFewLayersAsAPerhaps) {
   const ModelFacts six = test::plain_model(6);
   const auto why = explained(counts(117, 0, 117), counts(117, 0, 125), &six);
@@ -256,7 +257,7 @@ TEST(SyncAdded, SplitsARestBehindFewLayersAsAPerhaps) {
   EXPECT_THAT(best(none)->lines, testing::ElementsAre("+3 syncs"));
 }
 
-// A token has to be waited for: none is no sign of a fast engine.
+// Each token needs a wait. No wait does not mean a fast engine.
 TEST(Checklist, DoesNotTickATokenThatNothingWaitsFor) {
   for (const auto& check : explained(counts(117, 0, 1), counts(117, 0, 0)).checklist) {
     if (check.question.find("Syncs") != std::string::npos) {
@@ -265,7 +266,7 @@ TEST(Checklist, DoesNotTickATokenThatNothingWaitsFor) {
   }
 }
 
-// Sums over 8, 16 and 24 tokens: these are three numbers, and works were counted over one.
+// Sums over 8, 16 and 24 tokens are three numbers; works were counted over one.
 TEST(CountsAtLengths, AreThoseOfOneLength) {
   Evidence evidence = test::evidence(side({{"dispatches_at_8", 80}, {"dispatches_at_16", 160}}),
                                      side({{"dispatches_at_8", 88}, {"dispatches_at_16", 176}}));
@@ -281,7 +282,7 @@ TEST(CountsAtLengths, AreThoseOfOneLength) {
   }
 }
 
-// A count that no line over the lengths holds, in a cell whose other counts are per token.
+// No line over the lengths fits this count; the cell's other counts are per token.
 TEST(CountsAtLengths, AreExplainedBesideCountsPerToken) {
   struct Case {
     test::Counts before, after;
@@ -296,44 +297,44 @@ TEST(CountsAtLengths, AreExplainedBesideCountsPerToken) {
       {{{"splits_at_16", 32}}, {{"splits_at_16", 48}}, "splits_changed", "splits_at_16"},
       {{{"submits_at_16", 32}}, {{"submits_at_16", 48}}, "submits_changed", "submits_at_16"},
       {{{"barriers_at_16", 32}}, {{"barriers_at_16", 48}}, "batching_lost", "barriers_at_16"}};
-  for (const Case& one : cases) {
-    test::Counts before = one.before, after = one.after;
+  for (const Case& entry : cases) {
+    test::Counts before = entry.before, after = entry.after;
     before["dispatches"] = after["dispatches"] = 65;
     const auto why = explained(side(before), side(after));
-    ASSERT_EQ(why.findings.size(), 1U) << one.metric;
-    EXPECT_EQ(why.findings[0].kind, one.kind);
-    EXPECT_EQ(why.findings[0].metric, one.metric);
+    ASSERT_EQ(why.findings.size(), 1U) << entry.metric;
+    EXPECT_EQ(why.findings[0].kind, entry.kind);
+    EXPECT_EQ(why.findings[0].metric, entry.metric);
     EXPECT_THAT(why.findings[0].headline, Not(HasSubstr("a token"))) << "of 16 tokens";
     EXPECT_TRUE(why.differs);
   }
 }
 
-// llama.cpp with a cache of q8_0 (tests/explain/recorded): 77 dispatches a token and at the start,
-// barriers that no line over the lengths holds. At 12 tokens there are 12 and 1 times as many more.
+// llama.cpp with a cache of q8_0 (tests/explain/recorded): 77 dispatches a token and at the start.
+// No line over the lengths fits its barriers. At 12 tokens there are 12 and 1 times as many more.
 TEST(CountsAtLengths, OfBarriersAreComparedWithTheDispatchesThatTheirLineGives) {
   const struct {
     const char* what;
     std::int64_t barriers, dispatches;
-    const char* headline;  // "": none of barriers
+    const char* headline;  // "": none about barriers
   } cases[] = {
       {"the same dispatches", 753, 77, "Batching lost: +12 barriers between the same dispatches."},
       {"13 more dispatches", 753, 78, ""},
       {"more than 13 dispatches explain", 841, 78,
        "Batching lost: +100 barriers, more than dispatches explain."},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     const auto with = [](std::int64_t barriers, std::int64_t dispatches) {
       return side({{"dispatches", dispatches},
                    {"dispatches_fixed", dispatches},
                    {"barriers_at_8", 522},
                    {"barriers_at_12", barriers}});
     };
-    const auto why = explained(with(741, 77), with(one.barriers, one.dispatches));
+    const auto why = explained(with(741, 77), with(entry.barriers, entry.dispatches));
     std::string headline;
     for (const Finding& finding : why.findings) {
       if (finding.metric.starts_with("barriers")) headline = finding.headline;
     }
-    EXPECT_EQ(headline, one.headline) << one.what;
+    EXPECT_EQ(headline, entry.headline) << entry.what;
   }
 }
 

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
       if (!on("no_residual")) Axpy<float>(size, 1.F, q, 0, 1, x, 0, 1, &queue);
       if (on("host")) {
         read(x);
-        for (float& one : host) one *= 0.5F;  // stands for a product
+        for (float& entry : host) entry *= 0.5F;  // stands for a product
         write(q);
       } else {
         gemm(x, w, q, n, 0);
