@@ -1,3 +1,4 @@
+// Writes a gate's verdict as workflow commands that GitHub shows as annotations.
 #include "gate/report/annotations.hpp"
 
 #include <algorithm>
@@ -16,76 +17,78 @@
 namespace weir::report {
 namespace {
 
-// The runner undoes exactly these, in data and in properties.
+// Characters that GitHub's runner decodes; the last two only in properties.
 constexpr Replacement k_escapes[] = {
     {'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}, {':', "%3A"}, {',', "%2C"}};
 
-// The last two in properties alone.
-std::string escaped(std::string_view text, bool property) {
-  return replace_each(text, std::span(k_escapes).first(property ? 5 : 3));
+std::string escape(std::string_view text) {
+  return replace_each(text, std::span(k_escapes).first(3));
 }
+
+std::string escape_property(std::string_view text) { return replace_each(text, k_escapes); }
 
 std::string command(std::string_view kind, std::string_view title, std::string_view message) {
-  return fmt::format("::{} title={}::{}\n", kind, escaped(text::disarm(title), true),
-                     escaped(text::disarm(message), false));
+  return fmt::format("::{} title={}::{}\n", kind, escape_property(text::disarm(title)),
+                     escape(text::disarm(message)));
 }
 
-// "dispatches/token: 65 → 77 (+12, must not change)", with the reason where there is one.
-std::string line_of(const Number& one) {
-  std::vector<std::string> sides{one.base, one.now};
-  std::erase(sides, "");
-  std::string line = text::join(sides, k_arrow);
-  if (const std::string parts = one.parts(); !parts.empty() && says_numbers(one)) {
+// Returns a row as a line: "dispatches/token: 65 → 77 (+12, must not change)", with its reason.
+std::string number_line(const Number& number) {
+  std::vector<std::string> values{number.base, number.candidate};
+  std::erase(values, "");
+  std::string line = text::join(values, k_arrow);
+  if (const std::string parts = number.parts(); !parts.empty() && has_numbers(number)) {
     line += fmt::format("{}({})", line.empty() ? "" : " ", parts);
   }
-  if (!says_numbers(one)) line = one.where;
-  if (!one.why.empty()) line += (line.empty() ? "" : ": ") + one_line(one.why, 300);
-  return one.label + ": " + line;
+  if (!has_numbers(number)) line = number.where;
+  if (!number.why.empty()) line += (line.empty() ? "" : ": ") + one_line(number.why, 300);
+  return number.label + ": " + line;
 }
 
-// Lines of the parts that a comment has.
+// Adds the lines of those parts that a comment shows, and of what stands below their numbers.
 void add_lines(std::vector<std::string>& lines, const Parts& parts) {
   constexpr std::size_t k_most_changes = 8;
   for (const Part& part : parts) {
     if ((part.readers & k_comment) == 0) continue;
-    const std::string head = part.head.empty() ? part.in : plain_words(part.head) + ": " + part.in;
+    const std::string head = part.head.empty() ? part.in : plain_text(part.head) + ": " + part.in;
     if (part.kind == Part::Kind::paragraph) {
-      lines.push_back(head + one_line(plain_words(part.words), 600));
+      lines.push_back(head + one_line(plain_text(part.words), 600));
     } else if (part.kind == Part::Kind::changes) {
       const auto all = collect<std::string>(
-          part.items, [](const Words& one) { return one.front().text + " " + one.back().text; });
+          part.items, [](const Words& item) { return item.front().text + " " + item.back().text; });
       lines.push_back(head + text::join(shortened(all, k_most_changes)));
     }
-    for (const Number& one : part.numbers) {
-      if ((one.readers & k_comment) == 0) continue;
-      lines.push_back(line_of(one));
-      add_lines(lines, one.below);
+    for (const Number& number : part.numbers) {
+      if ((number.readers & k_comment) == 0) continue;
+      lines.push_back(number_line(number));
+      add_lines(lines, number.below);
     }
   }
 }
 
-// Sections that speak of cells; causes and what they leave have their verdict from around them.
-void add(std::vector<Annotation>& all, const Parts& parts, Outcome outcome) {
+// Adds an annotation for each section about cells. A section without an outcome, such as a cause,
+// takes `outcome` from the section around it.
+void add_annotations(std::vector<Annotation>& all, const Parts& parts, Outcome outcome) {
   constexpr std::size_t k_most_lines = 12;
   for (const Part& part : parts) {
     if (part.kind != Part::Kind::section) continue;
     const Outcome own = part.outcome.value_or(outcome);
     if (part.cells == 0) {
-      add(all, part.parts, own);
+      add_annotations(all, part.parts, own);
       continue;
     }
     std::vector<std::string> lines;
     add_lines(lines, part.parts);
-    all.push_back({own, fmt::format("{}: {}", verdict::to_string(own), plain_words(part.head)),
+    all.push_back({own, fmt::format("{}: {}", verdict::to_string(own), plain_text(part.head)),
                    text::join(shortened(std::move(lines), k_most_lines), "\n"), part.cells});
   }
 }
 
 }  // namespace
 
-std::vector<Annotation> annotations_of(const Document& document) {
+std::vector<Annotation> list_annotations(const Document& document) {
   std::vector<Annotation> all;
-  add(all, compose(document), document.gate.verdict);
+  add_annotations(all, compose(document), document.gate.verdict);
   return all;
 }
 
@@ -107,19 +110,21 @@ std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t most) {
 std::string annotations(const Document& document) {
   const std::string_view verdict = verdict::to_string(document.gate.verdict);
   std::string out = command("notice", fmt::format("weir {}", verdict), document.first_line());
-  const ProposalWords rules = proposal_words(document.gate, 10);
+  const ProposalText rules = proposal_text(document.gate, 10);
   if (!rules.head.empty()) {
     out += command("warning", "weir: " + rules.head, text::join(rules.lines, "\n"));
   }
-  const std::vector<Annotation> all = annotations_of(document);
+  const std::vector<Annotation> all = list_annotations(document);
   for (const std::string_view kind : {"error", "warning", "notice"}) {
     std::vector<Annotation> of_kind = all;
-    std::erase_if(of_kind,
-                  [&](const Annotation& one) { return look_of(one.verdict).level != kind; });
-    // One notice is the headline's.
+    std::erase_if(of_kind, [&](const Annotation& annotation) {
+      return look_of(annotation.verdict).level != kind;
+    });
+    // The headline takes one notice.
     const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);
-    for (const Annotation& one : at_most(std::move(of_kind), room)) {
-      out += command(kind, one.title.empty() ? "weir" : "weir " + one.title, one.message);
+    for (const Annotation& annotation : at_most(std::move(of_kind), room)) {
+      out += command(kind, annotation.title.empty() ? "weir" : "weir " + annotation.title,
+                     annotation.message);
     }
   }
   return out;

@@ -16,20 +16,20 @@ inline constexpr std::size_t k_annotations_shown = 10;
 // A message for whoever reads the change, in plain text without control characters.
 struct Annotation {
   verdict::Outcome verdict = verdict::Outcome::fail;
-  std::string title;    // "" of those left out; "fail: llama.cpp / tiny-llama / vulkan / decode",
+  std::string title;    // "" if it counts others; "fail: llama.cpp / tiny-llama / vulkan / decode",
                         // "new: 3 of 8 cells: …"
   std::string message;  // at most 13 lines; may be ""
   std::size_t cells = 1;
 };
-// Causes and what none explains, where reports begin with them; then blocks of cells, the worst
-// first.
-[[nodiscard]] std::vector<Annotation> annotations_of(const Document& document);
+// Returns causes and unexplained changes, if reports begin with them; then blocks of cells, the
+// worst first.
+[[nodiscard]] std::vector<Annotation> list_annotations(const Document& document);
 
-// The first `most`; where there are more, the last counts their cells: "and 16 more cells".
+// Returns the first `most`. If there are more, the last counts their cells: "and 16 more cells".
 [[nodiscard]] std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t most);
 
-// One line for each of these: failed or not measured (error), inconclusive or new (warning),
-// improved (notice); and one with the gate's headline. Ends in a newline.
+// Returns a line with the gate's headline, and one for each annotation: failed or not measured
+// (error), inconclusive or new (warning), improved (notice). Ends in a newline.
 [[nodiscard]] std::string annotations(const Document& document);
 
 }  // namespace weir::report

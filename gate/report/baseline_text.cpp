@@ -1,3 +1,4 @@
+// Writes stored baselines as text: all in a list, or one in full.
 #include "gate/report/baseline_text.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using baseline::Baseline;
 
 std::string baseline_list(std::span<const Baseline> baselines, int width) {
   if (baselines.empty()) return "No baselines are stored.\n";
-  // One line a cell would be wider than a terminal: the class stands below its cell.
+  // The device class stands below its cell: one line for both would be wider than a terminal.
   Page page(columns_of(width));
   std::string cell;
   std::size_t cells = 0;
@@ -27,15 +28,15 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       ++cells;
       page.say(0, one_line(cell, 300));
     }
-    std::vector<std::string> has{plural(stored.counts.size(), "count")};
-    if (stored.kernels) has.push_back(plural(stored.kernels->counts.size(), "kernel"));
+    std::vector<std::string> contents{plural(stored.counts.size(), "count")};
+    if (stored.kernels) contents.push_back(plural(stored.kernels->counts.size(), "kernel"));
     std::size_t runs = 0;
     for (const auto& [machine, sessions] : stored.sessions) runs += sessions.size();
     if (runs > 0) {
-      has.push_back(plural(runs, "stored run") + " on " +
-                    plural(stored.sessions.size(), "machine class", "machine classes"));
+      contents.push_back(plural(runs, "stored run") + " on " +
+                         plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    page.say(2, one_line(stored.device_class, 200) + "   " + text::join(has));
+    page.say(2, one_line(stored.device_class, 200) + "   " + text::join(contents));
     if (!stored.reason.empty())
       page.paragraph("    ", "reason: " + one_line(stored.reason, 1000), 4);
   }

@@ -1,4 +1,4 @@
-// Stored baselines as text: what `weir baseline list` and `show` print. Pure.
+// Stored baselines as the text of `weir baseline list` and `show`. Pure.
 #pragma once
 
 #include <span>
@@ -8,10 +8,11 @@
 
 namespace weir::report {
 
-// A table: cell, device class, how many counts, how many timed stored runs on how many machines.
+// Lists cells and device classes, with the number of counts, kernels, stored runs and machine
+// classes.
 [[nodiscard]] std::string baseline_list(std::span<const baseline::Baseline> baselines,
                                         int width = 80);
-// All of one: counts, kernels, stored runs by machine class.
+// Shows one in full: counts, kernels, stored runs by machine class.
 [[nodiscard]] std::string baseline_show(const baseline::Baseline& baseline, int width = 80);
 
 }  // namespace weir::report

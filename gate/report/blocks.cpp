@@ -1,4 +1,4 @@
-// Cells of which the same is to be said, as one block: built once, for every format.
+// Groups cells with the same results into blocks, so that reports say it once.
 #include <algorithm>
 #include <array>
 
@@ -13,34 +13,37 @@
 namespace weir::report {
 namespace {
 
-// "+12" of an exact count says what happened, whatever it was before.
+// Returns true if the change alone says what happened: "+12" of an exact count, whatever it was.
 bool change_says_all(const MetricRow& row) {
-  return row.of->metric.kind == unit::Kind::count && row.of->nature == profile::Nature::exact &&
-         row.words.differs() && !row.words.change.empty();
+  return row.judgement->metric.kind == unit::Kind::count &&
+         row.judgement->nature == profile::Nature::exact && row.number.differs() &&
+         !row.number.change.empty();
 }
 
-// Text of a row that needs a reader.
+// Returns a key that is equal for rows that report the same.
 std::string row_key(const MetricRow& row) {
-  const std::string reason = reason_is_plain(*row.of) ? "" : row.of->reason;
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n", verdict::to_string(row.of->verdict), row.words.label,
-                     change_says_all(row) ? "" : row.words.from_to(), row.words.parts(), reason);
+  const std::string reason = reason_is_plain(*row.judgement) ? "" : row.judgement->reason;
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", verdict::to_string(row.judgement->verdict),
+                     row.number.label, change_says_all(row) ? "" : row.number.from_to(),
+                     row.number.parts(), reason);
 }
 
 bool needs_a_reader(const MetricRow& row) {
-  return row.of->verdict < Outcome::pass || observed_change(*row.of);
+  return row.judgement->verdict < Outcome::pass || has_observed_change(*row.judgement);
 }
 
-// Equal for cells that make one block. Kernels that differ stand in it, each with its cells.
-std::string key_of(const CellDocument& cell) {
-  const CellVerdict& of = *cell.of;
-  const bool says_all = reason_says_all(of);
+// Returns a key that is equal for cells of one block. Kernels that changed are not part of it: a
+// block lists them with the cells that have them.
+std::string block_key(const CellDocument& cell) {
+  const CellVerdict& cell_verdict = *cell.cell_verdict;
+  const bool reason_only = reason_is_all(cell_verdict);
   // A cell without a reason of its own has its first metric's, and that has the values in it.
-  const bool with_values = !says_all && of.reason.empty();
-  const std::string reason = of.verdict == Outcome::error ? error_key(cell) : cell.reason;
+  const bool has_values = !reason_only && cell_verdict.reason.empty();
+  const std::string reason = cell_verdict.verdict == Outcome::error ? error_key(cell) : cell.reason;
   std::string key =
-      fmt::format("{}\n{}\n", verdict::to_string(of.verdict), with_values ? "" : reason);
-  if (says_all) return key;
-  key += judged_by(of) + "\n";
+      fmt::format("{}\n{}\n", verdict::to_string(cell_verdict.verdict), has_values ? "" : reason);
+  if (reason_only) return key;
+  key += judged_by(cell_verdict) + "\n";
   for (const MetricRow* row : cell.worst_first) {
     if (needs_a_reader(*row) && !row->follows) key += row_key(*row);
   }
@@ -49,91 +52,94 @@ std::string key_of(const CellDocument& cell) {
 
 using Cells = std::vector<const CellDocument*>;
 
-// Each change with the cells that have it; what more cells share stands first.
-std::vector<ChangedIn> changes_of(const Cells& cells,
-                                  std::vector<ChangedWords> CellDocument::*changes) {
-  Grouped<ChangedWords, Cells> each;
+// Groups changes by the cells that have them; groups with more cells come first.
+std::vector<ChangedIn> shared_changes(const Cells& cells,
+                                      std::vector<NamedChange> CellDocument::*changes) {
+  Grouped<NamedChange, Cells> cells_by_change;
   for (const CellDocument* cell : cells) {
-    for (const ChangedWords& one : cell->*changes) {
-      each.of(one.change + "\n" + one.name, one).push_back(cell);
+    for (const NamedChange& change : cell->*changes) {
+      cells_by_change.of(change.change + "\n" + change.name, change).push_back(cell);
     }
   }
   std::vector<ChangedIn> out;
-  for (auto& [words, in] : each.all) {
-    auto same = std::ranges::find(out, in, &ChangedIn::cells);
-    if (same == out.end()) same = out.insert(out.end(), {{}, std::move(in)});
-    same->changes.push_back(std::move(words));
+  for (auto& [change, with_change] : cells_by_change.all) {
+    auto same_cells = std::ranges::find(out, with_change, &ChangedIn::cells);
+    if (same_cells == out.end()) same_cells = out.insert(out.end(), {{}, std::move(with_change)});
+    same_cells->changes.push_back(std::move(change));
   }
   std::ranges::stable_sort(out, std::greater<>{},
-                           [](const ChangedIn& one) { return one.cells.size(); });
+                           [](const ChangedIn& changed_in) { return changed_in.cells.size(); });
   return out;
 }
 
-bool alike(const MetricRow& one, const MetricRow& other) {
-  return one.of->verdict == other.of->verdict && one.words.label == other.words.label &&
-         one.words.now == other.words.now && one.words.base == other.words.base;
+bool shows_same_numbers(const MetricRow& one, const MetricRow& other) {
+  return one.judgement->verdict == other.judgement->verdict &&
+         one.number.label == other.number.label && one.number.candidate == other.number.candidate &&
+         one.number.base == other.number.base;
 }
 
-const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
+// Returns the row of `cell` with the label of `row`, or null.
+const MetricRow* find_same_row(const CellDocument& cell, const MetricRow& row) {
   return first_of(cell.rows,
-                  [&](const MetricRow& other) { return other.words.label == row.words.label; });
+                  [&](const MetricRow& other) { return other.number.label == row.number.label; });
 }
 
-// "68", or "68 … 82" where cells differ.
-std::string range_of(const Cells& cells, const MetricRow& row,
-                     std::optional<double> Judgement::*value, std::string Number::*words) {
-  std::vector<ValueWords> values;
+// Returns the value of a row over all cells: "68", or "68 … 82" if they differ.
+std::string range_over_cells(const Cells& cells, const MetricRow& row,
+                             std::optional<double> Judgement::*value, std::string Number::*text) {
+  std::vector<ShownValue> values;
   for (const CellDocument* cell : cells) {
-    const MetricRow* same = same_row(*cell, row);
-    if (same != nullptr && same->of->*value) {
-      values.emplace_back(*(same->of->*value), same->words.*words);
+    const MetricRow* same = find_same_row(*cell, row);
+    if (same != nullptr && same->judgement->*value) {
+      values.emplace_back(*(same->judgement->*value), same->number.*text);
     }
   }
-  return range_words(values);
+  return value_range(values);
 }
 
-// What is fine is shown where it is the same in all.
-std::vector<MetricRow> rows_of(const Cells& cells) {
+// Returns the rows that a block shows: those that need a reader, and fine ones that are the same in
+// all cells.
+std::vector<MetricRow> shared_rows(const Cells& cells) {
   std::vector<MetricRow> rows;
   for (const MetricRow* row : cells.front()->worst_first) {
     const bool shared = needs_a_reader(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
-                          const MetricRow* same = same_row(*cell, *row);
-                          return same != nullptr && alike(*same, *row);
+                          const MetricRow* same = find_same_row(*cell, *row);
+                          return same != nullptr && shows_same_numbers(*same, *row);
                         });
     if (!shared) continue;
     rows.push_back(*row);
     if (cells.size() == 1 || !change_says_all(*row)) continue;
-    Number& words = rows.back().words;
-    words.base = range_of(cells, *row, &Judgement::baseline, &Number::base);
-    words.now = range_of(cells, *row, &Judgement::current, &Number::now);
+    Number& number = rows.back().number;
+    number.base = range_over_cells(cells, *row, &Judgement::baseline, &Number::base);
+    number.candidate = range_over_cells(cells, *row, &Judgement::current, &Number::candidate);
   }
   return rows;
 }
 
 }  // namespace
 
-void share(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
+void add_shared(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
   if (text.empty()) return;
-  const auto found = std::ranges::find(list, text, &Shared::text);
-  if (found == list.end()) {
+  const auto entry = std::ranges::find(list, text, &Shared::text);
+  if (entry == list.end()) {
     list.push_back({std::move(text), {&cell}});
-  } else if (found->cells.back() != &cell) {
-    found->cells.push_back(&cell);
+  } else if (entry->cells.back() != &cell) {
+    entry->cells.push_back(&cell);
   }
 }
 
-std::string listed(std::vector<std::string> names, std::size_t most) {
+std::string list_names(std::vector<std::string> names, std::size_t most) {
   const std::size_t all = names.size();
   names.resize(std::min(all, most));
   return text::join(names) + (all > most ? fmt::format(" and {} more", all - most) : "");
 }
 
 std::string error_key(const CellDocument& cell) {
-  const std::vector<std::string> lines = text::lines(text::trim(cell.of->stderr_tail));
-  const std::string* telling = first_of(lines, text::gives_reason);
-  if (telling == nullptr && !lines.empty()) telling = &lines.back();
+  const std::vector<std::string> lines = text::lines(text::trim(cell.cell_verdict->stderr_tail));
+  const std::string* reason_line = first_of(lines, text::gives_reason);
+  if (reason_line == nullptr && !lines.empty()) reason_line = &lines.back();
   std::vector<std::string> words;
-  if (telling != nullptr) words = text::split(*telling, ' ');
+  if (reason_line != nullptr) words = text::split(*reason_line, ' ');
   std::erase_if(words, [](const auto& word) { return std::ranges::any_of(word, text::is_digit); });
   return profile::without_run_numbers(cell.reason) + "\n" + text::join(words, " ");
 }
@@ -145,59 +151,60 @@ std::string shared_reason(const Cells& cells) {
   return same ? first : profile::without_run_numbers(first);
 }
 
-Block::Block(Cells of, const std::vector<profile::CellKey>& all)
-    : cells(std::move(of)), rows_(rows_of(cells)) {
-  if (!this->of().reason.empty()) reason = shared_reason(cells);
+Block::Block(Cells members, const std::vector<profile::CellKey>& all)
+    : cells(std::move(members)), rows_(shared_rows(cells)) {
+  if (!first_verdict().reason.empty()) reason = shared_reason(cells);
   for (const MetricRow& row : rows_) rows.push_back(&row);
-  kernels = changes_of(cells, &CellDocument::kernels);
-  functions = changes_of(cells, &CellDocument::functions);
-  ops = changes_of(cells, &CellDocument::ops);
+  kernels = shared_changes(cells, &CellDocument::kernels);
+  functions = shared_changes(cells, &CellDocument::functions);
+  ops = shared_changes(cells, &CellDocument::ops);
   for (const CellDocument* cell : cells) {
-    if (cell->of->findings.empty()) continue;
-    share(why, one_line(cell->of->findings.front().headline, 400), *cell);
+    if (cell->cell_verdict->findings.empty()) continue;
+    add_shared(why, one_line(cell->cell_verdict->findings.front().headline, 400), *cell);
   }
-  Together words =
-      together(collect<profile::CellKey>(cells, [](auto* cell) { return cell->of->cell; }), all);
-  title = std::move(words.title);
-  for (std::size_t i = 0; i < words.names.size(); ++i) names[cells[i]] = words.names[i];
+  const auto keys =
+      collect<profile::CellKey>(cells, [](auto* cell) { return cell->cell_verdict->cell; });
+  GroupNames group = name_group(keys, all);
+  title = std::move(group.title);
+  for (std::size_t i = 0; i < group.names.size(); ++i) names[cells[i]] = group.names[i];
 }
 
-Together together(const std::vector<profile::CellKey>& cells,
-                  const std::vector<profile::CellKey>& all) {
+GroupNames name_group(const std::vector<profile::CellKey>& cells,
+                      const std::vector<profile::CellKey>& all) {
   if (cells.size() == 1) return {cell_title(cells.front()), {}};
-  std::array<std::string, 4> common = cell_parts(cells.front());
+  std::array<std::string, 4> common = cell_parts(cells.front());  // "" where cells differ
   for (const profile::CellKey& cell : cells) {
     const auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
       if (parts[i] != common[i]) common[i].clear();
     }
   }
-  Together made{where(cells, all), {}};
+  GroupNames group{describe_cells(cells, all), {}};
   for (const profile::CellKey& cell : cells) {
     std::vector<std::string> own;
     auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
       if (common[i].empty()) own.push_back(std::move(parts[i]));
     }
-    made.names.push_back(text::join(own, " / "));
+    group.names.push_back(text::join(own, " / "));
   }
-  return made;
+  return group;
 }
 
-std::string Block::list(const Cells& some, std::size_t most) const {
-  return listed(collect<std::string>(some, [&](auto* cell) { return names.at(cell); }), most);
+std::string Block::list_cells(const Cells& some, std::size_t most) const {
+  return list_names(collect<std::string>(some, [&](auto* cell) { return names.at(cell); }), most);
 }
 
-std::string Block::in(const Cells& some) const {
+std::string Block::in_cells(const Cells& some) const {
   if (some.size() == cells.size()) return "";
   constexpr std::size_t k_most = 3;
-  return fmt::format("in {} of {} ({}): ", some.size(), cells.size(), list(some, k_most));
+  return fmt::format("in {} of {} ({}): ", some.size(), cells.size(), list_cells(some, k_most));
 }
 
-std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
-                             const std::vector<profile::CellKey>& all) {
+std::vector<Block> make_blocks(const std::vector<const CellDocument*>& cells,
+                               const std::vector<profile::CellKey>& all) {
   Grouped<const CellDocument*, Cells> groups;
-  for (const CellDocument* cell : cells) groups.of(key_of(*cell), cell).push_back(cell);
+  for (const CellDocument* cell : cells) groups.of(block_key(*cell), cell).push_back(cell);
   std::vector<Block> blocks;
   for (auto& [first, group] : groups.all) blocks.emplace_back(std::move(group), all);
   return blocks;

@@ -1,4 +1,4 @@
-// Cells of a verdict with their words, and those of which the same is to be said together. Pure.
+// Cells of a verdict with their texts, grouped into blocks with the same results. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,117 +10,120 @@
 
 namespace weir::report {
 
-// What has the same key together, in the order of the first of each.
+// Groups items by key, in the order in which keys first come.
 template <class First, class Rest>
 struct Grouped {
   std::vector<std::pair<First, Rest>> all;
   std::map<std::string, std::size_t> places;
 
   Rest& of(const std::string& key, const First& first) {
-    const auto [found, fresh] = places.try_emplace(key, all.size());
+    const auto [place, fresh] = places.try_emplace(key, all.size());
     if (fresh) all.emplace_back(first, Rest());
-    return all[found->second].second;
+    return all[place->second].second;
   }
 };
 
 // "a, b and 3 more".
-[[nodiscard]] std::string listed(std::vector<std::string> names, std::size_t most);
+[[nodiscard]] std::string list_names(std::vector<std::string> names, std::size_t most);
 
 struct CellDocument;
 
-// Equal for cells that could not be measured for the same reason, in however many of their runs.
-// What the engines wrote last counts, without words that hold numbers.
+// Returns a key that is equal for cells that could not be measured for the same reason. It has the
+// last line that the engine wrote, without words that hold numbers, and no number of runs.
 [[nodiscard]] std::string error_key(const CellDocument& cell);
-// The reason of cells of one key. Numbers of runs are left out where they differ.
+// Returns the reason of cells with one key, without numbers of runs if these differ.
 [[nodiscard]] std::string shared_reason(const std::vector<const CellDocument*>& cells);
 
-// What several cells say alike, listed once.
+// A text and the cells that share it.
 struct Shared {
   std::string text;
   std::vector<const CellDocument*> cells;  // in plan order
 };
-// Adds `text` and the cell; nothing where there is no text.
-void share(std::vector<Shared>& list, std::string text, const CellDocument& cell);
+// Adds the cell to the entry with `text`, which is made if it isn't there; no text adds nothing.
+void add_shared(std::vector<Shared>& list, std::string text, const CellDocument& cell);
 
-// One judgement of a cell, with its words chosen.
+// One judgement of a cell, and its texts.
 struct MetricRow {
-  const verdict::Judgement* of;
-  Number words;
-  // Kernels whose count changed as well: its row says that something did, and they only what.
+  const verdict::Judgement* judgement;
+  Number number;
+  // True for kernels whose count changed as well: its row says that something changed, and the
+  // kernels say what.
   bool follows = false;
 
-  // A rule about no metric, which is broken and needs a row of its own.
-  [[nodiscard]] bool broken_rule() const {
-    return !of->is_metric() && of->verdict < Outcome::pass && !follows;
+  // Returns true for a broken rule about no metric, which needs a row of its own.
+  [[nodiscard]] bool is_broken_rule() const {
+    return !judgement->is_metric() && judgement->verdict < Outcome::pass && !follows;
   }
 };
 
 struct CellDocument {
-  const verdict::CellVerdict* of;
+  const verdict::CellVerdict* cell_verdict;
   std::string title;                          // cell_title()
-  std::string reason;                         // its own, else the first of its metrics that has
-                                              // its verdict; may be "", may be lines
+  std::string reason;                         // its own, else that of the first metric with the
+                                              // cell's verdict; may be "", may be lines
   std::vector<MetricRow> rows;                // as judged
-  std::vector<const MetricRow*> worst_first;  // the order people read them in
-  std::vector<ChangedWords> kernels, functions, ops;
+  std::vector<const MetricRow*> worst_first;  // in reading order
+  std::vector<NamedChange> kernels, functions, ops;
   std::size_t passed = 0;  // metrics that were judged and are fine
 };
 
 // Kernels, functions or ops that changed alike in these cells.
 struct ChangedIn {
-  std::vector<ChangedWords> changes;
+  std::vector<NamedChange> changes;
   std::vector<const CellDocument*> cells;  // in plan order
 };
 
-// One cell, or several of which the same is to be said: the same changes broke or beat the same
-// limits, whatever the counts were before. What only some of them have is told with these.
+// One cell, or several with the same results: the same changes broke or beat the same limits,
+// whatever the counts were before. Changes that only some have are listed with these cells.
 struct Block {
   // `all`: the gate's cells; one cell needs none.
-  explicit Block(std::vector<const CellDocument*> of,
+  explicit Block(std::vector<const CellDocument*> members,
                  const std::vector<profile::CellKey>& all = {});
   Block(Block&&) = default;
   Block& operator=(Block&&) = default;
 
   std::vector<const CellDocument*> cells;            // in plan order, the first stands for all
-  std::string title;                                 // as where() has it
-  std::map<const CellDocument*, std::string> names;  // of several: what tells them apart
+  std::string title;                                 // as describe_cells() has it
+  std::map<const CellDocument*, std::string> names;  // short names within the block
   std::string reason;                  // their own, as shared_reason() has it; may be ""
-  std::vector<const MetricRow*> rows;  // the worst first; of several those that are alike in all
-  std::vector<ChangedIn> kernels, functions, ops;  // what more cells share first
-  std::vector<Shared> why;                         // the best explanation of each
-  bool folded = false;  // causes report it: its own numbers stand behind a fold, or are left out
+  std::vector<const MetricRow*> rows;  // the worst first; rows that are the same in all cells
+  std::vector<ChangedIn> kernels, functions, ops;  // changes of more cells first
+  std::vector<Shared> why;                         // the best explanation of each cell
+  bool folded = false;  // causes report it: its own numbers are in a fold, or left out
 
   [[nodiscard]] const CellDocument& first() const { return *cells.front(); }
-  [[nodiscard]] bool one() const { return cells.size() == 1; }
-  [[nodiscard]] const verdict::CellVerdict& of() const { return *first().of; }
+  [[nodiscard]] bool is_single() const { return cells.size() == 1; }
+  [[nodiscard]] const verdict::CellVerdict& first_verdict() const { return *first().cell_verdict; }
   // "tiny / vulkan, tiny / rx7900 and 3 more".
-  [[nodiscard]] std::string list(const std::vector<const CellDocument*>& some,
-                                 std::size_t most) const;
-  // "in 1 of 3 (tiny / vulkan): "; "" of all.
-  [[nodiscard]] std::string in(const std::vector<const CellDocument*>& some) const;
+  [[nodiscard]] std::string list_cells(const std::vector<const CellDocument*>& some,
+                                       std::size_t most) const;
+  // "in 1 of 3 (tiny / vulkan): "; "" for all cells.
+  [[nodiscard]] std::string in_cells(const std::vector<const CellDocument*>& some) const;
 
  private:
   std::vector<MetricRow> rows_;  // with "68 … 82" where cells differ
 };
-// How cells of which the same is to be said are named: together as where() has it, and each by
-// what tells it apart. One cell has its own title, and no names.
-struct Together {
+// Names for a group of cells: a title as describe_cells() writes it, and for each cell the parts in
+// which it differs. A single cell has its own title, and no names.
+struct GroupNames {
   std::string title;
   std::vector<std::string> names;
 };
-[[nodiscard]] Together together(const std::vector<profile::CellKey>& cells,
-                                const std::vector<profile::CellKey>& all);
+[[nodiscard]] GroupNames name_group(const std::vector<profile::CellKey>& cells,
+                                    const std::vector<profile::CellKey>& all);
 
-// Which of all cells these are, by the values of their dimensions: "all 40 cells: 2 models × 5
-// backends × prefill, decode", "20 of 40 cells: tiny-llama × …". A dimension names its values where
-// they are few and short, and an engine that all cells share is left out. Cells that are no full
-// product are named by those that are missing or by their own names, "and 5 more" at the end. One
-// cell has its title. `cells` are distinct, at least one, and among `all`.
-[[nodiscard]] std::string where(const std::vector<profile::CellKey>& cells,
-                                const std::vector<profile::CellKey>& all);
+// Describes which of all cells these are, by the values of their dimensions: "all 40 cells: 2
+// models × 5 backends × prefill, decode", "20 of 40 cells: tiny-llama × …". A dimension names its
+// values if they are few and short. An engine that all cells share is left out.
+//
+// Cells that are no full product are named by those that are missing or by their own names, with
+// "and 5 more" at the end. One cell has its title. `cells` are distinct, at least one, and in
+// `all`.
+[[nodiscard]] std::string describe_cells(const std::vector<profile::CellKey>& cells,
+                                         const std::vector<profile::CellKey>& all);
 
-// In the order of their first cells.
-[[nodiscard]] std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
-                                           const std::vector<profile::CellKey>& all);
+// Groups cells with equal results, in the order of their first cells.
+[[nodiscard]] std::vector<Block> make_blocks(const std::vector<const CellDocument*>& cells,
+                                             const std::vector<profile::CellKey>& all);
 
 }  // namespace weir::report

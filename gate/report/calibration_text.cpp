@@ -1,3 +1,4 @@
+// Writes the result of `weir calibrate` as text.
 #include "gate/report/calibration_text.hpp"
 
 #include <algorithm>
@@ -17,10 +18,11 @@ using verdict::Calibration;
 
 constexpr std::size_t k_tag_width = 6;
 
-std::string share_words(double part) {
+std::string share_text(double part) {
   return fmt::format("{:.{}f} %", 100 * part, part > 0 && part < 0.1 ? 2 : 0);
 }
 
+// Writes the answer, then each cell, then how sure the answer is.
 class CalibrationWriter {
  public:
   CalibrationWriter(const Calibration& calibration, const TextStyle& style)
@@ -36,38 +38,42 @@ class CalibrationWriter {
     page_.paragraph("", one_line(calibration_.date + machine + "; beside " + calibration_.base), 2,
                     "", k_dim);
     for (const CalibratedCell& cell : calibration_.cells) show(cell);
-    if (!calibration_.cells.empty()) gates();
-    for (const std::string& note : calibration_.notes) line("note", one_line(note));
+    if (!calibration_.cells.empty()) add_gates();
+    for (const std::string& note : calibration_.notes) add_line("note", one_line(note));
     return page_.finish();
   }
 
  private:
-  void line(std::string_view what, const std::string& words) {
+  void add_line(std::string_view what, const std::string& words) {
     const std::string head = "      " + pad_right(what, 10);
     page_.paragraph(head, words, head.size(), k_dim);
   }
 
-  static std::string needed(const CalibratedCell& cell, const verdict::PairsNeeded& pairs) {
+  // Says how many pairs a verdict takes, and how long: on average and for 95 of 100 gates.
+  static std::string needed_pairs_text(const CalibratedCell& cell,
+                                       const verdict::PairsNeeded& pairs) {
     const double seconds = cell.pair_seconds;
     if (pairs.decided < 0.95) {
       return fmt::format("no verdict within {} pairs in {} of gates", cell.most_pairs,
-                         share_words(1 - pairs.decided));
+                         share_text(1 - pairs.decided));
     }
     return fmt::format("{:.0f} pairs, {}; 95 of 100 gates within {:.0f}, {}", std::ceil(pairs.mean),
                        unit::show_duration(pairs.mean * seconds), std::ceil(pairs.p95),
                        unit::show_duration(pairs.p95 * seconds));
   }
 
-  void runs(const CalibratedMetric& metric, const char* side,
-            const std::optional<verdict::RunSpread>& lie) {
-    if (!lie) return;
-    line(side, fmt::format("{}; 8 of 10 runs lie between {} and {}",
-                           unit::show(metric.metric, lie->median),
-                           unit::show(metric.metric, std::min(lie->fast, lie->slow)),
-                           unit::show(metric.metric, std::max(lie->fast, lie->slow))));
+  void add_runs(const CalibratedMetric& metric, const char* side,
+                const std::optional<verdict::RunSpread>& runs) {
+    if (!runs) return;
+    add_line(side, fmt::format("{}; 8 of 10 runs lie between {} and {}",
+                               unit::show(metric.metric, runs->median),
+                               unit::show(metric.metric, std::min(runs->fast, runs->slow)),
+                               unit::show(metric.metric, std::max(runs->fast, runs->slow))));
   }
 
-  static std::string noise_words(double noise) {
+  // Says how much the two runs of a pair differ; `noise` is the standard deviation of the logarithm
+  // of their ratio, infinite if too many runs did not end.
+  static std::string noise_text(double noise) {
     if (!std::isfinite(noise)) return "more than a quarter of the pairs has a run that did not end";
     const double share = std::expm1(noise);
     return share < 0.5 ? fmt::format("runs of a pair differ by {:.1f} % (one sd)", 100 * share)
@@ -76,22 +82,23 @@ class CalibrationWriter {
 
   void show(const CalibratedMetric& metric) {
     const std::string head = "      " + unit::label(metric.metric) + "  ";
-    const std::string noise = noise_words(metric.noise);
+    const std::string noise = noise_text(metric.noise);
     page_.paragraph(head, fmt::format("{}, {}", metric.limit, noise), 8, k_bold);
-    runs(metric, "base", metric.base);
-    runs(metric, "candidate", metric.candidate);
-    line("verdict", verdict_words(metric));
+    add_runs(metric, "base", metric.base);
+    add_runs(metric, "candidate", metric.candidate);
+    add_line("verdict", verdict_text(metric));
   }
 
-  static std::string verdict_words(const CalibratedMetric& metric) {
+  // Returns the verdict of the sequential test with its evidence values.
+  static std::string verdict_text(const CalibratedMetric& metric) {
     const auto odds = [](double log) {
       return log < std::log(1e6) ? fmt::format("{:.3g}", std::exp(log)) : "1e6 and more";
     };
     // In the order in which decisions are declared.
-    constexpr std::string_view k_said[] = {"inconclusive", "pass", "FAIL",
-                                           "none (the sides spread unlike)"};
-    const std::string_view said = k_said[static_cast<std::size_t>(metric.decision)];
-    return fmt::format("{} after {} (evidence: slower {}, beyond {} {}, within {} {})", said,
+    constexpr std::string_view k_decisions[] = {"inconclusive", "pass", "FAIL",
+                                                "none (the sides spread unlike)"};
+    const std::string_view decision = k_decisions[static_cast<std::size_t>(metric.decision)];
+    return fmt::format("{} after {} (evidence: slower {}, beyond {} {}, within {} {})", decision,
                        plural(static_cast<std::size_t>(metric.decided_after), "pair", "pairs"),
                        odds(metric.log_slower), metric.tolerated, odds(metric.log_beyond),
                        metric.amount, odds(metric.log_within));
@@ -99,27 +106,29 @@ class CalibrationWriter {
 
   void show(const CalibratedCell& cell) {
     page_.blank();
-    const std::string_view tag = cell.error ? "error" : cell.holds ? "holds" : "NO";
+    std::string_view tag = cell.holds ? "holds" : "NO";
+    if (cell.error) tag = "error";
     page_.paragraph(pad_right(tag, k_tag_width),
                     clip_middle(cell_title(cell.cell), page_.width() - k_tag_width), k_tag_width,
                     cell.error || !cell.holds ? "1;31" : "32", k_bold);
     if (cell.error) return page_.paragraph("      ", one_line(*cell.error), k_tag_width);
-    line("pairs",
-         fmt::format("{} measured, {} each", cell.pairs, unit::show_duration(cell.pair_seconds)));
+    add_line("pairs", fmt::format("{} measured, {} each", cell.pairs,
+                                  unit::show_duration(cell.pair_seconds)));
     for (const CalibratedMetric& metric : cell.metrics) show(metric);
-    line("no change", needed(cell, cell.unchanged));
-    line("at limit", needed(cell, cell.at_limit));
+    add_line("no change", needed_pairs_text(cell, cell.unchanged));
+    add_line("at limit", needed_pairs_text(cell, cell.at_limit));
   }
 
-  void gates() {
+  // Says how often replayed gates failed with nothing changed.
+  void add_gates() {
     const Calibration& all = calibration_;
     page_.blank();
     page_.paragraph(
         "gate  ",
         fmt::format("{} of {} replayed gates failed with nothing changed: at most {} (95 % sure); "
                     "gate.false_alarm promises {} by the coin, whatever these pairs are like.",
-                    all.failed, all.replays, share_words(all.failed_at_most),
-                    share_words(all.false_alarm)),
+                    all.failed, all.replays, share_text(all.failed_at_most),
+                    share_text(all.false_alarm)),
         k_tag_width, k_bold);
     if (!all.two_builds) return;
     page_.paragraph(

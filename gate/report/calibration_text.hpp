@@ -1,4 +1,4 @@
-// What `weir calibrate` found, for people. Pure.
+// The result of `weir calibrate`, for people. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Causes of a gate in words: chosen once, for every format.
+// Writes the causes that explain a gate's failed cells, and names sets of cells.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -14,9 +14,10 @@ namespace {
 
 using profile::CellKey;
 using Cells = std::vector<const CellDocument*>;
-using Values = std::array<std::vector<std::string>, 4>;  // of each dimension, in their order
+using Values = std::array<std::vector<std::string>, 4>;  // by engine, model, backend and prompt
 
-Values values_of(const std::vector<CellKey>& cells) {
+// Collects the distinct values of each dimension of these cells.
+Values dimension_values(const std::vector<CellKey>& cells) {
   Values values;
   for (const CellKey& cell : cells) {
     const auto parts = cell_parts(cell);
@@ -27,87 +28,99 @@ Values values_of(const std::vector<CellKey>& cells) {
   return values;
 }
 
-std::string dimension(const std::vector<std::string>& values, std::string_view one) {
+// Returns the values of a dimension if they are few and short ("prefill, decode"), else their
+// number
+// ("5 backends").
+std::string dimension_text(const std::vector<std::string>& values, std::string_view dimension) {
   constexpr std::size_t k_few = 3, k_short = 20;
   const std::string names = text::join(values);
-  const bool named = values.size() <= k_few && text::columns(names) <= k_short;
-  return named || values.size() == 1 ? names : plural(values.size(), one);
+  const bool is_short = values.size() <= k_few && text::columns(names) <= k_short;
+  return is_short || values.size() == 1 ? names : plural(values.size(), dimension);
 }
 
-std::string product(const Values& values, const Values& all) {
+// Returns "2 models × 5 backends × prefill, decode"; an engine that all cells share is left out.
+std::string product_text(const Values& values, const Values& all) {
   constexpr std::string_view k_names[] = {"engine", "model", "backend", "prompt"};
   std::vector<std::string> parts;
   for (std::size_t i = all[0].size() == 1 ? 1 : 0; i < values.size(); ++i) {
-    parts.push_back(dimension(values[i], k_names[i]));
+    parts.push_back(dimension_text(values[i], k_names[i]));
   }
   return text::join(parts, " \u00d7 ");
 }
 
-const MetricRow* row_of(const CellDocument& cell, std::string_view metric) {
-  return first_of(cell.rows, [&](const MetricRow& row) { return row.of->metric.name == metric; });
+const MetricRow* find_row(const CellDocument& cell, std::string_view metric) {
+  return first_of(cell.rows,
+                  [&](const MetricRow& row) { return row.judgement->metric.name == metric; });
 }
 
-// A metric's numbers over these cells, those of its cells that have it.
-Number numbers_of(const std::string& metric, const Cells& cells) {
-  Number words;
-  std::vector<ValueWords> before, now, change;
-  std::set<std::string> reasons;  // in place of numbers, of what is no metric
+// Returns a row with a metric's values and changes over the cells that have it, as ranges. A rule
+// that is no metric gets its reason, if that is the same in all cells.
+Number metric_numbers(const std::string& metric, const Cells& cells) {
+  Number number;
+  std::vector<ShownValue> base, candidate, change;
+  std::set<std::string> reasons;
   for (const CellDocument* cell : cells) {
-    const MetricRow* row = row_of(*cell, metric);
+    const MetricRow* row = find_row(*cell, metric);
     if (row == nullptr) continue;
-    const Judgement& of = *row->of;
-    words.label = row->words.label;
-    if (!of.is_metric()) reasons.insert(one_line(of.reason, 200));
-    if (of.baseline) before.emplace_back(*of.baseline, row->words.base);
-    if (of.current) now.emplace_back(*of.current, row->words.now);
-    if (!of.baseline || !of.current) continue;
-    if (of.metric.kind == unit::Kind::count) {
-      const double by = *of.current - *of.baseline;
-      if (by != 0) change.emplace_back(by, signed_show(of.metric, by));
-    } else if (of.change) {
-      change.emplace_back(*of.change, percent(*of.change));
+    const Judgement& judgement = *row->judgement;
+    number.label = row->number.label;
+    if (!judgement.is_metric()) reasons.insert(one_line(judgement.reason, 200));
+    if (judgement.baseline) base.emplace_back(*judgement.baseline, row->number.base);
+    if (judgement.current) candidate.emplace_back(*judgement.current, row->number.candidate);
+    if (!judgement.baseline || !judgement.current) continue;
+    if (judgement.metric.kind == unit::Kind::count) {
+      const double difference = *judgement.current - *judgement.baseline;
+      if (difference != 0) {
+        change.emplace_back(difference, show_change(judgement.metric, difference));
+      }
+    } else if (judgement.change) {
+      change.emplace_back(*judgement.change, percent(*judgement.change));
     }
   }
-  words.base = range_words(before);
-  words.now = range_words(now);
-  if (words.now.empty() && !words.base.empty()) words.now = "not measured";
-  words.change = range_words(change);
-  if (reasons.size() == 1) words.why = *reasons.begin();  // else each is true of one cell alone
-  if (!words.label.empty()) return words;
-  const auto known = unit::find_metric(metric);
-  words.label = known ? unit::label(*known) : one_line(metric, 100);
-  return words;
+  number.base = value_range(base);
+  number.candidate = value_range(candidate);
+  if (number.candidate.empty() && !number.base.empty()) number.candidate = "not measured";
+  number.change = value_range(change);
+  if (reasons.size() == 1) number.why = *reasons.begin();
+  if (!number.label.empty()) return number;
+  const auto metric_entry = unit::find_metric(metric);
+  number.label = metric_entry ? unit::label(*metric_entry) : one_line(metric, 100);
+  return number;
 }
 
-std::string where_of(const Cells& cells, const Document& document) {
+// Describes which of the document's cells these are; "" for no cells.
+std::string place_text(const Cells& cells, const Document& document) {
   if (cells.empty()) return "";
-  const auto key = [](const CellDocument* cell) { return cell->of->cell; };
-  return where(
-      collect<CellKey>(cells, key),
-      collect<CellKey>(document.cells, [](const CellDocument& cell) { return cell.of->cell; }));
+  const auto key = [](const CellDocument* cell) { return cell->cell_verdict->cell; };
+  return describe_cells(collect<CellKey>(cells, key),
+                        collect<CellKey>(document.cells, [](const CellDocument& cell) {
+                          return cell.cell_verdict->cell;
+                        }));
 }
 
-Number carrier_words(const verdict::Carrier& carrier, const Cells& cells) {
-  Number words = numbers_of(carrier.metric, cells);
-  // As counted over its cells: exact where a verdict's numbers were rounded.
-  if (const auto known = unit::find_metric(carrier.metric)) {
-    words.change = range_words({{carrier.least, signed_show(*known, carrier.least)},
-                                {carrier.most, signed_show(*known, carrier.most)}});
+// Returns the row of a metric that carries a cause: its values, change, and in how many cells.
+Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
+  Number number = metric_numbers(carrier.metric, cells);
+  // The carrier's own range is exact where the verdict's numbers were rounded.
+  if (const auto metric = unit::find_metric(carrier.metric)) {
+    number.change = value_range({{carrier.least, show_change(*metric, carrier.least)},
+                                 {carrier.most, show_change(*metric, carrier.most)}});
   }
-  const auto in = static_cast<std::size_t>(std::max<std::int64_t>(carrier.cells, 0));
-  if (in < cells.size()) {
-    words.where = fmt::format("in {} of {}", in, plural(cells.size(), "cell"));
+  const auto with_it = static_cast<std::size_t>(std::max<std::int64_t>(carrier.cells, 0));
+  if (with_it < cells.size()) {
+    number.where = fmt::format("in {} of {}", with_it, plural(cells.size(), "cell"));
   }
-  return words;
+  return number;
 }
 
-// "9 more counts follow from it; beside it: More is copied."
-std::string follow_words(const verdict::Cause& cause) {
+// Returns what comes with a cause: "9 more counts follow from it; beside it: More is copied". ""
+// for nothing.
+std::string consequences_text(const verdict::Cause& cause) {
   std::vector<std::string> parts;
   if (cause.follow > 0) {
-    const bool one = cause.follow == 1;
-    parts.push_back(
-        fmt::format("{} more {} from it", cause.follow, one ? "count follows" : "counts follow"));
+    const bool singular = cause.follow == 1;
+    parts.push_back(fmt::format("{} more {} from it", cause.follow,
+                                singular ? "count follows" : "counts follow"));
   }
   if (!cause.beside.empty()) {
     parts.push_back(fmt::format("{}eside it: {}", parts.empty() ? "B" : "b",
@@ -116,87 +129,95 @@ std::string follow_words(const verdict::Cause& cause) {
   return text::join(parts, "; ");
 }
 
-Part part_of(const verdict::Cause& cause, const Cells& cells, const Document& document) {
+// Returns the section of a cause: cells, numbers, consequences, typical cause and place to look at.
+Part cause_part(const verdict::Cause& cause, const Cells& cells, const Document& document) {
   const std::string headline = one_line(cause.headline, 400);
-  const auto add = [](Parts& parts, Part part) {
-    if (!plain_words(part.words).empty()) parts.push_back(std::move(part));
+  const auto add_if_text = [](Parts& parts, Part part) {
+    if (!plain_text(part.words).empty()) parts.push_back(std::move(part));
   };
-  const std::string in = where_of(cells, document), follow = follow_words(cause);
+  const std::string place = place_text(cells, document);
+  const std::string consequences = consequences_text(cause);
   Part part = section(plain(headline));
   part.cells = cause.cells.size();
-  if (!in.empty()) part.parts.push_back(paragraph("", "In " + in + "."));
-  part.parts.push_back(number_table(
-      "numbers that carry: " + headline,
-      collect<Number>(cause.carriers, [&](const auto& one) { return carrier_words(one, cells); })));
-  add(part.parts, paragraph("", follow.empty() ? "" : follow + ".", true));
-  add(part.parts, read_by(k_long, paragraph("Typical cause", one_line(cause.cause, 400), true)));
-  add(part.parts, paragraph("Look at", one_line(cause.look_at, 200)));
+  if (!place.empty()) part.parts.push_back(paragraph("", "In " + place + "."));
+  part.parts.push_back(number_table("numbers that carry: " + headline,
+                                    collect<Number>(cause.carriers, [&](const auto& carrier) {
+                                      return carrier_row(carrier, cells);
+                                    })));
+  add_if_text(part.parts,
+              paragraph("", consequences.empty() ? "" : consequences + ".", /*soft=*/true));
+  Part typical = paragraph("Typical cause", one_line(cause.cause, 400), /*soft=*/true);
+  add_if_text(part.parts, read_by(k_long, std::move(typical)));
+  add_if_text(part.parts, paragraph("Look at", one_line(cause.look_at, 200)));
   return part;
 }
 
 }  // namespace
 
-std::string where(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
+std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
   if (cells.size() == 1) return cell_title(cells.front());
   const bool every = cells.size() == all.size();
   const std::string head = every
                                ? fmt::format("all {} cells", all.size())
                                : fmt::format("{} of {}", cells.size(), plural(all.size(), "cell"));
-  const Values values = values_of(cells);
-  std::size_t size = 1;
-  for (const auto& one : values) size *= one.size();
-  if (size == cells.size()) return fmt::format("{}: {}", head, product(values, values_of(all)));
+  // Distinct cells are all combinations of their values if there are as many.
+  const Values values = dimension_values(cells);
+  std::size_t combinations = 1;
+  for (const auto& list : values) combinations *= list.size();
+  if (combinations == cells.size())
+    return fmt::format("{}: {}", head, product_text(values, dimension_values(all)));
   if (every) return head;
   constexpr std::size_t k_by_name = 3;
   const auto titles = [](const std::vector<CellKey>& keys) {
-    return listed(collect<std::string>(keys, cell_title), k_by_name);
+    return list_names(collect<std::string>(keys, cell_title), k_by_name);
   };
-  const bool most = all.size() <= cells.size() + k_by_name;
-  if (cells.size() <= k_by_name || !most) return fmt::format("{}: {}", head, titles(cells));
-  std::vector<CellKey> others = all;
-  std::erase_if(others, [&](const CellKey& one) { return holds(cells, one); });
-  return fmt::format("{}: all but {}", head, titles(others));
+  const bool few_missing = all.size() <= cells.size() + k_by_name;
+  if (cells.size() <= k_by_name || !few_missing) return fmt::format("{}: {}", head, titles(cells));
+  std::vector<CellKey> missing = all;
+  std::erase_if(missing, [&](const CellKey& cell) { return holds(cells, cell); });
+  return fmt::format("{}: all but {}", head, titles(missing));
 }
 
+// Fills `causes` and `unexplained`, and folds the blocks of failed cells that they report.
 void Document::find_causes() {
   std::map<std::string, const CellDocument*> by_name;
-  for (const CellDocument& cell : cells) by_name.emplace(cell.of->cell.str(), &cell);
+  for (const CellDocument& cell : cells) by_name.emplace(cell.cell_verdict->cell.str(), &cell);
   std::set<const CellDocument*> reported;
-  const auto cells_of = [&](const std::vector<std::string>& names) {
-    Cells found;
+  const auto report_cells = [&](const std::vector<std::string>& names) {
+    Cells matches;
     for (const std::string& name : std::set(names.begin(), names.end())) {
       const CellDocument* cell = look_up(by_name, name, nullptr);
-      if (cell != nullptr) found.push_back(cell);
+      if (cell != nullptr) matches.push_back(cell);
     }
-    std::ranges::sort(found);  // in plan order
-    reported.insert(found.begin(), found.end());
-    return found;
+    std::ranges::sort(matches);  // in plan order
+    reported.insert(matches.begin(), matches.end());
+    return matches;
   };
-  for (const verdict::Cause& one : gate.causes) {
-    causes.push_back(part_of(one, cells_of(one.cells), *this));
+  for (const verdict::Cause& cause : gate.causes) {
+    causes.push_back(cause_part(cause, report_cells(cause.cells), *this));
   }
-  std::set<std::string> left;
+  std::set<std::string> unexplained_cells;
   std::vector<Number> numbers;
-  for (const verdict::Unexplained& one : gate.unexplained) {
-    const Cells in = cells_of(one.cells);
-    left.insert(one.cells.begin(), one.cells.end());
-    numbers.push_back(numbers_of(one.what, in));
-    numbers.back().where = where_of(in, *this);
+  for (const verdict::Unexplained& change : gate.unexplained) {
+    const Cells with_change = report_cells(change.cells);
+    unexplained_cells.insert(change.cells.begin(), change.cells.end());
+    numbers.push_back(metric_numbers(change.what, with_change));
+    numbers.back().where = place_text(with_change, *this);
   }
   if (!numbers.empty()) {
     unexplained = section(plain("Not explained"),
                           {number_table("what no cause explains", std::move(numbers), 12)});
-    unexplained->cells = left.size();
-    unexplained->kept = true;
+    unexplained->cells = unexplained_cells.size();
+    unexplained->has_room = true;
   }
-  // A cell of which neither says anything keeps its block.
+  // A block stays open if causes and unexplained changes leave out any of its cells.
   std::vector<Block*> folding;
   for (Block& block : blocks) {
     const bool all_reported = std::ranges::all_of(
         block.cells, [&](const CellDocument* cell) { return reported.contains(cell); });
-    if (block.of().verdict == Outcome::fail && all_reported) folding.push_back(&block);
+    if (block.first_verdict().verdict == Outcome::fail && all_reported) folding.push_back(&block);
   }
-  // One block says all its numbers at once.
+  // A single block is as short as its causes.
   cause_first = !causes.empty() && folding.size() > 1;
   for (Block* block : folding) block->folded = cause_first;
 }

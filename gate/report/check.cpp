@@ -1,3 +1,4 @@
+// Writes a gate's verdict as GitHub's check run and commit status.
 #include "gate/report/check.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ constexpr std::string_view k_default_config = "weir.yaml";
 constexpr std::size_t k_title_limit = 255;
 constexpr std::size_t k_status_limit = 140;
 
-// As most programs count characters: what lies beyond the first 65 536 code points is two.
+// Clips to `most` UTF-16 units, as GitHub counts: a code point above U+FFFF is two.
 std::string clip_utf16(std::string_view utf8, std::size_t most) {
   const auto units = [](std::string_view text) {
     return text::columns(text) + static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
@@ -30,48 +31,50 @@ std::string clip_utf16(std::string_view utf8, std::size_t most) {
   return out;
 }
 
-bool some_cell_held(const GateVerdict& gate) {
+bool has_passed_cell(const GateVerdict& gate) {
   return std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
            cell.verdict == Outcome::accepted;
   });
 }
 
-// A limit is broken, or what was not decided fails here.
+// Returns true if a limit is broken, or if the gate fails because it is inconclusive.
 bool is_broken(const GateVerdict& gate) {
   return gate.verdict == Outcome::fail || gate.exit_code == ExitCode::fail ||
          gate.exit_code == ExitCode::inconclusive;
 }
 
-// Nothing here may be shown as a success. Both the verdict and the exit code have to be fine: a
-// verdict file may come from outside.
+// Returns true if the gate judged anything; otherwise nothing may look like a success. Looks at the
+// verdict and the exit code, as a verdict file may come from outside.
 bool is_judged(const GateVerdict& gate) {
   if (is_broken(gate)) return true;
   return !gate.unjudged && gate.verdict != Outcome::error && gate.exit_code == ExitCode::pass &&
-         (gate.verdict == Outcome::inconclusive || some_cell_held(gate));
+         (gate.verdict == Outcome::inconclusive || has_passed_cell(gate));
 }
 
-// A required check is content with "neutral" and "skipped": only what was judged is no failure.
-std::string conclusion_of(const GateVerdict& gate) {
+// Returns the conclusion of the check. A gate that judged nothing is a "failure", because "neutral"
+// and "skipped" satisfy a required check.
+std::string conclusion(const GateVerdict& gate) {
   if (gate.exit_code == ExitCode::interrupted) return is_broken(gate) ? "failure" : "cancelled";
   if (is_broken(gate) || !is_judged(gate)) return "failure";
   return gate.verdict == Outcome::inconclusive ? "neutral" : "success";
 }
 
-// The verdict's first line.
+// Returns the first line of the verdict, after "not judged: " if nothing was judged.
 std::string first_line(const Document& document) {
   const std::string title = document.first_line(" \u00b7 ");
   const std::string line = is_judged(document.gate) ? title : std::string(k_not_judged) + title;
   return text::disarm(one_line(line, 2000));
 }
 
-std::string level_of(Outcome outcome) {
+std::string check_level(Outcome outcome) {
   const std::string_view level = look_of(outcome).level;
   return std::string(level == "error" ? "failure" : level);
 }
 
-// Where annotations stand: below the repository's root, or the default name.
-std::string path_of(const GateVerdict& gate) {
+// Returns the file that annotations point to: the configuration below the repository's root, or
+// weir.yaml if its path is not one below the root.
+std::string annotation_path(const GateVerdict& gate) {
   std::string_view rest = gate.config;
   while (rest.starts_with("./")) rest.remove_prefix(2);
   if (rest.empty() || rest.size() > 300 || rest.front() == '/' || rest.back() == '/' ||
@@ -86,12 +89,12 @@ std::string path_of(const GateVerdict& gate) {
   return parts.empty() ? std::string(k_default_config) : text::join(parts, "/");
 }
 
-CheckAnnotation check_annotation(const Annotation& one, const std::string& path) {
+CheckAnnotation check_annotation(const Annotation& annotation, const std::string& path) {
   const std::string title =
-      clip_utf16(text::disarm(one.title.empty() ? "weir" : one.title), k_title_limit);
-  const std::string message = text::disarm(one.message);
+      clip_utf16(text::disarm(annotation.title.empty() ? "weir" : annotation.title), k_title_limit);
+  const std::string message = text::disarm(annotation.message);
   // GitHub takes no annotation without a message.
-  return {path, 1, level_of(one.verdict), title, message.empty() ? title : message};
+  return {path, 1, check_level(annotation.verdict), title, message.empty() ? title : message};
 }
 
 }  // namespace
@@ -100,25 +103,28 @@ CheckText check_text(const Document& document, const MarkdownStyle& style,
                      std::size_t most_annotations) {
   MarkdownStyle bounded = style;
   bounded.limit = std::min(style.limit, k_check_summary_limit);
-  CheckText check{conclusion_of(document.gate),
+  CheckText check{conclusion(document.gate),
                   clip_utf16(first_line(document), k_title_limit),
                   markdown(document, bounded),
                   {}};
 
-  const std::string path = path_of(document.gate);
-  for (const Annotation& one : at_most(annotations_of(document), most_annotations)) {
-    check.annotations.push_back(check_annotation(one, path));
+  const std::string path = annotation_path(document.gate);
+  for (const Annotation& annotation : at_most(list_annotations(document), most_annotations)) {
+    check.annotations.push_back(check_annotation(annotation, path));
   }
   return check;
 }
 
 StatusText status_text(const Document& document) {
   const GateVerdict& gate = document.gate;
-  // A status has no grey: what is inconclusive is said in its words.
-  const std::string_view state = is_broken(gate)   ? "failure"
-                                 : is_judged(gate) ? "success"
-                                                   : "error";
-  return {std::string(state), clip_utf16(first_line(document), k_status_limit)};
+  // A status has no neutral state, so its description alone says "inconclusive".
+  std::string state = "error";
+  if (is_broken(gate)) {
+    state = "failure";
+  } else if (is_judged(gate)) {
+    state = "success";
+  }
+  return {state, clip_utf16(first_line(document), k_status_limit)};
 }
 
 }  // namespace weir::report

@@ -15,7 +15,7 @@
 
 namespace weir::report {
 
-// What a check's title and a status begin with where nothing was judged.
+// The beginning of a check's title and of a status if nothing was judged.
 inline constexpr std::string_view k_not_judged = "not judged: ";
 // GitHub takes 65 535 bytes of a check's summary, 50 annotations a request, 255 characters of an
 // annotation's title, 64 KiB of its message, 140 characters of a status' description.
@@ -23,7 +23,7 @@ inline constexpr std::size_t k_check_summary_limit = 65'535;
 inline constexpr std::size_t k_annotations_in_request = 50;
 
 struct CheckAnnotation {
-  std::string path;  // of the configuration, relative to the repository's root
+  std::string path;  // the configuration, relative to the repository's root
   std::int64_t line = 1;
   std::string level;  // "failure", "warning", "notice"
   std::string title, message;

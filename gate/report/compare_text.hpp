@@ -1,5 +1,5 @@
-// Two profiles beside each other, for people: what is new, gone, slower, called more often. Judges
-// nothing. Pure.
+// The comparison of two profiles for people: ops that are new, gone, slower, or called more often.
+// Judges nothing. Pure.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace weir::report {
 struct CompareStyle {
   bool color = false;
   int width = 80;
-  std::size_t most_rows = 10;  // of each section
+  std::size_t most_rows = 10;  // in each section
 };
 
 // No line is wider than `width` (at least 60). Names from outside are made printable.

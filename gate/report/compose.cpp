@@ -1,3 +1,4 @@
+// Composes the parts of a report from its document: which cells, numbers and reasons whom to show.
 #include "gate/report/compose.hpp"
 
 #include <algorithm>
@@ -20,8 +21,9 @@ namespace {
 
 using Kind = Part::Kind;
 
-Part changes(std::string head, const Block& block, const ChangedIn& all) {
-  Part part{.kind = Kind::changes, .head = plain(std::move(head)), .in = block.in(all.cells)};
+// Returns the changes that `all.cells` have in common as a list: "+12 mul_f32", …
+Part changes_part(std::string head, const Block& block, const ChangedIn& all) {
+  Part part{.kind = Kind::changes, .head = plain(std::move(head)), .in = block.in_cells(all.cells)};
   for (const auto& [change, name] : all.changes) {
     part.items.push_back({{change}, {name, true}});
   }
@@ -29,34 +31,38 @@ Part changes(std::string head, const Block& block, const ChangedIn& all) {
   return part;
 }
 
-// Each of the sets; a comment and a brief reader have the first four.
+// Adds a list for each set of changes. Comments and brief readers get the first four and a count of
+// the rest. Adds nothing for no readers.
 void add_changes(Parts& parts, const std::string& head, const Block& block,
                  const std::vector<ChangedIn>& all, Readers readers = k_all) {
   constexpr std::size_t k_most = 4;
   if (readers == 0) return;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    parts.push_back(read_by(i < k_most ? readers : readers & k_long, changes(head, block, all[i])));
+    const Readers of_set = i < k_most ? readers : readers & k_long;
+    parts.push_back(read_by(of_set, changes_part(head, block, all[i])));
   }
   if (all.size() <= k_most) return;
   const std::string sets = plural(all.size() - k_most, "set of cells", "sets of cells");
-  parts.push_back(read_by(readers & (k_brief | k_comment),
-                          paragraph("", fmt::format("and others in {} more", sets), true)));
+  parts.push_back(
+      read_by(readers & (k_brief | k_comment),
+              paragraph("", fmt::format("and others in {} more", sets), /*soft=*/true)));
 }
 
-// "+45 ops elsewhere": how many more there are that ran elsewhere.
+// Returns how many more ops ran elsewhere: "+45 ops elsewhere"; "" without ops or a sum.
 std::string moved_ops(const std::vector<verdict::Changed>& ops) {
   std::optional<Rational> sum(Rational(0));
-  for (const verdict::Changed& one : ops) {
-    const auto by = one.current.value_or(Rational(0)).minus(one.baseline.value_or(Rational(0)));
+  for (const verdict::Changed& op : ops) {
+    const auto by = op.current.value_or(Rational(0)).minus(op.baseline.value_or(Rational(0)));
     sum = sum && by ? sum->plus(*by) : std::nullopt;
   }
-  return ops.empty() || !sum ? "" : signed_show(*sum) + " ops elsewhere";
+  return ops.empty() || !sum ? "" : show_change(*sum) + " ops elsewhere";
 }
 
-// "Kernels per token": what they are counted over.
+// Returns "Kernels per token", "Kernels per request" or "Kernels per prefill": the scope of the
+// first metric that the kernels add up to. "Kernels" without such a metric.
 std::string kernels_head(const CellVerdict& cell) {
   for (const Judgement& metric : cell.metrics()) {
-    if (!adds_up_kernels(cell, metric.metric)) continue;
+    if (!is_kernel_total(cell, metric.metric)) continue;
     if (metric.metric.scope == unit::Scope::per_request) return "Kernels per request";
     if (metric.metric.scope == unit::Scope::per_token) return "Kernels per token";
     if (metric.metric.scope == unit::Scope::per_prefill) return "Kernels per prefill";
@@ -64,84 +70,100 @@ std::string kernels_head(const CellVerdict& cell) {
   return "Kernels";
 }
 
-Number number_of(const MetricRow& row) {
-  const Judgement& of = *row.of;
-  Number number = row.words;
-  if (number.now.empty() && !number.base.empty()) {
-    number.now = "not measured";
+// Returns the row's number with its reason and outcome, and the readers who see it. What is wrong
+// is for all; a fine key metric or an observed change for terminals and pages; the rest for long
+// reports.
+Number number_for_readers(const MetricRow& row) {
+  const Judgement& judgement = *row.judgement;
+  Number number = row.number;
+  if (number.candidate.empty() && !number.base.empty()) {
+    number.candidate = "not measured";
   } else if (!number.differs()) {
     number.base.clear();
   }
-  number.why = reason_is_plain(of) ? "" : one_line(of.reason, 600);
-  number.outcome = of.verdict;
-  const bool wrong = of.verdict < Outcome::pass && (of.is_metric() || row.broken_rule());
-  const bool beside = observed_change(of) || (of.verdict == Outcome::pass && key_metric(of.metric));
-  number.readers = wrong ? k_all : of.is_metric() && beside ? k_terminal | k_page : k_long;
+  number.why = reason_is_plain(judgement) ? "" : one_line(judgement.reason, 600);
+  number.outcome = judgement.verdict;
+  const bool wrong =
+      judgement.verdict < Outcome::pass && (judgement.is_metric() || row.is_broken_rule());
+  const bool worth_showing =
+      has_observed_change(judgement) ||
+      (judgement.verdict == Outcome::pass && is_key_metric(judgement.metric));
+  if (wrong) {
+    number.readers = k_all;
+  } else if (judgement.is_metric() && worth_showing) {
+    number.readers = k_terminal | k_page;
+  } else {
+    number.readers = k_long;
+  }
   return number;
 }
 
-Part ratios_of(const MetricRow& row) {
-  Part part{.kind = Kind::ratios, .words = plain(row.words.label), .judged = row.of};
+// Returns the picture of the ratios of a metric's pairs, with how base and candidate spread.
+Part ratios_part(const MetricRow& row) {
+  Part part{.kind = Kind::ratios, .words = plain(row.number.label), .judged = row.judgement};
   part.data = ratios_figure(row);
-  for (const std::string& line : spread_words(*row.of)) part.items.push_back(plain(line));
+  for (const std::string& line : spread_lines(*row.judgement)) part.items.push_back(plain(line));
   return part;
 }
 
-// Metrics and broken rules, each with what adds up to it, which stands alone where a reader has no
-// such row.
+// Adds the table of the block's metrics and broken rules. The kernels, functions or ops that
+// explain a row stand below it; readers who don't see that row get them as parts of their own.
 void add_numbers(Parts& parts, const Block& block) {
-  const CellVerdict& cell = block.of();
+  const CellVerdict& cell = block.first_verdict();
   Part part = number_table("metrics of " + block.title, {});
-  if (block.one()) part.noun = "metric";
-  Readers kernels = 0, functions = 0;  // who has them
+  if (block.is_single()) part.noun = "metric";
+  Readers kernels_readers = 0, functions_readers = 0;  // readers who see them below a row
   for (const MetricRow* row : block.rows) {
-    const Judgement& of = *row->of;
-    Number number = number_of(*row);
-    if (of.is_metric() && of.reason == cell.reason) number.why.clear();  // it stands above
-    if (of.metric.name == verdict::k_placement && row->broken_rule()) {
-      number.evidence = moved_ops(of.changed);
+    const Judgement& judgement = *row->judgement;
+    Number number = number_for_readers(*row);
+    // The cell's reason stands above the table already.
+    if (judgement.is_metric() && judgement.reason == cell.reason) number.why.clear();
+    if (judgement.metric.name == verdict::k_placement && row->is_broken_rule()) {
+      number.evidence = moved_ops(judgement.changed);
       add_changes(number.below, "Ops", block, block.ops);
     }
-    const bool counts = of.metric.name == verdict::k_kernels
-                            ? row->broken_rule()
-                            : adds_up_kernels(cell, of.metric) && row->words.differs();
-    if (counts && kernels == 0) {
-      kernels = number.readers;
+    const bool explained_by_kernels =
+        judgement.metric.name == verdict::k_kernels
+            ? row->is_broken_rule()
+            : is_kernel_total(cell, judgement.metric) && row->number.differs();
+    if (explained_by_kernels && kernels_readers == 0) {
+      kernels_readers = number.readers;
       add_changes(number.below, kernels_head(cell), block, block.kernels);
     }
-    if (explained_by_functions(cell, of.metric) && functions == 0) {
-      functions = number.readers;
+    if (explained_by_functions(cell, judgement.metric) && functions_readers == 0) {
+      functions_readers = number.readers;
       add_changes(number.below, "Functions", block, block.functions);
     }
-    if (has_picture(of)) number.below.push_back(ratios_of(*row));
+    if (has_picture(judgement)) number.below.push_back(ratios_part(*row));
     part.numbers.push_back(std::move(number));
   }
   parts.push_back(std::move(part));
   constexpr Readers k_always = k_comment | k_page;
-  add_changes(parts, kernels_head(cell), block, block.kernels, k_always & ~kernels);
-  add_changes(parts, "Functions", block, block.functions, k_always & ~functions);
-  // Ops that moved as they may.
+  add_changes(parts, kernels_head(cell), block, block.kernels, k_always & ~kernels_readers);
+  add_changes(parts, "Functions", block, block.functions, k_always & ~functions_readers);
+  // Ops that moved without breaking the placement rule have no row of their own.
   if (cell.of(verdict::k_placement).verdict >= Outcome::pass) {
     add_changes(parts, "Ops", block, block.ops, k_always);
   }
 }
 
-// The best explanation of each, with its arithmetic.
-void add_why(Parts& parts, const Block& block) {
+// Adds the explanations that the block's cells share; long reports show their arithmetic, and those
+// after the third.
+void add_explanations(Parts& parts, const Block& block) {
   constexpr std::size_t k_most = 3;
   for (std::size_t i = 0; i < block.why.size(); ++i) {
-    const Shared& one = block.why[i];
-    Part why = paragraph("Why", one.text);
-    why.in = block.in(one.cells);
+    const Shared& explanation = block.why[i];
+    Part why = paragraph("Why", explanation.text);
+    why.in = block.in_cells(explanation.cells);
     parts.push_back(read_by(i < k_most ? k_all : k_long, std::move(why)));
     const auto lines =
-        collect<std::string>(one.cells.front()->of->findings.front().lines,
+        collect<std::string>(explanation.cells.front()->cell_verdict->findings.front().lines,
                              [](const std::string& line) { return one_line(line, 400); });
     if (!lines.empty()) parts.push_back(read_by(k_long, list("", lines)));
   }
 }
 
-// Values that cells share, each once.
+// Joins the values that `get` returns for the cells with "; ", each value once.
 std::string distinct(const auto& cells, auto get) {
   std::vector<std::string> values;
   for (const auto& cell : cells) {
@@ -151,12 +173,12 @@ std::string distinct(const auto& cells, auto get) {
   return text::join(values, "; ");
 }
 
-// Table of the server's own metrics of its load.
-Part server_figures(const CellDocument& cell) {
+// Returns a fold with a table of the metrics that the inference server reported about its load.
+Part server_figures_part(const CellDocument& cell) {
   Part table{.kind = Kind::table,
              .head = plain("the server's own metrics of " + cell.title),
              .columns = {"metric", "kind", "#value"}};
-  for (const profile::ServerFigure& figure : cell.of->server) {
+  for (const profile::ServerFigure& figure : cell.cell_verdict->server) {
     table.rows.push_back({{{one_line(figure.name, 200), true}},
                           plain(std::string(profile::to_string(figure.kind))),
                           plain(show(figure))});
@@ -164,58 +186,63 @@ Part server_figures(const CellDocument& cell) {
   Part note = paragraph("",
                         "Its own metrics of one load: how much counters grew, gauges at the end, "
                         "means of histograms. They judge nothing.",
-                        true);
+                        /*soft=*/true);
   return fold(plain("What the server itself counted"), {std::move(note), std::move(table)});
 }
 
-// Figures of one cell alone, and the devices of a block.
-void add_page(Parts& parts, const Block& block) {
-  if (block.one()) {
-    for (const Json& one : served_figures(block.of())) {
-      parts.push_back({.kind = Kind::figure, .readers = k_page, .data = one});
+// Adds what only pages show: the figures of a single cell, and a line with the devices, machines
+// and bases of the block.
+void add_page_details(Parts& parts, const Block& block) {
+  if (block.is_single()) {
+    for (const Json& data : served_figures(block.first_verdict())) {
+      parts.push_back({.kind = Kind::figure, .readers = k_page, .data = data});
     }
-    if (!block.of().server.empty()) {
-      parts.push_back(read_by(k_page, server_figures(block.first())));
+    if (!block.first_verdict().server.empty()) {
+      parts.push_back(read_by(k_page, server_figures_part(block.first())));
     }
   }
   std::vector<std::string> facts;
   for (const auto fact :
        {&CellVerdict::device_name, &CellVerdict::device_class, &CellVerdict::machine_name}) {
-    facts.push_back(distinct(block.cells, [&](const auto* one) { return one->of->*fact; }));
+    facts.push_back(
+        distinct(block.cells, [&](const auto* cell) { return cell->cell_verdict->*fact; }));
   }
-  const std::string base =
-      distinct(block.cells, [](const CellDocument* one) { return one->of->base.value_or(""); });
+  const std::string base = distinct(
+      block.cells, [](const CellDocument* cell) { return cell->cell_verdict->base.value_or(""); });
   facts.push_back(base.empty() ? "" : "base: " + base);
   std::erase(facts, "");
-  parts.push_back(read_by(k_page, paragraph("", text::join(facts, " \u00b7 "), true)));
+  parts.push_back(read_by(k_page, paragraph("", text::join(facts, " \u00b7 "), /*soft=*/true)));
 }
 
-Part part_of(const Block& block) {
-  const CellVerdict& cell = block.of();
-  Part part = section({{block.title, block.one()}});
+// Returns the section of a block: its cells, reason, last output, numbers and explanations.
+Part block_part(const Block& block) {
+  const CellVerdict& cell = block.first_verdict();
+  Part part = section({{block.title, block.is_single()}});
   part.outcome = cell.verdict;
   part.cells = block.cells.size();
   Parts& parts = part.parts;
-  if (!block.one()) {
-    parts.push_back(read_by(k_brief | k_comment, paragraph("", block.list(block.cells, 12), true)));
+  if (!block.is_single()) {
+    parts.push_back(read_by(k_brief | k_comment,
+                            paragraph("", block.list_cells(block.cells, 12), /*soft=*/true)));
     parts.push_back(
         read_by(k_long, list("", collect<std::string>(block.cells, &CellDocument::title))));
   }
-  const bool says_all = reason_says_all(cell);
+  const bool says_all = reason_is_all(cell);
   const std::string& reason = says_all ? block.first().reason : block.reason;
   if (!reason.empty()) parts.push_back(paragraph("", clip(text::printable(reason), 2000)));
   if (cell.verdict == Outcome::error && !text::trim(cell.stderr_tail).empty()) {
-    const char* head = block.one() ? "its last words" : "last words of one of them";
+    const char* head = block.is_single() ? "its last words" : "last words of one of them";
     parts.push_back({.kind = Kind::preformatted, .head = plain(head), .text = cell.stderr_tail});
   }
   if (says_all) {
     Parts measured;
-    for (const CellDocument* one : block.cells) {
-      const Block alone({one});
+    for (const CellDocument* member : block.cells) {
+      const Block single({member});
       Parts numbers;
-      add_numbers(numbers, alone);
-      add_page(numbers, alone);
-      if (!one->rows.empty()) measured.push_back(section({{one->title, true}}, std::move(numbers)));
+      add_numbers(numbers, single);
+      add_page_details(numbers, single);
+      if (member->rows.empty()) continue;
+      measured.push_back(section({{member->title, true}}, std::move(numbers)));
     }
     if (!measured.empty()) {
       parts.push_back(
@@ -224,15 +251,15 @@ Part part_of(const Block& block) {
     return part;
   }
   if (std::string base = judged_by(cell); !base.empty()) {
-    parts.push_back(read_by(k_terminal, paragraph("", std::move(base), true)));
+    parts.push_back(read_by(k_terminal, paragraph("", std::move(base), /*soft=*/true)));
   }
   add_numbers(parts, block);
-  add_why(parts, block);
-  add_page(parts, block);
+  add_explanations(parts, block);
+  add_page_details(parts, block);
   return part;
 }
 
-// Causes, and what none of them explains.
+// Adds the causes, and then the changes that no cause explains, if the report begins with causes.
 void add_causes(Parts& parts, const Document& document) {
   if (!document.cause_first) return;
   Part all = section(plain(document.headline), document.causes);
@@ -244,54 +271,56 @@ void add_causes(Parts& parts, const Document& document) {
   if (document.unexplained) parts.push_back(*document.unexplained);
 }
 
-// "3 of 8 cells: …", once a report.
-Part said(const char* tag, std::string head, const Document& document,
-          const std::vector<Shared>& all) {
+// Returns a list of messages, each after the cells that share it: "3 of 8 cells: …".
+Part messages_part(const char* tag, std::string head, const Document& document,
+                   const std::vector<Shared>& all) {
   Part part = list(std::move(head), {});
   part.tag = tag;
   part.most = document.cause_first ? 3 : 8;
-  for (const Shared& one : all) {
+  for (const Shared& message : all) {
     std::string where;
-    if (one.cells.size() == 1) where = one_line(one.cells.front()->of->cell.str(), 300) + ": ";
-    if (one.cells.size() > 1) {
-      where = fmt::format("{} of {}: ", one.cells.size(), plural(document.cells.size(), "cell"));
+    if (message.cells.size() == 1)
+      where = one_line(message.cells.front()->cell_verdict->cell.str(), 300) + ": ";
+    if (message.cells.size() > 1) {
+      where =
+          fmt::format("{} of {}: ", message.cells.size(), plural(document.cells.size(), "cell"));
     }
-    part.items.push_back(plain(where + one.text));
+    part.items.push_back(plain(where + message.text));
   }
   return part;
 }
 
-// Rows of one cell under its title.
-Part alone(const CellDocument& cell, const std::vector<const MetricRow*>& rows) {
+// Returns these rows of a cell as a table under the cell's title, for all readers.
+Part cell_rows_part(const CellDocument& cell, const std::vector<const MetricRow*>& rows) {
   Part numbers = number_table("metrics of " + cell.title, {});
   for (const MetricRow* row : rows) {
-    Number& number = numbers.numbers.emplace_back(number_of(*row));
-    if (has_picture(*row->of)) number.below.push_back(ratios_of(*row));
+    Number& number = numbers.numbers.emplace_back(number_for_readers(*row));
+    if (has_picture(*row->judgement)) number.below.push_back(ratios_part(*row));
     number.readers = k_all;
   }
   return section({{cell.title, true}}, {std::move(numbers)});
 }
 
-// Metrics at `mode: report` that moved in cells that are otherwise fine.
+// Adds the metrics at `mode: report` that changed in cells that are otherwise fine.
 void add_unjudged(Parts& parts, const Document& document) {
   Part all = fold({}, {}, k_brief);
   all.readers = k_brief;
   all.noun = "cell";
   all.most = 8;
   for (const CellDocument& cell : document.cells) {
-    if (cell.of->verdict < Outcome::pass) continue;
+    if (cell.cell_verdict->verdict < Outcome::pass) continue;
     std::vector<const MetricRow*> moved;
-    for (const MetricRow& one : cell.rows) {
-      if (observed_change(*one.of)) moved.push_back(&one);
+    for (const MetricRow& row : cell.rows) {
+      if (has_observed_change(*row.judgement)) moved.push_back(&row);
     }
     if (moved.empty()) continue;
-    all.parts.push_back(alone(cell, moved));
+    all.parts.push_back(cell_rows_part(cell, moved));
     all.parts.back().tag = "seen";
   }
   if (!all.parts.empty()) parts.push_back(std::move(all));
 }
 
-// Times that pairs have found fine: how sure that is can be seen.
+// Adds a fold with the times that were judged fine by pairs, so that readers see how sure that is.
 void add_decided(Parts& parts, const Document& document) {
   Part all = fold(plain("Times compared with the base build"), {});
   all.readers = k_brief | k_comment;
@@ -299,19 +328,20 @@ void add_decided(Parts& parts, const Document& document) {
   all.most = 8;
   if (document.gate.verdict >= Outcome::new_) all.open = k_brief;
   for (const CellDocument& cell : document.cells) {
-    if (cell.of->verdict < Outcome::pass) continue;
-    std::vector<const MetricRow*> judged = pictured(cell);
-    std::erase_if(judged, [](const MetricRow* one) { return one->of->verdict > Outcome::pass; });
+    if (cell.cell_verdict->verdict < Outcome::pass) continue;
+    std::vector<const MetricRow*> judged = rows_with_picture(cell);
+    std::erase_if(judged,
+                  [](const MetricRow* row) { return row->judgement->verdict > Outcome::pass; });
     if (judged.empty()) continue;
-    all.parts.push_back(alone(cell, judged));
+    all.parts.push_back(cell_rows_part(cell, judged));
     all.parts.back().outcome = Outcome::pass;
   }
   if (all.parts.empty()) return;
   parts.push_back(std::move(all));
 }
 
-// The line of a green verdict: limits, and how many cells were skipped.
-std::string checked_words(const Document& document) {
+// Returns the line of a green verdict: "Checked: counts exact; 2 skipped."
+std::string checked_text(const Document& document) {
   std::string line = "Checked: ";
   const auto judged = static_cast<std::size_t>(document.gate.metrics_judged);
   line += document.rule.empty() ? plural(judged, "metric") : document.rule;
@@ -320,20 +350,21 @@ std::string checked_words(const Document& document) {
   return line + ".";
 }
 
-// A line of what is fine, and behind it each cell.
-Part passed_of(const Document& document, bool quiet) {
+// Returns a fold with the cells that passed: "8 cells, 40 metrics". A `quiet` comment leaves it
+// out.
+Part passed_part(const Document& document, bool quiet) {
   Part table{.kind = Kind::table, .readers = k_comment, .columns = {"cell", "#metrics"}};
   Parts cells;
   std::size_t metrics = 0;
   for (const CellDocument& cell : document.cells) {
-    if (cell.of->verdict != Outcome::pass) continue;
+    if (cell.cell_verdict->verdict != Outcome::pass) continue;
     metrics += cell.passed;
     table.rows.push_back({{{cell.title, true}}, plain(std::to_string(cell.passed))});
-    Part one = part_of(Block({&cell}));
-    one.kind = Kind::fold;
-    one.readers = k_long;
-    one.open = k_verbose;
-    cells.push_back(std::move(one));
+    Part cell_part = block_part(Block({&cell}));
+    cell_part.kind = Kind::fold;
+    cell_part.readers = k_long;
+    cell_part.open = k_verbose;
+    cells.push_back(std::move(cell_part));
   }
   Part all =
       fold(plain(fmt::format("{}, {}", plural(cells.size(), "cell"), plural(metrics, "metric"))),
@@ -346,34 +377,38 @@ Part passed_of(const Document& document, bool quiet) {
   return all;
 }
 
+// Adds a section for each reason why cells were skipped. A `quiet` comment leaves them out.
 void add_skipped(Parts& parts, const Document& document, bool quiet) {
   for (const Shared& skipped : document.by_reason(Outcome::skipped)) {
     const std::string cells = plural(skipped.cells.size(), "cell");
     Part& part = parts.emplace_back(section(plain(cells + ": " + skipped.text)));
     part.outcome = Outcome::skipped;
-    if (quiet) part.readers &= ~k_comment;  // counted in the line of what was checked
+    if (quiet) part.readers &= ~k_comment;  // checked_text() counts them
     const auto names =
         collect<std::string>(skipped.cells, [](const CellDocument* cell) { return cell->title; });
     part.parts.push_back(read_by(k_long, list("", names)));
   }
 }
 
-// A fold for each kernel whose compiled code is known on both sides.
+// Adds a fold with the machine code of each changed kernel whose code is known in both builds.
 void add_machine_code(Parts& parts, const GateVerdict& gate) {
   std::set<std::string> shown;
   for (const CellVerdict& cell : gate.cells) {
     const Judgement& code = cell.of(verdict::k_kernel_code);
-    for (const verdict::OtherCode& one : code.code) {
-      if (one.machine_code.empty() || !shown.insert(one.kernel + one.machine_code).second) continue;
+    for (const verdict::OtherCode& other_code : code.code) {
+      if (other_code.machine_code.empty()) continue;
+      if (!shown.insert(other_code.kernel + other_code.machine_code).second) continue;
       Words head{{"Machine code of "},
-                 {one_line(one.kernel, 200), true},
+                 {one_line(other_code.kernel, 200), true},
                  {" " + one_line(code.compiler, 100)}};
-      Part lines{.kind = Kind::preformatted, .text = one.machine_code};
+      Part lines{.kind = Kind::preformatted, .text = other_code.machine_code};
       parts.push_back(read_by(k_page, fold(std::move(head), {std::move(lines)})));
     }
   }
 }
 
+// Adds the figure and the table of latency against load, if cells were measured at several
+// concurrencies.
 void add_loads(Parts& parts, const GateVerdict& gate) {
   const std::vector<LoadedCell> cells = loaded_cells(gate);
   if (cells.empty()) return;
@@ -382,7 +417,7 @@ void add_loads(Parts& parts, const GateVerdict& gate) {
       .head = plain("latency against load"),
       .columns = {"cell", "#TTFT p50", "#p90", "#p99", "#TPOT p50", "#p90", "#p99", "#tok/s"}};
   for (const LoadedCell& cell : cells) {
-    auto& row = table.rows.emplace_back(1, plain(cell_title(cell.of->cell)));
+    auto& row = table.rows.emplace_back(1, plain(cell_title(cell.cell_verdict->cell)));
     for (const Judgement* metric : cell.metrics) {
       row.push_back(
           plain(metric == nullptr ? "not measured" : unit::show(metric->metric, *metric->current)));
@@ -393,8 +428,8 @@ void add_loads(Parts& parts, const GateVerdict& gate) {
       k_page, section(plain("Latency against load"), {std::move(figure), std::move(table)})));
 }
 
-Part proposals_of(const GateVerdict& gate) {
-  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
+Part proposals_part(const GateVerdict& gate) {
+  const ProposalText all = proposal_text(gate, verdict::k_most_proposals);
   Part lines = list("", all.lines);
   lines.most = 12;
   Part part = section(plain(all.head), {std::move(lines)});
@@ -402,14 +437,14 @@ Part proposals_of(const GateVerdict& gate) {
   return part;
 }
 
-// All that a page says of the run itself.
-Part facts_of(const Document& document) {
+// Returns the table of facts of the run itself, for pages: commit, devices, duration, version, …
+Part facts_part(const Document& document) {
   const GateVerdict& gate = document.gate;
   Part table{.kind = Kind::table, .head = plain("facts of the run"), .columns = {"what", "value"}};
   const auto add = [&](const char* name, std::string value) {
     if (!value.empty()) table.rows.push_back({plain(name), plain(std::move(value))});
   };
-  const auto took = [](const std::optional<double>& seconds) {
+  const auto duration = [](const std::optional<double>& seconds) {
     return seconds ? unit::show_duration(*seconds) : "";
   };
   add("config", one_line(gate.config, 300));
@@ -419,9 +454,9 @@ Part facts_of(const Document& document) {
   add("device class", distinct(gate.cells, &CellVerdict::device_class));
   add("machine", distinct(gate.cells, &CellVerdict::machine_name));
   add("limits", document.rule);
-  if (!document.beside_base) add("rule", one_line(gate.decision_rule, 4000));
-  add("took", took(gate.seconds));
-  add("budget", took(gate.budget_seconds));
+  if (!document.has_paired_times) add("rule", one_line(gate.decision_rule, 4000));
+  add("took", duration(gate.seconds));
+  add("budget", duration(gate.budget_seconds));
   if (const auto cost = gate.profiling_cost) {
     add("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
   }
@@ -436,51 +471,55 @@ Part facts_of(const Document& document) {
 Parts compose(const Document& document) {
   const GateVerdict& gate = document.gate;
   Parts parts;
-  if (!gate.proposals.empty()) parts.push_back(proposals_of(gate));
+  if (!gate.proposals.empty()) parts.push_back(proposals_part(gate));
   add_causes(parts, document);
-  Parts behind;
-  std::size_t cells_behind = 0;
+  Parts folded;
+  std::size_t folded_cells = 0;
   for (const Block& block : document.blocks) {
-    (block.folded ? behind : parts).push_back(part_of(block));
-    if (block.folded) cells_behind += block.cells.size();
+    if (block.folded) {
+      folded.push_back(block_part(block));
+      folded_cells += block.cells.size();
+    } else {
+      parts.push_back(block_part(block));
+    }
   }
   for (const Hint& hint : hints(gate, {})) {
     if (hint.what != "allow") continue;
     parts.push_back(
         read_by(k_page, list("Meant to run on the CPU? Say why in the configuration", hint.words)));
   }
-  if (Part code = said("code", "Kernels with other code", document, document.other_code());
+  if (Part code = messages_part("code", "Kernels with other code", document, document.other_code());
       !code.items.empty()) {
     parts.push_back(std::move(code));
   }
   add_unjudged(parts, document);
-  if (!behind.empty()) {
-    Part all = fold(plain("Every number of " + plural(cells_behind, "cell")), std::move(behind),
+  if (!folded.empty()) {
+    Part all = fold(plain("Every number of " + plural(folded_cells, "cell")), std::move(folded),
                     k_verbose);
     parts.push_back(std::move(all));
   }
   add_decided(parts, document);
-  if (document.beside_base) {
+  if (document.has_paired_times) {
     Part rule =
         fold(plain("How sure this is"), {paragraph("", one_line(gate.decision_rule, 2000))});
     parts.push_back(read_by(k_comment, std::move(rule)));
   }
-  Part warnings = said("warn", "Warnings", document, document.warnings());
+  Part warnings = messages_part("warn", "Warnings", document, document.warnings());
   const bool quiet = gate.verdict == Outcome::pass && warnings.items.empty();
-  for (Part& part :
-       std::array{std::move(warnings), said("note", "Notes", document, document.notes())}) {
-    if (part.items.empty()) continue;
-    Part& shut = parts.emplace_back(fold(part.head, {part}, k_terminal | k_page));
+  Part notes = messages_part("note", "Notes", document, document.notes());
+  for (Part& messages : std::array{std::move(warnings), std::move(notes)}) {
+    if (messages.items.empty()) continue;
+    Part& shut = parts.emplace_back(fold(messages.head, {messages}, k_terminal | k_page));
     if (quiet) shut.readers &= ~k_comment;
   }
   if (quiet && !document.cells.empty()) {
-    parts.push_back(read_by(k_comment, paragraph("", checked_words(document))));
+    parts.push_back(read_by(k_comment, paragraph("", checked_text(document))));
   }
   add_machine_code(parts, gate);
   add_loads(parts, gate);
-  parts.push_back(passed_of(document, quiet));
+  parts.push_back(passed_part(document, quiet));
   add_skipped(parts, document, quiet);
-  parts.push_back(facts_of(document));
+  parts.push_back(facts_part(document));
   return parts;
 }
 

@@ -1,3 +1,4 @@
+// Writes counts of profiles and baselines into tables.
 #include "gate/report/count_tables.hpp"
 
 #include <cmath>

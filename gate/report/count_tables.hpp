@@ -9,10 +9,10 @@
 
 namespace weir::report {
 
-// "12", "3.4 ms"; "" where it was not measured.
+// Returns "12", "3.4 ms"; "" if it was not measured.
 [[nodiscard]] std::string value_text(const profile::Measurement& measured);
 
-// A row a kernel: how often it ran, and its name in at most `most` characters.
+// Adds a row for each kernel: how often it ran, and its name in at most `most` characters.
 void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t most);
 
 }  // namespace weir::report

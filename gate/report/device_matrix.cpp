@@ -1,3 +1,4 @@
+// Writes counts and kernels of profiles as a matrix with a column for each kind of device.
 #include "gate/report/device_matrix.hpp"
 
 #include <algorithm>
@@ -20,23 +21,26 @@ namespace {
 using profile::Profile;
 
 enum class RowGroup { counts, kernels };
-// A row, in the order of reading.
+// The name of a row; names sort in reading order.
 using RowName = std::pair<RowGroup, std::string>;
 
+// Devices with equal values.
 struct Column {
   std::vector<std::string> devices;
   std::map<RowName, std::string> values;
 };
 
+// The devices that ran the same engine, model and prompt.
 struct Table {
   std::string title;
   std::vector<Column> columns;
-  std::vector<std::string> broken;   // "device: why"
-  std::vector<std::string> remarks;  // the same of devices that stand in the table
+  std::vector<std::string> broken;   // "device: error"
+  std::vector<std::string> remarks;  // "device: reason" of devices that ran the work elsewhere
   std::set<RowName> names;
 };
 
-Column column_of(const Profile& profile) {
+// Collects the exact counts and the kernels of a profile.
+Column make_column(const Profile& profile) {
   Column out;
   for (const auto& [name, measured] : profile.metrics) {
     if (measured.metric.kind != unit::Kind::count || measured.metric.scope == unit::Scope::fixed ||
@@ -53,15 +57,16 @@ Column column_of(const Profile& profile) {
   return out;
 }
 
-std::vector<Table> tables_of(std::span<const Profile> profiles) {
+// Sorts profiles into tables by engine, model and prompt; devices with equal values share a column.
+std::vector<Table> make_tables(std::span<const Profile> profiles) {
   std::vector<Table> tables;
   for (const Profile& profile : profiles) {
     const profile::CellKey& key = profile.cell;
     const std::string device = one_line(key.backend, 64);
     const std::string title = fmt::format("{} / {} / {}", one_line(key.engine_part(), 64),
                                           one_line(key.model, 64), one_line(key.prompt_part(), 64));
-    Table* known = first_of(tables, [&](const Table& one) { return one.title == title; });
-    Table& table = known == nullptr ? tables.emplace_back() : *known;
+    Table* existing = first_of(tables, [&](const Table& other) { return other.title == title; });
+    Table& table = existing == nullptr ? tables.emplace_back() : *existing;
     table.title = title;
     if (!profile.errors.empty()) {
       table.broken.push_back(fmt::format("{}: {}", device, one_line(profile.errors.front(), 300)));
@@ -71,7 +76,7 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
       table.remarks.push_back(
           fmt::format("{}: {}", device, one_line(profile.placement.reason, 300)));
     }
-    Column column = column_of(profile);
+    Column column = make_column(profile);
     for (const auto& [name, value] : column.values) table.names.insert(name);
     auto same = std::ranges::find(table.columns, column.values, &Column::values);
     if (same == table.columns.end()) {
@@ -82,14 +87,15 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
   return tables;
 }
 
-// "A" … "Z", then "A2" and on.
+// Returns "A" … "Z", then "A2" and so on.
 std::string letter(std::size_t index) {
   std::string out(1, static_cast<char>('A' + index % 26));
   if (index >= 26) out += fmt::format("{}", index / 26 + 1);
   return out;
 }
 
-std::vector<std::string> row_of(const Table& table, const RowName& name) {
+// Returns a row's name and its value in each column; "" for none.
+std::vector<std::string> table_row(const Table& table, const RowName& name) {
   std::vector<std::string> row{name.second};
   for (const Column& column : table.columns) row.push_back(look_up(column.values, name, ""));
   return row;
@@ -100,32 +106,32 @@ bool same_everywhere(const std::vector<std::string>& row) {
                      [&](const std::string& value) { return value == row[1]; });
 }
 
-// What most devices have in a row.
-std::string usual_of(const Table& table, const std::vector<std::string>& row) {
+// Returns the value that most devices have in a row.
+std::string usual_value(const Table& table, const std::vector<std::string>& row) {
   std::map<std::string, std::size_t> devices;
   for (std::size_t i = 1; i < row.size(); ++i) {
     devices[row[i]] += table.columns[i - 1].devices.size();
   }
   const auto most =
-      std::ranges::max_element(devices, {}, [](const auto& one) { return one.second; });
+      std::ranges::max_element(devices, {}, [](const auto& entry) { return entry.second; });
   return most == devices.end() ? "" : most->first;
 }
 
-// Columns of numbers under their letters, as many side by side as fit; the others below, with the
-// rows that say something there.
-std::string in_blocks(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
-                      std::size_t width) {
+// Writes columns of numbers under their letters, as many side by side as fit. Further columns
+// follow in blocks below, which leave out rows without values.
+std::string column_blocks(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
+                          std::size_t width) {
   constexpr std::size_t k_indent = 2;
   const std::size_t most = width / 2;
-  const auto width_of = [&](std::size_t column) {
-    std::size_t wide = column == 0 ? 0 : letter(column - 1).size();
-    for (const auto& row : rows) wide = std::max(wide, text::columns(row[column]));
-    return wide;
+  const auto column_width = [&](std::size_t column) {
+    std::size_t widest = column == 0 ? 0 : letter(column - 1).size();
+    for (const auto& row : rows) widest = std::max(widest, text::columns(row[column]));
+    return widest;
   };
-  const std::size_t names = std::min(width_of(0), most);
-  std::size_t tight = k_indent + names;
-  for (std::size_t i = 1; i <= columns; ++i) tight += 1 + width_of(i);
-  // Closer together where that saves the block below.
+  const std::size_t names = std::min(column_width(0), most);
+  std::size_t tight = k_indent + names;  // width of all columns with gaps of one space
+  for (std::size_t i = 1; i <= columns; ++i) tight += 1 + column_width(i);
+  // Gaps are narrow if all columns fit only then.
   const std::size_t gap = tight <= width && tight + columns > width ? 1 : 2;
   std::string out;
   for (std::size_t from = 1; from <= columns;) {
@@ -133,10 +139,10 @@ std::string in_blocks(const std::vector<std::vector<std::string>>& rows, std::si
     std::size_t used = k_indent + names;
     std::size_t to = from;
     for (; to <= columns; ++to) {
-      const std::size_t wide = width_of(to);
-      if (to > from && used + gap + wide > width) break;
-      used += gap + wide;
-      widths.push_back(wide);
+      const std::size_t needed = column_width(to);
+      if (to > from && used + gap + needed > width) break;
+      used += gap + needed;
+      widths.push_back(needed);
     }
     std::string head(k_indent + names, ' ');
     for (std::size_t i = from; i < to; ++i) {
@@ -145,12 +151,12 @@ std::string in_blocks(const std::vector<std::vector<std::string>>& rows, std::si
     out += head + "\n";
     for (const auto& row : rows) {
       std::string line = std::string(k_indent, ' ') + pad_right(clip_middle(row[0], most), names);
-      bool says = false;
+      bool has_value = false;
       for (std::size_t i = from; i < to; ++i) {
         line += std::string(gap, ' ') + pad_left(row[i], widths[i - from]);
-        says = says || !row[i].empty();
+        if (!row[i].empty()) has_value = true;
       }
-      if (says) out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      if (has_value) out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
     from = to;
   }
@@ -171,6 +177,8 @@ dl.devices { gap: .1rem .8rem; } dl.devices dt { font-weight: 650; }
 @media (max-width: 34rem) { dl.devices { grid-template-columns: max-content 1fr; } }
 )css";
 
+// Returns a <tbody> with the rows of a group under its title; values that are not the usual ones
+// are marked. "" without rows.
 std::string page_rows(const Table& table, RowGroup group, std::string_view title) {
   std::string out;
   for (const RowName& name : table.names) {
@@ -179,8 +187,8 @@ std::string page_rows(const Table& table, RowGroup group, std::string_view title
       out = fmt::format("<tbody><tr><th class=\"group\" colspan=\"{}\">{}</th></tr>\n",
                         table.columns.size() + 1, title);
     }
-    const auto row = row_of(table, name);
-    const std::string usual = usual_of(table, row);
+    const auto row = table_row(table, name);
+    const std::string usual = usual_value(table, row);
     out += fmt::format("<tr{}><th scope=\"row\">{}</th>",
                        same_everywhere(row) ? " class=\"same\"" : "", xml_text(name.second));
     for (std::size_t i = 1; i < row.size(); ++i) {
@@ -192,6 +200,7 @@ std::string page_rows(const Table& table, RowGroup group, std::string_view title
   return out.empty() ? "" : out + "</tbody>\n";
 }
 
+// Returns a table's title, the list of its devices, its rows, remarks and errors.
 std::string page_table(const Table& table) {
   std::string out = fmt::format("<h2>{}</h2>\n", xml_text(table.title));
   if (!table.columns.empty()) {
@@ -218,9 +227,9 @@ std::string page_table(const Table& table) {
 
 }  // namespace
 
-std::string device_matrix_text(std::span<const Profile> profiles, bool all, int wide) {
-  Page page(columns_of(wide));
-  for (const Table& table : tables_of(profiles)) {
+std::string device_matrix_text(std::span<const Profile> profiles, bool all, int width) {
+  Page page(columns_of(width));
+  for (const Table& table : make_tables(profiles)) {
     page.part();
     page.say(0, table.title);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
@@ -229,14 +238,14 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
     std::vector<std::vector<std::string>> rows;
     std::size_t hidden = 0;
     for (const RowName& name : table.names) {
-      auto row = row_of(table, name);
+      auto row = table_row(table, name);
       if (!all && same_everywhere(row)) {
         ++hidden;
       } else {
         rows.push_back(std::move(row));
       }
     }
-    if (!rows.empty()) page.add(in_blocks(rows, table.columns.size(), page.width()));
+    if (!rows.empty()) page.add(column_blocks(rows, table.columns.size(), page.width()));
     if (hidden != 0) page.say(2, "{} the same on all (--all shows them)", plural(hidden, "row"));
     for (const std::string& remark : table.remarks) page.say(2, remark);
     for (const std::string& broken : table.broken) page.say(2, "error " + broken);
@@ -249,7 +258,7 @@ std::string device_matrix_html(std::span<const Profile> profiles) {
       "<h1>What each device is given</h1>\n<p>Counts and kernels of unmodified engines on "
       "described "
       "devices. Bold on a band: not what most devices have. Grey: the same on all.</p>\n";
-  for (const Table& table : tables_of(profiles)) body += page_table(table);
+  for (const Table& table : make_tables(profiles)) body += page_table(table);
   return html_page("weir: devices", k_matrix_style, body);
 }
 

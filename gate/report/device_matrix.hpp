@@ -1,4 +1,4 @@
-// What one engine does on several devices, side by side: counts and kernels, as text and as a page.
+// A matrix of what an engine does on several devices: counts and kernels, as text and as a page.
 // Pure.
 //
 // Devices that do the same are one column. Names come from files and engines: hostile text.
@@ -12,8 +12,7 @@
 namespace weir::report {
 
 // `profiles`: cells whose backend is the device. Those of one engine, model and prompt make one
-// table; cells with errors are told below it. With `all`, rows that are the same everywhere stand
-// there too.
+// table; cells with errors are listed below it. `all` also shows rows that are the same everywhere.
 [[nodiscard]] std::string device_matrix_text(std::span<const profile::Profile> profiles, bool all,
                                              int width);
 // The same, all rows, as one self-contained page without scripts.

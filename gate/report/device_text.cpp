@@ -1,3 +1,4 @@
+// Writes descriptions of GPUs as text and JSON.
 #include "gate/report/device_text.hpp"
 
 #include <algorithm>
@@ -17,18 +18,18 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   }
   TextTable table{{"NAME", "API", "DEVICE", "VALUES"}, {false, false, false, false}};
   Page broken(columns_of(width));
-  for (const DeviceLine& one : devices) {
-    if (!one.error.empty()) {
-      broken.say(0, one_line(one.name) + " cannot be read: " + one_line(one.error));
+  for (const DeviceLine& device : devices) {
+    if (!device.error.empty()) {
+      broken.say(0, one_line(device.name) + " cannot be read: " + one_line(device.error));
       continue;
     }
-    const std::string source = one_line(one.source);
-    // "from public data" or "recorded": how it begins, short enough for 80 columns.
+    const std::string source = one_line(device.source);
+    // The text before the colon ("from public data", "recorded") fits into 80 columns.
     std::string origin = source.substr(0, source.find(':'));
     if (origin.starts_with("from ")) origin.erase(0, 5);
-    const std::string api = one.apis.size() > 1 ? "both" : text::join(one.apis);
-    table.rows.push_back(
-        {one_line(one.name), api, one_line(one.title, 60), origin.empty() ? "not said" : origin});
+    const std::string api = device.apis.size() > 1 ? "both" : text::join(device.apis);
+    table.rows.push_back({one_line(device.name), api, one_line(device.title, 60),
+                          origin.empty() ? "not said" : origin});
   }
   std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
   return out + broken.finish();
@@ -36,10 +37,12 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
 
 std::string device_list_json(const std::vector<DeviceLine>& devices) {
   Json list = Json::array();
-  for (const DeviceLine& one : devices) {
-    Json entry = {
-        {"name", one.name}, {"title", one.title}, {"source", one.source}, {"apis", one.apis}};
-    if (!one.error.empty()) entry["error"] = one.error;
+  for (const DeviceLine& device : devices) {
+    Json entry = {{"name", device.name},
+                  {"title", device.title},
+                  {"source", device.source},
+                  {"apis", device.apis}};
+    if (!device.error.empty()) entry["error"] = device.error;
     list.push_back(std::move(entry));
   }
   return dump_json({{"schema", "weir.device-list/1"}, {"devices", std::move(list)}}, 2) + "\n";
@@ -58,7 +61,7 @@ std::string device_text(const DeviceSheet& sheet, int width) {
     page.paragraph(first, one_line(what), first.size());
   }
   if (!sheet.warnings.empty()) page.blank();
-  for (const std::string& doubt : sheet.warnings) page.say(2, "Warning: " + one_line(doubt));
+  for (const std::string& warning : sheet.warnings) page.say(2, "Warning: " + one_line(warning));
   return page.finish();
 }
 

@@ -1,3 +1,4 @@
+// Writes a diagnosis of machine, engines and probes as text and as JSON.
 #include "gate/report/doctor.hpp"
 
 #include <algorithm>
@@ -18,9 +19,10 @@ namespace {
 constexpr std::size_t k_indent = 2;
 constexpr std::size_t k_tag = 9;  // "perhaps" and two blanks
 
+// How the state of a probe is shown.
 struct Tag {
   std::string_view state, word, color;
-  int order;  // what is wrong first
+  int order;  // problems first
 };
 constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", "1;31", 0},
                                      {"absent", "no probe", "1;33", 1},
@@ -29,14 +31,16 @@ constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", "1;31", 0},
                                      {"unused", "unused", k_dim, 4}}};
 
 const Tag& tag_of(const DoctorFit& fit) {
-  const auto found = std::ranges::find(k_tags, fit.state, &Tag::state);
-  return found == k_tags.end() ? k_tags.back() : *found;
+  const auto tag = std::ranges::find(k_tags, fit.state, &Tag::state);
+  return tag == k_tags.end() ? k_tags.back() : *tag;
 }
 
+// Returns true if weir.yaml attaches a probe that sees nothing of the engine.
 bool is_wrong(const DoctorFit& fit) {
   return fit.asked_for && (fit.state == "blind" || fit.state == "absent");
 }
 
+// Writes a diagnosis as text, problems first.
 class Writer {
  public:
   Writer(const Diagnosis& diagnosis, const TextStyle& style)
@@ -45,11 +49,12 @@ class Writer {
   std::string run() {
     headline();
     machine();
-    // Engines with trouble before the others.
-    for (const bool wrong : {true, false}) {
+    // Engines with problems come before the others.
+    for (const bool with_problem : {true, false}) {
       for (const DoctorEngine& engine : diagnosis_.engines) {
-        const bool trouble = !engine.error.empty() || std::ranges::any_of(engine.fits, is_wrong);
-        if (trouble == wrong) show(engine);
+        const bool has_problem =
+            !engine.error.empty() || std::ranges::any_of(engine.fits, is_wrong);
+        if (has_problem == with_problem) show(engine);
       }
     }
     devices();
@@ -58,7 +63,7 @@ class Writer {
 
  private:
   void headline() {
-    const std::size_t number = problems(diagnosis_);
+    const std::size_t number = count_problems(diagnosis_);
     const std::string words = number == 0
                                   ? "nothing is in the way"
                                   : plural(number, "thing is", "things are") + " in the way";
@@ -68,12 +73,12 @@ class Writer {
 
   void title(const std::string& text, const std::string& more = "") {
     page_.blank();
-    // paragraph() wraps what follows its head, and not the head.
+    // paragraph() does not wrap its head, so clip it.
     page_.paragraph(clip_middle(one_line(text), page_.width() - 2) + (more.empty() ? "" : "  "),
                     one_line(more), k_indent, k_bold, k_dim);
   }
 
-  // "  worse    governor: …" and its cure below, behind an arrow.
+  // Writes "  worse    governor: …", and the cure below after an arrow.
   void entry(std::string_view tag, std::string_view color, const std::string& what,
              const std::string& cure) {
     const std::string head = std::string(k_indent, ' ') + pad_right(tag, k_tag);
@@ -83,9 +88,10 @@ class Writer {
     page_.paragraph(arrow, one_line(cure), head.size() + 2, k_dim);
   }
 
+  // Writes all items in one entry, between `before` and `after`; nothing without items.
   void list(std::string_view tag, std::string_view color, const char* before,
-            const std::vector<std::string>& all, const char* behind = "") {
-    if (!all.empty()) entry(tag, color, before + text::join(all) + behind, "");
+            const std::vector<std::string>& all, const char* after = "") {
+    if (!all.empty()) entry(tag, color, before + text::join(all) + after, "");
   }
 
   void entry(const DoctorFinding& finding) {
@@ -103,6 +109,7 @@ class Writer {
     list("unknown", k_dim, "", diagnosis_.unknown, " (hidden on this machine)");
   }
 
+  // Writes an engine with its findings and its probes: problems first, unused probes in one line.
   void show(const DoctorEngine& engine) {
     title(engine.name, engine.path == engine.name ? "" : engine.path);
     if (!engine.error.empty()) {
@@ -111,21 +118,22 @@ class Writer {
     }
     for (const DoctorFinding& finding : engine.findings) entry(finding);
     std::vector<DoctorFit> fits = engine.fits;
-    std::ranges::stable_sort(fits, {}, [](const DoctorFit& one) {
-      return std::pair(!is_wrong(one), tag_of(one).order);
+    std::ranges::stable_sort(fits, {}, [](const DoctorFit& fit) {
+      return std::pair(!is_wrong(fit), tag_of(fit).order);
     });
     std::vector<std::string> unused;
     for (std::size_t i = 0; i < fits.size(); ++i) {
       const DoctorFit& fit = fits[i];
       std::string probes = fit.probe;
-      // One reason for several probes is printed once.
-      const auto alike = [&](const DoctorFit& other) {
+      // Probes with the same reason share an entry.
+      const auto shares_reason = [&](const DoctorFit& other) {
         return std::tie(fit.state, fit.how, fit.cure) ==
                    std::tie(other.state, other.how, other.cure) &&
                is_wrong(fit) == is_wrong(other);
       };
-      while (i + 1 < fits.size() && fit.state != "unused" && alike(fits[i + 1])) {
-        probes += ", " + fits[++i].probe;
+      while (i + 1 < fits.size() && fit.state != "unused" && shares_reason(fits[i + 1])) {
+        ++i;
+        probes += ", " + fits[i].probe;
       }
       const Tag& tag = tag_of(fit);
       if (fit.state == "unused" && !fit.asked_for) {
@@ -146,6 +154,7 @@ class Writer {
     entry(device.api, "", device.name + (more.empty() ? "" : fmt::format(" ({})", more)), "");
   }
 
+  // Writes probes, devices and Vulkan layers; warns if there are only software devices.
   void devices() {
     title("probes and devices");
     list("probes", "", "", diagnosis_.probes);
@@ -191,14 +200,14 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 
 }  // namespace
 
-std::size_t problems(const Diagnosis& diagnosis) {
-  const auto heavy = [](const std::vector<DoctorFinding>& findings) {
+std::size_t count_problems(const Diagnosis& diagnosis) {
+  const auto count_worse = [](const std::vector<DoctorFinding>& findings) {
     return static_cast<std::size_t>(
         std::ranges::count(findings, Health::worse, &DoctorFinding::health));
   };
-  std::size_t number = heavy(diagnosis.findings) + (diagnosis.probes.empty() ? 1 : 0);
+  std::size_t number = count_worse(diagnosis.findings) + (diagnosis.probes.empty() ? 1 : 0);
   for (const DoctorEngine& engine : diagnosis.engines) {
-    number += heavy(engine.findings) + (engine.error.empty() ? 0 : 1);
+    number += count_worse(engine.findings) + (engine.error.empty() ? 0 : 1);
     number += static_cast<std::size_t>(std::ranges::count_if(engine.fits, is_wrong));
   }
   return number;
@@ -236,7 +245,7 @@ std::string doctor_json(const Diagnosis& diagnosis) {
   const Json json{
       {"schema", "weir.doctor/1"},
       {"weir", diagnosis.weir_version},
-      {"problems", problems(diagnosis)},
+      {"problems", count_problems(diagnosis)},
       {"machine",
        {{"name", diagnosis.machine},
         {"findings", findings_json(diagnosis.findings)},

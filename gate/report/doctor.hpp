@@ -1,7 +1,7 @@
-// What `weir doctor` found, as text and as JSON (weir.doctor/1). Pure.
+// The result of `weir doctor` as text and as JSON (weir.doctor/1). Pure.
 //
-// What is wrong stands first, each with its cure. Names and reasons come from files and drivers:
-// they are made inert here.
+// Problems come first, each with its cure. Names and reasons come from files and drivers and are
+// made inert here.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct DoctorFinding {
   std::string what, cure;
 };
 
-// How one probe gets on with one engine.
+// How much a probe sees of an engine.
 struct DoctorFit {
   std::string probe;
   std::string state;  // "sees", "perhaps", "blind", "absent", "unused"
@@ -31,8 +31,8 @@ struct DoctorFit {
 
 struct DoctorEngine {
   std::string name;   // as asked for: a path, or an engine of weir.yaml
-  std::string path;   // of the program; "" where none was found
-  std::string error;  // why it could not be looked at; then there is nothing else
+  std::string path;   // path of the program; "" if there is none
+  std::string error;  // why it could not be examined; then the rest is empty
   std::vector<DoctorFit> fits;
   std::vector<DoctorFinding> findings;  // missing libraries and the like
 };
@@ -45,7 +45,7 @@ struct DoctorDevice {
 struct Diagnosis {
   std::string weir_version;
   std::string machine;  // "AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB, debian 12"
-  std::vector<DoctorFinding> findings;     // of the machine, the heaviest first
+  std::vector<DoctorFinding> findings;     // about the machine, the heaviest first
   std::vector<std::string> fine, unknown;  // subjects
   std::vector<std::string> probes;         // installed
   std::string probes_error;                // why there are none
@@ -56,9 +56,9 @@ struct Diagnosis {
   std::vector<DoctorEngine> engines;
 };
 
-// How many findings make times worse, probes that weir.yaml asks for cannot see, or engines could
-// not be looked at.
-[[nodiscard]] std::size_t problems(const Diagnosis& diagnosis);
+// Counts findings that make times worse, probes of weir.yaml that see nothing, and engines that
+// could not be examined.
+[[nodiscard]] std::size_t count_problems(const Diagnosis& diagnosis);
 
 [[nodiscard]] std::string doctor_text(const Diagnosis& diagnosis, const TextStyle& style);
 [[nodiscard]] std::string doctor_json(const Diagnosis& diagnosis);

@@ -1,3 +1,4 @@
+// Makes the document of a verdict: headline, rule, cells, blocks, warnings and notes.
 #include "gate/report/document.hpp"
 
 #include <algorithm>
@@ -12,41 +13,43 @@
 namespace weir::report {
 namespace {
 
-// Of cells or metrics.
-std::size_t count_of(const auto& all, Outcome outcome) {
+// Counts the cells or metrics with an outcome.
+std::size_t count_outcome(const auto& all, Outcome outcome) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(all, [&](const auto& one) { return one.verdict == outcome; }));
+      std::ranges::count_if(all, [&](const auto& judged) { return judged.verdict == outcome; }));
 }
 
-// Kernels whose count has the same verdict, and changed.
-bool follows_count(const Judgement& one, const CellVerdict& cell) {
-  return one.metric.name == verdict::k_kernels &&
+// Returns true for kernels whose count changed too and has the same verdict.
+bool follows_count(const Judgement& judgement, const CellVerdict& cell) {
+  return judgement.metric.name == verdict::k_kernels &&
          std::ranges::any_of(cell.judgements, [&](const Judgement& count) {
-           return adds_up_kernels(cell, count.metric) && count.verdict == one.verdict &&
+           return is_kernel_total(cell, count.metric) && count.verdict == judgement.verdict &&
                   count.baseline != count.current;
          });
 }
 
-CellDocument document_of(const CellVerdict& cell, bool to_keep) {
+// Makes the rows and changes of a cell, the worst rows first. `to_keep`: as for number rows.
+CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
   CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
-  document.kernels = changed_words(cell.of(verdict::k_kernels).changed);
-  document.functions = function_words(cell.functions);
-  document.ops = changed_words(cell.of(verdict::k_placement).changed);
+  document.kernels = named_changes(cell.of(verdict::k_kernels).changed);
+  document.functions = named_function_changes(cell.functions);
+  document.ops = named_changes(cell.of(verdict::k_placement).changed);
   to_keep = to_keep && cell.verdict != Outcome::fail && cell.verdict != Outcome::error;
-  for (const Judgement& one : cell.judgements) {
-    if (!one.is_metric() && one.verdict == Outcome::info) continue;
-    document.rows.push_back({&one, words(one, to_keep), follows_count(one, cell)});
-    if (document.reason.empty() && one.is_metric() && one.verdict == cell.verdict) {
-      document.reason = one.reason;
+  for (const Judgement& judgement : cell.judgements) {
+    if (!judgement.is_metric() && judgement.verdict == Outcome::info) continue;
+    document.rows.push_back(
+        {&judgement, words(judgement, to_keep), follows_count(judgement, cell)});
+    if (document.reason.empty() && judgement.is_metric() && judgement.verdict == cell.verdict) {
+      document.reason = judgement.reason;
     }
   }
-  document.passed = count_of(cell.metrics(), Outcome::pass);
+  document.passed = count_outcome(cell.metrics(), Outcome::pass);
   for (const MetricRow& row : document.rows) document.worst_first.push_back(&row);
-  // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
-  // Counts change with where the work ran.
+  // Outcome is declared in order of precedence. Fine rows keep their order after the others.
+  // Placement comes first within a verdict, because counts change with where the work ran.
   const auto rank = [](const MetricRow* row) {
-    return std::pair(std::min(row->of->verdict, Outcome::pass),
-                     row->of->metric.name != verdict::k_placement);
+    return std::pair(std::min(row->judgement->verdict, Outcome::pass),
+                     row->judgement->metric.name != verdict::k_placement);
   };
   std::ranges::stable_sort(document.worst_first, {}, rank);
   return document;
@@ -58,7 +61,7 @@ Document::Document(const GateVerdict& verdict)
     : gate(verdict),
       headline(report::headline(verdict)),
       rule(short_rule(verdict)),
-      beside_base(report::beside_base(verdict)) {
+      has_paired_times(report::has_paired_times(verdict)) {
   std::vector<std::string> parts;
   if (gate.verdict == Outcome::fail && gate.unjudged) {  // else it is the headline
     parts.push_back(one_line(*gate.unjudged, 300));
@@ -73,15 +76,16 @@ Document::Document(const GateVerdict& verdict)
     base += "commit " + one_line(*gate.base_commit, 12);
   }
   for (const CellVerdict& cell : gate.cells)
-    cells.push_back(document_of(cell, !gate.against && !gate.runs));
+    cells.push_back(make_cell_document(cell, !gate.against && !gate.runs));
   for (const CellDocument& cell : cells) {
-    if (cell.of->verdict < Outcome::pass) to_read.push_back(&cell);
+    if (cell.cell_verdict->verdict < Outcome::pass) to_read.push_back(&cell);
   }
-  std::ranges::stable_sort(to_read, {}, [](const CellDocument* one) { return one->of->verdict; });
-  blocks = blocks_of(to_read, collect<profile::CellKey>(gate.cells, &CellVerdict::cell));
-  // Of one verdict, what holds for more cells comes first.
-  std::ranges::stable_sort(blocks, {}, [](const Block& one) {
-    return std::pair(one.of().verdict, -std::ssize(one.cells));
+  std::ranges::stable_sort(to_read, {},
+                           [](const CellDocument* cell) { return cell->cell_verdict->verdict; });
+  blocks = make_blocks(to_read, collect<profile::CellKey>(gate.cells, &CellVerdict::cell));
+  // Blocks with more cells come first within a verdict.
+  std::ranges::stable_sort(blocks, {}, [](const Block& block) {
+    return std::pair(block.first_verdict().verdict, -std::ssize(block.cells));
   });
   find_causes();
 }
@@ -90,17 +94,20 @@ std::string Document::first_line(std::string_view between) const {
   return not_judged.empty() ? headline : fmt::format("{}{}{}", headline, between, not_judged);
 }
 
-std::size_t Document::cells_with(Outcome outcome) const { return count_of(gate.cells, outcome); }
+std::size_t Document::cells_with(Outcome outcome) const {
+  return count_outcome(gate.cells, outcome);
+}
 
 std::vector<Shared> Document::warnings(
-    const std::function<bool(const verdict::CellVerdict&)>& of) const {
+    const std::function<bool(const verdict::CellVerdict&)>& filter) const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    if (of && !of(*cell.of)) continue;
-    for (const std::string& warning : cell.of->warnings) share(out, one_line(warning), cell);
+    if (filter && !filter(*cell.cell_verdict)) continue;
+    for (const std::string& warning : cell.cell_verdict->warnings)
+      add_shared(out, one_line(warning), cell);
     for (const MetricRow& row : cell.rows) {
-      for (const std::string& warning : row.of->warnings) {
-        share(out, fmt::format("{}: {}", row.words.label, one_line(warning)), cell);
+      for (const std::string& warning : row.judgement->warnings) {
+        add_shared(out, fmt::format("{}: {}", row.number.label, one_line(warning)), cell);
       }
     }
   }
@@ -110,8 +117,8 @@ std::vector<Shared> Document::warnings(
 std::vector<Shared> Document::notes() const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    for (const std::string& note : cell.of->notes) share(out, one_line(note), cell);
-    share(out, judged_by(*cell.of), cell);
+    for (const std::string& note : cell.cell_verdict->notes) add_shared(out, one_line(note), cell);
+    add_shared(out, judged_by(*cell.cell_verdict), cell);
   }
   for (const std::string& note : gate.notes) out.push_back({one_line(note), {}});
   return out;
@@ -120,8 +127,8 @@ std::vector<Shared> Document::notes() const {
 std::vector<Shared> Document::other_code() const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    for (const verdict::OtherCode& one : cell.of->of(verdict::k_kernel_code).code) {
-      share(out, one_line(fmt::format("{}: {}", one.kernel, one.words())), cell);
+    for (const verdict::OtherCode& kernel : cell.cell_verdict->of(verdict::k_kernel_code).code) {
+      add_shared(out, one_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
     }
   }
   return out;
@@ -130,9 +137,9 @@ std::vector<Shared> Document::other_code() const {
 std::vector<Shared> Document::by_reason(Outcome outcome) const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    if (cell.of->verdict != outcome) continue;
+    if (cell.cell_verdict->verdict != outcome) continue;
     const std::string reason = one_line(cell.reason);
-    share(out, reason.empty() ? "no reason given" : reason, cell);
+    add_shared(out, reason.empty() ? "no reason given" : reason, cell);
   }
   return out;
 }
@@ -142,10 +149,11 @@ std::string judged_by(const CellVerdict& cell) {
   return "judged by: " + one_line(*cell.base);
 }
 
-// ", 1 cause, 2 changes unexplained"; "" of one cell with one cause.
-static std::string causes_of(const GateVerdict& gate) {
+// Returns the headline's end about causes: ", 1 cause, 2 changes unexplained". "" for a single
+// failed cell with a single cause.
+static std::string causes_text(const GateVerdict& gate) {
   const std::size_t causes = gate.causes.size(), rest = gate.unexplained.size();
-  const bool single = causes == 1 && count_of(gate.cells, Outcome::fail) == 1;
+  const bool single = causes == 1 && count_outcome(gate.cells, Outcome::fail) == 1;
   if (gate.verdict != Outcome::fail || causes == 0 || single) return "";
   std::string out = ", " + plural(causes, "cause");
   if (rest > 0) out += fmt::format(", {} unexplained", plural(rest, "change"));
@@ -156,26 +164,27 @@ std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
   const std::string cells = plural(all, "cell");
   std::string out;
-  const std::size_t errors = count_of(gate.cells, Outcome::error);
+  const std::size_t errors = count_outcome(gate.cells, Outcome::error);
   if (gate.cells.empty()) {
     out = "no cell was measured";
   } else if (gate.verdict != Outcome::fail && gate.unjudged) {
     out = one_line(*gate.unjudged, 300);
-    const auto number = std::ranges::count_if(gate.cells, unmeasured);
+    const auto number = std::ranges::count_if(gate.cells, is_unmeasured);
     if (number > 0) out += fmt::format("; {} could not be measured", number);
-  } else if (const std::string_view did = look_of(gate.verdict).headline; !did.empty()) {
-    const std::size_t number = count_of(gate.cells, gate.verdict);
+  } else if (const std::string_view result = look_of(gate.verdict).headline; !result.empty()) {
+    const std::size_t number = count_outcome(gate.cells, gate.verdict);
     out = fmt::format("{} of {}", number, cells) +
-          fmt::format(fmt::runtime(did), fmt::arg("are", number == 1 ? "is" : "are"));
+          fmt::format(fmt::runtime(result), fmt::arg("are", number == 1 ? "is" : "are"));
   } else {
     std::size_t passed = 0;
-    for (const CellVerdict& cell : gate.cells) passed += count_of(cell.metrics(), Outcome::pass);
-    const std::size_t fine = count_of(gate.cells, Outcome::pass);
+    for (const CellVerdict& cell : gate.cells)
+      passed += count_outcome(cell.metrics(), Outcome::pass);
+    const std::size_t fine = count_outcome(gate.cells, Outcome::pass);
     out = fmt::format("{}, {} within limits",
                       fine == all ? cells : fmt::format("{} of {}", fine, cells),
                       plural(passed, "metric"));
   }
-  out += causes_of(gate);
+  out += causes_text(gate);
   if (gate.verdict == Outcome::fail && errors > 0) {
     out += fmt::format(", {} could not be measured", errors);
   }

@@ -1,4 +1,4 @@
-// A verdict, chosen, ordered and put in words once: what every format says of it.
+// The document of a verdict: its texts, chosen and ordered once for every format.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,11 @@ namespace weir::report {
 [[nodiscard]] std::string headline(const verdict::GateVerdict& gate);
 // The limits in a few words: "counts exact, throughput may drop 5 %".
 [[nodiscard]] std::string short_rule(const verdict::GateVerdict& gate);
-// Which baseline judged, where that is not one of the same device class: "judged by: …"; else "".
+// Returns "judged by: …" if the baseline is not one of the same device class; else "".
 [[nodiscard]] std::string judged_by(const verdict::CellVerdict& cell);
-// What a verdict says, chosen, ordered and put in words once; a format renders it, and may leave
-// out. Refers to the verdict, which has to stay.
+
+// The texts of a verdict. A format renders it, and may leave parts out. It points to the verdict,
+// which must outlive it.
 struct Document {
   Document(const verdict::GateVerdict& verdict);  // NOLINT: any verdict is a document
 
@@ -29,34 +30,34 @@ struct Document {
   // "throughput not decided in 31 of 40 cells, 12 cells new"; "" when all was judged. Stands in the
   // first line of every report.
   std::string not_judged;
-  // What the cells were compared with: "stored baselines in baselines, commit e4f5a6b"; the commit
-  // stands once.
+  // The base of the comparison: "stored baselines in baselines, commit e4f5a6b". The commit is
+  // named once.
   std::string base;
-  bool beside_base =
-      false;  // some times were judged by pairs: every report says what that promises
+  // True if pairs judged some times: then every report says how sure that is.
+  bool has_paired_times = false;
   std::vector<CellDocument> cells;  // in plan order
-  // Those that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
+  // Cells that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
   // improved, accepted.
   std::vector<const CellDocument*> to_read;
-  // The same, cells of which the same is to be said together; the larger blocks of a verdict first.
+  // The same cells, grouped by equal results; the larger blocks of a verdict first.
   std::vector<Block> blocks;
-  // Of the gate, in its order.
+  // Causes and unexplained changes, in the gate's order.
   Parts causes;                     // sections
   std::optional<Part> unexplained;  // a section
-  // Reports begin with causes and what none explains, in place of the blocks that they fold.
+  // True if reports begin with causes and unexplained changes, and fold the blocks of their cells.
   bool cause_first = false;
 
-  // The headline, and what was not judged.
+  // Returns the headline, and what was not judged.
   [[nodiscard]] std::string first_line(std::string_view between = "; ") const;
   [[nodiscard]] std::size_t cells_with(verdict::Outcome outcome) const;
-  // Warnings of cells and their metrics, of all cells or of some.
+  // Returns warnings of cells and their metrics; with `filter` only of cells that it selects.
   [[nodiscard]] std::vector<Shared> warnings(
-      const std::function<bool(const verdict::CellVerdict&)>& of = {}) const;
-  // Notes of all cells, what judged them where that is not the same device class, and the gate's.
+      const std::function<bool(const verdict::CellVerdict&)>& filter = {}) const;
+  // Returns notes of all cells, their judged_by() lines, and the gate's notes.
   [[nodiscard]] std::vector<Shared> notes() const;
-  // Kernels with other code or other numbers of groups: "flash_attn: occupancy 18 → 6".
+  // Returns kernels with other code or other numbers of groups: "flash_attn: occupancy 18 → 6".
   [[nodiscard]] std::vector<Shared> other_code() const;
-  // Cells of one outcome by their reason.
+  // Groups the cells of one outcome by their reason.
   [[nodiscard]] std::vector<Shared> by_reason(verdict::Outcome outcome) const;
 
  private:

@@ -1,5 +1,7 @@
+// Makes hostile text inert in Markdown, HTML, XML and scripts.
+//
 // GitHub and GitLab find mentions, references, bare links, emoji and formulas in the finished text,
-// where a backslash is gone already. A space of no width between their parts is what stops them.
+// where a backslash is gone already. Only a space of no width between their parts stops them.
 #include "gate/report/escape.hpp"
 
 #include <algorithm>
@@ -22,29 +24,29 @@ bool is_punctuation(char c) {
 bool is_hex(char c) {
   return text::is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
-bool is_word(char c) { return text::is_alphanumeric(c) || c == '_'; }
 
 bool starts_with_any_case(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && text::lower(text.substr(0, lower.size())) == lower;
 }
 
-// ":tada:", which becomes a picture.
+// Returns true for ":tada:", which becomes a picture.
 bool starts_shortcode(std::string_view rest) {
   std::size_t end = 1;
-  while (end < rest.size() && (is_word(rest[end]) || rest[end] == '+' || rest[end] == '-')) ++end;
+  while (end < rest.size() && (is_word_char(rest[end]) || rest[end] == '+' || rest[end] == '-'))
+    ++end;
   return end > 1 && end < rest.size() && rest[end] == ':';
 }
 
-// How much of `rest` reads as an abbreviated commit.
-std::size_t commit_like(std::string_view rest) {
+// Returns the length of the abbreviated commit that `rest` begins with; 0 for none.
+std::size_t commit_length(std::string_view rest) {
   std::size_t end = 0;
   while (end < rest.size() && is_hex(rest[end])) ++end;
-  const bool whole = end == rest.size() || !is_word(rest[end]);
-  return whole && end >= 7 ? end : 0;
+  const bool whole_word = end == rest.size() || !is_word_char(rest[end]);
+  return whole_word && end >= 7 ? end : 0;
 }
 
-// A commit that stands alone is there to be copied: nothing may part it. One that is the end of
-// something longer would look odd as code.
+// Returns a commit that makes no link: as code if it stands alone, so that it can be copied; else
+// with spaces of no width in it.
 std::string inert_commit(std::string_view hex, bool alone) {
   if (alone) return fmt::format("`{}`", hex);
   constexpr std::size_t k_part = 6;  // shorter than any commit
@@ -55,40 +57,42 @@ std::string inert_commit(std::string_view hex, bool alone) {
   return out;
 }
 
-// Whether what stands before and after `c` could make a reference of it: GitLab's !1, ~label,
-// %milestone, &1; {+ and [- of its inline diffs; the rest of GitHub's.
+// Returns true if `c` and the text after it could make a reference: GitHub's @name and #1; GitLab's
+// !1, ~label, %milestone and &1, and {+ and [- of its inline diffs.
 bool starts_reference(char c, std::string_view after) {
   if (c == '@' || c == '#') return true;
   if (after.empty()) return false;
   const char next = after.front();
   if (c == '{' || c == '[') return next == '+' || next == '-';
-  return (c == '!' || c == '~' || c == '%' || c == '&') && (is_word(next) || next == '"');
+  return (c == '!' || c == '~' || c == '%' || c == '&') && (is_word_char(next) || next == '"');
 }
 
-std::string escaped(char c, bool first) {
-  if (c == '$') return "<span>$</span>";  // GitHub's own way out of its formulas
+// Escapes a character for Markdown; `first`: it begins the text, where it could make a list or
+// heading.
+std::string escape_char(char c, bool first) {
+  if (c == '$') return "<span>$</span>";  // GitHub documents this to avoid a formula
   if (c == '<' || c == '>' || c == '&') return xml_text({&c, 1});
   const bool special = std::string_view("\\`*_[]|~^!{}@#").find(c) != std::string_view::npos;
   const bool begins = first && std::string_view("-+=/").find(c) != std::string_view::npos;
   return special || begins ? fmt::format("\\{}", c) : std::string(1, c);
 }
 
-// "1." and "1)" begin a list.
+// Returns true if the character at `at` ends "1." or "1)", which would begin a list.
 bool ends_list_number(std::string_view line, std::size_t at) {
   if ((line[at] != '.' && line[at] != ')') || at == 0) return false;
   if (at + 1 < line.size() && line[at + 1] != ' ') return false;
   return std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(at), text::is_digit);
 }
 
-// In code: what programs look for in the text as it was sent, before anything is rendered: weir's
-// own marker, mentions of robots.
-std::string parted(std::string_view code) {
+// Puts a space of no width into weir's own marker and into mentions of robots: programs look for
+// both in the text as it was sent, also in code.
+std::string break_mentions(std::string_view code) {
   std::string out;
   for (std::size_t i = 0; i < code.size(); ++i) {
     const std::string_view rest = code.substr(i);
     out += code[i];
-    const bool mention =
-        code[i] == '@' && (i == 0 || !is_word(code[i - 1])) && rest.size() > 1 && is_word(rest[1]);
+    const bool mention = code[i] == '@' && (i == 0 || !is_word_char(code[i - 1])) &&
+                         rest.size() > 1 && is_word_char(rest[1]);
     if (mention || rest.starts_with("<!--")) out += k_zero_width;
   }
   return out;
@@ -102,8 +106,8 @@ std::string markdown_text(std::string_view text, std::size_t most) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const std::string_view rest = std::string_view(line).substr(i);
-    const bool begins = i == 0 || !is_word(line[i - 1]);
-    if (const std::size_t hex = begins ? commit_like(rest) : 0; hex > 0) {
+    const bool begins_word = i == 0 || !is_word_char(line[i - 1]);
+    if (const std::size_t hex = begins_word ? commit_length(rest) : 0; hex > 0) {
       out += inert_commit(rest.substr(0, hex), i == 0 || line[i - 1] == ' ' || line[i - 1] == '(');
       i += hex - 1;
     } else if (starts_with_any_case(rest, "www.") || starts_with_any_case(rest, "gh-")) {
@@ -115,7 +119,7 @@ std::string markdown_text(std::string_view text, std::size_t most) {
     } else if (ends_list_number(line, i)) {
       out += fmt::format("\\{}", c);
     } else {
-      out += escaped(c, i == 0);
+      out += escape_char(c, i == 0);
       if (starts_reference(c, rest.substr(1))) out += k_zero_width;
     }
   }
@@ -123,16 +127,16 @@ std::string markdown_text(std::string_view text, std::size_t most) {
 }
 
 std::string markdown_code(std::string_view text, std::size_t most) {
-  const std::string line = parted(text::disarm(one_line(text, most)));
+  const std::string line = break_mentions(text::disarm(one_line(text, most)));
   if (line.empty()) return "";
-  // Within backticks everything but these is literal.
+  // Between backquotes everything except these is literal.
   if (line.find_first_of("`|\\") == std::string::npos) return fmt::format("`{}`", line);
   std::string out = "<code>";
   for (std::size_t i = 0; i < line.size(); ++i) {
     const std::string_view rest = std::string_view(line).substr(i);
     out += is_punctuation(line[i]) ? fmt::format("&#{};", static_cast<int>(line[i]))
                                    : std::string(1, line[i]);
-    // Bare links are looked for behind the entities.
+    // GitHub looks for bare links after it has replaced the entities.
     const bool www = i >= 2 && starts_with_any_case(std::string_view(line).substr(i - 2), "www.");
     if (line[i] == '@' || rest.starts_with("://") || www) out += k_zero_width;
   }
@@ -151,8 +155,8 @@ std::string markdown_fence(const std::vector<std::string>& lines) {
   const std::string fence(longest + 1, '`');
   std::string out = fence + "text\n";
   for (const std::string& line : lines) {
-    const std::string safe = parted(text::disarm(clip(line, 400)));
-    // Robots take "/merge" at the beginning of a line for an order, also in here.
+    const std::string safe = break_mentions(text::disarm(clip(line, 400)));
+    // Robots take "/merge" at the beginning of a line for an order, even in a code block.
     const std::size_t begin = safe.find_first_not_of(' ');
     if (begin != std::string::npos && safe[begin] == '/') out += k_zero_width;
     out += safe + "\n";
@@ -163,8 +167,8 @@ std::string markdown_fence(const std::vector<std::string>& lines) {
 std::string replace_each(std::string_view text, std::span<const Replacement> all) {
   std::string out;
   for (const char c : text) {
-    const auto found = std::ranges::find(all, c, &Replacement::first);
-    out += found == all.end() ? std::string_view(&c, 1) : found->second;
+    const auto replacement = std::ranges::find(all, c, &Replacement::first);
+    out += replacement == all.end() ? std::string_view(&c, 1) : replacement->second;
   }
   return out;
 }
@@ -172,10 +176,12 @@ std::string replace_each(std::string_view text, std::span<const Replacement> all
 std::string xml_text(std::string_view text) {
   static constexpr Replacement k_entities[] = {
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-  // printable() leaves valid UTF-8 without control characters; two code points more are not XML.
+  // printable() leaves valid UTF-8 without control characters; XML forbids two more code points.
   std::string clean = text::printable(text);
-  for (const std::string_view none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
-    for (std::size_t at = 0; (at = clean.find(none, at)) != clean.npos;) clean.erase(at, 3);
+  for (const std::string_view forbidden : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
+    for (std::size_t at = clean.find(forbidden); at != clean.npos; at = clean.find(forbidden, at)) {
+      clean.erase(at, forbidden.size());
+    }
   }
   return replace_each(clean, k_entities);
 }

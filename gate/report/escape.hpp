@@ -1,5 +1,4 @@
-// Hostile text made inert: what is in it makes no link, mention, image or markup of where it
-// stands. Pure.
+// Hostile text made inert: it makes no link, mention, image or markup. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 
 namespace weir::report {
 
-// What stands for a character.
+// A character and its replacement.
 using Replacement = std::pair<char, std::string_view>;
 [[nodiscard]] std::string replace_each(std::string_view text, std::span<const Replacement> all);
 

@@ -1,3 +1,4 @@
+// Writes explanations of changed cells as text and as JSON.
 #include "gate/report/explain_text.hpp"
 
 #include <algorithm>
@@ -30,9 +31,9 @@ std::string explain_title(const std::string& cell) {
 
 using Cells = std::vector<const Explanation*>;
 
-// Cells whose findings have the same causes, as a gate has it.
+// Cells whose findings have the same causes.
 struct Block {
-  std::string text;  // where that is compared word by word
+  std::string text;  // full text, if blocks have to be the same word by word
   std::vector<explain::Subject> subjects;
   std::vector<std::string> doubts;
   Cells cells;
@@ -43,43 +44,44 @@ struct Block {
   }
 };
 
-// "dispatches / barriers / syncs a token"
-std::string total_names(const Explanation& one) {
-  const std::string per = explain::per_words(one.scope);
-  return text::join(collect<std::string>(one.totals, &explain::Total::name), " / ") +
+// Returns the names of the totals: "dispatches / barriers / syncs a token".
+std::string totals_label(const Explanation& explanation) {
+  const std::string per = explain::per_text(explanation.scope);
+  return text::join(collect<std::string>(explanation.totals, &explain::Total::name), " / ") +
          (per.empty() ? "" : " " + per);
 }
 
-// "690 / 690 / 1 → 706 / 930 / 17   dispatches / barriers / syncs a token" of cells with the same
-// names, with ranges where they differ.
-std::string totals_line(const Cells& cells) {
+// Returns the totals of cells that have the same ones, as ranges if they differ: "690 / 690 / 1 →
+// 706 / 930 / 17   dispatches / barriers / syncs a token".
+std::string totals_text(const Cells& cells) {
   const Explanation& first = *cells.front();
   if (first.totals.empty()) return "";
   const auto side = [&](Rational explain::Total::*value) {
     std::vector<std::string> ranges;
     for (std::size_t i = 0; i < first.totals.size(); ++i) {
-      ranges.push_back(range_words(collect<ValueWords>(cells, [&](const Explanation* one) {
-        const Rational& number = one->totals[i].*value;
-        return ValueWords{number.value(), show(number)};
+      ranges.push_back(value_range(collect<ShownValue>(cells, [&](const Explanation* cell) {
+        const Rational& number = cell->totals[i].*value;
+        return ShownValue{number.value(), show(number)};
       })));
     }
     return text::join(ranges, " / ");
   };
   const std::string before =
       first.alone ? "" : side(&explain::Total::before) + std::string(k_arrow);
-  return before + side(&explain::Total::after) + "   " + total_names(first);
+  return before + side(&explain::Total::after) + "   " + totals_label(first);
 }
 
-// In place of findings.
-std::string unexplained(const Explanation& one) {
-  if (one.alone) return "One profile, compared with nothing.";
-  if (one.differs) return "Something differs, and no known pattern fits it.";
-  if (one.verdict.empty()) return "Nothing differs beyond what varies by itself.";
-  const std::string said = fmt::format("The verdict is {}", one.verdict);
-  return one.reason.empty() ? said + ", and no difference here explains it."
-                            : said + ": " + one_line(one.reason);
+// Returns the sentence for a cell without findings.
+std::string no_finding_text(const Explanation& explanation) {
+  if (explanation.alone) return "One profile, compared with nothing.";
+  if (explanation.differs) return "Something differs, and no known pattern fits it.";
+  if (explanation.verdict.empty()) return "Nothing differs beyond what varies by itself.";
+  const std::string verdict = fmt::format("The verdict is {}", explanation.verdict);
+  if (explanation.reason.empty()) return verdict + ", and no difference here explains it.";
+  return verdict + ": " + one_line(explanation.reason);
 }
 
+// Writes findings, or explanations of cells grouped into blocks.
 class ExplainPage {
  public:
   explicit ExplainPage(const ExplainStyle& style)
@@ -91,99 +93,109 @@ class ExplainPage {
     return page_.finish();
   }
 
+  // Writes each block of cells with the same findings, and then counts the cells without
+  // differences.
   std::string write(std::span<const Explanation> all) {
-    std::vector<std::string> same;
-    // Of cells of which the same is to be said, as a gate reports them.
+    std::vector<std::string> unchanged;
     std::vector<Block> blocks;
     Cells cells;
-    for (const Explanation& one : all) {
-      cells.push_back(&one);
-      if (!one.alone && !one.differs && one.verdict.empty() && !style_.checklist &&
-          one.doubts.empty()) {
-        same.push_back(one.cell);
+    for (const Explanation& explanation : all) {
+      cells.push_back(&explanation);
+      const bool is_unchanged =
+          !explanation.alone && !explanation.differs && explanation.verdict.empty();
+      if (is_unchanged && !style_.checklist && explanation.doubts.empty()) {
+        unchanged.push_back(explanation.cell);
         continue;
       }
-      Block fresh = block_of(one);
+      Block new_block = make_block(explanation);
       Block* block =
-          first_of(blocks, [&](const Block& known) { return known.says_the_same(fresh); });
-      if (block == nullptr) block = &blocks.emplace_back(std::move(fresh));
-      block->cells.push_back(&one);
+          first_of(blocks, [&](const Block& other) { return other.says_the_same(new_block); });
+      if (block == nullptr) block = &blocks.emplace_back(std::move(new_block));
+      block->cells.push_back(&explanation);
     }
-    const std::vector<profile::CellKey> keys = keys_of(cells);
+    const std::vector<profile::CellKey> keys = parse_keys(cells);
     for (const Block& block : blocks) {
       page_.part();
       head(block.cells, keys);
       body(*block.cells.front());
     }
-    if (!same.empty()) {
+    if (!unchanged.empty()) {
       page_.part();
-      page_.say(0, same.size() == 1
-                       ? explain_title(same.front()) + ": nothing differs."
-                       : fmt::format("Nothing differs in {}.", plural(same.size(), "cell")));
+      page_.say(0, unchanged.size() == 1
+                       ? explain_title(unchanged.front()) + ": nothing differs."
+                       : fmt::format("Nothing differs in {}.", plural(unchanged.size(), "cell")));
     }
     return page_.finish();
   }
 
  private:
-  [[nodiscard]] std::string body_text(const Explanation& one) const {
+  [[nodiscard]] std::string body_text(const Explanation& explanation) const {
     ExplainPage alone(style_);
-    alone.body(one);
+    alone.body(explanation);
     return alone.page_.finish();
   }
 
-  // What is to be said of a cell.
-  [[nodiscard]] Block block_of(const Explanation& one) const {
-    Block block{profile::CellKey::parse(one.cell) ? "" : one.cell, {}, one.doubts, {}};
-    if (style_.checklist || one.findings.empty()) {
-      block.text += body_text(one);
+  // Makes the block of a single cell: the causes of its findings, or its full text without
+  // findings.
+  [[nodiscard]] Block make_block(const Explanation& explanation) const {
+    Block block{profile::CellKey::parse(explanation.cell) ? "" : explanation.cell,
+                {},
+                explanation.doubts,
+                {}};
+    if (style_.checklist || explanation.findings.empty()) {
+      block.text += body_text(explanation);
       return block;
     }
-    // Of a cell that a gate judged, findings that explain a judgement: the others follow from them.
+    // In a cell that a gate judged, only findings that explain a judgement count: others follow
+    // from them.
     const auto explains = [](const Finding& finding) { return !finding.claims.empty(); };
-    const bool judged = std::ranges::any_of(one.findings, explains);
-    for (const Finding& finding : one.findings) {
-      if (!judged || explains(finding)) block.subjects.push_back(explain::subject_of(finding));
+    const bool judged = std::ranges::any_of(explanation.findings, explains);
+    for (const Finding& finding : explanation.findings) {
+      if (!judged || explains(finding)) block.subjects.push_back(explain::finding_subject(finding));
     }
     return block;
   }
 
-  // Cells by their totals; many by what these are of.
-  static Grouped<const Explanation*, Cells> by_totals(const Cells& block) {
+  // Groups cells with equal totals; by the names of the totals if that makes more than three
+  // groups.
+  static Grouped<const Explanation*, Cells> group_by_totals(const Cells& block) {
     constexpr std::size_t k_most = 3;
-    Grouped<const Explanation*, Cells> each, wide;
-    for (const Explanation* one : block) {
-      each.of(totals_line({one}), one).push_back(one);
-      wide.of(total_names(*one), one).push_back(one);
+    Grouped<const Explanation*, Cells> by_value, by_name;
+    for (const Explanation* explanation : block) {
+      by_value.of(totals_text({explanation}), explanation).push_back(explanation);
+      by_name.of(totals_label(*explanation), explanation).push_back(explanation);
     }
-    return each.all.size() > k_most ? wide : each;
+    return by_value.all.size() > k_most ? by_name : by_value;
   }
 
-  // Profiles that are no cells have none.
-  static std::vector<profile::CellKey> keys_of(const Cells& explanations) {
+  // Returns the cells' keys; a profile that is no cell has none.
+  static std::vector<profile::CellKey> parse_keys(const Cells& explanations) {
     std::vector<profile::CellKey> keys;
-    for (const Explanation* one : explanations) {
-      if (const auto key = profile::CellKey::parse(one->cell)) keys.push_back(*key);
+    for (const Explanation* explanation : explanations) {
+      if (const auto key = profile::CellKey::parse(explanation->cell)) keys.push_back(*key);
     }
     return keys;
   }
 
+  // Writes the title of a block, its totals, and which cell the numbers below belong to.
   void head(const Cells& block, const std::vector<profile::CellKey>& all) {
     constexpr std::size_t k_most_names = 12;
-    Together words{explain_title(block.front()->cell), {}};
-    if (block.size() > 1) words = together(keys_of(block), all);
+    GroupNames group{explain_title(block.front()->cell), {}};
+    if (block.size() > 1) group = name_group(parse_keys(block), all);
     std::map<const Explanation*, std::string> names;
-    for (std::size_t i = 0; i < words.names.size(); ++i) names[block[i]] = words.names[i];
-    page_.paragraph("", words.title, 2, "", k_bold);
-    for (const auto& [first, cells] : by_totals(block).all) {
+    for (std::size_t i = 0; i < group.names.size(); ++i) names[block[i]] = group.names[i];
+    page_.paragraph("", group.title, 2, "", k_bold);
+    for (const auto& [first, cells] : group_by_totals(block).all) {
       const std::string indent(k_number_indent, ' ');
-      const std::string totals = totals_line(cells);
+      const std::string totals = totals_text(cells);
       if (!totals.empty()) page_.paragraph(indent, totals, k_number_indent);
       if (names.empty()) continue;
-      const auto in = collect<std::string>(cells, [&](auto* one) { return names.at(one); });
-      page_.paragraph(indent + "in ", listed(in, k_most_names), k_line_indent);
+      const auto cell_names =
+          collect<std::string>(cells, [&](auto* cell) { return names.at(cell); });
+      page_.paragraph(indent + "in ", list_names(cell_names, k_most_names), k_line_indent);
     }
-    const std::string told = body_text(*block.front());
-    if (std::ranges::all_of(block, [&](auto* one) { return body_text(*one) == told; })) return;
+    const std::string text = body_text(*block.front());
+    if (std::ranges::all_of(block, [&](auto* cell) { return body_text(*cell) == text; })) return;
     page_.blank();
     page_.paragraph(k_before,
                     fmt::format("Numbers below are those of {}. --cell shows another cell.",
@@ -191,14 +203,14 @@ class ExplainPage {
                     k_number_indent, "", k_dim);
   }
 
-  void body(const Explanation& one) {
+  void body(const Explanation& explanation) {
     std::size_t number = 0;
-    for (const Finding& finding : one.findings) show_finding(finding, ++number);
-    if (one.findings.empty()) {
-      page_.paragraph(k_before, unexplained(one), k_number_indent);
+    for (const Finding& finding : explanation.findings) show_finding(finding, ++number);
+    if (explanation.findings.empty()) {
+      page_.paragraph(k_before, no_finding_text(explanation), k_number_indent);
     }
-    for (const std::string& doubt : one.doubts) labelled("   warning: ", doubt);
-    if (style_.checklist || one.alone) checklist(one);
+    for (const std::string& doubt : explanation.doubts) labelled_line("   warning: ", doubt);
+    if (style_.checklist || explanation.alone) checklist(explanation);
   }
 
   void show_finding(const Finding& finding, std::size_t number) {
@@ -208,26 +220,26 @@ class ExplainPage {
     for (const std::string& line : finding.lines) {
       page_.say(k_line_indent, one_line(line));
     }
-    labelled("   Typical cause: ", finding.cause);
-    labelled("   Look at: ", finding.look_at);
+    labelled_line("   Typical cause: ", finding.cause);
+    labelled_line("   Look at: ", finding.look_at);
   }
 
-  void labelled(std::string_view label, const std::string& words) {
+  void labelled_line(std::string_view label, const std::string& words) {
     if (!words.empty()) page_.paragraph(label, one_line(words), k_line_indent, k_dim);
   }
 
-  void checklist(const Explanation& one) {
+  void checklist(const Explanation& explanation) {
     page_.blank();
     page_.paragraph("", "   Checklist for slow engines", k_number_indent, "", k_dim);
-    for (const Check& check : one.checklist) {
-      const std::string_view mark = check.answer == Check::Answer::fine    ? "   [x] "
-                                    : check.answer == Check::Answer::wrong ? "   [!] "
-                                                                           : "   [ ] ";
+    for (const Check& check : explanation.checklist) {
+      std::string_view mark = "   [ ] ";
+      if (check.answer == Check::Answer::fine) mark = "   [x] ";
+      if (check.answer == Check::Answer::wrong) mark = "   [!] ";
       page_.paragraph(mark,
                       one_line(check.question + (check.note.empty() ? "" : ": " + check.note)),
                       k_number_indent + 4);
     }
-    for (const explain::Hint& hint : one.hints) labelled("   hint: ", hint.text);
+    for (const explain::Hint& hint : explanation.hints) labelled_line("   hint: ", hint.text);
   }
 
   ExplainStyle style_;
@@ -246,11 +258,11 @@ std::string findings_text(std::span<const Finding> findings, const ExplainStyle&
 
 Json explain_json(std::span<const Explanation> explanations) {
   Json findings = Json::array(), cells = Json::array();
-  for (const Explanation& one : explanations) {
-    cells.push_back(write_fields(one));
-    for (const Finding& finding : one.findings) {
+  for (const Explanation& explanation : explanations) {
+    cells.push_back(write_fields(explanation));
+    for (const Finding& finding : explanation.findings) {
       Json json = write_fields(finding);
-      json["cell"] = one.cell;
+      json["cell"] = explanation.cell;
       findings.push_back(std::move(json));
     }
   }

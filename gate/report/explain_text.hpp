@@ -12,14 +12,14 @@ namespace weir::report {
 struct ExplainStyle {
   bool color = false;
   int width = 80;
-  bool checklist = false;  // the checklist for slow engines, and counts outside of the usual
+  bool checklist = false;  // add the checklist for slow engines, and unusual counts
 };
 
 // No line is wider than `width` (at least 40). Names from outside are made printable.
 [[nodiscard]] std::string explain_text(std::span<const explain::Explanation> explanations,
                                        const ExplainStyle& style);
 
-// Findings alone, numbered.
+// Returns only the findings, numbered.
 [[nodiscard]] std::string findings_text(std::span<const explain::Finding> findings,
                                         const ExplainStyle& style);
 

@@ -1,3 +1,4 @@
+// Makes the data of figures: requests, batches, ratios of pairs, latency against load.
 #include "gate/report/figures.hpp"
 
 #include <algorithm>
@@ -25,6 +26,8 @@ std::string show_microseconds(std::int64_t microseconds) {
                     static_cast<double>(microseconds) / 1e6);
 }
 
+// Returns the figure of the latencies of single requests. A cell keeps the fastest and the slowest
+// of every few requests if there are many.
 Json requests_figure(const CellVerdict& cell) {
   const auto count =
       static_cast<std::int64_t>(cell.latencies.size() / profile::k_latencies_of_request);
@@ -33,25 +36,27 @@ Json requests_figure(const CellVerdict& cell) {
     last = std::max(last, cell.latencies[i]);
     most = std::max(most, cell.latencies[i + 2]);
   }
-  const bool chosen = cell.requests.value_or(0) > count;
-  return {{"kind", "requests"},
-          {"title", "latency of each request"},
-          {"caption",
-           fmt::format("requests of the last timed run, from 0 to {}: end-to-end latency, and "
-                       "below it time to first token",
-                       show_microseconds(most))},
-          {"words",
-           fmt::format("{}{} requests over {}{}; end-to-end latency up to {}", count,
-                       chosen ? fmt::format(" of {}", *cell.requests) : "", show_microseconds(last),
-                       chosen ? ": the fastest and slowest of every few (stalls look "
-                                "more frequent than they are)"
-                              : "",
-                       show_microseconds(most))},
-          {"latencies", cell.latencies}};
+  const bool is_selection = cell.requests.value_or(0) > count;
+  return {
+      {"kind", "requests"},
+      {"title", "latency of each request"},
+      {"caption",
+       fmt::format("requests of the last timed run, from 0 to {}: end-to-end latency, and "
+                   "below it time to first token",
+                   show_microseconds(most))},
+      {"words", fmt::format("{}{} requests over {}{}; end-to-end latency up to {}", count,
+                            is_selection ? fmt::format(" of {}", *cell.requests) : "",
+                            show_microseconds(last),
+                            is_selection ? ": the fastest and slowest of every few (stalls look "
+                                           "more frequent than they are)"
+                                         : "",
+                            show_microseconds(most))},
+      {"latencies", cell.latencies}};
 }
 
+// Returns the figure of how many graphs computed how many tokens at once.
 Json batches_figure(const CellVerdict& cell) {
-  const auto words = [](const profile::BatchBar& bar) {
+  const auto bar_text = [](const profile::BatchBar& bar) {
     return bar.from_tokens == bar.to_tokens
                ? fmt::format("{}: {}", bar.from_tokens, bar.graphs)
                : fmt::format("{} to {}: {}", bar.from_tokens, bar.to_tokens, bar.graphs);
@@ -61,8 +66,8 @@ Json batches_figure(const CellVerdict& cell) {
           {"caption",
            "graphs of the last counted run, by how many tokens each computes at once (prompts, and "
            "one of each request that generates)"},
-          {"words",
-           text::join(collect<std::string>(cell.batches, words), " \u00b7 ") + " (tokens: graphs)"},
+          {"words", text::join(collect<std::string>(cell.batches, bar_text), " \u00b7 ") +
+                        " (tokens: graphs)"},
           {"bars", collect<Json>(cell.batches, [](const profile::BatchBar& bar) {
              return Json{bar.from_tokens, bar.to_tokens, bar.graphs};
            })}};
@@ -74,11 +79,12 @@ constexpr std::array<const char*, 7> k_load_metrics = {
     "time_per_output_token_p90_seconds", "time_per_output_token_p99_seconds",
     "output_tokens_per_second"};
 
-LoadedCell loaded(const CellVerdict& cell) {
+// Returns the cell's judgement of each load metric; null for one that was not measured.
+LoadedCell find_load_metrics(const CellVerdict& cell) {
   LoadedCell out{&cell, {}};
   for (std::size_t at = 0; at < k_load_metrics.size(); ++at) {
-    out.metrics.at(at) = first_of(cell.judgements, [&](const Judgement& one) {
-      return one.current && one.metric.name == k_load_metrics.at(at);
+    out.metrics.at(at) = first_of(cell.judgements, [&](const Judgement& judgement) {
+      return judgement.current && judgement.metric.name == k_load_metrics.at(at);
     });
   }
   return out;
@@ -96,40 +102,42 @@ std::vector<Json> served_figures(const CellVerdict& cell) {
 }
 
 Json ratios_figure(const MetricRow& row) {
-  const Judgement& metric = *row.of;
+  const Judgement& metric = *row.judgement;
   const Histogram all = histogram(metric, 60);
-  return {{"kind", "ratios"},
-          {"title", row.words.label + ": now against base, pair by pair"},
-          {"caption", fmt::format("{}, now against base: {}", row.words.label, row.words.parts())},
-          {"words", picture_words(metric)},
-          {"bars", collect<Json>(all.bars,
-                                 [](const Histogram::Bar& bar) {
-                                   return Json{bar.from, bar.to, bar.pairs};
-                                 })},
-          {"limit", optional_to_json(all.limit)},
-          {"tolerated", optional_to_json(all.tolerated)},
-          {"change", optional_to_json(metric.change)},
-          {"low", optional_to_json(metric.low)},
-          {"high", optional_to_json(metric.high)},
-          {"below", all.below},
-          {"above", all.above},
-          {"failed", metric.verdict == Outcome::fail}};
+  return {
+      {"kind", "ratios"},
+      {"title", row.number.label + ": now against base, pair by pair"},
+      {"caption", fmt::format("{}, now against base: {}", row.number.label, row.number.parts())},
+      {"words", picture_text(metric)},
+      {"bars", collect<Json>(all.bars,
+                             [](const Histogram::Bar& bar) {
+                               return Json{bar.from, bar.to, bar.pairs};
+                             })},
+      {"limit", optional_to_json(all.limit)},
+      {"tolerated", optional_to_json(all.tolerated)},
+      {"change", optional_to_json(metric.change)},
+      {"low", optional_to_json(metric.low)},
+      {"high", optional_to_json(metric.high)},
+      {"below", all.below},
+      {"above", all.above},
+      {"failed", metric.verdict == Outcome::fail}};
 }
 
 std::vector<LoadedCell> loaded_cells(const verdict::GateVerdict& gate) {
   std::map<profile::CellKey, std::vector<LoadedCell>> prompts;
   for (const CellVerdict& cell : gate.cells) {
-    const LoadedCell one = loaded(cell);
-    const bool has_latency = one.metrics[0] != nullptr || one.metrics[3] != nullptr;
+    const LoadedCell loaded_cell = find_load_metrics(cell);
+    const bool has_latency = loaded_cell.metrics[0] != nullptr || loaded_cell.metrics[3] != nullptr;
     if (!cell.cell.concurrency || !has_latency) continue;
     profile::CellKey prompt = cell.cell;
     prompt.concurrency.reset();
-    prompts[prompt].push_back(one);
+    prompts[prompt].push_back(loaded_cell);
   }
   std::vector<LoadedCell> out;
   for (auto& [prompt, cells] : prompts) {
     if (cells.size() < 2) continue;
-    std::ranges::sort(cells, {}, [](const LoadedCell& one) { return *one.of->cell.concurrency; });
+    std::ranges::sort(cells, {},
+                      [](const LoadedCell& cell) { return *cell.cell_verdict->cell.concurrency; });
     out.insert(out.end(), cells.begin(), cells.end());
   }
   return out;
@@ -141,7 +149,7 @@ Json load_figure(const std::vector<LoadedCell>& cells) {
     metrics.push_back({{"name", name}, {"unit", unit::to_string(unit::find_metric(name)->unit)}});
   }
   for (const LoadedCell& cell : cells) {
-    const std::string title = cell_title(cell.of->cell);
+    const std::string title = cell_title(cell.cell_verdict->cell);
     for (std::size_t at = 0; at < cell.metrics.size(); ++at) {
       const Judgement* metric = cell.metrics.at(at);
       if (metric == nullptr) continue;

@@ -1,8 +1,8 @@
-// Figures of a verdict as data, which gate/web alone draws (src/figures.js): in the page of a gate
+// Figures of a verdict as data. Only gate/web draws them (src/figures.js): in the page of a gate
 // and in the trend site. Pure.
 //
-// Each is an object with "kind", by which it is drawn. But for "load" it has "title", "caption" and
-// "words", which say the same to whoever cannot see it.
+// Each is an object whose "kind" says how it is drawn. Except for "load" it has "title", "caption"
+// and "words", which say the same to readers who don't see the figure.
 #pragma once
 
 #include <array>
@@ -14,22 +14,23 @@
 
 namespace weir::report {
 
-// "requests" and "batches" of the cell's last run: a point for each request (none for fewer than
-// 20), and how many graphs computed how many tokens at once.
+// Returns "requests" and "batches" of the cell's last run: a point for each request (no figure for
+// fewer than 20), and how many graphs computed how many tokens at once.
 [[nodiscard]] std::vector<Json> served_figures(const verdict::CellVerdict& cell);
 
-// "ratios": how many pairs changed by how much; of a metric of pictured() alone.
+// Returns "ratios": how many pairs changed by how much. The row must be one of rows_with_picture().
 [[nodiscard]] Json ratios_figure(const MetricRow& row);
 
-// Latency against load: p50, p90 and p99 to the first token, the same for each output token, and
-// the output's rate. Null: not measured.
+// Latency against load: p50, p90 and p99 of the time to the first token and of the time for each
+// output token, and the rate of output. Null: not measured.
 struct LoadedCell {
-  const verdict::CellVerdict* of;
+  const verdict::CellVerdict* cell_verdict;
   std::array<const verdict::Judgement*, 7> metrics;
 };
-// The cells of each prompt that was measured at several concurrencies, by rising concurrency.
+// Returns the cells of each prompt that was measured at several concurrencies, by rising
+// concurrency.
 [[nodiscard]] std::vector<LoadedCell> loaded_cells(const verdict::GateVerdict& gate);
-// "load": what these cells measured, and their base.
+// Returns "load": the values of these cells, and of their base.
 [[nodiscard]] Json load_figure(const std::vector<LoadedCell>& cells);
 
 }  // namespace weir::report

@@ -1,3 +1,4 @@
+// Lists the formats of report files.
 #include "gate/report/formats.hpp"
 
 #include "gate/report/html.hpp"
@@ -13,7 +14,7 @@ std::string of_verdict(const Document& document, const ReportAround& /*around*/)
   return Render(document);
 }
 
-std::string comment(const Document& document, const ReportAround& around) {
+std::string markdown_report(const Document& document, const ReportAround& around) {
   return markdown(document, {k_comment_limit, around.verbs, around.run_url});
 }
 
@@ -22,7 +23,7 @@ std::string html_report(const Document& document, const ReportAround& around) {
 }
 
 constexpr ReportFormat k_formats[] = {
-    {"--markdown", "Write the report as Markdown", comment},
+    {"--markdown", "Write the report as Markdown", markdown_report},
     {"--junit", "Write the report as JUnit XML", of_verdict<junit>},
     {"--html", "Write the report as one HTML page", html_report, true},
     {"--openmetrics", "Write the numbers as OpenMetrics text", of_verdict<open_metrics>},

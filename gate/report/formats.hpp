@@ -10,11 +10,11 @@
 
 namespace weir::report {
 
-// What a file of a report may say besides its verdict.
+// Settings of a report file besides the verdict.
 struct ReportAround {
   Verbs verbs{};                       // commands this build has; no other is named
   std::optional<std::string> run_url;  // https://…: where the run is shown
-  std::string figures{};               // what draws those of a page (html.hpp); "": nothing does
+  std::string figures{};               // script that draws the figures of a page (html.hpp), or ""
 };
 
 // A file that a gate's report can be written to.

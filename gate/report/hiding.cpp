@@ -1,3 +1,4 @@
+// Hides paths, prompts and secrets in command lines and in what engines and profilers wrote.
 #include "gate/report/hiding.hpp"
 
 #include <algorithm>
@@ -22,15 +23,16 @@ bool has_part(std::string_view option, std::string_view part) {
   return option.find(part) != std::string_view::npos;
 }
 
-// Whether what has this name is a secret: a key, a token, a password. Numbers of tokens, and how
-// long keys are, are none.
+// Returns true if an option or fact of this name holds a secret: a key, a token, a password.
+// `number`: its value is a number, as with lengths of keys and counts of tokens, which are no
+// secrets.
 bool names_secret(std::string_view name, bool number) {
   const std::string lower = text::lower(name);
   for (const std::string_view part : {"key", "token", "secret", "pass", "credential", "auth"}) {
     if (!has_part(lower, part)) continue;
-    // "--n-tokens 8", "--tokens 8" are numbers of tokens, "--passes 3" is how often.
+    // "--n-tokens 8", "--tokens 8" and "--passes 3" are counts.
     if (has_part(lower, "tokens") || has_part(lower, "passes")) continue;
-    // "key_length", "ms_per_token_out", where a number stands behind them.
+    // "key_length" and "ms_per_token_out" are measures if their value is a number.
     const bool short_word = part == "key" || part == "token";
     if (number && short_word && !std::string_view(lower).ends_with(part)) continue;
     return true;
@@ -38,8 +40,8 @@ bool names_secret(std::string_view name, bool number) {
   return false;
 }
 
-// What an option is given, by the option's name.
-Value value_of(std::string_view option) {
+// Returns the kind of value that an option takes, by the option's name.
+Value option_value(std::string_view option) {
   if (!option.starts_with('-')) return Value::plain;
   const std::string name = text::lower(option);
   if (names_secret(name, false)) return Value::secret;
@@ -53,24 +55,26 @@ bool ends_word(char c) {
 
 bool is_slash(char c) { return c == '/' || c == '\\'; }
 
-// "C:\a", "C:/a"
-bool on_drive(std::string_view text) {
+// Returns true for "C:\a", "C:/a".
+bool starts_with_drive(std::string_view text) {
   return text.size() > 2 && text::is_letter(text[0]) && text[1] == ':' && is_slash(text[2]);
 }
 
-// "\\host\a"; the file "\a" of the drive too, as one of two backslashes may have been an escape.
-bool on_host(std::string_view word) {
+// Returns true for "\\host\a", and for "\host\a", as one of two backslashes may have been an
+// escape.
+bool is_host_path(std::string_view word) {
   return word.size() > 2 && word[0] == '\\' && word.find('\\', 2) != word.npos;
 }
 
-// Of "a/b/c" the last part; what has no part behind a slash ("/", "a/") keeps that before it.
+// Returns the last part of a path: "c" of "a/b/c" and of "a/b/c/".
 std::string_view last_part(std::string_view path) {
   while (path.size() > 1 && is_slash(path.back())) path.remove_suffix(1);
   return path.substr(path.find_last_of("/\\") + 1);
 }
 
-// Of a word that begins with a slash: it is a file's place, and no name with slashes.
-bool certain(std::string_view word) {
+// Returns true if a word that begins with a slash is surely a path, and no name with slashes: it is
+// in a folder that systems have, or its last part has a suffix.
+bool is_certain_path(std::string_view word) {
   for (const std::string_view top :
        {"~/",        "/home/",    "/Users/", "/root/", "/tmp/",   "/var/",  "/opt/",
         "/mnt/",     "/srv/",     "/usr/",   "/etc/",  "/media/", "/data/", "/workspace/",
@@ -82,14 +86,16 @@ bool certain(std::string_view word) {
   return dot != last.npos && dot + 1 < last.size() && text::is_letter(last[dot + 1]);
 }
 
-std::string shown_value(std::string_view word, Value value, Private how) {
+// Returns a word as it may be shown: "***" for a secret, "<N bytes>" for a prompt or a long text,
+// the last part of a path.
+std::string show_value(std::string_view word, Value value, Private how) {
   if (value == Value::secret) return std::string(k_hidden);
   if (how == Private::shown) return text::shell_word(one_line(word));
-  // "512", "512,1024", "16-64+16": how many tokens of a prompt, not a prompt.
+  // "512", "512,1024" and "16-64+16" are lengths of prompts, not prompts.
   const bool number = !word.empty() && text::is_digit(word.front()) &&
                       word.find_first_not_of("0123456789.,+-*x") == word.npos;
   const bool long_text = word.size() > k_longest_word || word.find_first_of(" \t\n\r") != word.npos;
-  // An address is no path: who it is goes, by the same rule as a path's folder.
+  // The host of an address goes as well, by the same rule as the folder of a path.
   const std::string_view short_word = last_part(word);
   const bool hidden = (value == Value::prompt && !number) ||
                       (long_text && short_word.size() == word.size()) ||
@@ -97,43 +103,48 @@ std::string shown_value(std::string_view word, Value value, Private how) {
   return hidden ? fmt::format("<{} bytes>", word.size()) : text::shell_word(one_line(short_word));
 }
 
-// Where what an address asks for begins ("https://host/path?api_key=…"), which may hold a key.
-std::size_t query_of(std::string_view word) {
+// Returns the place of the "?" before an address's query ("https://host/path?api_key=…"), which may
+// hold a key; npos without a query.
+std::size_t find_query(std::string_view word) {
   const std::size_t mark = word.find('?');
   if (mark == word.npos || word.find('=', mark) == word.npos) return word.npos;
   return word.find_first_of(" \t\n\r") == word.npos ? mark : word.npos;
 }
 
-std::string shown_word(std::string_view word, Private how) {
-  if (const std::size_t query = query_of(word); query != word.npos) {
-    return fmt::format("{}?{}", shown_word(word.substr(0, query), how), k_hidden);
+// Returns a word of a command line as it may be shown; of "--option=value" the value is hidden by
+// the option's name.
+std::string show_word(std::string_view word, Private how) {
+  if (const std::size_t query = find_query(word); query != word.npos) {
+    return fmt::format("{}?{}", show_word(word.substr(0, query), how), k_hidden);
   }
   const std::size_t equals = word.find('=');
   const bool option = word.starts_with('-');
-  // "NAME=/a/b" is a path behind a name.
+  // "NAME=/a/b" is a path after a name.
   if (equals == word.npos || !(option || word.find_first_of("/ ") > equals)) {
-    return shown_value(word, Value::plain, how);
+    return show_value(word, Value::plain, how);
   }
   const std::string name = (option ? "" : "-") + std::string(word.substr(0, equals));
   return fmt::format("{}={}", text::shell_word(one_line(word.substr(0, equals))),
-                     shown_value(word.substr(equals + 1), value_of(name), how));
+                     show_value(word.substr(equals + 1), option_value(name), how));
 }
 
-// Before anything else a backslash is a part of a path of Windows.
-bool escaped_by_backslash(char c) {
+// Returns true if a backslash before `c` is an escape; before others it is part of a Windows path.
+bool is_escapable(char c) {
   return std::string_view("\"'\\ \t\n\r").find(c) != std::string_view::npos;
 }
 
-std::vector<std::string> words_of(std::string_view line) {
+// Splits a command line into words as a shell does: quotes and backslashes hold words together.
+std::vector<std::string> split_words(std::string_view line) {
   std::vector<std::string> words;
   std::string word;
-  bool any = false;  // also of ""
+  bool in_word = false;  // true also within the empty word ""
   char quote = '\0';
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    if (c == '\\' && quote != '\'' && i + 1 < line.size() && escaped_by_backslash(line[i + 1])) {
-      word += line[++i];
-      any = true;
+    if (c == '\\' && quote != '\'' && i + 1 < line.size() && is_escapable(line[i + 1])) {
+      ++i;
+      word += line[i];
+      in_word = true;
     } else if (quote != '\0') {
       if (c == quote) {
         quote = '\0';
@@ -142,16 +153,16 @@ std::vector<std::string> words_of(std::string_view line) {
       }
     } else if (c == '"' || c == '\'') {
       quote = c;
-      any = true;
+      in_word = true;
     } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-      if (any) words.push_back(std::exchange(word, {}));
-      any = false;
+      if (in_word) words.push_back(std::exchange(word, {}));
+      in_word = false;
     } else {
       word += c;
-      any = true;
+      in_word = true;
     }
   }
-  if (any) words.push_back(word);
+  if (in_word) words.push_back(word);
   return words;
 }
 
@@ -163,30 +174,33 @@ std::string shown_command(const std::vector<std::string>& words, Private how) {
   for (const std::string& word : words) {
     const bool is_value = value != Value::plain;
     out += out.empty() ? "" : " ";
-    out += is_value ? shown_value(word, value, how) : shown_word(word, how);
-    value = !is_value && word.find('=') == std::string::npos ? value_of(word) : Value::plain;
+    out += is_value ? show_value(word, value, how) : show_word(word, how);
+    value = !is_value && word.find('=') == std::string::npos ? option_value(word) : Value::plain;
   }
   return out;
 }
 
 std::string shown_command_line(std::string_view line, Private how) {
-  const std::vector<std::string> words = words_of(line);
+  const std::vector<std::string> words = split_words(line);
   if (how == Private::shown) return shown_command(words, how);
   std::vector<std::string> joined;
-  bool prompt = false;  // the last of them is what an option for prompts was given
+  bool in_prompt = false;  // the last word of `joined` is a prompt
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool option = words[i].starts_with('-');
-    if (prompt && !option) {
+    const bool is_option = words[i].starts_with('-');
+    if (in_prompt && !is_option) {
       joined.back() += " " + words[i];
       continue;
     }
     joined.push_back(words[i]);
-    const bool before = i > 0 && !option && words[i - 1].find('=') == std::string::npos &&
-                        value_of(words[i - 1]) == Value::prompt;
+    // A prompt follows its option, or stands in the same word: "--prompt=text".
+    const bool follows_option = i > 0 && !is_option &&
+                                words[i - 1].find('=') == std::string::npos &&
+                                option_value(words[i - 1]) == Value::prompt;
     const std::size_t equals = words[i].find('=');
-    const bool within = option && equals != std::string::npos &&
-                        value_of(std::string_view(words[i]).substr(0, equals)) == Value::prompt;
-    prompt = before || within;
+    const bool follows_equals =
+        is_option && equals != std::string::npos &&
+        option_value(std::string_view(words[i]).substr(0, equals)) == Value::prompt;
+    in_prompt = follows_option || follows_equals;
   }
   return shown_command(joined, how);
 }
@@ -195,15 +209,19 @@ std::string without_places(std::string_view text, Paths which) {
   std::string out;
   std::size_t i = 0;
   while (i < text.size()) {
-    // A drive's colon ends no word.
-    const bool drive = on_drive(text.substr(i));
+    // The colon of a drive doesn't end the word.
+    const bool drive = starts_with_drive(text.substr(i));
     std::size_t end = drive ? i + 2 : i;
     while (end < text.size() && !ends_word(text[end])) ++end;
     const std::string_view word = text.substr(i, end - i);
     const bool rooted = (word.starts_with('/') || word.starts_with("~/")) && word.size() > 1;
-    const bool path = drive || on_host(word) || (rooted && (which == Paths::all || certain(word)));
+    const bool path =
+        drive || is_host_path(word) || (rooted && (which == Paths::all || is_certain_path(word)));
     out += path ? last_part(word) : word;
-    if (end < text.size()) out += text[end++];
+    if (end < text.size()) {
+      out += text[end];
+      ++end;
+    }
     i = end;
   }
   return out;
@@ -211,26 +229,31 @@ std::string without_places(std::string_view text, Paths which) {
 
 namespace {
 
-bool part_of_word(char c) { return text::is_alphanumeric(c) || c == '_'; }
-
-void replace_place(std::string& text, std::string_view place, std::string_view instead) {
-  const bool path = place.find_first_of("/\\") != place.npos;
-  for (std::size_t at = 0; (at = text.find(place, at)) != text.npos;) {
+// Replaces each `place` in the text. A place that is no path is replaced only as a word: the host
+// "gpu", but not a part of "gpu_memcpy".
+void replace_place(std::string& text, std::string_view place, std::string_view replacement) {
+  const bool is_path = place.find_first_of("/\\") != place.npos;
+  std::size_t at = text.find(place);
+  while (at != text.npos) {
     const std::size_t end = at + place.size();
-    // "gpu" may be a host, and is no part of "gpu_memcpy".
-    const bool inner =
-        (at > 0 && part_of_word(text[at - 1])) || (end < text.size() && part_of_word(text[end]));
-    const bool skip = !path && inner;
-    if (!skip) text.replace(at, place.size(), instead);
-    at += skip ? 1 : instead.size();
+    const bool in_word =
+        (at > 0 && is_word_char(text[at - 1])) || (end < text.size() && is_word_char(text[end]));
+    if (!is_path && in_word) {
+      ++at;
+    } else {
+      text.replace(at, place.size(), replacement);
+      at += replacement.size();
+    }
+    at = text.find(place, at);
   }
 }
 
-// "python run.py --api-key k", "TOKEN=k python run.py".
-bool like_command(std::string_view text) {
+// Returns true for a text with an option or a variable: "python run.py --api-key k", "TOKEN=k
+// python run.py".
+bool looks_like_command(std::string_view text) {
   const std::size_t name = text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
   if (name != text.npos && name > 0 && text[name] == '=') return true;
-  for (std::size_t at = 0; (at = text.find(" -", at)) != text.npos; ++at) {
+  for (std::size_t at = text.find(" -"); at != text.npos; at = text.find(" -", at + 1)) {
     const std::string_view rest = text.substr(at + 2);
     if (!rest.empty() && rest.front() != ' ' && rest.front() != '>') return true;
   }
@@ -246,18 +269,20 @@ void hide(std::vector<std::string>& texts, const Hiding& hiding) {
 }
 
 void hide(std::map<std::string, std::string>& facts, const Hiding& hiding) {
-  std::map<std::string, std::string> kept;
+  std::map<std::string, std::string> shown_facts;
   for (const auto& [name, value] : facts) {
-    if (!hiding.fact_is_private(name, value)) kept.emplace(hiding.words(name), hiding.words(value));
+    if (!hiding.fact_is_private(name, value))
+      shown_facts.emplace(hiding.words(name), hiding.words(value));
   }
-  facts = std::move(kept);
+  facts = std::move(shown_facts);
 }
 
-// Names that weir does not know itself.
+// Hides places in names of metrics that are not weir's own.
 template <class Measured>
 void hide_metrics(std::vector<Measured>& all, const Hiding& hiding) {
-  for (Measured& one : all) {
-    if (!unit::find_metric(one.metric.name)) one.metric.name = hiding.name(one.metric.name);
+  for (Measured& measured : all) {
+    if (!unit::find_metric(measured.metric.name))
+      measured.metric.name = hiding.name(measured.metric.name);
   }
 }
 
@@ -294,12 +319,12 @@ void hide_rows(observed::Observed& observed, const Hiding& hiding) {
 
 Hiding::Hiding(std::vector<std::string> places, Private privacy) : privacy_(privacy) {
   std::ranges::sort(
-      places, [](const auto& a, const auto& b) { return a.size() > b.size(); });  // the whole first
+      places, [](const auto& a, const auto& b) { return a.size() > b.size(); });  // longest first
   for (std::string& place : places) {
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     const std::size_t slash = place.find_last_of("/\\");
     const std::string last = place.substr(slash + 1);
-    // A model's file name is no place by itself: it is what the profile is of.
+    // The bare file name of a model may be shown: the profile is of this model.
     const bool model = last.ends_with(".gguf") || last.ends_with(".safetensors");
     if (place.empty() || (slash == place.npos && model)) continue;
     places_.emplace_back(place, slash != place.npos ? last : "(hidden)");
@@ -313,12 +338,12 @@ std::string Hiding::name(std::string_view text, std::string_view category) const
 std::string Hiding::words(std::string_view text, Paths which) const {
   std::string out(text);
   if (privacy_ == Private::shown) return out;
-  for (const auto& [place, instead] : places_) replace_place(out, place, instead);
+  for (const auto& [place, replacement] : places_) replace_place(out, place, replacement);
   return without_places(out, which);
 }
 
 std::string Hiding::process(std::string_view text) const {
-  return like_command(text) ? command(text) : words(text);
+  return looks_like_command(text) ? command(text) : words(text);
 }
 
 std::string Hiding::command(std::string_view line) const {
@@ -328,7 +353,7 @@ std::string Hiding::command(std::string_view line) const {
 bool Hiding::fact_is_private(std::string_view fact, std::string_view value) const {
   const bool number = text::to_double(value).has_value();
   if (names_secret(fact, number)) return true;
-  if (privacy_ == Private::shown || number) return false;  // how many tokens: nobody's secret
+  if (privacy_ == Private::shown || number) return false;
   const std::string name = text::lower(fact);
   constexpr const char* k_private[] = {"prompt", "content",  "user", "host", "token", "message",
                                        "input",  "question", "cwd",  "home", "mail"};
@@ -349,11 +374,11 @@ observed::Observed without_private(observed::Observed observed, Private privacy)
   hide_metrics(observed.timings, hiding);
   hide_metrics(observed.counts, hiding);
   hide_metrics(observed.latencies, hiding);
-  for (auto& one : observed.cases) {
-    one.name = hiding.words(one.name);
-    hide(one.facts, hiding);
-    hide_metrics(one.timings, hiding);
-    hide(one.error, hiding);
+  for (auto& test : observed.cases) {
+    test.name = hiding.words(test.name);
+    hide(test.facts, hiding);
+    hide_metrics(test.timings, hiding);
+    hide(test.error, hiding);
   }
   hide(observed.errors, hiding);
   hide(observed.warnings, hiding);

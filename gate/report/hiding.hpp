@@ -1,4 +1,4 @@
-// A command line as it may be shown to others: no places, no prompts, no secrets. Pure.
+// Hides what is private before a command line or a profile is shown: paths, prompts, secrets. Pure.
 #pragma once
 
 #include <string>
@@ -12,50 +12,50 @@ namespace weir::report {
 
 enum class Private { hidden, shown };
 
-// Words as a shell takes them, on one line. Of a path its last part stays; the value of an option
-// for prompts or system prompts, and any word with white space in it or longer than 80 bytes, reads
-// "<N bytes>". `shown` leaves all that as it is. What an option for keys, tokens or passwords is
-// given is never shown, nor what stands behind "?" in an address.
+// Returns the words as a shell takes them, on one line. A path is cut to its last part. Prompts,
+// and words with white space or more than 80 bytes, become "<N bytes>". `shown` leaves all that as
+// it is. Keys, tokens, passwords and the query of an address are never shown.
 [[nodiscard]] std::string shown_command(const std::vector<std::string>& words, Private how);
 
-// Of a command line as somebody else wrote it down: words as a shell takes them (quotes are kept
-// together; nothing is expanded). What an option for prompts is given goes on to the next option,
-// as whoever wrote the line may have left its quotes out.
+// The same for a command line that an engine or a profiler recorded. It is split as a shell does,
+// with quotes but without expansions. A prompt reaches to the next option, as its quotes may be
+// lost.
 [[nodiscard]] std::string shown_command_line(std::string_view line, Private how);
 
 enum class Paths { all, certain };
 
-// The same for what was said: of absolute paths ("/a/b/c", "~/b/c", "C:\a\b", "\\host\a") the
-// last part stays. `certain`: only those of drives, of hosts, of top folders that systems have, and
-// of files with a suffix that begins with a letter: "/model/layers.0/MatMul" is a name.
+// Cuts absolute paths in a text to their last part: "/a/b/c", "~/b/c", "C:\a\b", "\\host\a".
+// `certain` cuts only paths that are surely none of a name such as "/model/layers.0/MatMul": those
+// of drives, hosts, folders that systems have, and files with a suffix that begins with a letter.
 [[nodiscard]] std::string without_places(std::string_view text, Paths which = Paths::all);
 
-// Takes what is private out of what an engine or a profiler wrote: before it becomes a page, or the
-// JSON that goes to others. Pure.
-
+// Hides what is private in texts that an engine or a profiler wrote, before they become a page or
+// JSON for others. Pure.
 class Hiding {
  public:
   // `places`: texts that are to appear nowhere, but for the last part of a path.
   Hiding(std::vector<std::string> places, Private privacy);
 
-  // Of ops, kernels and shapes, which have slashes of their own: paths stay where they may be part
-  // of a name ("/model/layers.0/MatMul"), unless a profiler's category says that it is a place in
-  // a source.
+  // Hides paths in names of ops, kernels and shapes. Those may have slashes of their own
+  // ("/model/layers.0/MatMul"), so only certain paths are cut, unless the profiler's category says
+  // that the name is a place in a source.
   [[nodiscard]] std::string name(std::string_view text, std::string_view category = "") const;
-  // Of anything that was said, threads and counters among it.
+  // Hides places in any other text, such as names of threads and counters.
   [[nodiscard]] std::string words(std::string_view text, Paths which = Paths::all) const;
-  // Of a process, which may be called by its command line. Secrets are hidden always.
+  // Hides places in the name of a process, which may be its command line. Secrets are always
+  // hidden.
   [[nodiscard]] std::string process(std::string_view text) const;
   [[nodiscard]] std::string command(std::string_view line) const;
-  // Of facts under the document's own names. Secrets are hidden always.
+  // Returns true if a fact of the document has to be left out. Secrets always have to.
   [[nodiscard]] bool fact_is_private(std::string_view fact, std::string_view value) const;
 
  private:
   Private privacy_;
-  std::vector<std::pair<std::string, std::string>> places_;  // and what stands there instead
+  std::vector<std::pair<std::string, std::string>> places_;  // each with its replacement
 };
 
-// All of it without what is private; without context.places. Shown: without secrets alone.
+// Returns the document without what is private and without context.places. With `shown`, only
+// secrets are left out.
 [[nodiscard]] observed::Observed without_private(observed::Observed observed, Private privacy);
 
 }  // namespace weir::report

@@ -1,3 +1,4 @@
+// Finds commands that help with a verdict, in a form that can be pasted into a shell.
 #include "gate/report/hints.hpp"
 
 #include <algorithm>
@@ -14,25 +15,28 @@ namespace weir::report {
 
 namespace {
 
-std::vector<std::string> names_of(const verdict::GateVerdict& gate,
-                                  const std::function<bool(const CellVerdict&)>& is) {
+// Returns the names of the cells that `filter` selects.
+std::vector<std::string> cell_names(const verdict::GateVerdict& gate,
+                                    const std::function<bool(const CellVerdict&)>& filter) {
   std::vector<std::string> names;
   for (const auto& cell : gate.cells) {
-    if (is(cell)) names.push_back(cell.cell.str());
+    if (filter(cell)) names.push_back(cell.cell.str());
   }
   return names;
 }
 
-auto with(Outcome outcome) {
+// Returns a filter for cells with this outcome.
+auto has_outcome(Outcome outcome) {
   return [outcome](const CellVerdict& cell) { return cell.verdict == outcome; };
 }
 
-// What a shell hands on unchanged, quoted or not.
+// Characters that a shell passes on unchanged, quoted or not.
 constexpr std::string_view k_plain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/@";
 
-// A name as a pattern that a shell hands on unchanged between single quotes.
-std::string as_pattern(std::string_view name, std::size_t most) {
+// Returns a pattern for a name that a shell passes on unchanged between single quotes: other
+// characters become "*".
+std::string shell_pattern(std::string_view name, std::size_t most) {
   std::string out;
   for (const char c : name) {
     if (c == '*' || k_plain.find(c) != k_plain.npos) {
@@ -44,14 +48,14 @@ std::string as_pattern(std::string_view name, std::size_t most) {
   return clip_middle(out, most, "*");
 }
 
-// One word as a shell hands it on; nothing where that cannot be shown in a line.
+// Quotes a word for a shell; nothing if it can't be shown in a line.
 std::optional<std::string> shell_word(const std::string& word) {
   if (word.empty() || one_line(word, 1000) != word) return std::nullopt;
   return text::shell_word(word);
 }
 
-// "--against origin/main", last, for a command takes the rest of the line. False where the words
-// cannot be shown.
+// Adds "--against origin/main" or "--against -- COMMAND", which must come last because a command
+// takes the rest of the line. Returns false if it can't be shown.
 bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
   if (!gate.against) return true;
   if (gate.against->command.empty()) {
@@ -68,8 +72,8 @@ bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
   return true;
 }
 
-// Counts alone would not show all that failed: times, or a cell whose counts nothing takes.
-bool times_failed(const verdict::GateVerdict& gate) {
+// Returns true if counts alone don't show every failure: a time failed, or a cell without counts.
+bool needs_times(const verdict::GateVerdict& gate) {
   for (const auto& cell : gate.cells) {
     if (cell.verdict == Outcome::fail && cell.counts_skipped) return true;
     for (const auto& metric : cell.metrics()) {
@@ -79,7 +83,7 @@ bool times_failed(const verdict::GateVerdict& gate) {
   return false;
 }
 
-// Those of `options` that a command takes. False where the words cannot be shown.
+// Adds those of `options` that are in `names`. Returns false if a value can't be shown.
 bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
                  std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -92,7 +96,8 @@ bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
   return true;
 }
 
-// By itself weir explain takes the newest run below weir-out. False where a run cannot be shown.
+// Adds the gate's runs, unless it is the newest below weir-out, which weir explain takes by
+// default. Returns false if a run can't be shown.
 bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
   if (gate.runs) {
     for (const std::string& run : *gate.runs) {
@@ -108,14 +113,15 @@ bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
   return run.has_value();
 }
 
-// False where a pattern would say other cells than these.
+// Adds "--cell 'PATTERN'" for these cells; nothing for all cells. Returns false if patterns would
+// select other cells.
 bool add_cells(Hint& hint, const verdict::GateVerdict& gate, const std::vector<std::string>& cells,
                std::size_t most) {
   if (cells.size() == gate.cells.size() && !gate.some_cells) return true;
   constexpr std::string_view k_option = "--cell ";
   const std::size_t around = k_option.size() + 2;  // two quotes
   std::vector<std::string> all;
-  if (!gate.some_cells) all = names_of(gate, [](const CellVerdict&) { return true; });
+  if (!gate.some_cells) all = cell_names(gate, [](const CellVerdict&) { return true; });
   const auto patterns = cell_patterns(cells, all, most > around ? most - around : 1);
   for (const std::string& pattern : patterns) {
     hint.words.push_back(fmt::format("{}'{}'", k_option, pattern));
@@ -123,21 +129,22 @@ bool add_cells(Hint& hint, const verdict::GateVerdict& gate, const std::vector<s
   return !patterns.empty();
 }
 
-// `name` with stars in place of the parts in `stars`, one bit each.
-std::string generalised(const std::string& name, unsigned stars) {
+// Returns `name` with "*" in place of each part whose bit is set in `stars`.
+std::string generalize(const std::string& name, unsigned stars) {
   std::vector<std::string> parts = text::split(name, '/');
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if ((stars >> i & 1U) != 0) parts[i] = "*";
   }
-  // A star crosses '/': of several in a row one is enough.
-  const auto both = [](const std::string& one, const std::string& next) {
-    return one == "*" && next == "*";
+  // A star matches across '/', so one is enough for several parts in a row.
+  const auto both_stars = [](const std::string& part, const std::string& next) {
+    return part == "*" && next == "*";
   };
-  parts.erase(std::unique(parts.begin(), parts.end(), both), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end(), both_stars), parts.end());
   return text::join(parts, "/");
 }
 
-// As --cell does: a prompt without "@d256" stands for each of its depths.
+// Returns true if --cell selects the name by this pattern: a prompt without "@d256" selects each of
+// its depths.
 bool selects(const std::string& pattern, const std::string& name) {
   const std::string line = name.substr(0, name.find('@', name.rfind('/') + 1));
   return text::glob_match(pattern, name) || text::glob_match(pattern, line);
@@ -153,50 +160,50 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
     return std::ranges::count_if(names,
                                  [&](const std::string& name) { return selects(pattern, name); });
   };
-  std::vector<std::string> out, left = wanted;
-  while (!left.empty() && out.size() < k_most) {
-    const std::string name = left.front();
-    const auto exact = [&](const std::string& pattern) {
+  std::vector<std::string> out, uncovered = wanted;
+  while (!uncovered.empty() && out.size() < k_most) {
+    const std::string name = uncovered.front();
+    // True if the pattern selects wanted cells only.
+    const auto is_exact = [&](const std::string& pattern) {
       if (all.empty()) return pattern == name;
       return matches(all, pattern) == matches(wanted, pattern);
     };
     std::string best = name;
     for (unsigned stars = 1; wanted.size() > k_by_name && stars < 1U << k_parts; ++stars) {
-      const std::string wider = generalised(name, stars);
-      if (matches(left, wider) > matches(left, best) && exact(wider)) best = wider;
+      const std::string wider = generalize(name, stars);
+      if (matches(uncovered, wider) > matches(uncovered, best) && is_exact(wider)) best = wider;
     }
-    std::string shown = as_pattern(best, most);
-    if (!exact(shown)) shown = as_pattern(best, best.size());
-    if (!exact(shown)) return {};
-    std::erase_if(left, [&](const std::string& one) { return selects(shown, one); });
+    std::string shown = shell_pattern(best, most);
+    if (!is_exact(shown)) shown = shell_pattern(best, best.size());
+    if (!is_exact(shown)) return {};
+    std::erase_if(uncovered, [&](const std::string& cell) { return selects(shown, cell); });
     out.push_back(std::move(shown));
   }
-  return left.empty() ? out : std::vector<std::string>{};
+  return uncovered.empty() ? out : std::vector<std::string>{};
 }
 
 std::string allowed_ops(const OpsByEngine& ops) {
-  constexpr std::size_t k_most = 1000;  // so many ops are no exception to anything
+  constexpr std::size_t k_most = 1000;  // a longer list of ops is no list of exceptions
   const auto name = [](const std::string& word) {
-    const bool plain =
+    const bool is_plain =
         text::is_letter(word.front()) && word.find_first_not_of(k_plain) == word.npos;
-    return plain ? word : dump_json(Json(word));  // which YAML reads too
+    return is_plain ? word : dump_json(Json(word));  // YAML reads JSON too
   };
-  const auto shown = [](const std::string& word) {
+  const auto can_show = [](const std::string& word) {
     return !word.empty() && one_line(word, 100) == word;
   };
   std::vector<std::string> engines;
   for (const auto& [engine, all] : ops) {
     std::vector<std::string> entries;
     for (const auto& [op, backends] : all) {
-      if (!shown(op)) continue;
-      const bool one = backends.size() == 1 && shown(*backends.begin());
-      const std::string why = fmt::format("\"{}\"", k_ellipsis);
-      entries.push_back(fmt::format(
-          "{}: {}", name(op),
-          one ? fmt::format("{{match: {{backend: {}}}, why: {}}}", name(*backends.begin()), why)
-              : why));
+      if (!can_show(op)) continue;
+      std::string entry = fmt::format("\"{}\"", k_ellipsis);  // the reason, for the reader to write
+      if (backends.size() == 1 && can_show(*backends.begin())) {
+        entry = fmt::format("{{match: {{backend: {}}}, why: {}}}", name(*backends.begin()), entry);
+      }
+      entries.push_back(fmt::format("{}: {}", name(op), entry));
     }
-    if (entries.empty() || !shown(engine)) continue;
+    if (entries.empty() || !can_show(engine)) continue;
     engines.push_back(
         fmt::format("{}: {{cpu_ops_allowed: {{{}}}}}", name(engine), text::join(entries)));
   }
@@ -211,7 +218,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   if (!gate.config.empty() && gate.config != "weir.yaml") options["-c"] = gate.config;
   Hint why{"why", {"weir explain"}};
   if (fails && holds(verbs, "explain") && add_run(why, gate)) out.push_back(std::move(why));
-  const bool errors = std::ranges::any_of(gate.cells, unmeasured);
+  const bool errors = std::ranges::any_of(gate.cells, is_unmeasured);
   Hint look{"look", {"weir doctor"}};
   if (errors && holds(verbs, "doctor") && add_options(look, options, {"-c"})) {
     out.push_back(std::move(look));
@@ -220,9 +227,9 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   if (fails && !gate.runs && holds(verbs, "gate --counts-only") &&
       add_options(again, options,
                   {"-c", "--baselines", "--out", "--rules-from", "--baselines-ref"})) {
-    if (!times_failed(gate)) again.words.emplace_back("--counts-only");
-    // More cells than failed do no harm here.
-    add_cells(again, gate, names_of(gate, with(Outcome::fail)), most);
+    if (!needs_times(gate)) again.words.emplace_back("--counts-only");
+    // It does no harm if no pattern fits and all cells run again.
+    add_cells(again, gate, cell_names(gate, has_outcome(Outcome::fail)), most);
     if (add_against(again, gate)) out.push_back(std::move(again));
   }
   OpsByEngine to_allow;
@@ -235,16 +242,15 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   if (const std::string line = allowed_ops(to_allow); !line.empty()) {
     out.push_back({"allow", {line}});
   }
-  // No comment waives where work ran.
+  // A comment can't waive a broken placement.
   const bool waivable = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::fail && cell.of(verdict::k_placement).verdict != Outcome::fail;
   });
   if (waivable && !gate.runs && holds(verbs, "/weir accept"))
     out.push_back({"comment", {"/weir accept CODE REASON"}});
-  // Beside a base program or another run nothing that is stored is wrong: there is nothing to
-  // accept.
+  // A comparison with a base program or another run leaves stored baselines alone.
   if (gate.against || gate.runs || !holds(verbs, "baseline accept")) return out;
-  // A gate may read a remote's branch; what is accepted goes to the local one.
+  // A gate may read a remote's branch; accepted baselines go to the local one.
   if (const auto branch = options.find("--baselines-ref"); branch != options.end()) {
     constexpr std::string_view k_remote = "origin/";
     if (branch->second.starts_with(k_remote)) branch->second.erase(0, k_remote.size());
@@ -259,12 +265,12 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     }
     out.push_back(std::move(hint));
   };
-  // Of work that ran elsewhere no baseline is accepted.
-  accept("accept", names_of(gate, [&](const CellVerdict& cell) {
+  // No baseline is accepted from work that ran on another device.
+  accept("accept", cell_names(gate, [&](const CellVerdict& cell) {
            return cell.verdict == (fails ? Outcome::fail : Outcome::improved) && !cell.elsewhere;
          }));
-  // Apart from what changed: storing a first baseline shall not store a regression.
-  accept("store", names_of(gate, [](const CellVerdict& cell) {
+  // A command of its own: storing a first baseline must not store a regression.
+  accept("store", cell_names(gate, [](const CellVerdict& cell) {
            return cell.verdict >= Outcome::new_ && !cell.elsewhere &&
                   (cell.verdict == Outcome::new_ || cell.not_compared);
          }));

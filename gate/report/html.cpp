@@ -1,3 +1,4 @@
+// Writes a gate's verdict as one HTML page.
 #include "gate/report/html.hpp"
 
 #include <algorithm>
@@ -18,12 +19,12 @@
 namespace weir::report {
 namespace {
 
-std::string word(Outcome outcome) {
+std::string outcome_word(Outcome outcome) {
   const std::string_view name = verdict::to_string(outcome);
   return fmt::format("<span class=\"word {}\">{}</span> ", name, name);
 }
 
-std::string html_words(const Words& words) {
+std::string spans_html(const Words& words) {
   std::string out;
   for (const Span& span : words) {
     out += fmt::format(fmt::runtime(span.code ? "<code>{}</code>" : "{}"), xml_text(span.text));
@@ -31,8 +32,8 @@ std::string html_words(const Words& words) {
   return out;
 }
 
-std::string title_of(const Part& part) {
-  return (part.outcome ? word(*part.outcome) : "") + html_words(part.head);
+std::string title(const Part& part) {
+  return (part.outcome ? outcome_word(*part.outcome) : "") + spans_html(part.head);
 }
 
 std::string soft(std::string_view text) {
@@ -44,8 +45,8 @@ std::string fold(std::string_view summary, std::string_view body) {
                      body);
 }
 
-// Rows (<tr>…) under their headings, of which those that begin with '#' are of numbers. Focusable,
-// since it scrolls sideways on a narrow screen.
+// Returns a table of rows (<tr>…) under their titles; a title that begins with '#' is of numbers.
+// The table can have the focus, because it scrolls sideways on a narrow screen.
 std::string html_table(std::string_view label, const std::vector<std::string>& columns,
                        std::string_view rows) {
   std::string head;
@@ -60,23 +61,24 @@ std::string html_table(std::string_view label, const std::vector<std::string>& c
       xml_text(label), head, rows);
 }
 
-// The parts of a report as elements; headings of sections within sections are smaller.
+// Writes the parts of a report as elements; nested sections have smaller headings.
 class Elements {
  public:
-  std::string all(const Parts& parts) {
+  std::string elements(const Parts& parts) {
     std::string out;
-    for (const Part& part : parts) out += one(part);
+    for (const Part& part : parts) out += element(part);
     return out;
   }
 
  private:
-  std::string one(const Part& part) {
+  std::string element(const Part& part) {
     if ((part.readers & k_page) == 0) return "";
     switch (part.kind) {
       case Part::Kind::section:
         return section(part);
       case Part::Kind::fold:
-        return (part.open & k_page) != 0 ? all(part.parts) : fold(title_of(part), all(part.parts));
+        return (part.open & k_page) != 0 ? elements(part.parts)
+                                         : fold(title(part), elements(part.parts));
       case Part::Kind::paragraph:
         return paragraph(part);
       case Part::Kind::list:
@@ -87,7 +89,7 @@ class Elements {
       case Part::Kind::table:
         return table(part);
       case Part::Kind::preformatted:
-        return (part.head.empty() ? "" : soft(plain_words(part.head))) +
+        return (part.head.empty() ? "" : soft(plain_text(part.head))) +
                fmt::format("<pre tabindex=\"0\">{}</pre>\n",
                            xml_text(text::join(last_lines(part.text, 2000, 200'000), "\n")));
       case Part::Kind::ratios:
@@ -98,40 +100,42 @@ class Elements {
   }
 
   std::string section(const Part& part) {
-    if ((part.titled & k_page) == 0) return all(part.parts);
+    if ((part.titled & k_page) == 0) return elements(part.parts);
     ++depth_;
     const std::size_t level = depth_ + 1;
-    const std::string body = all(part.parts);
+    const std::string body = elements(part.parts);
     --depth_;
     return fmt::format("<section class=\"cell\">\n<h{0}>{1}</h{0}>\n{2}</section>\n", level,
-                       title_of(part), body);
+                       title(part), body);
   }
 
+  // Returns a <p> for each line; the first begins with the head and the cells.
   static std::string paragraph(const Part& part) {
     std::string lead =
-        part.head.empty() ? "" : fmt::format("<strong>{}:</strong> ", html_words(part.head));
+        part.head.empty() ? "" : fmt::format("<strong>{}:</strong> ", spans_html(part.head));
     lead += xml_text(part.in);
     std::string out;
-    for (const std::string& line : text::lines(plain_words(part.words))) {
+    for (const std::string& line : text::lines(plain_text(part.words))) {
       out += fmt::format("<p{}>{}{}</p>\n", part.soft ? " class=\"soft\"" : "",
                          std::exchange(lead, ""), xml_text(line));
     }
     return out;
   }
 
+  // Returns a list of items, or of changes with their names as code; at most 200.
   std::string list(const Part& part) const {
     constexpr std::size_t k_most = 200;
     if (part.items.empty()) return "";
     const bool changes = part.kind == Part::Kind::changes;
     std::string out;
     if (!part.head.empty()) {
-      out = changes ? soft(part.in + plain_words(part.head))
-                    : fmt::format("<h{0}>{1}</h{0}>\n", depth_ + 2, html_words(part.head));
+      out = changes ? soft(part.in + plain_text(part.head))
+                    : fmt::format("<h{0}>{1}</h{0}>\n", depth_ + 2, spans_html(part.head));
     }
     out += changes ? "<ul class=\"changes\">\n" : "<ul>\n";
     auto items = collect<std::string>(part.items, [&](const Words& item) {
-      return changes ? html_words({item.front()}) + " " + html_words({item.back()})
-                     : html_words(item);
+      return changes ? spans_html({item.front()}) + " " + spans_html({item.back()})
+                     : spans_html(item);
     });
     for (const std::string& item : shortened(std::move(items), k_most)) {
       out += fmt::format("<li>{}</li>\n", item);
@@ -139,24 +143,26 @@ class Elements {
     return out + "</ul>\n";
   }
 
-  static std::string row(const Number& one, const std::vector<bool>& columns) {
-    const std::string between = one.change.empty() || one.evidence.empty() ? "" : ", ";
-    const std::string_view name = one.outcome ? verdict::to_string(*one.outcome) : "";
+  // Returns a row with the cells whose column is set in `columns`.
+  static std::string row(const Number& number, const std::vector<bool>& columns) {
+    const std::string between = number.change.empty() || number.evidence.empty() ? "" : ", ";
+    const std::string_view name = number.outcome ? verdict::to_string(*number.outcome) : "";
     const std::string cells[] = {
         fmt::format("<td class=\"{0}\">{0}</td>", name),
-        fmt::format("<td class=\"number\">{}</td>", xml_text(one.base)),
-        fmt::format("<td class=\"number\">{}</td>", xml_text(one.now)),
-        fmt::format("<td class=\"change\">{}</td>", xml_text(one.change + between + one.evidence)),
-        fmt::format("<td>{}</td>", xml_text(one.where)),
-        fmt::format("<td class=\"limit\">{}</td>", xml_text(one.limit)),
-        fmt::format("<td class=\"why\">{}</td>", xml_text(one.why))};
+        fmt::format("<td class=\"number\">{}</td>", xml_text(number.base)),
+        fmt::format("<td class=\"number\">{}</td>", xml_text(number.candidate)),
+        fmt::format("<td class=\"change\">{}</td>",
+                    xml_text(number.change + between + number.evidence)),
+        fmt::format("<td>{}</td>", xml_text(number.where)),
+        fmt::format("<td class=\"limit\">{}</td>", xml_text(number.limit)),
+        fmt::format("<td class=\"why\">{}</td>", xml_text(number.why))};
     std::string out =
-        fmt::format("<tr class=\"{}\"><th scope=\"row\">{}</th>", name, xml_text(one.label));
+        fmt::format("<tr class=\"{}\"><th scope=\"row\">{}</th>", name, xml_text(number.label));
     for (std::size_t i = 0; i < columns.size(); ++i) out += columns[i] ? cells[i] : "";
     return out + "</tr>\n";
   }
 
-  // Columns in which any row says something.
+  // Returns a table of numbers with the columns in which any row has text.
   static std::string number_table(const std::string& label,
                                   const std::vector<const Number*>& rows) {
     if (rows.empty()) return "";
@@ -164,14 +170,17 @@ class Elements {
                                              "cells",   "limit", "why"};
     std::vector<bool> columns(std::size(k_titles));
     std::string body;
-    for (const Number* one : rows) {
-      const bool said[] = {one->outcome.has_value(), !one->base.empty(),
-                           !one->now.empty(),        !one->change.empty() || !one->evidence.empty(),
-                           !one->where.empty(),      !one->limit.empty(),
-                           !one->why.empty()};
-      for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = columns[i] || said[i];
+    for (const Number* number : rows) {
+      const bool has_text[] = {
+          number->outcome.has_value(), !number->base.empty(),
+          !number->candidate.empty(),  !number->change.empty() || !number->evidence.empty(),
+          !number->where.empty(),      !number->limit.empty(),
+          !number->why.empty()};
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        if (has_text[i]) columns[i] = true;
+      }
     }
-    for (const Number* one : rows) body += row(*one, columns);
+    for (const Number* number : rows) body += row(*number, columns);
     std::vector<std::string> titles{"metric"};
     for (std::size_t i = 0; i < columns.size(); ++i) {
       if (columns[i]) titles.emplace_back(k_titles[i]);
@@ -179,24 +188,30 @@ class Elements {
     return "<div class=\"metrics\">\n" + html_table(label, titles, body) + "</div>\n";
   }
 
-  // The worst first. Within limits folds where anything else stands there.
+  // Returns a table of rows that need a reader, and a fold with the fine ones. If all rows are of
+  // one kind, returns one table of them.
   std::string numbers(const Part& part) {
-    std::vector<const Number*> changed, fine;
+    std::vector<const Number*> notable, fine;
     std::string below;
-    for (const Number& one : part.numbers) {
-      if ((one.readers & k_page) == 0) continue;
-      const bool seen = !one.outcome || *one.outcome < Outcome::pass || !one.why.empty();
-      (seen ? changed : fine).push_back(&one);
-      below += all(one.below);
+    for (const Number& number : part.numbers) {
+      if ((number.readers & k_page) == 0) continue;
+      const bool is_notable =
+          !number.outcome || *number.outcome < Outcome::pass || !number.why.empty();
+      if (is_notable) {
+        notable.push_back(&number);
+      } else {
+        fine.push_back(&number);
+      }
+      below += elements(number.below);
     }
-    const std::string label = plain_words(part.head);
-    if (changed.empty() || fine.empty()) {
-      return number_table(label, changed.empty() ? fine : changed) + below;
+    const std::string label = plain_text(part.head);
+    if (notable.empty() || fine.empty()) {
+      return number_table(label, notable.empty() ? fine : notable) + below;
     }
     const auto passed = std::ranges::count_if(
-        fine, [](const Number* one) { return one->outcome == Outcome::pass; });
+        fine, [](const Number* number) { return number->outcome == Outcome::pass; });
     const std::size_t others = fine.size() - static_cast<std::size_t>(passed);
-    return number_table(label, changed) + below +
+    return number_table(label, notable) + below +
            fold(fmt::format("{} within limits{}", passed,
                             others > 0 ? fmt::format(", {} without a limit", others) : ""),
                 number_table("other " + label, fine));
@@ -207,31 +222,34 @@ class Elements {
     for (const std::vector<Words>& row : part.rows) {
       std::string cells;
       for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string_view form = i == 0 ? "<th scope=\"row\">{}</th>"
-                                      : part.columns[i].starts_with('#')
-                                          ? "<td class=\"number\">{}</td>"
-                                          : "<td>{}</td>";
-        cells += fmt::format(fmt::runtime(form), html_words(row[i]));
+        const std::string cell = spans_html(row[i]);
+        if (i == 0) {
+          cells += fmt::format("<th scope=\"row\">{}</th>", cell);
+        } else if (part.columns[i].starts_with('#')) {
+          cells += fmt::format("<td class=\"number\">{}</td>", cell);
+        } else {
+          cells += fmt::format("<td>{}</td>", cell);
+        }
       }
       rows += fmt::format("<tr>{}</tr>\n", cells);
     }
-    return html_table(plain_words(part.head), part.columns, rows);
+    return html_table(plain_text(part.head), part.columns, rows);
   }
 
-  // The data of a figure, in whose place the page's script draws it.
+  // Returns the data of a figure, which the page's script replaces by a picture, with its caption.
   static std::string figure(const Part& part) {
-    const std::string drawn =
+    const std::string data =
         fmt::format("<script type=\"application/json\" class=\"figure\">{}</script>\n",
                     script_json(dump_json(part.data)));
-    if (!part.data.contains("caption")) return drawn;
+    if (!part.data.contains("caption")) return data;
     std::string out = fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}",
-                                  xml_text(part.data["caption"].get<std::string>()), drawn,
+                                  xml_text(part.data["caption"].get<std::string>()), data,
                                   soft(part.data["words"].get<std::string>()));
-    for (const Words& line : part.items) out += soft(plain_words(line));
+    for (const Words& line : part.items) out += soft(plain_text(line));
     return out + "</figure>\n";
   }
 
-  std::size_t depth_ = 0;  // of sections
+  std::size_t depth_ = 0;  // number of sections around
 };
 
 }  // namespace
@@ -251,13 +269,13 @@ std::string html_page(std::string_view title, std::string_view more_style, std::
 std::string html(const Document& document, std::string_view figures) {
   const GateVerdict& gate = document.gate;
   std::string out;
-  out += fmt::format("<h1>{}{}</h1>\n", word(gate.verdict), xml_text(document.headline));
+  out += fmt::format("<h1>{}{}</h1>\n", outcome_word(gate.verdict), xml_text(document.headline));
   if (!document.not_judged.empty()) {
     out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(document.not_judged));
   }
   if (!document.rule.empty()) out += soft(document.rule);
-  if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
-  out += Elements().all(compose(document));
+  if (document.has_paired_times) out += soft(one_line(gate.decision_rule, 4000));
+  out += Elements().elements(compose(document));
   return html_page("weir: " + document.first_line(), "", out, figures);
 }
 

@@ -1,4 +1,4 @@
-// What weir's HTML pages share: the style sheet, and how they begin.
+// The style sheet and the frame of weir's HTML pages.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace weir::report {
 
-// A page of these parts, which needs nothing else. `title` is any text. No script runs in it but
-// that of `figures`: gate/web's report.html.
+// Returns a self-contained page of these parts. `title` is any text. The only script is that of
+// `figures`: gate/web's report.html.
 [[nodiscard]] std::string html_page(std::string_view title, std::string_view more_style,
                                     std::string_view body, std::string_view figures = "");
 

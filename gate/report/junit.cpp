@@ -1,3 +1,4 @@
+// Writes a gate's verdict as JUnit XML.
 #include "gate/report/junit.hpp"
 
 #include <vector>
@@ -14,45 +15,49 @@
 namespace weir::report {
 namespace {
 
+// A test suite: the cells of one engine, model and backend.
 struct Suite {
   std::string name;
-  std::string cases;
+  std::string cases;  // XML
   std::size_t tests = 0, failures = 0, errors = 0, skipped = 0;
 };
 
+// Collects test cases in suites and writes them.
 class Junit {
  public:
   explicit Junit(const Document& document) : document_(document), gate_(document.gate) {}
 
   std::string write() {
-    proposals();
-    for (const CellDocument& cell : document_.cells) add(cell);
-    Suite all;
+    add_proposals();
+    for (const CellDocument& cell : document_.cells) add_cell(cell);
+    Suite total;
     std::string body;
     for (const Suite& suite : suites_) {
-      all.tests += suite.tests;
-      all.failures += suite.failures;
-      all.errors += suite.errors;
-      all.skipped += suite.skipped;
-      body += fmt::format("  <testsuite {}>\n{}  </testsuite>\n", numbers(suite), suite.cases);
+      total.tests += suite.tests;
+      total.failures += suite.failures;
+      total.errors += suite.errors;
+      total.skipped += suite.skipped;
+      body +=
+          fmt::format("  <testsuite {}>\n{}  </testsuite>\n", suite_attributes(suite), suite.cases);
     }
-    all.name = "weir: " + document_.first_line();
-    // On the line of the declaration: what was not judged stands in the first line of each report.
+    total.name = "weir: " + document_.first_line();
+    // On the line of the declaration, because the first line of a report says what was not judged.
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?> <testsuites {}>\n{}</testsuites>\n",
-        numbers(all), body);
+        suite_attributes(total), body);
   }
 
  private:
-  static std::string numbers(const Suite& suite) {
+  static std::string suite_attributes(const Suite& suite) {
     return fmt::format("name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
                        xml_text(suite.name), suite.tests, suite.failures, suite.errors,
                        suite.skipped);
   }
 
-  // Skipped: what is proposed was not judged, and a reader of skipped tests sees it.
-  void proposals() {
-    const ProposalWords all = proposal_words(gate_, verdict::k_most_proposals);
+  // Adds a skipped test for each edit to the rules: it was not judged, and readers see skipped
+  // tests.
+  void add_proposals() {
+    const ProposalText all = proposal_text(gate_, verdict::k_most_proposals);
     if (all.head.empty()) return;
     Suite& suite = suites_.emplace_back(Suite{.name = "rules: " + all.head, .cases = {}});
     for (const std::string& line : all.lines) {
@@ -66,66 +71,69 @@ class Junit {
     }
   }
 
-  void add(const CellDocument& document) {
-    const CellVerdict& cell = *document.of;
+  // Adds a test for each metric and rule of a cell, and one for the whole cell if it has an error,
+  // was skipped or has no metrics.
+  void add_cell(const CellDocument& document) {
+    const CellVerdict& cell = *document.cell_verdict;
     const std::string name =
         fmt::format("{}/{}/{}", cell.cell.engine_part(), cell.cell.model, cell.cell.backend);
-    Suite* known = find_named(suites_, name);
+    Suite* existing = find_named(suites_, name);
     Suite& suite =
-        known != nullptr ? *known : suites_.emplace_back(Suite{.name = name, .cases = {}});
+        existing != nullptr ? *existing : suites_.emplace_back(Suite{.name = name, .cases = {}});
     const std::string prompt = cell.cell.prompt_part();
-    // The cell as a whole carries what belongs to no metric.
-    const bool own = cell.verdict == Outcome::error || cell.verdict == Outcome::skipped ||
-                     cell.metrics().empty();
-    if (own) test(suite, prompt, cell.verdict, document.reason, whole_text(cell));
+    const bool has_own_test = cell.verdict == Outcome::error || cell.verdict == Outcome::skipped ||
+                              cell.metrics().empty();
+    if (has_own_test) add_test(suite, prompt, cell.verdict, document.reason, cell_text(cell));
     for (const MetricRow& row : document.rows) {
-      const std::string test_name = fmt::format("{}: {}", prompt, row.words.label);
-      if (!row.of->is_metric()) {
-        test(suite, test_name, row.of->verdict, row.of->reason,
-             changed_text(changed_words(row.of->changed)));
+      const std::string test_name = fmt::format("{}: {}", prompt, row.number.label);
+      if (!row.judgement->is_metric()) {
+        add_test(suite, test_name, row.judgement->verdict, row.judgement->reason,
+                 changes_text(named_changes(row.judgement->changed)));
         continue;
       }
-      std::string body = row.of->reason;
-      const bool functions = explained_by_functions(cell, row.of->metric);
-      if (functions) body += "\n" + changed_text(document.functions);
-      const std::string parts = row.words.parts();
-      if (row.of->verdict == Outcome::info) continue;  // what is only shown is no test
-      test(suite, test_name, row.of->verdict,
-           row.words.from_to() + (parts.empty() ? "" : ", " + parts), body);
+      std::string body = row.judgement->reason;
+      if (explained_by_functions(cell, row.judgement->metric)) {
+        body += "\n" + changes_text(document.functions);
+      }
+      const std::string parts = row.number.parts();
+      if (row.judgement->verdict == Outcome::info) continue;  // not judged, so no test
+      add_test(suite, test_name, row.judgement->verdict,
+               row.number.from_to() + (parts.empty() ? "" : ", " + parts), body);
     }
   }
 
-  void test(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,
-            std::string_view body) const {
+  // Adds a test case; `brief` is the message of one that did not pass, `body` its text.
+  void add_test(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,
+                std::string_view body) const {
     ++suite.tests;
     suite.cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_text(suite.name),
                                xml_text(one_line(name, 400)));
-    const bool undecided_fails = gate_.exit_code == verdict::ExitCode::inconclusive;
-    const bool fails = outcome == Outcome::inconclusive && undecided_fails;
+    const bool fails =
+        outcome == Outcome::inconclusive && gate_.exit_code == verdict::ExitCode::inconclusive;
     const std::string_view element = fails ? "failure" : look_of(outcome).element;
     if (element.empty()) {
       suite.cases += "/>\n";
       return;
     }
-    suite.failures += element == "failure" ? 1 : 0;
-    suite.errors += element == "error" ? 1 : 0;
-    suite.skipped += element == "skipped" ? 1 : 0;
+    if (element == "failure") ++suite.failures;
+    if (element == "error") ++suite.errors;
+    if (element == "skipped") ++suite.skipped;
     const std::string message =
         fmt::format("{}: {}", verdict::to_string(outcome), one_line(brief, 600));
     suite.cases += fmt::format(">\n      <{} message=\"{}\"", element, xml_text(message));
-    const bool typed = element != "skipped";
-    if (typed) suite.cases += fmt::format(" type=\"{}\"", verdict::to_string(outcome));
+    if (element != "skipped")
+      suite.cases += fmt::format(" type=\"{}\"", verdict::to_string(outcome));
     suite.cases += body.empty() ? "/>\n" : fmt::format(">{}</{}>\n", xml_text(body), element);
     suite.cases += "    </testcase>\n";
   }
 
-  static std::string whole_text(const CellVerdict& cell) {
+  static std::string cell_text(const CellVerdict& cell) {
     std::string out = text::printable(cell.reason);
     for (const std::string& line : last_lines(cell.stderr_tail, 50)) out += "\n" + line;
     return out;
   }
 
-  static std::string changed_text(const std::vector<ChangedWords>& all) {
+  static std::string changes_text(const std::vector<NamedChange>& all) {
     std::vector<std::string> lines;
     for (const auto& [change, name] : all) lines.push_back(change + " " + name);
     return text::join(lines, "\n");

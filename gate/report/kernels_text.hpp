@@ -1,5 +1,5 @@
-// What `weir kernels` prints: the code of kernels with what it costs. Pure; names from outside are
-// made inert.
+// The text and JSON of `weir kernels`: the code of kernels and its costs. Pure; names from outside
+// are made inert.
 #pragma once
 
 #include <span>

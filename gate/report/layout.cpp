@@ -1,3 +1,4 @@
+// Lays out plain text in columns: wraps, pads, cuts and colours it.
 #include "gate/report/layout.hpp"
 
 #include <algorithm>
@@ -10,8 +11,8 @@ namespace weir::report {
 
 namespace {
 
-// The byte where code point number `count` starts, or the end.
-std::size_t byte_of(std::string_view utf8, std::size_t count) {
+// Returns the byte at which code point number `count` starts, or the size.
+std::size_t byte_offset(std::string_view utf8, std::size_t count) {
   std::size_t at = 0;
   while (at < utf8.size() && count > 0) {
     ++at;
@@ -25,41 +26,43 @@ std::string_view without_trailing_spaces(std::string_view line) {
   return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
-// Lines of one paragraph, filled word by word.
+// Fills the lines of a paragraph word by word.
 class Filler {
  public:
   Filler(std::size_t width, std::string_view first, std::size_t indent)
       : width_(width), indent_(indent), line_(first), start_(first.size()) {}
 
+  // Adds a word after `spaces`, on a new line if it doesn't fit; a word wider than a line is
+  // broken.
   void word(std::string_view spaces, std::string_view word) {
     const bool at_start = line_.size() == start_;
     const std::size_t gap = at_start ? 0 : spaces.size();
-    if (text::columns(line_) + gap + text::columns(word) > width_ && !blank()) next();
+    if (text::columns(line_) + gap + text::columns(word) > width_ && !blank()) end_line();
     if (line_.size() != start_) line_ += spaces;
     while (text::columns(line_) + text::columns(word) > width_) {
       const std::size_t room = width_ - std::min(width_ - 1, text::columns(line_));
-      const std::size_t cut = byte_of(word, room);
+      const std::size_t cut = byte_offset(word, room);
       line_ += word.substr(0, cut);
       word.remove_prefix(cut);
-      next();
+      end_line();
     }
     line_ += word;
   }
-  void next() {
+  void end_line() {
     done_.emplace_back(without_trailing_spaces(line_));
     line_.assign(indent_, ' ');
     start_ = line_.size();
   }
   std::vector<std::string> finish() {
     done_.emplace_back(without_trailing_spaces(line_));
-    for (std::string& line : done_) part_words(line);
+    for (std::string& line : done_) replace_no_breaks(line);
     return std::move(done_);
   }
 
  private:
   [[nodiscard]] bool blank() const { return without_trailing_spaces(line_).empty(); }
-  // What held words together while lines were filled is an ordinary space on the page.
-  static void part_words(std::string& line) {
+  // Replaces each k_no_break, which held words together while lines were filled, by a space.
+  static void replace_no_breaks(std::string& line) {
     for (std::size_t at = line.find(k_no_break); at != std::string::npos;
          at = line.find(k_no_break, at + 1)) {
       line.replace(at, k_no_break.size(), " ");
@@ -68,7 +71,7 @@ class Filler {
 
   std::size_t width_, indent_;
   std::string line_;
-  std::size_t start_;  // where the words of this line begin
+  std::size_t start_;  // index of the first word of this line
   std::vector<std::string> done_;
 };
 
@@ -77,7 +80,7 @@ class Filler {
 std::string clip(std::string_view utf8, std::size_t most) {
   if (text::columns(utf8) <= most) return std::string(utf8);
   if (most == 0) return "";
-  return std::string(utf8.substr(0, byte_of(utf8, most - 1))) + std::string(k_ellipsis);
+  return std::string(utf8.substr(0, byte_offset(utf8, most - 1))) + std::string(k_ellipsis);
 }
 
 std::string clip_middle(std::string_view utf8, std::size_t most, std::string_view mark) {
@@ -85,12 +88,12 @@ std::string clip_middle(std::string_view utf8, std::size_t most, std::string_vie
   if (size <= most || most < 3) return std::string(utf8);
   const std::size_t head = (most - 1) / 2;
   const std::size_t tail = most - 1 - head;
-  return fmt::format("{}{}{}", utf8.substr(0, byte_of(utf8, head)), mark,
-                     utf8.substr(byte_of(utf8, size - tail)));
+  return fmt::format("{}{}{}", utf8.substr(0, byte_offset(utf8, head)), mark,
+                     utf8.substr(byte_offset(utf8, size - tail)));
 }
 
 std::string one_line(std::string_view text, std::size_t most) {
-  // Bytes first: an engine may hand over megabytes, of which `most` code points are shown.
+  // Cut bytes first: an engine may write megabytes, and only `most` code points are shown.
   const std::string clean = text::printable(text.substr(0, std::min(text.size(), most * 8 + 8)));
   std::string line;
   for (const char c : clean) {
@@ -122,6 +125,8 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t most_line
   return lines;
 }
 
+bool is_word_char(char c) { return text::is_alphanumeric(c) || c == '_'; }
+
 std::string unbroken(std::string_view phrase) {
   std::string out;
   for (const char c : phrase) out += c == ' ' ? k_no_break : std::string_view(&c, 1);
@@ -145,7 +150,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
   std::size_t at = 0;
   while (at < text.size()) {
     if (text[at] == '\n') {
-      filler.next();
+      filler.end_line();
       ++at;
       continue;
     }
@@ -157,9 +162,10 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
   return filler.finish();
 }
 
-std::string plural(std::size_t number, std::string_view one, std::string_view many) {
-  if (number == 1) return fmt::format("1 {}", one);
-  return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);
+std::string plural(std::size_t number, std::string_view singular, std::string_view many) {
+  if (number == 1) return fmt::format("1 {}", singular);
+  return many.empty() ? fmt::format("{} {}s", number, singular)
+                      : fmt::format("{} {}", number, many);
 }
 
 std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most) {
@@ -174,6 +180,10 @@ std::string about(double value) {
   return std::fabs(value) < 10 ? fmt::format("{:.2g}", value) : fmt::format("{:.0f}", value);
 }
 
+std::string show_share(double part, double total) {
+  return total > 0 ? fmt::format("{:.1f} %", 100 * part / total) : "";
+}
+
 std::string brief_time(double seconds) {
   if (!(seconds < 1e6)) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
@@ -183,26 +193,27 @@ std::string brief_time(double seconds) {
 
 std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> out = least;
-  const auto see = [&](const std::vector<std::string>& row) {
+  const auto widen = [&](const std::vector<std::string>& row) {
     out.resize(std::max(out.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) out[i] = std::max(out[i], text::columns(row[i]));
   };
-  see(head);
-  std::ranges::for_each(rows, see);
+  widen(head);
+  std::ranges::for_each(rows, widen);
   return out;
 }
 
 std::string TextTable::str(std::size_t indent, std::size_t width) const {
-  const std::vector<std::size_t> wide = widths();
+  const std::vector<std::size_t> column_widths = widths();
   std::string out;
   const auto add = [&](const std::vector<std::string>& row) {
     std::string before(indent, ' ');
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      const bool is_number = i < right.size() && right[i];
       before +=
-          i < right.size() && right[i] ? pad_left(row[i], wide[i]) : pad_right(row[i], wide[i]);
+          is_number ? pad_left(row[i], column_widths[i]) : pad_right(row[i], column_widths[i]);
       before += "  ";
     }
-    // What does not fit beside the other columns goes on below them.
+    // The last column wraps below the others.
     for (const std::string& line : wrap(row.empty() ? "" : row.back(), width, before, indent + 4)) {
       out += line + "\n";
     }
@@ -227,7 +238,7 @@ void Page::paragraph(std::string_view first, std::string_view body, std::size_t 
                      std::string_view first_color, std::string_view body_color) {
   bool on_first = true;
   for (std::string& line : wrap(body, width_, first, indent)) {
-    line = text::disarm(line);  // an engine's words may stand here
+    line = text::disarm(line);  // the text may come from an engine
     const std::size_t head = on_first ? std::min(first.size(), line.size()) : 0;
     out_ += paint(std::string_view(line).substr(0, head), first_color);
     out_ += paint(std::string_view(line).substr(head), body_color);
@@ -238,7 +249,7 @@ void Page::paragraph(std::string_view first, std::string_view body, std::size_t 
 
 std::string Page::paint(std::string_view text, std::string_view color) const {
   if (!color_ || color.empty()) return std::string(text);
-  // Spaces stay outside, so that nothing but letters is ever underlined or inverted by a theme.
+  // Leave spaces at both ends uncoloured: a theme may underline or invert coloured text.
   const std::size_t begin = text.find_first_not_of(' ');
   if (begin == std::string_view::npos) return std::string(text);
   const std::size_t end = text.find_last_not_of(' ') + 1;

@@ -22,16 +22,20 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 // points (then it ends in "…").
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 1000);
 
-// The last `most_lines` lines of hostile text within its last `most_bytes`, printable, after what
-// text::keep_end() puts in front. A line "(120 earlier lines left out)" says what was cut.
+// Returns the last `most_lines` lines of hostile text within its last `most_bytes`, printable.
+// Earlier lines that give the reason stay, see text::keep_end(). A line "(120 earlier lines left
+// out)" counts the others.
 [[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
                                                   std::size_t most_bytes = 8192);
 
 // At most `most` code points; cut text ends in "…".
 [[nodiscard]] std::string clip(std::string_view utf8, std::size_t most);
-// The same, cut out of the middle.
+// Returns at most `most` code points; longer text is cut in the middle.
 [[nodiscard]] std::string clip_middle(std::string_view utf8, std::size_t most,
                                       std::string_view mark = k_ellipsis);
+
+// Returns true for a letter, a digit or '_' of ASCII.
+[[nodiscard]] bool is_word_char(char c);
 
 // A phrase that wrap() does not break: its spaces are k_no_break.
 [[nodiscard]] std::string unbroken(std::string_view phrase);
@@ -46,14 +50,17 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
                                             std::string_view first, std::size_t indent);
 
 // "1 cell", "3 cells".
-[[nodiscard]] std::string plural(std::size_t number, std::string_view one,
+[[nodiscard]] std::string plural(std::size_t number, std::string_view singular,
                                  std::string_view many = "");
 
-// The first `most`, and "and 3 more" in place of the others.
+// Returns the first `most` items, and "and 3 more" in place of the others.
 [[nodiscard]] std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most);
 
 // A time of at least 0 as tables show it: "1.47 ms", "81.2 us", "2.60 s".
 [[nodiscard]] std::string brief_time(double seconds);
+
+// A part of a total as tables show it: "12.3 %"; "" for a total of 0.
+[[nodiscard]] std::string show_share(double part, double total);
 
 // About two digits, never as a power of ten: "0.52", "3.4", "117".
 [[nodiscard]] std::string about(double value);
@@ -69,7 +76,7 @@ struct TextTable {
   [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
 };
 
-// A terminal's width, which is at least `least`.
+// Returns the width of a terminal, but at least `least`.
 [[nodiscard]] inline std::size_t columns_of(int width, int least = 40) {
   return static_cast<std::size_t>(width < least ? least : width);
 }
@@ -83,21 +90,21 @@ class Page {
   explicit Page(std::size_t width) : Page(false, width) {}
 
   void blank() { out_ += '\n'; }
-  // A blank line, but none at the beginning.
+  // Adds a blank line, but none at the beginning.
   void part() { out_ += out_.empty() ? "" : "\n"; }
-  // Words, wrapped; further lines two columns further in.
+  // Adds wrapped text; its further lines are indented by two more columns.
   void say(std::size_t indent, std::string_view words);
   template <typename First, typename... More>
   void say(std::size_t indent, fmt::format_string<First, More...> form, First&& first,
            More&&... more) {
     say(indent, fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
   }
-  // Text that is laid out already.
+  // Adds text that is laid out already.
   void add(std::string_view lines) { out_ += lines; }
   void table(const TextTable& table, std::size_t indent = 2) { out_ += table.str(indent, width_); }
-  // The first `most` rows two columns in, and how many more --top shows.
+  // Adds the first `most` rows, indented by two columns, and how many more --top shows.
   void rows(TextTable table, std::size_t most);
-  // `first` and then `body`, wrapped; what was printed of `first` takes the colour.
+  // Adds `first` and then `body`, wrapped, each in its colour.
   void paragraph(std::string_view first, std::string_view body, std::size_t indent,
                  std::string_view first_color = "", std::string_view body_color = "");
   [[nodiscard]] std::size_t width() const { return width_; }

@@ -1,3 +1,4 @@
+// Writes a gate's verdict as GitHub Markdown within a number of bytes.
 #include "gate/report/markdown.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace {
 constexpr std::size_t k_strip = 60;  // columns of a picture of ratios
 constexpr std::string_view k_end_fold = "\n</details>\n\n";
 
-// Spans as Markdown of one line.
+// Returns the spans as one line of Markdown: code in backquotes, other text escaped.
 std::string marked_up(const Words& words, std::size_t most = 600) {
   std::string out;
   for (const Span& span : words) {
@@ -32,52 +33,59 @@ std::string marked_up(const Words& words, std::size_t most = 600) {
   return out;
 }
 
-// "**Kernels per token** in 1 of 3 (…): "; "" without a head.
-std::string lead_of(const Part& part) {
+// Returns the bold head of a part: "**Kernels per token** in 1 of 3 (…): ". Without a head, only
+// the cells it is about.
+std::string head_text(const Part& part) {
   if (part.head.empty()) return markdown_text(part.in);
   const std::string_view in = part.in;
   return fmt::format("**{}**{}{}: ", marked_up(part.head), in.empty() ? "" : " ",
                      markdown_text(in.substr(0, in.rfind(':'))));
 }
 
-// A phone has room for two columns and a half: lines break between phrases, which are unbroken().
-std::string base_and_now(const Number& one) {
-  const bool failed = one.outcome == Outcome::fail;
+// Returns the table cell with values, change and evidence: "65 → **77**, +12", or the reason if
+// there are none. Lines break only between these phrases, because a phone has room for 2.5 columns.
+std::string value_cell(const Number& number) {
+  const bool is_bold = number.outcome == Outcome::fail && !number.candidate.empty();
   std::vector<std::string> parts;
-  std::string now = unbroken(failed && !one.now.empty() ? fmt::format("**{}**", one.now) : one.now);
-  if (!one.base.empty()) {
+  std::string values =
+      unbroken(is_bold ? fmt::format("**{}**", number.candidate) : number.candidate);
+  if (!number.base.empty()) {
     constexpr std::size_t k_short = 12;
-    const bool fits = text::columns(one.base) + text::columns(one.now) <= k_short;
-    now =
-        fmt::format("{}{}\u2192{}{}", unbroken(one.base), fits ? k_no_break : " ", k_no_break, now);
+    const bool fits = text::columns(number.base) + text::columns(number.candidate) <= k_short;
+    values = fmt::format("{}{}\u2192{}{}", unbroken(number.base), fits ? k_no_break : " ",
+                         k_no_break, values);
   }
-  const std::size_t interval = std::min(one.change.find(" ("), one.change.size());
-  std::string change = unbroken(one.change.substr(0, interval));
-  if (interval < one.change.size()) change += " " + unbroken(one.change.substr(interval + 1));
-  for (std::string& part : std::array{now, change, unbroken(one.evidence)}) {
+  const std::size_t interval = std::min(number.change.find(" ("), number.change.size());
+  std::string change = unbroken(number.change.substr(0, interval));
+  if (interval < number.change.size()) change += " " + unbroken(number.change.substr(interval + 1));
+  for (std::string& part : std::array{values, change, unbroken(number.evidence)}) {
     if (!part.empty()) parts.push_back(std::move(part));
   }
-  return parts.empty() ? markdown_text(one.why, 200) : text::join(parts);
+  return parts.empty() ? markdown_text(number.why, 200) : text::join(parts);
 }
 
-std::string limit_of(const Number& one) {
-  std::string limit = markdown_text(one.limit);
+std::string limit_cell(const Number& number) {
+  std::string limit = markdown_text(number.limit);
   if (const std::size_t at = limit.find(" %"); at != limit.npos) limit.replace(at, 1, k_no_break);
   return limit;
 }
 
-std::string label_of(const Number& one) {
-  const bool plain = !one.outcome || *one.outcome == Outcome::fail ||
-                     *one.outcome == Outcome::pass || one.limit.starts_with("improved");
-  const std::string label = markdown_text(one.label, 100);
-  return plain ? label : fmt::format("{} ({})", label, verdict::to_string(*one.outcome));
+// Returns a row's label; an outcome that the rest of the row does not show follows in brackets.
+std::string label_cell(const Number& number) {
+  const bool outcome_is_clear = !number.outcome || *number.outcome == Outcome::fail ||
+                                *number.outcome == Outcome::pass ||
+                                number.limit.starts_with("improved");
+  const std::string label = markdown_text(number.label, 100);
+  if (outcome_is_clear) return label;
+  return fmt::format("{} ({})", label, verdict::to_string(*number.outcome));
 }
 
 std::string table_line(const std::vector<std::string>& cells) {
   return fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
-// Headings that begin with '#' are of numbers.
+// Returns the head of a Markdown table. Columns whose title begins with '#' hold numbers, which are
+// aligned to the right.
 std::string table_head(const std::vector<std::string>& columns) {
   std::vector<std::string> titles, marks;
   for (const std::string& title : columns) {
@@ -93,39 +101,48 @@ class Writer {
  public:
   explicit Writer(std::size_t limit) : limit_(limit) {}
 
-  // Returns at most `room` bytes, "" where nothing has room; cells without room are counted.
+  // Returns the part in at most `room` bytes; "" if it doesn't fit. Counts cells that are left out.
   std::string fit(const Part& part, std::size_t room, bool top = false) {
     if ((part.readers & k_comment) == 0) return "";
     if (part.kind == Part::Kind::section || part.kind == Part::Kind::fold) {
       return container(part, room);
     }
-    std::string out = part.kind == Part::Kind::table     ? table(part, room)
-                      : part.kind == Part::Kind::numbers ? numbers(part, room)
-                                                         : block(part, top);
+    std::string out;
+    if (part.kind == Part::Kind::table) {
+      out = table(part, room);
+    } else if (part.kind == Part::Kind::numbers) {
+      out = numbers(part, room);
+    } else {
+      out = block(part, top);
+    }
     return out.size() > room ? "" : out;
   }
 
-  [[nodiscard]] std::size_t left_out() const { return left_out_; }
+  [[nodiscard]] std::size_t cells_left_out() const { return left_out_; }
 
  private:
-  // A comment has rows of numbers of one of them.
+  // Returns true if a comment shows rows of numbers of any of these parts.
   static bool has_rows(const Parts& parts) {
     return std::ranges::any_of(parts, [](const Part& part) {
-      return std::ranges::any_of(part.numbers,
-                                 [](const Number& one) { return (one.readers & k_comment) != 0; });
+      return std::ranges::any_of(
+          part.numbers, [](const Number& number) { return (number.readers & k_comment) != 0; });
     });
   }
 
+  // Returns the title of a section, with the sign of its outcome; other outcomes than fail and pass
+  // are named as well.
   static std::string title(const Part& part) {
     if (!part.outcome) return fmt::format("**{}**\n\n", marked_up(part.head));
     const OutcomeLook& look = look_of(*part.outcome);
-    const bool says_all = *part.outcome == Outcome::fail || *part.outcome == Outcome::pass;
-    return fmt::format("{} {}{}\n\n", look.sign, says_all ? "" : fmt::format("{}: ", look.tag),
+    const bool sign_is_clear = *part.outcome == Outcome::fail || *part.outcome == Outcome::pass;
+    return fmt::format("{} {}{}\n\n", look.sign, sign_is_clear ? "" : fmt::format("{}: ", look.tag),
                        marked_up(part.head));
   }
 
+  // Returns a section or fold with those of its parts that fit, and "_and 3 more causes_" for the
+  // others. "" if none fits.
   std::string container(const Part& part, std::size_t room) {
-    constexpr std::size_t k_more = 60;
+    constexpr std::size_t k_more = 60;  // bytes reserved for that line
     const bool shut = part.kind == Part::Kind::fold;
     std::string out = (part.titled & k_comment) == 0 ? "" : title(part);
     if (shut) {
@@ -135,50 +152,53 @@ class Writer {
       ++depth_;
     }
     const std::size_t end = k_more + (shut ? k_end_fold.size() : 0);
-    // A cell behind a fold has its numbers alone, if it has any.
+    // A cell in a fold shows only its numbers, if it has any.
     const bool numbers_alone = depth_ > 0 && part.cells > 0 && has_rows(part.parts);
-    std::size_t left = 0;
-    bool any = std::ranges::none_of(part.parts,
-                                    [](const Part& one) { return (one.readers & k_comment) != 0; });
-    bool torn = false;
-    for (const Part& one : part.parts) {
-      if ((one.readers & k_comment) == 0) continue;
+    const bool has_children = std::ranges::any_of(
+        part.parts, [](const Part& child) { return (child.readers & k_comment) != 0; });
+    // Parts with a noun are shown in full or counted; none is shown after one that had no room.
+    const bool counts_parts = !part.noun.empty();
+    std::size_t counted = 0;
+    bool has_shown = !has_children;
+    bool lacks_numbers = false;
+    for (const Part& child : part.parts) {
+      if ((child.readers & k_comment) == 0) continue;
       short_ = numbers_alone;
-      if (short_ && one.kind != Part::Kind::numbers) continue;
+      if (short_ && child.kind != Part::Kind::numbers) continue;
       const std::size_t used = std::min(room, out.size() + end);
-      // Parts that are counted are whole, and none stands behind one that had no room.
-      const bool whole = !part.noun.empty();
-      std::string piece = left > 0 ? "" : fit(one, whole ? limit_ : room - used);
+      std::string piece = counted > 0 ? "" : fit(child, counts_parts ? limit_ : room - used);
       if (piece.size() > room - used) piece.clear();
-      any = any || !piece.empty();
-      torn = torn || (piece.empty() && has_rows({one}));
-      if (piece.empty() && whole) ++left;
-      if (piece.empty() && !whole) left_out_ += one.cells;
+      if (!piece.empty()) has_shown = true;
+      if (piece.empty() && has_rows({child})) lacks_numbers = true;
+      if (piece.empty() && counts_parts) ++counted;
+      if (piece.empty() && !counts_parts) left_out_ += child.cells;
       out += piece;
     }
-    depth_ -= shut ? 1 : 0;
-    if (left > 0) {
-      out += fmt::format("_and {}_\n\n", plural(left, "more " + part.noun));
+    if (shut) --depth_;
+    if (counted > 0) {
+      out += fmt::format("_and {}_\n\n", plural(counted, "more " + part.noun));
     }
-    // Numbers without room leave no title behind.
-    if (!any || torn || out.size() + (shut ? k_end_fold.size() : 0) > room) return "";
+    // Don't leave a title whose numbers have no room.
+    if (!has_shown || lacks_numbers) return "";
+    if (out.size() + (shut ? k_end_fold.size() : 0) > room) return "";
     return shut ? out + std::string(k_end_fold.substr(out.ends_with("\n\n") ? 1 : 0)) : out;
   }
 
+  // Returns a part that is no section and no table; `top`: it stands in no section.
   std::string block(const Part& part, bool top) {
     switch (part.kind) {
       case Part::Kind::paragraph: {
         const std::string words = marked_up(part.words, 1500);
-        return words.empty() ? "" : lead_of(part) + words + "\n\n";
+        return words.empty() ? "" : head_text(part) + words + "\n\n";
       }
       case Part::Kind::list:
         return list(part, top);
       case Part::Kind::changes: {
-        // A change is a number of weir's own, and its name is code.
-        auto items = collect<std::string>(part.items, [](const Words& one) {
-          return fmt::format("{} {}", one.front().text, markdown_code(one.back().text));
+        // A change is weir's own text; its name comes from outside and is code.
+        auto items = collect<std::string>(part.items, [](const Words& item) {
+          return fmt::format("{} {}", item.front().text, markdown_code(item.back().text));
         });
-        return lead_of(part) + text::join(shortened(std::move(items), part.most)) + "\n\n";
+        return head_text(part) + text::join(shortened(std::move(items), part.most)) + "\n\n";
       }
       case Part::Kind::preformatted: {
         const auto lines = last_lines(part.text, 15, 4000);
@@ -193,6 +213,7 @@ class Writer {
     }
   }
 
+  // Returns a list with as many items as fit into a quarter of the limit, "and 3 more" at its end.
   std::string list(const Part& part, bool top) const {
     std::string out;
     std::size_t shown = 0;
@@ -210,12 +231,13 @@ class Writer {
            out + "\n";
   }
 
+  // Returns a table with as many rows as fit, "and 3 more" after it; "" if none fits.
   static std::string table(const Part& part, std::size_t room) {
     std::string out = table_head(part.columns);
     std::size_t shown = 0;
     for (const std::vector<Words>& row : part.rows) {
       const std::string line =
-          table_line(collect<std::string>(row, [](const Words& one) { return marked_up(one); }));
+          table_line(collect<std::string>(row, [](const Words& cell) { return marked_up(cell); }));
       if (out.size() + line.size() + 30 > room) break;
       out += line;
       ++shown;
@@ -225,50 +247,56 @@ class Writer {
     return out + "\n";
   }
 
-  // The ratios of a metric's pairs, with what their marks mean.
+  // Returns the ratios of a metric's pairs as a strip of characters, with its legend.
   static std::string ratios(const Part& part) {
-    const auto spread = collect<std::string>(part.items, plain_words);
+    const auto spread = collect<std::string>(part.items, plain_text);
     return fmt::format("**{}**: now / base: {}<br><sub>{}</sub>\n\n{}", marked_up(part.words),
                        markdown_code(ratio_strip(*part.judged, k_strip)),
                        markdown_text(strip_legend(*part.judged)),
                        spread.empty() ? "" : markdown_fence(spread) + "\n");
   }
 
-  // Limits and cells are columns where any row has them; a limit that all rows have stands above.
+  // Returns a table of numbers, and below it the reasons and changes of its rows. "Limit" and
+  // "cells" are columns if any row has them; a limit that all rows share stands above the table.
   std::string numbers(const Part& part, std::size_t room) {
     std::vector<const Number*> rows;
-    for (const Number& one : part.numbers) {
-      if ((one.readers & k_comment) != 0) rows.push_back(&one);
+    for (const Number& number : part.numbers) {
+      if ((number.readers & k_comment) != 0) rows.push_back(&number);
     }
     if (rows.empty()) return "";
     const std::size_t most = part.most == 0 ? rows.size() : std::min(rows.size(), part.most);
     const auto any = [&](std::string Number::*text) {
-      return std::ranges::any_of(rows, [&](const Number* one) { return !(one->*text).empty(); });
+      return std::ranges::any_of(rows,
+                                 [&](const Number* number) { return !(number->*text).empty(); });
     };
-    const bool one_limit = rows.size() > 1 && std::ranges::all_of(rows, [&](const Number* one) {
-                             return one->limit == rows.front()->limit;
-                           });
-    const bool limits = any(&Number::limit) && !one_limit, cells = any(&Number::where);
+    const bool shares_limit =
+        rows.size() > 1 && std::ranges::all_of(rows, [&](const Number* number) {
+          return number->limit == rows.front()->limit;
+        });
+    const bool has_limits = any(&Number::limit) && !shares_limit;
+    const bool has_cells = any(&Number::where);
     std::string out;
-    if (one_limit && any(&Number::limit)) {
-      out = fmt::format("Limit: {}\n\n", limit_of(*rows.front()));
+    if (shares_limit && any(&Number::limit)) {
+      out = fmt::format("Limit: {}\n\n", limit_cell(*rows.front()));
     }
     std::vector<std::string> columns{"what", "base \u2192 now"};
-    if (limits) columns.emplace_back("limit");
-    if (cells) columns.emplace_back("cells");
+    if (has_limits) columns.emplace_back("limit");
+    if (has_cells) columns.emplace_back("cells");
     out += table_head(columns);
     constexpr std::size_t k_more = 30;
     std::string below;
-    std::size_t shown = 0, left = 0;
+    std::size_t shown = 0, hidden = 0;
     const auto add_below = [&](const std::string& text) {
-      const bool fits = out.size() + below.size() + text.size() + 2 * k_more <= room;
-      below += fits ? text : "";
-      left += fits ? 0 : 1;
+      if (out.size() + below.size() + text.size() + 2 * k_more <= room) {
+        below += text;
+      } else {
+        ++hidden;
+      }
     };
-    for (const Number* one : std::span(rows).first(most)) {
-      std::vector<std::string> line{label_of(*one), base_and_now(*one)};
-      if (limits) line.push_back(limit_of(*one));
-      if (cells) line.push_back(markdown_text(one->where, 300));
+    for (const Number* row : std::span(rows).first(most)) {
+      std::vector<std::string> line{label_cell(*row), value_cell(*row)};
+      if (has_limits) line.push_back(limit_cell(*row));
+      if (has_cells) line.push_back(markdown_text(row->where, 300));
       if (out.size() + table_line(line).size() + k_more > room) break;
       out += table_line(line);
       ++shown;
@@ -276,27 +304,27 @@ class Writer {
     if (shown == 0) return "";
     if (shown < rows.size()) out += fmt::format("\nand {} more\n", rows.size() - shown);
     out += "\n";
-    for (const Number* one : std::span(rows).first(short_ ? 0 : shown)) {
-      if (!one->why.empty() && says_numbers(*one)) {
+    for (const Number* row : std::span(rows).first(short_ ? 0 : shown)) {
+      if (!row->why.empty() && has_numbers(*row)) {
         add_below(
-            fmt::format("**{}**: {}\n\n", markdown_text(one->label), markdown_text(one->why)));
+            fmt::format("**{}**: {}\n\n", markdown_text(row->label), markdown_text(row->why)));
       }
-      for (const Part& part_below : one->below) {
-        if ((part_below.readers & k_comment) != 0) add_below(block(part_below, false));
+      for (const Part& part_below : row->below) {
+        if ((part_below.readers & k_comment) != 0) add_below(block(part_below, /*top=*/false));
       }
     }
-    if (left > 0) below += fmt::format("_and {} more_\n\n", left);
+    if (hidden > 0) below += fmt::format("_and {} more_\n\n", hidden);
     return out + below;
   }
 
   std::size_t limit_;
-  std::size_t depth_ = 0;     // of folds
-  bool short_ = false;        // numbers alone, without what stands below them
-  std::size_t left_out_ = 0;  // cells
+  std::size_t depth_ = 0;     // number of folds around
+  bool short_ = false;        // show tables of numbers without the reasons and changes below
+  std::size_t left_out_ = 0;  // number of cells left out
 };
 
-// Devices, each name with its class.
-std::vector<std::string> devices_of(const GateVerdict& gate) {
+// Returns the first three devices, each name with its class, and a count of the others.
+std::vector<std::string> device_names(const GateVerdict& gate) {
   constexpr std::size_t k_most = 3;
   std::vector<std::string> devices;
   for (const CellVerdict& cell : gate.cells) {
@@ -309,6 +337,7 @@ std::vector<std::string> devices_of(const GateVerdict& gate) {
   return shortened(std::move(devices), k_most);
 }
 
+// Returns the words before a command: "Meant?", "Try it:", …
 std::string_view question(const Hint& hint) {
   if (hint.what == "accept" || hint.what == "comment") return "Meant?";
   if (hint.what == "again") return "Try it:";
@@ -317,21 +346,25 @@ std::string_view question(const Hint& hint) {
   return hint.what == "why" ? "Why:" : "See:";
 }
 
-// A link to the run, or `text` alone where there is no plain https address.
+// Returns a link to the run, or `text` alone if there is no plain https address.
 std::string run_link(const MarkdownStyle& style, std::string_view text) {
-  const bool plain = style.run_url && style.run_url->starts_with("https://") &&
-                     style.run_url->find_first_of(" <>()\"'`\\\n\r|") == std::string::npos &&
-                     style.run_url->size() < 400;
-  return plain ? fmt::format("[{}]({})", text, *style.run_url) : std::string(text);
+  const bool is_plain = style.run_url && style.run_url->starts_with("https://") &&
+                        style.run_url->find_first_of(" <>()\"'`\\\n\r|") == std::string::npos &&
+                        style.run_url->size() < 400;
+  return is_plain ? fmt::format("[{}]({})", text, *style.run_url) : std::string(text);
 }
 
-// "### ❌ weir: 1 of 8 cells broke a limit · …", shortened to about `most` bytes.
-std::string heading_of(const Document& document, const MarkdownStyle& style, std::size_t most) {
+// Returns the heading, "### ❌ weir: 1 of 8 cells broke a limit · …", shortened to about `most`
+// bytes.
+std::string heading(const Document& document, const MarkdownStyle& style, std::size_t most) {
   const GateVerdict& gate = document.gate;
-  // Nothing at all is not green, nor what was not judged.
-  const Outcome outcome = gate.verdict >= Outcome::improved && gate.cells.empty() ? Outcome::skipped
-                          : gate.unjudged ? std::min(gate.verdict, Outcome::error)
-                                          : gate.verdict;
+  // A run without cells or without a judgement must not look green.
+  Outcome outcome = gate.verdict;
+  if (gate.verdict >= Outcome::improved && gate.cells.empty()) {
+    outcome = Outcome::skipped;
+  } else if (gate.unjudged) {
+    outcome = std::min(gate.verdict, Outcome::error);
+  }
   std::string line = fmt::format("### {} weir", look_of(outcome).sign);
   if (!style.gate.empty() && style.gate != "default") {
     line += fmt::format(" {}", markdown_code(style.gate, 40));
@@ -348,26 +381,27 @@ std::string heading_of(const Document& document, const MarkdownStyle& style, std
   return out;
 }
 
-// Commands, one a line; "" where there are none or they take more than `most` bytes.
+// Returns the commands to try next, one a line; "" if there are none or they take more than `most`
+// bytes.
 std::string next_steps(const Document& document, const MarkdownStyle& style, std::size_t most) {
   std::vector<std::string> lines;
-  for (const Hint& one : hints(document.gate, style.verbs, 200)) {
-    const std::string command = markdown_code(text::join(one.words, " "), 2000);
-    if (one.what == "comment") {
-      lines.push_back(fmt::format("{} Comment {}", question(one), command));
-    } else if (one.what == "accept" && !lines.empty() && lines.back().starts_with("Meant?")) {
+  for (const Hint& hint : hints(document.gate, style.verbs, 200)) {
+    const std::string command = markdown_code(text::join(hint.words, " "), 2000);
+    if (hint.what == "comment") {
+      lines.push_back(fmt::format("{} Comment {}", question(hint), command));
+    } else if (hint.what == "accept" && !lines.empty() && lines.back().starts_with("Meant?")) {
       lines.back() += fmt::format(" or run {}", command);
     } else {
-      lines.push_back(fmt::format("{} {}", question(one), command));
+      lines.push_back(fmt::format("{} {}", question(hint), command));
     }
   }
   const std::string out = text::join(lines, "<br>\n") + "\n\n";
   return lines.empty() || out.size() > most ? "" : out;
 }
 
-// Commits, the base and where it came from, devices, the machine; at most `most` bytes, which
-// shall be 300 or more.
-std::string foot_of(const Document& document, const MarkdownStyle& style, std::size_t most) {
+// Returns the last line: commits, the base and its source, devices, the machine, weir's version.
+// Takes at most `most` bytes, which shall be 300 or more.
+std::string footer(const Document& document, const MarkdownStyle& style, std::size_t most) {
   const GateVerdict& gate = document.gate;
   std::vector<std::string> parts;
   std::string commits;
@@ -377,7 +411,7 @@ std::string foot_of(const Document& document, const MarkdownStyle& style, std::s
         fmt::format("{}against {}", commits.empty() ? "" : " ", markdown_text(document.base, 200));
   }
   if (!commits.empty()) parts.push_back(commits);
-  for (std::string& device : devices_of(gate)) parts.push_back(std::move(device));
+  for (std::string& device : device_names(gate)) parts.push_back(std::move(device));
   const CellVerdict* named =
       first_of(gate.cells, [](const CellVerdict& cell) { return !cell.machine_name.empty(); });
   if (named != nullptr) parts.push_back(markdown_text(named->machine_name, 100));
@@ -385,7 +419,7 @@ std::string foot_of(const Document& document, const MarkdownStyle& style, std::s
   if (const std::string link = run_link(style, "run"); link != "run") {
     parts.push_back(link);
   }
-  // Everything that has room, the version in any case.
+  // Facts that don't fit are left out; the version is always there.
   const std::string version = "weir " + markdown_text(gate.weir_version, 12);
   std::string out = "<sub>";
   for (const std::string& part : parts) {
@@ -398,13 +432,13 @@ std::string foot_of(const Document& document, const MarkdownStyle& style, std::s
   return out + version + "</sub>\n";
 }
 
-std::size_t limit_of(const Document& document, const MarkdownStyle& style) {
-  // GitHub's limits of comments and checks are no reason to fill them with cells.
+std::size_t byte_limit(const Document& document, const MarkdownStyle& style) {
+  // A comment that begins with causes stays short, whatever GitHub allows.
   const bool brief = document.cause_first && style.limit < k_summary_limit;
   return std::max<std::size_t>(brief ? std::min(style.limit, k_brief_limit) : style.limit, 2000);
 }
 
-std::string left_out(const Document& document, const MarkdownStyle& style, std::size_t cells) {
+std::string left_out_note(const Document& document, const MarkdownStyle& style, std::size_t cells) {
   return fmt::format("_{} left out{}. {} has all._\n\n", plural(cells, "more cell"),
                      document.cause_first ? "" : ": a comment cannot be longer",
                      run_link(style, "The report of the run"));
@@ -413,61 +447,61 @@ std::string left_out(const Document& document, const MarkdownStyle& style, std::
 }  // namespace
 
 std::string markdown(const Document& document, const MarkdownStyle& style) {
-  constexpr std::size_t k_open_blocks = 30;  // more of them fold: nobody reads on
-  const std::size_t limit = limit_of(document, style);
+  constexpr std::size_t k_open_blocks = 30;  // further blocks go into a fold
+  const std::size_t limit = byte_limit(document, style);
   const Parts parts = compose(document);
   Writer writer(limit);
-  const std::string foot = foot_of(document, style, std::min<std::size_t>(limit / 3, 1500));
+  const std::string foot = footer(document, style, std::min<std::size_t>(limit / 3, 1500));
   const std::string next = next_steps(document, style, limit / 4);
-  std::string out = heading_of(document, style, limit / 5);
+  std::string out = heading(document, style, limit / 5);
   std::size_t reserved =
-      foot.size() + next.size() + left_out(document, style, document.cells.size()).size();
+      foot.size() + next.size() + left_out_note(document, style, document.cells.size()).size();
   const auto room = [&] { return limit - std::min(limit, out.size() + reserved); };
-  Part later{.kind = Part::Kind::fold};
-  // A part that is kept has room before those that are many.
-  std::map<const Part*, std::string> kept;
+  Part folded{.kind = Part::Kind::fold};
+  // Reserve room for parts that must be shown, before the many others take it.
+  std::map<const Part*, std::string> texts;
   for (const Part& part : parts) {
-    if (!part.kept) continue;
-    std::string text = writer.fit(part, std::min(limit / 4, room()), true);
+    if (!part.has_room) continue;
+    std::string text = writer.fit(part, std::min(limit / 4, room()), /*top=*/true);
     if (text.empty()) {
       const std::size_t changes = part.parts.front().numbers.size();
       text = fmt::format("**{} not explained**\n\n", plural(changes, "change"));
     }
     reserved += text.size();
-    kept.emplace(&part, std::move(text));
+    texts.emplace(&part, std::move(text));
   }
   std::size_t shown = 0;
   for (const Part& part : parts) {
     if (part.kind == Part::Kind::fold) continue;
-    if (const auto text = kept.find(&part); text != kept.end()) {
+    if (const auto text = texts.find(&part); text != texts.end()) {
       reserved -= text->second.size();
       out += text->second;
       continue;
     }
-    // Of a cell without numbers its reason is all there is to say.
-    const bool numbers = part.outcome != Outcome::error && part.outcome != Outcome::new_;
-    const bool full =
-        part.cells > 0 && numbers && (shown == k_open_blocks || out.size() > limit / 2);
-    const std::string text = full ? "" : writer.fit(part, room(), true);
+    // Cells without numbers show only a reason, which is short.
+    const bool has_numbers = part.outcome != Outcome::error && part.outcome != Outcome::new_;
+    const bool is_folded =
+        part.cells > 0 && has_numbers && (shown == k_open_blocks || out.size() > limit / 2);
+    const std::string text = is_folded ? "" : writer.fit(part, room(), /*top=*/true);
     out += text;
     if (part.cells == 0) continue;
     if (text.empty()) {
-      later.parts.push_back(part);
-      later.cells += part.cells;
+      folded.parts.push_back(part);
+      folded.cells += part.cells;
     } else {
       ++shown;
     }
   }
   out += next;
   reserved -= next.size();
-  later.head = {{plural(std::exchange(later.cells, 0), "more cell") + " that changed"}};
+  folded.head = {{plural(std::exchange(folded.cells, 0), "more cell") + " that changed"}};
   std::vector<const Part*> folds;
-  if (!later.parts.empty()) folds.push_back(&later);
+  if (!folded.parts.empty()) folds.push_back(&folded);
   for (const Part& part : parts) {
     if (part.kind == Part::Kind::fold) folds.push_back(&part);
   }
   for (const Part* part : folds) out += writer.fit(*part, room());
-  if (writer.left_out() > 0) out += left_out(document, style, writer.left_out());
+  if (writer.cells_left_out() > 0) out += left_out_note(document, style, writer.cells_left_out());
   return out + foot;
 }
 

@@ -1,10 +1,11 @@
 // A gate's verdict as GitHub Markdown: pull-request comment and job summary.
 //
-// Names and reasons from outside are inert, on GitHub and on GitLab: they make no link, mention,
-// reference, image, emoji, formula, table cell, HTML, heading or list, no order to a robot
-// ("/merge"), and never hold "<!--", by which weir finds its own comment. Fits into `limit` bytes;
-// what was left out is counted in a note. One that begins with causes takes at most `k_brief_limit`
-// bytes, unless `limit` is a job summary's. Pure.
+// Names and reasons from outside are inert, on GitHub and on GitLab. They make no link, mention,
+// reference, image, emoji, formula, table cell, HTML, heading or list, and no order to a robot
+// ("/merge"). They never hold "<!--", by which weir finds its own comment.
+//
+// The text fits into `limit` bytes; a note counts what was left out. A text that begins with causes
+// takes at most `k_brief_limit` bytes, unless `limit` is a job summary's. Pure.
 #pragma once
 
 #include <cstddef>

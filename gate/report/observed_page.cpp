@@ -1,3 +1,4 @@
+// Makes the page of what an engine or a profiler reported: facts, tables, tracks and counters.
 #include "gate/report/observed_page.hpp"
 
 #include <algorithm>
@@ -22,6 +23,8 @@ using Kind = TimelineDocument::Kind;
 
 constexpr std::size_t k_most_facts = 64;
 
+// Adds engine, model, device, command, token counts and format to the facts, and errors to the
+// warnings.
 void add_facts(const Observed& observed, PageFacts& page) {
   std::vector<std::pair<std::string, std::string>> facts;
   const auto& context = observed.context;
@@ -34,12 +37,12 @@ void add_facts(const Observed& observed, PageFacts& page) {
   say("backend", context.backend);
   say("device", context.device);
   say("command", context.command);
-  const auto tokens = [&](const char* name, const std::optional<std::int64_t>& value) {
+  const auto say_count = [&](const char* name, const std::optional<std::int64_t>& value) {
     if (value) facts.emplace_back(name, fmt::format("{}", *value));
   };
-  tokens("tokens of the prompt", observed.prompt_tokens);
-  tokens("of those from a cache", observed.cached_tokens);
-  tokens("tokens generated", observed.generated_tokens);
+  say_count("tokens of the prompt", observed.prompt_tokens);
+  say_count("of those from a cache", observed.cached_tokens);
+  say_count("tokens generated", observed.generated_tokens);
   for (const auto& [name, value] : context.facts) {
     if (facts.size() >= k_most_facts) break;
     facts.emplace_back(name, value);
@@ -52,8 +55,8 @@ void add_facts(const Observed& observed, PageFacts& page) {
   page.warnings.insert(page.warnings.end(), observed.warnings.begin(), observed.warnings.end());
 }
 
-// What most of a track's time is, by the categories that tracers use.
-Kind kind_of(std::string_view category) {
+// Returns the kind of track for a category, by the words that tracers use.
+Kind track_kind(std::string_view category) {
   const std::string name = text::lower(category);
   const auto any = [&](std::initializer_list<const char*> parts) {
     return std::ranges::any_of(parts, [&](auto part) { return name.find(part) != name.npos; });
@@ -62,31 +65,33 @@ Kind kind_of(std::string_view category) {
   return any({"kernel", "gpu", "device"}) ? Kind::device : Kind::cpu;
 }
 
-// Spans that overlap lie on a track beside that of their thread.
+// A track of the document, and true for its overlapping spans, which get a track of their own.
 using TrackKey = std::pair<std::uint16_t, bool>;
 
-std::map<TrackKey, Kind> kinds_of(const ObservedMoments& moments) {
+// Returns the kind of each track: async for overlapping spans, else the kind of most of its spans.
+std::map<TrackKey, Kind> track_kinds(const ObservedMoments& moments) {
   std::map<TrackKey, std::map<Kind, std::size_t>> votes;
   for (const ObservedMoments::Span& span : moments.spans) {
-    const bool named = span.row < moments.rows.size();
-    if (!named || span.track >= moments.tracks.size()) continue;
-    ++votes[{span.track, span.async}][kind_of(moments.rows[span.row].category)];
+    if (span.row >= moments.rows.size() || span.track >= moments.tracks.size()) continue;
+    ++votes[{span.track, span.async}][track_kind(moments.rows[span.row].category)];
   }
   std::map<TrackKey, Kind> kinds;
-  for (const auto& [track, of] : votes) {
-    const auto most = std::ranges::max_element(of, {}, [](const auto& one) { return one.second; });
+  for (const auto& [track, counts] : votes) {
+    const auto most =
+        std::ranges::max_element(counts, {}, [](const auto& vote) { return vote.second; });
     kinds[track] = track.second ? Kind::async : most->first;
   }
   return kinds;
 }
 
+// Adds tracks, events and counters to the page, with private names hidden.
 class Tracks {
  public:
   Tracks(const Hiding& hiding, TimelineDocument& page) : hiding_(hiding), page_(page) {}
 
   void add(const ObservedMoments& moments, const std::vector<observed::ObservedCounter>& counters) {
     std::map<TrackKey, std::optional<std::uint32_t>> tracks;
-    for (const auto& [key, kind] : kinds_of(moments)) {
+    for (const auto& [key, kind] : track_kinds(moments)) {
       const ObservedMoments::Track& track = moments.tracks[key.first];
       const std::string name = hiding_.words(track.name);
       tracks[key] = page_.track(process(hiding_.process(track.process)), kind,
@@ -102,7 +107,7 @@ class Tracks {
         detail.words.emplace_back("shape", hiding_.name(row.shape, row.category));
       details.push_back(std::move(detail));
     }
-    // A page's times are from the earliest on.
+    // Times of the page start at the earliest.
     const double first = earliest(moments, counters);
     for (const ObservedMoments::Span& span : moments.spans) {
       const auto track = tracks.find({span.track, span.async});
@@ -119,33 +124,34 @@ class Tracks {
 
  private:
   std::uint32_t process(const std::string& name) {
-    const auto [at, fresh] = processes_.try_emplace(name);
-    if (fresh) at->second = page_.process(name);
-    return at->second;
+    const auto [entry, is_new] = processes_.try_emplace(name);
+    if (is_new) entry->second = page_.process(name);
+    return entry->second;
   }
 
+  // Returns the earliest time of spans and counters, in seconds from the origin of `moments`.
   static double earliest(const ObservedMoments& moments,
                          const std::vector<observed::ObservedCounter>& counters) {
     std::optional<double> first;
-    const auto see = [&](double at) { first = std::min(first.value_or(at), at); };
-    for (const ObservedMoments::Span& span : moments.spans) see(span.at);
+    const auto include = [&](double at) { first = std::min(first.value_or(at), at); };
+    for (const ObservedMoments::Span& span : moments.spans) include(span.at);
     for (const auto& counter : counters) {
       for (const auto& point : counter.points) {
-        if (point.at) see(*point.at - moments.origin);
+        if (point.at) include(*point.at - moments.origin);
       }
     }
     return first.value_or(0);
   }
 
-  // A counter that was once below 0 cannot be drawn; the trace itself has it.
+  // Adds a counter. One with values below 0 can't be drawn, so a warning names it.
   void add_counter(const observed::ObservedCounter& counter, double first) {
     std::vector<TimelineDocument::Point> points;
-    bool drawn = true;
+    bool can_draw = true;
     for (const auto& point : counter.points) {
       if (point.at) points.push_back({*point.at - first, point.value});
-      drawn = drawn && point.value >= 0;
+      if (point.value < 0) can_draw = false;
     }
-    if (points.empty() || !drawn) {
+    if (points.empty() || !can_draw) {
       page_.warn(fmt::format("counter {}: not drawn, as some values are below 0 or have no time",
                              counter.name));
       return;
@@ -162,16 +168,16 @@ class Tracks {
 }  // namespace
 
 TimelineDocument observed_page(const Observed& observed, const ObservedMoments* moments,
-                               PageFacts around, const ObservedPageOptions& options) {
+                               PageFacts facts, const ObservedPageOptions& options) {
   const Observed shown = without_private(observed, options.privacy);
-  add_facts(shown, around);
-  const bool drawn = moments != nullptr && !moments->spans.empty();
-  auto tables = observed_tables(shown, options.by, !drawn);
-  around.tables.insert(around.tables.end(), std::make_move_iterator(tables.begin()),
-                       std::make_move_iterator(tables.end()));
-  TimelineDocument page(std::move(around));
+  add_facts(shown, facts);
+  const bool has_tracks = moments != nullptr && !moments->spans.empty();
+  auto tables = observed_tables(shown, options.by, /*counters=*/!has_tracks);
+  facts.tables.insert(facts.tables.end(), std::make_move_iterator(tables.begin()),
+                      std::make_move_iterator(tables.end()));
+  TimelineDocument page(std::move(facts));
   const Hiding hiding(observed.context.places, options.privacy);
-  if (drawn) Tracks(hiding, page).add(*moments, shown.counters);
+  if (has_tracks) Tracks(hiding, page).add(*moments, shown.counters);
   return page;
 }
 

@@ -1,9 +1,9 @@
-// What an engine or a profiler wrote, as the document of a page: facts, doubts, tables of ops,
-// steps, command buffers and results, and tracks where it is known when things took place.
+// The report of an engine or a profiler as the document of a page: facts, warnings, tables of ops,
+// steps, command buffers and results, and tracks if times are known.
 //
-// Unless private parts are to be shown, what hiding.hpp takes out is not in it: paths are cut to
-// their last part, texts that the document calls places (hosts among them) do not appear at all
-// otherwise, and facts that are about prompts, users or hosts are left out. Pure.
+// Private parts are hidden as hiding.hpp does it, unless they are to be shown. Paths are cut to
+// their last part, and texts that the document calls places (such as hosts) are hidden. Facts about
+// prompts, users or hosts are left out. Pure.
 #pragma once
 
 #include "gate/observed/observed.hpp"
@@ -18,11 +18,11 @@ struct ObservedPageOptions {
   observed::Grouping by = observed::GroupBy::kernel;
 };
 
-// `around` is what the caller knows besides: a title, weir's version. `moments` is absent where the
+// `facts` is what the caller knows besides: a title, weir's version. `moments` is null if the
 // format has none.
 [[nodiscard]] TimelineDocument observed_page(const observed::Observed& observed,
                                              const observed::ObservedMoments* moments,
-                                             PageFacts around,
+                                             PageFacts facts,
                                              const ObservedPageOptions& options = {});
 
 }  // namespace weir::report

@@ -1,3 +1,4 @@
+// Makes the tables of what an engine or a profiler reported: results, metrics, ops, steps, buffers.
 #include "gate/report/observed_tables.hpp"
 
 #include <algorithm>
@@ -22,19 +23,21 @@ using observed::ObservedBuffer;
 using observed::ObservedTiming;
 using observed::OpTotal;
 
-constexpr std::size_t k_most_rows = 2000;  // of each table: it has to open
+constexpr std::size_t k_most_rows = 2000;  // in each table, so that a browser can open the page
 
 template <class T>
-Json known(const std::optional<T>& value) {
+Json json_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json ratio(const std::optional<double>& over, const std::optional<double>& under) {
-  if (!over || !under || *under <= 0) return {};
-  const double value = *over / *under;
+// Returns the quotient; null if a number is missing or the quotient is not finite.
+Json ratio(const std::optional<double>& numerator, const std::optional<double>& denominator) {
+  if (!numerator || !denominator || *denominator <= 0) return {};
+  const double value = *numerator / *denominator;
   return std::isfinite(value) ? Json(value) : Json();
 }
 
+// Removes a column in which all cells are null or "".
 void drop_if_empty(PageTable& table, std::size_t column) {
   const auto empty = [&](const std::vector<Json>& row) {
     const Json& cell = row[column];
@@ -46,13 +49,13 @@ void drop_if_empty(PageTable& table, std::size_t column) {
   for (auto& row : table.rows) row.erase(row.begin() + at);
 }
 
-// Columns in which nobody has anything go.
-PageTable filled(PageTable table) {
+// Removes empty columns, but never the first.
+PageTable drop_empty_columns(PageTable table) {
   for (std::size_t i = table.columns.size(); i-- > 1;) drop_if_empty(table, i);
   return table;
 }
 
-// Rows beyond the most go.
+// Adds a table that has rows; rows beyond the most are cut, and a note counts them.
 void add(std::vector<PageTable>& tables, PageTable table) {
   if (table.rows.empty()) return;
   if (table.rows.size() > k_most_rows) {
@@ -61,27 +64,29 @@ void add(std::vector<PageTable>& tables, PageTable table) {
         fmt::format("{}{} left out.", table.note.empty() ? "" : " ", plural(more, "more row"));
     table.rows.resize(k_most_rows);
   }
-  tables.push_back(filled(std::move(table)));
+  tables.push_back(drop_empty_columns(std::move(table)));
 }
 
-// Sample standard deviation (n - 1), as llama-bench has it; the document's own where it says one.
-std::optional<double> deviation(const ObservedTiming& timing) {
+// Returns the standard deviation that the document states, else that of the samples (n - 1), as
+// llama-bench does. Nothing for fewer than two samples.
+std::optional<double> standard_deviation(const ObservedTiming& timing) {
   if (timing.stddev) return timing.stddev;
   const auto count = static_cast<double>(timing.samples.size());
   if (count < 2) return std::nullopt;
   double mean = 0, squares = 0;
-  for (const double one : timing.samples) mean += one / count;
-  for (const double one : timing.samples) squares += (one - mean) * (one - mean);
+  for (const double sample : timing.samples) mean += sample / count;
+  for (const double sample : timing.samples) squares += (sample - mean) * (sample - mean);
   return std::sqrt(squares / (count - 1));
 }
 
-std::string unit_of(const unit::Metric& metric) {
+std::string column_unit(const unit::Metric& metric) {
   if (metric.unit == unit::Unit::count || metric.unit == unit::Unit::ratio) return "";
   return std::string(unit::to_string(metric.unit));
 }
 
-// A size or a count as llama-bench writes it: "2526208", "2.41 MiB", "2.36 M". Nothing for words.
-std::optional<double> number_of_setting(std::string_view text) {
+// Parses a size or a count as llama-bench writes it: "2526208", "2.41 MiB", "2.36 M". Nothing for
+// other texts.
+std::optional<double> setting_number(std::string_view text) {
   constexpr std::pair<std::string_view, double> k_units[] = {
       {" KiB", 1024}, {" MiB", 1048576}, {" GiB", 1073741824}, {" TiB", 1099511627776},
       {" M", 1e6},    {" B", 1e9},       {" T", 1e12}};
@@ -93,7 +98,7 @@ std::optional<double> number_of_setting(std::string_view text) {
   return text::to_double(text);
 }
 
-// A column of a setting becomes numbers where every row has one.
+// Turns a column of texts into numbers with a unit, if every text is a number.
 void make_numbers(PageTable& table, std::size_t column, const char* unit) {
   std::vector<Json> numbers;
   for (const auto& row : table.rows) {
@@ -101,21 +106,22 @@ void make_numbers(PageTable& table, std::size_t column, const char* unit) {
       numbers.emplace_back();
       continue;
     }
-    const auto number = number_of_setting(row[column].get_ref<const std::string&>());
+    const auto number = setting_number(row[column].get_ref<const std::string&>());
     if (!number || !std::isfinite(*number)) return;
-    const bool whole = *number == std::floor(*number) && std::fabs(*number) < 9e15;
-    numbers.push_back(whole ? Json(static_cast<std::int64_t>(*number)) : Json(*number));
+    const bool is_integer = *number == std::floor(*number) && std::fabs(*number) < 9e15;
+    numbers.push_back(is_integer ? Json(static_cast<std::int64_t>(*number)) : Json(*number));
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) table.rows[i][column] = std::move(numbers[i]);
   table.columns[column].unit = unit;
 }
 
-// As llama-bench prints its own: a row a test, what was set, each rate or time with its deviation.
-PageTable results(const Observed& observed) {
+// Returns a table like that of llama-bench: a row for each test, with its settings, and each rate
+// or time with its standard deviation.
+PageTable results_table(const Observed& observed) {
   PageTable out{"Results", "", {{"Test"}}};
   struct Setting {
     const char *fact, *title;
-    std::optional<const char*> unit{};  // of what is a number; "" for counts
+    std::optional<const char*> unit{};  // unit of a number; "" for counts; absent for texts
   };
   constexpr Setting k_settings[] = {{"model_type", "Model"},
                                     {"model_size", "Size", "B"},
@@ -130,29 +136,29 @@ PageTable results(const Observed& observed) {
                                     {"flash_attn", "Flash attention"}};
   for (const Setting& setting : k_settings) out.columns.push_back({setting.title});
   std::vector<std::string> metrics;
-  for (const auto& one : observed.cases) {
-    for (const ObservedTiming& timing : one.timings) {
+  for (const auto& test : observed.cases) {
+    for (const ObservedTiming& timing : test.timings) {
       const std::string& name = timing.metric.name;
       if (metrics.size() >= 20 || holds(metrics, name)) continue;
       metrics.push_back(name);
-      out.columns.push_back({unit::label(timing.metric), unit_of(timing.metric)});
-      out.columns.push_back({"\u00b1", unit_of(timing.metric)});
+      out.columns.push_back({unit::label(timing.metric), column_unit(timing.metric)});
+      out.columns.push_back({"\u00b1", column_unit(timing.metric)});
     }
   }
   out.columns.push_back({"Error"});
-  for (const auto& one : observed.cases) {
-    std::vector<Json> row{one.name};
+  for (const auto& test : observed.cases) {
+    std::vector<Json> row{test.name};
     for (const Setting& setting : k_settings) {
-      const std::string* value = look_up(one.facts, setting.fact);
+      const std::string* value = look_up(test.facts, setting.fact);
       row.push_back(value == nullptr ? Json() : Json(*value));
     }
     for (const std::string& metric : metrics) {
       const ObservedTiming* timing =
-          first_of(one.timings, [&](const auto& it) { return it.metric.name == metric; });
-      row.push_back(timing == nullptr ? Json() : known(timing->value()));
-      row.push_back(timing == nullptr ? Json() : known(deviation(*timing)));
+          first_of(test.timings, [&](const auto& entry) { return entry.metric.name == metric; });
+      row.push_back(timing == nullptr ? Json() : json_or_null(timing->value()));
+      row.push_back(timing == nullptr ? Json() : json_or_null(standard_deviation(*timing)));
     }
-    row.push_back(one.error ? Json(*one.error) : Json());
+    row.push_back(test.error ? Json(*test.error) : Json());
     out.rows.push_back(std::move(row));
   }
   for (std::size_t i = 0; i < std::size(k_settings); ++i) {
@@ -161,21 +167,23 @@ PageTable results(const Observed& observed) {
   return out;
 }
 
-// Of the whole run: rates, times, memory, latencies, counts. In words, as each has its own unit.
-PageTable measured(const Observed& observed) {
+// Returns the metrics of the whole run: rates, times, memory, latencies, counts. Values are texts,
+// because each has its own unit.
+PageTable measured_table(const Observed& observed) {
   PageTable out{"Measured", "", {{"What"}, {"Value"}, {"\u00b1"}, {"Samples", ""}}};
   for (const ObservedTiming& timing : observed.timings) {
     const auto value = timing.value();
     if (!value) continue;
-    const auto spread = deviation(timing);
+    const auto spread = standard_deviation(timing);
     out.rows.push_back({timing.metric.name, unit::show(timing.metric, *value),
                         spread ? Json(unit::show(timing.metric, *spread)) : Json(),
                         timing.samples.empty() ? Json() : Json(timing.samples.size())});
   }
-  for (const auto& one : observed.latencies) {
-    out.rows.push_back({fmt::format("{} {}", one.metric.name, observed::figure_name(one)),
-                        (one.at_most ? "at most " : "") + unit::show(one.metric, one.seconds),
-                        Json(), Json()});
+  for (const auto& latency : observed.latencies) {
+    out.rows.push_back(
+        {fmt::format("{} {}", latency.metric.name, observed::figure_name(latency)),
+         (latency.at_most ? "at most " : "") + unit::show(latency.metric, latency.seconds), Json(),
+         Json()});
   }
   for (const auto& count : observed.counts) {
     if (count.values.empty()) continue;
@@ -188,11 +196,12 @@ PageTable measured(const Observed& observed) {
   return out;
 }
 
-PageTable gauges(const Observed& observed) {
+PageTable counter_table(const Observed& observed) {
   PageTable out{"Counters", "", {{"Counter"}, {"Of"}, {"Last", ""}, {"Values", ""}}};
-  for (const auto& one : observed.counters) {
-    if (one.points.empty()) continue;
-    out.rows.push_back({one.name, one.track, one.points.back().value, one.points.size()});
+  for (const auto& counter : observed.counters) {
+    if (counter.points.empty()) continue;
+    out.rows.push_back(
+        {counter.name, counter.track, counter.points.back().value, counter.points.size()});
   }
   return out;
 }
@@ -214,25 +223,26 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
                  {"Of peak, %", ""}}};
   const std::vector<OpTotal> totals = observed::op_totals(observed, by);
   double sum = 0;
-  for (const OpTotal& one : totals) sum += one.nested ? 0 : one.seconds.value_or(0);
-  const auto add_total = [&](const OpTotal& one, Json share) {
-    const bool whole = one.seconds && !one.partly;
+  for (const OpTotal& total : totals) sum += total.nested ? 0 : total.seconds.value_or(0);
+  const auto add_total = [&](const OpTotal& op_total, Json share) {
+    const bool all_timed = op_total.seconds && !op_total.partly;
     Json average, flops, bytes, peak;
-    if (whole && one.calls.value_or(0) > 0) {
-      average = *one.seconds / static_cast<double>(*one.calls);
+    if (all_timed && op_total.calls.value_or(0) > 0) {
+      average = *op_total.seconds / static_cast<double>(*op_total.calls);
     }
-    if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
-    if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
-    if (const auto of_peak = one.share_of_peak()) peak = 100 * *of_peak;
-    out.rows.push_back({one.name, known(one.calls), known(one.seconds), std::move(share), average,
-                        known(one.least), known(one.most), flops, bytes, peak});
+    if (const auto rate = op_total.flops_per_second()) flops = *rate / 1e9;
+    if (const auto rate = op_total.bytes_per_second()) bytes = *rate / 1e9;
+    if (const auto of_peak = op_total.share_of_peak()) peak = 100 * *of_peak;
+    out.rows.push_back({op_total.name, json_or_null(op_total.calls), json_or_null(op_total.seconds),
+                        std::move(share), average, json_or_null(op_total.least),
+                        json_or_null(op_total.most), flops, bytes, peak});
   };
-  for (const OpTotal& one : totals) {
-    const bool shares = one.seconds && sum > 0 && std::isfinite(sum);
-    add_total(one, shares ? Json(100 * *one.seconds / sum) : Json());
+  for (const OpTotal& total : totals) {
+    const bool has_share = total.seconds && sum > 0 && std::isfinite(sum);
+    add_total(total, has_share ? Json(100 * *total.seconds / sum) : Json());
   }
-  for (const OpTotal& one : observed::cpu_totals(observed, by.by)) add_total(one, {});
-  drop_if_empty(out, out.columns.size() - 1);  // a peak is there only where one was named
+  for (const OpTotal& cpu_total : observed::cpu_totals(observed, by.by)) add_total(cpu_total, {});
+  drop_if_empty(out, out.columns.size() - 1);  // the share of peak, which needs a measured peak
   const bool nested = std::ranges::any_of(
       observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
@@ -259,69 +269,71 @@ PageTable buffer_table(const Observed& observed) {
                  {"Total", "s"},
                  {"Least", "s"},
                  {"Most", "s"}}};
-  for (const ObservedBuffer& one : observed::buffer_totals(observed)) {
+  for (const ObservedBuffer& buffer_total : observed::buffer_totals(observed)) {
     const observed::Phase phase =
-        one.step ? observed.steps[*one.step].phase : observed::Phase::unknown;
+        buffer_total.step ? observed.steps[*buffer_total.step].phase : observed::Phase::unknown;
     out.rows.push_back(
-        {one.label,
+        {buffer_total.label,
          phase == observed::Phase::unknown ? Json() : Json(std::string(observed::to_string(phase))),
-         one.buffers, known(one.dispatches), known(one.barriers), known(one.syncs),
-         known(one.seconds), known(one.least), known(one.most)});
+         buffer_total.buffers, json_or_null(buffer_total.dispatches),
+         json_or_null(buffer_total.barriers), json_or_null(buffer_total.syncs),
+         json_or_null(buffer_total.seconds), json_or_null(buffer_total.least),
+         json_or_null(buffer_total.most)});
   }
-  return filled(std::move(out));
+  return drop_empty_columns(std::move(out));
 }
 
 PageTable step_table(const Observed& observed) {
   PageTable out{"Steps", "", {{"Step"}, {"Phase"}, {"Tokens", ""}, {"Time", "s"}}};
-  for (const auto& one : observed.steps) {
-    const bool phase = one.phase != observed::Phase::unknown;
-    out.rows.push_back({one.label,
-                        phase ? Json(std::string(observed::to_string(one.phase))) : Json(),
-                        known(one.tokens), known(one.seconds)});
+  for (const auto& step : observed.steps) {
+    const bool phase = step.phase != observed::Phase::unknown;
+    out.rows.push_back({step.label,
+                        phase ? Json(std::string(observed::to_string(step.phase))) : Json(),
+                        json_or_null(step.tokens), json_or_null(step.seconds)});
   }
-  return filled(std::move(out));
+  return drop_empty_columns(std::move(out));
 }
 
 PageTable split_table(const Observed& observed) {
   PageTable out{"Splits",
                 "Stretches of a graph on one backend, and what is copied there first.",
                 {{"Backend"}, {"Graph", ""}, {"Split", ""}, {"Ops", ""}, {"Copied", "B"}}};
-  // Where none says what is copied, nobody looked.
-  const bool told = std::ranges::any_of(
-      observed.splits, [](const observed::ObservedSplit& one) { return !one.inputs.empty(); });
-  if (!told) out.note = "Stretches of a graph on one backend.";
-  for (const auto& one : observed.splits) {
+  // If no split lists inputs, copies were not recorded.
+  const bool has_inputs = std::ranges::any_of(
+      observed.splits, [](const observed::ObservedSplit& split) { return !split.inputs.empty(); });
+  if (!has_inputs) out.note = "Stretches of a graph on one backend.";
+  for (const auto& split : observed.splits) {
     std::int64_t bytes = 0;
-    for (const auto& input : one.inputs) bytes += input.bytes;
-    out.rows.push_back(
-        {one.backend, one.graph, one.number, known(one.ops), told ? Json(bytes) : Json()});
+    for (const auto& input : split.inputs) bytes += input.bytes;
+    out.rows.push_back({split.backend, split.graph, split.number, json_or_null(split.ops),
+                        has_inputs ? Json(bytes) : Json()});
   }
-  return filled(std::move(out));
+  return drop_empty_columns(std::move(out));
 }
 
 PageTable token_table(const Observed& observed, const observed::Grouping& by) {
   PageTable out{"A token",
                 "Decoding alone, divided by the tokens that it covers.",
                 {{"What"}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}}};
-  for (const auto& one : observed::op_totals_per_token(observed, by)) {
+  for (const auto& op : observed::op_totals_per_token(observed, by)) {
     Json flops, bytes;
-    if (one.flops.value_or(0) > 0) flops = ratio(*one.flops / 1e9, one.seconds);
-    if (one.bytes.value_or(0) > 0) bytes = ratio(*one.bytes / 1e9, one.seconds);
-    out.rows.push_back({one.name, known(one.calls), known(one.seconds), flops, bytes});
+    if (op.flops.value_or(0) > 0) flops = ratio(*op.flops / 1e9, op.seconds);
+    if (op.bytes.value_or(0) > 0) bytes = ratio(*op.bytes / 1e9, op.seconds);
+    out.rows.push_back({op.name, json_or_null(op.calls), json_or_null(op.seconds), flops, bytes});
   }
-  return filled(std::move(out));
+  return drop_empty_columns(std::move(out));
 }
 
 std::vector<PageTable> observed_tables(const Observed& observed, const observed::Grouping& by,
                                        bool counters) {
   std::vector<PageTable> out;
-  add(out, results(observed));
-  add(out, measured(observed));
+  add(out, results_table(observed));
+  add(out, measured_table(observed));
   add(out, op_table(observed, by));
   add(out, buffer_table(observed));
   add(out, step_table(observed));
   add(out, split_table(observed));
-  if (counters) add(out, gauges(observed));
+  if (counters) add(out, counter_table(observed));
   return out;
 }
 

@@ -11,20 +11,20 @@
 
 namespace weir::report {
 
-// Those that hold something, in the order of the page. `counters`: also a table of those, as no
-// track shows them.
+// Returns the tables that hold something, in the order of the page. `counters`: also a table of
+// counters, which the caller shows on no track.
 [[nodiscard]] std::vector<PageTable> observed_tables(const observed::Observed& observed,
                                                      const observed::Grouping& by, bool counters);
 
-// Single ones, with a row for each in the document's order; columns in which nobody has anything
-// are left out, but in the table of ops. No rows where there are none.
+// Single tables, with a row for each item in the document's order. Empty columns are left out,
+// except in the table of ops. A table may have no rows.
 [[nodiscard]] PageTable op_table(const observed::Observed& observed, const observed::Grouping& by);
 [[nodiscard]] PageTable buffer_table(const observed::Observed& observed);
 [[nodiscard]] PageTable step_table(const observed::Observed& observed);
 [[nodiscard]] PageTable split_table(const observed::Observed& observed);
-// The one that `by`, as set_grouping() takes it, asks for.
+// Returns the table that `by` asks for, written as set_grouping() takes it.
 [[nodiscard]] PageTable table_by(const observed::Observed& observed, std::string_view by);
-// Work of the decode rows, each figure divided by the tokens that they cover.
+// Returns the work of decoding, each figure divided by the number of tokens.
 [[nodiscard]] PageTable token_table(const observed::Observed& observed,
                                     const observed::Grouping& by);
 

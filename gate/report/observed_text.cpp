@@ -1,3 +1,4 @@
+// Writes what an engine or a profiler reported as text: context, metrics and one table.
 #include "gate/report/observed_text.hpp"
 
 #include <algorithm>
@@ -20,8 +21,9 @@ namespace {
 
 using observed::Observed;
 
-// "llama.cpp · tiny.gguf · Vulkan · llvmpipe (vk-perf-logger)": what of it is said.
-std::string observed_head(const Observed& observed) {
+// Returns the facts that the document states: "llama.cpp · tiny.gguf · Vulkan · llvmpipe (format
+// vk-perf-logger)".
+std::string context_line(const Observed& observed) {
   std::vector<std::string> words;
   const auto& context = observed.context;
   for (const auto* part : {&context.engine, &context.engine_build, &context.model, &context.backend,
@@ -32,18 +34,18 @@ std::string observed_head(const Observed& observed) {
   return words.empty() ? format : fmt::format("{} ({})", text::join(words, " \u00b7 "), format);
 }
 
-// A blank line, and the first rows.
+// Adds a blank line and the first rows of the table.
 void add(Page& page, TextTable table, const ObservedStyle& style) {
   page.blank();
   page.rows(std::move(table), style.most_rows);
 }
 
-void observed_metrics(Page& page, const Observed& observed, const ObservedStyle& style) {
+void add_metrics(Page& page, const Observed& observed, const ObservedStyle& style) {
   TextTable table{{}, {false, true}};
-  for (const observed::ObservedFigure& one : observed::figures_of(observed)) {
+  for (const observed::ObservedFigure& figure : observed::figures_of(observed)) {
     table.rows.push_back(
-        {one_line(one.name, 60),
-         one_line(one.value ? unit::show(one.metric, *one.value) : *one.error, 60)});
+        {one_line(figure.name, 60),
+         one_line(figure.value ? unit::show(figure.metric, *figure.value) : *figure.error, 60)});
   }
   if (!table.rows.empty()) add(page, std::move(table), style);
 }
@@ -57,41 +59,41 @@ std::string giga_cell(const Json& cell) {
                      : fmt::format("{:.{}f}", giga, giga < 100 ? 2 : 0);
 }
 
-// The page's table of ops, with fewer columns.
-void observed_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
+// Adds the page's table of ops with fewer columns: time, share, calls, time of each call, rates.
+void add_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
   const PageTable ops = op_table(observed, style.by);
   if (ops.rows.empty()) return;
   const auto any = [&](std::size_t column) {
     return column < ops.columns.size() &&
            std::ranges::any_of(ops.rows, [&](const auto& row) { return !row[column].is_null(); });
   };
-  struct Wanted {
-    std::size_t from;    // of the page
-    std::size_t needed;  // a column of the page in which anything is
+  struct OpColumn {
+    std::size_t from;    // column of the page
+    std::size_t needed;  // shown only if this column of the page has values
     const char* head;
-    std::string (*words)(const Json&);
+    std::string (*show)(const Json&);
   };
-  std::vector<Wanted> columns{{2, 2, "time", seconds_cell}, {3, 2, "share", share_cell},
-                              {1, 0, "calls", calls_cell},  {4, 2, "each", seconds_cell},
-                              {7, 7, "GFLOP/s", giga_cell}, {8, 8, "GB/s", giga_cell},
-                              {9, 9, "of peak", share_cell}};
-  std::erase_if(columns, [&](const Wanted& one) { return !any(one.needed); });
+  std::vector<OpColumn> columns{{2, 2, "time", seconds_cell}, {3, 2, "share", share_cell},
+                                {1, 0, "calls", calls_cell},  {4, 2, "each", seconds_cell},
+                                {7, 7, "GFLOP/s", giga_cell}, {8, 8, "GB/s", giga_cell},
+                                {9, 9, "of peak", share_cell}};
+  std::erase_if(columns, [&](const OpColumn& column) { return !any(column.needed); });
   TextTable table;
-  for (const Wanted& one : columns) table.head.emplace_back(one.head);
+  for (const OpColumn& column : columns) table.head.emplace_back(column.head);
   table.right.assign(columns.size(), true);
   table.head.emplace_back("work");
   for (const std::vector<Json>& cells : ops.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
-    for (const Wanted& one : columns) {
-      const Json& cell = cells[one.from];
-      row.push_back(cell.is_null() ? "" : one.words(cell));
+    for (const OpColumn& column : columns) {
+      const Json& cell = cells[column.from];
+      row.push_back(cell.is_null() ? "" : column.show(cell));
     }
     row.push_back(one_line(cells[0].get_ref<const std::string&>(), 160));
   }
   add(page, std::move(table), style);
 }
 
-std::string cell_of(const PageTable::Column& column, const Json& value) {
+std::string cell_text(const PageTable::Column& column, const Json& value) {
   if (value.is_string()) return one_line(value.get_ref<const std::string&>(), 100);
   if (!value.is_number()) return "";
   if (column.unit == "s") return brief_time(value.get<double>());
@@ -100,31 +102,32 @@ std::string cell_of(const PageTable::Column& column, const Json& value) {
   return std::fabs(number) < 1e12 ? fmt::format("{:.2f}", number) : fmt::format("{:.3g}", number);
 }
 
-// Names stand last, as they are of any length.
+// Adds a table of the page. The column of names moves to the end, because names may be long.
 void add_table(Page& page, const PageTable& from, const ObservedStyle& style) {
   const std::size_t columns = from.columns.size();
   const auto place = [&](std::size_t i) { return i + 1 < columns ? i + 1 : 0; };
   TextTable table;
   for (std::size_t i = 0; i < columns; ++i) {
     const PageTable::Column& column = from.columns[place(i)];
-    const bool word = column.title.find('/') == std::string::npos;  // "GB/s" stays
-    table.head.push_back(word ? text::lower(column.title) : column.title);
+    const bool is_unit = column.title.find('/') != std::string::npos;  // "GB/s"
+    table.head.push_back(is_unit ? column.title : text::lower(column.title));
     table.right.push_back(column.unit.has_value());
   }
   for (const std::vector<Json>& cells : from.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
     for (std::size_t i = 0; i < columns; ++i) {
-      row.push_back(cell_of(from.columns[place(i)], cells[place(i)]));
+      row.push_back(cell_text(from.columns[place(i)], cells[place(i)]));
     }
   }
   add(page, std::move(table), style);
 }
 
-// What else there is, and by which word it is seen.
+// Lists the tables that are not shown, with the options that show them: "also there: 3 backends
+// (--by backend), 2 steps (--by step)". "" if there are none.
 std::string other_tables(const Observed& observed, const ObservedStyle& style) {
-  std::vector<std::string> found;
+  std::vector<std::string> others;
   const auto add = [&](std::size_t count, const char* what, const char* word) {
-    if (count > 0) found.push_back(fmt::format("{} (--by {})", plural(count, what), word));
+    if (count > 0) others.push_back(fmt::format("{} (--by {})", plural(count, what), word));
   };
   using observed::GroupBy;
   for (const auto& [by, word] :
@@ -137,16 +140,17 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   }
   if (style.list != ObservedList::buffers) {
     std::int64_t buffers = 0;
-    for (const auto& one : observed.buffers) add_capped(buffers, one.buffers);
+    for (const auto& buffer : observed.buffers) add_capped(buffers, buffer.buffers);
     add(static_cast<std::size_t>(std::max<std::int64_t>(buffers, 0)), "command buffer", "buffer");
   }
   if (style.list != ObservedList::steps) add(observed.steps.size(), "step", "step");
   if (style.list != ObservedList::splits) add(observed.splits.size(), "split", "split");
-  if (found.empty()) return "";
-  return fmt::format("also there: {}", fmt::join(found, ", "));
+  if (others.empty()) return "";
+  return fmt::format("also there: {}", fmt::join(others, ", "));
 }
 
-PageTable table_of(const Observed& observed, const ObservedStyle& style) {
+// Returns the table that `style.list` asks for.
+PageTable list_table(const Observed& observed, const ObservedStyle& style) {
   switch (style.list) {
     case ObservedList::ops:
       return op_table(observed, style.by);
@@ -162,7 +166,8 @@ PageTable table_of(const Observed& observed, const ObservedStyle& style) {
   return {};
 }
 
-std::string_view none_of(ObservedList list) {
+// Returns the sentence for a document that has no rows for the list.
+std::string_view missing_text(ObservedList list) {
   switch (list) {
     case ObservedList::ops:
       return "";
@@ -178,18 +183,21 @@ std::string_view none_of(ObservedList list) {
   return "";
 }
 
-void observed_list(Page& page, const Observed& observed, const ObservedStyle& style) {
+// Adds the table that `style.list` asks for, or says why there is none. A document without ops
+// shows its command buffers.
+void add_list(Page& page, const Observed& observed, const ObservedStyle& style) {
   if (style.list == ObservedList::ops && !observed.ops.empty()) {
-    return observed_ops(page, observed, style);
+    return add_ops(page, observed, style);
   }
   const PageTable table =
-      style.list == ObservedList::ops ? buffer_table(observed) : table_of(observed, style);
+      style.list == ObservedList::ops ? buffer_table(observed) : list_table(observed, style);
   if (!table.rows.empty()) return add_table(page, table, style);
-  if (none_of(style.list).empty()) return;
+  if (missing_text(style.list).empty()) return;
   page.blank();
-  page.say(2, none_of(style.list));
+  page.say(2, missing_text(style.list));
 }
 
+// A word of --by.
 struct Grouping {
   std::string word;
   ObservedList list;
@@ -220,19 +228,20 @@ const std::vector<std::string>& observed_groupings() {
 bool set_grouping(ObservedStyle& style, std::string_view words) {
   ObservedList list = ObservedList::ops;
   std::vector<observed::GroupBy> by;
-  const std::vector<std::string> asked = text::split(words, ',');
-  for (const std::string& word : asked) {
-    if (word == "buffer" && asked.size() > 1) {
+  const std::vector<std::string> parts = text::split(words, ',');
+  for (const std::string& word : parts) {
+    if (word == "buffer" && parts.size() > 1) {
       by.push_back(observed::GroupBy::buffer);
       continue;
     }
-    const Grouping* one =
-        first_of(k_groupings, [&](const Grouping& known) { return known.word == word; });
-    if (one == nullptr || (list != ObservedList::ops && list != ObservedList::tokens)) return false;
-    if (one->list == ObservedList::ops) {
-      by.push_back(one->by);
+    const Grouping* grouping =
+        first_of(k_groupings, [&](const Grouping& entry) { return entry.word == word; });
+    if (grouping == nullptr) return false;
+    if (list != ObservedList::ops && list != ObservedList::tokens) return false;
+    if (grouping->list == ObservedList::ops) {
+      by.push_back(grouping->by);
     } else if (list == ObservedList::ops && by.empty()) {
-      list = one->list;
+      list = grouping->list;
     } else {
       return false;
     }
@@ -248,20 +257,20 @@ bool set_grouping(ObservedStyle& style, std::string_view words) {
 PageTable table_by(const Observed& observed, std::string_view by) {
   ObservedStyle style;
   (void)set_grouping(style, by);
-  return table_of(observed, style);
+  return list_table(observed, style);
 }
 
 std::string observed_rows(const Observed& observed, const ObservedStyle& style) {
   Page page(style.width);
-  observed_list(page, observed, style);
+  add_list(page, observed, style);
   return page.finish();
 }
 
 std::string observed_text(const Observed& observed, const ObservedStyle& style) {
   Page page(style.width);
-  page.say(0, observed_head(observed));
-  observed_metrics(page, observed, style);
-  observed_list(page, observed, style);
+  page.say(0, context_line(observed));
+  add_metrics(page, observed, style);
+  add_list(page, observed, style);
   if (const std::string more = other_tables(observed, style); !more.empty()) {
     page.blank();
     page.say(2, more);

@@ -1,5 +1,5 @@
-// What an engine or a profiler wrote, as text: what it is of, its times and counts, and a table of
-// its ops. Judges nothing. Pure.
+// The report of an engine or a profiler as text: its context, times and counts, and a table of its
+// ops. Judges nothing. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weir::report {
 
-// What the table of it is of.
+// The rows of the table.
 enum class ObservedList {
   ops,      // grouped
   tokens,   // work of one token
@@ -23,20 +23,20 @@ enum class ObservedList {
 
 struct ObservedStyle {
   std::size_t width = 80;
-  std::size_t most_rows = 20;  // of each table
+  std::size_t most_rows = 20;  // in each table
   observed::Grouping by = observed::GroupBy::kernel;
   ObservedList list = ObservedList::ops;
 };
 
 // The words of --by, in the order of a help text.
 [[nodiscard]] const std::vector<std::string>& observed_groupings();
-// Sets `by` and `list` as one of the words asks, or several of them with commas: "layer,op" is by
-// op within each layer, "token,layer,op" that of one token. False where they make no sense.
+// Sets `by` and `list` from one of the words, or from several with commas: "layer,op" groups by op
+// within each layer, "token,layer,op" does that for one token. Returns false if they make no sense.
 [[nodiscard]] bool set_grouping(ObservedStyle& style, std::string_view words);
 
 [[nodiscard]] std::string observed_text(const observed::Observed& observed,
                                         const ObservedStyle& style);
-// Its one table alone.
+// Returns only the table.
 [[nodiscard]] std::string observed_rows(const observed::Observed& observed,
                                         const ObservedStyle& style);
 

@@ -1,3 +1,4 @@
+// Writes a gate's verdict as OpenMetrics text.
 #include "gate/report/open_metrics.hpp"
 
 #include <algorithm>
@@ -34,51 +35,61 @@ std::string label(std::string_view name, std::string_view value) {
   return fmt::format("{}=\"{}\"", name, quoted(safe, 400));
 }
 
+// The samples of one metric name; the first value of each label is taken.
 struct Family {
   std::string name, help;
   std::set<std::string> labels;
   std::string samples;
 
-  void add(const std::string& of, double value) {
-    if (labels.insert(of).second) samples += fmt::format("{}{{{}}} {}\n", name, of, value);
+  void add(const std::string& label, double value) {
+    if (labels.insert(label).second) samples += fmt::format("{}{{{}}} {}\n", name, label, value);
   }
 };
 
-// "weir_dispatches_per_token"; names of the configuration's own may be anything.
-std::string family_name(const unit::Metric& metric, bool& exactly) {
-  exactly = true;
-  if (unit::find_metric(metric.name) && !unit::names_work(metric.name)) {
-    return "weir_" + metric.name;
+// The name of a family.
+struct FamilyName {
+  std::string text;
+  bool is_exact = true;  // false if other metrics could have the same name
+};
+
+// Returns "weir_dispatches_per_token" for weir's own metrics. For a metric of the configuration,
+// whose name may be any text, returns "weir_custom_" and the name with other characters replaced by
+// "_".
+FamilyName family_name(const unit::Metric& metric) {
+  if (unit::find_metric(metric.name) && !unit::is_work_name(metric.name)) {
+    return {"weir_" + metric.name};
   }
   std::string name = metric.name.substr(0, 64);
   for (char& c : name) c = text::is_alphanumeric(c) ? c : '_';
-  exactly = name == metric.name;
-  // These ends mean something else than a plain number.
+  const bool is_exact = name == metric.name;
+  // OpenMetrics gives these suffixes a meaning that a plain number doesn't have.
   for (const std::string_view end :
        {"_total", "_created", "_count", "_sum", "_bucket", "_gcount", "_gsum", "_info"}) {
     if (name.ends_with(end)) name += "_value";
   }
-  return "weir_custom_" + name;
+  return {"weir_custom_" + name, is_exact};
 }
 
+// Collects families in the order in which they are first added.
 class Families {
  public:
-  Family& of(const std::string& name, const std::string& help) {
-    Family* known = find_named(all_, name);
-    return known != nullptr ? *known : all_.emplace_back(Family{name, help, {}, {}});
+  // Returns the family of this name; makes it if it isn't there.
+  Family& family(const std::string& name, const std::string& help) {
+    Family* existing = find_named(all_, name);
+    return existing != nullptr ? *existing : all_.emplace_back(Family{name, help, {}, {}});
   }
 
   [[nodiscard]] std::string str() const {
     std::string out;
-    for (const Family& one : all_) {
-      out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n{}", one.name, quoted(one.help, 1000),
-                         one.name, one.samples);
+    for (const Family& family : all_) {
+      out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n{}", family.name,
+                         quoted(family.help, 1000), family.name, family.samples);
     }
     return out + "# EOF\n";
   }
 
  private:
-  std::vector<Family> all_;  // in order of first sight: counts before times
+  std::vector<Family> all_;
 };
 
 }  // namespace
@@ -89,21 +100,22 @@ std::string open_metrics(const Document& document) {
                   quoted(document.first_line(), 2000), static_cast<int>(document.gate.exit_code));
   Families families;
   for (const CellDocument& cell : document.cells) {
-    families.of("weir_cell_verdict", std::string(k_codes))
-        .add(label("cell", cell.of->cell.str()), look_of(cell.of->verdict).code);
+    families.family("weir_cell_verdict", std::string(k_codes))
+        .add(label("cell", cell.cell_verdict->cell.str()),
+             look_of(cell.cell_verdict->verdict).code);
   }
   for (const CellDocument& cell : document.cells) {
-    for (const auto& [metric, words, follows] : cell.rows) {
-      if (!metric->current || !std::isfinite(*metric->current)) continue;
-      bool exactly = true;
-      const std::string name = family_name(metric->metric, exactly);
-      std::string labels = label("cell", cell.of->cell.str());
-      if (!exactly) labels += "," + label("metric", metric->metric.name);
-      const std::string about = unit::about(metric->metric);
+    for (const auto& [judgement, number, follows] : cell.rows) {
+      if (!judgement->current || !std::isfinite(*judgement->current)) continue;
+      const unit::Metric& metric = judgement->metric;
+      const FamilyName name = family_name(metric);
+      std::string labels = label("cell", cell.cell_verdict->cell.str());
+      if (!name.is_exact) labels += "," + label("metric", metric.name);
+      const std::string about = unit::about(metric);
       const std::string help =
-          fmt::format("{}{}{} ({}), {} is better", words.label, about.empty() ? "" : ": ", about,
-                      unit::to_string(metric->metric.unit), unit::to_string(metric->metric.better));
-      families.of(name, help).add(labels, *metric->current);
+          fmt::format("{}{}{} ({}), {} is better", number.label, about.empty() ? "" : ": ", about,
+                      unit::to_string(metric.unit), unit::to_string(metric.better));
+      families.family(name.text, help).add(labels, *judgement->current);
     }
   }
   return out + families.str();

@@ -1,3 +1,4 @@
+// Makes the parts of a report, and the text of numbers and spans.
 #include "gate/report/part.hpp"
 
 #include "gate/base/find.hpp"
@@ -7,11 +8,11 @@
 namespace weir::report {
 
 bool Number::differs() const {
-  return !base.empty() && !now.empty() && (base != now || !change.empty());
+  return !base.empty() && !candidate.empty() && (base != candidate || !change.empty());
 }
 
 std::string Number::from_to() const {
-  const std::string current = now.empty() ? "not measured" : now;
+  const std::string current = candidate.empty() ? "not measured" : candidate;
   return base.empty() ? current : base + std::string(k_arrow) + current;
 }
 
@@ -21,11 +22,12 @@ std::string Number::parts() const {
   return text::join(all);
 }
 
-bool says_numbers(const Number& one) {
-  return !one.base.empty() || !one.now.empty() || !one.change.empty() || !one.evidence.empty();
+bool has_numbers(const Number& number) {
+  return !number.base.empty() || !number.candidate.empty() || !number.change.empty() ||
+         !number.evidence.empty();
 }
 
-std::string plain_words(const Words& words) {
+std::string plain_text(const Words& words) {
   std::string out;
   for (const Span& span : words) out += span.text;
   return out;

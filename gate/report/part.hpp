@@ -1,8 +1,8 @@
 // A report as a tree of parts: composed once (compose.hpp), shown by every format.
 //
 // All text is plain: a format escapes and wraps it. Text from outside has been through one_line(),
-// but for words of several lines and `text`, which is raw. Refers to judgements, which have to
-// stay.
+// except words of several lines and `text`, which is raw. Parts point to judgements, which must
+// outlive them.
 #pragma once
 
 #include <cstddef>
@@ -23,52 +23,52 @@ inline constexpr Readers k_terminal = k_brief | k_verbose;
 inline constexpr Readers k_long = k_verbose | k_page;
 inline constexpr Readers k_all = k_terminal | k_comment | k_page;
 
-// Words within a line. Code: names of kernels, ops and cells.
+// Words within a line. `code` marks names of kernels, ops and cells.
 struct Span {
   std::string text;
   bool code = false;
 };
 using Words = std::vector<Span>;
-// Text of all spans.
-[[nodiscard]] std::string plain_words(const Words& words);
+// Returns the text of all spans.
+[[nodiscard]] std::string plain_text(const Words& words);
 
 struct Part;
 using Parts = std::vector<Part>;
 
 // A row of a table of numbers; a part that does not apply is "".
 struct Number {
-  std::string label{};     // "dispatches/token"
-  std::string base{};      // "65"; "" when there is nothing to compare with
-  std::string now{};       // "77"; "" when it was not measured
-  std::string change{};    // "+12"; "−2.4 % (−4.1 … −0.6)"; "" when nothing changed
-  std::string evidence{};  // "14 pairs", "10 runs, 3 stored runs"
-  std::string limit{};     // "must not change", "may drop 5 %"
-  std::string where{};     // "in 20 of 40 cells"
-  std::string why{};       // reason that numbers and limit do not show
-  std::optional<verdict::Outcome> outcome{};  // absent of a cause's
+  std::string label{};      // "dispatches/token"
+  std::string base{};       // "65"; "" when there is nothing to compare with
+  std::string candidate{};  // "77"; "" when it was not measured
+  std::string change{};     // "+12"; "−2.4 % (−4.1 … −0.6)"; "" when nothing changed
+  std::string evidence{};   // "14 pairs", "10 runs, 3 stored runs"
+  std::string limit{};      // "must not change", "may drop 5 %"
+  std::string where{};      // "in 20 of 40 cells"
+  std::string why{};        // reason that numbers and limit do not show
+  std::optional<verdict::Outcome> outcome{};  // absent in the table of a cause
   Readers readers = k_all;
   Parts below;  // kernels that add up to it, ratios of its pairs
 
-  // Both sides are known and are shown as different numbers.
+  // True if base and candidate are both there and are shown as different numbers.
   [[nodiscard]] bool differs() const;
-  // "65 → 77", "65 → not measured"; the current alone where there is nothing to compare with.
+  // "65 → 77", "65 → not measured"; the candidate alone where there is nothing to compare with.
   [[nodiscard]] std::string from_to() const;
   // Joins change, evidence, limit and where with commas.
   [[nodiscard]] std::string parts() const;
 };
-// False if it has nothing but a reason and cells.
-[[nodiscard]] bool says_numbers(const Number& one);
+// Returns false if the row has nothing but a reason and cells.
+[[nodiscard]] bool has_numbers(const Number& number);
 
 struct Part {
   enum class Kind {
     section,       // head, parts
-    fold,          // a section that is shut but for the readers of `open`
+    fold,          // a section that only the readers in `open` see opened
     paragraph,     // head: words
     list,          // head, items
     changes,       // head: items, which are short: "+12 mul_f32"
     numbers,       // numbers, under the label `head`
-    table,         // columns, of which those that begin with '#' are of numbers; rows
-    preformatted,  // text, of which the last lines stay
+    table,         // columns and rows; a column title that begins with '#' is of numbers
+    preformatted,  // text; the last lines are shown
     ratios,        // ratios of the pairs of `judged`
     figure,        // data for gate/web
   };
@@ -79,7 +79,7 @@ struct Part {
   Words head{};
   Readers titled = k_all;  // readers of the head
   Readers open = 0;
-  std::string in{};  // cells that it holds for: "in 1 of 3 (tiny / vulkan)"; "" of all
+  std::string in{};  // the cells it holds for: "in 1 of 3 (tiny / vulkan)"; "" for all
   Words words{};
   bool soft = false;
   Parts parts{};
@@ -90,15 +90,17 @@ struct Part {
   std::string text{};
   const verdict::Judgement* judged = nullptr;
   Json data{};
-  // Parts, items or numbers that a brief reader gets; the rest is counted: "and 3 more causes".
-  std::size_t most = 0;  // 0: all
+  // The most parts, items or numbers that a brief reader gets; 0: all. The rest is counted with
+  // `noun`: "and 3 more causes".
+  std::size_t most = 0;
   std::string noun{};
   std::size_t cells = 0;  // number of cells in a section: counted where there is no room for it
-  bool kept = false;      // has room in any case
+  bool has_room = false;  // room is reserved for it before other parts
 };
 
+// Returns `text` as one span that is no code.
 [[nodiscard]] Words plain(std::string text);
-// A head of "" is none.
+// A head of "" is none. `soft` text is dimmed.
 [[nodiscard]] Part paragraph(std::string head, std::string words, bool soft = false);
 [[nodiscard]] Part section(Words head, Parts parts = {});
 [[nodiscard]] Part fold(Words head, Parts parts, Readers open = 0);

@@ -1,3 +1,4 @@
+// Writes measured profiles as text.
 #include "gate/report/profile_text.hpp"
 
 #include <algorithm>
@@ -18,11 +19,11 @@ using profile::Profile;
 
 namespace {
 
-// "same in 4 runs", "28.1 … 29.0, 10 runs": how well the number is known.
-std::string spread(const Profile& of, const Measurement& measured) {
+// Says how certain a number is: "exact, 4 runs", "28.1 … 29.0, 10 runs".
+std::string certainty_text(const Profile& profile, const Measurement& measured) {
   if (measured.exact && measured.nature == profile::Nature::exact) {
-    if (of.counted_runs < 1) return "exact";
-    return fmt::format("exact, {}", plural(static_cast<std::size_t>(of.counted_runs), "run"));
+    if (profile.counted_runs < 1) return "exact";
+    return fmt::format("exact, {}", plural(static_cast<std::size_t>(profile.counted_runs), "run"));
   }
   std::string out;
   if (measured.samples.size() > 1) {
@@ -36,26 +37,29 @@ std::string spread(const Profile& of, const Measurement& measured) {
   return out + plural(std::max<std::size_t>(measured.samples.size(), 1), "run");
 }
 
-std::vector<const Measurement*> in_reading_order(const Profile& profile, bool verbose) {
+// Returns the metrics in reading order; metrics of the whole run only if `verbose`.
+std::vector<const Measurement*> ordered_metrics(const Profile& profile, bool verbose) {
   std::vector<const Measurement*> out;
   for (const auto& [name, measured] : profile.metrics) {
     if (verbose || measured.metric.scope != unit::Scope::fixed) out.push_back(&measured);
   }
-  // Counts in the order in which the metrics are declared (dispatches, barriers, syncs, …), by
-  // scope; then times and memory.
-  const auto rank = [](const Measurement* one) -> std::ptrdiff_t {
+  // Counts come first, in the order of their declaration (dispatches, barriers, syncs, …), those of
+  // the whole run after the others; then times and memory.
+  const auto rank = [](const Measurement* measurement) -> std::ptrdiff_t {
     const auto& bases = unit::count_bases();
-    const auto found = std::ranges::find(bases, one->metric.base);
-    const auto scopes = static_cast<std::ptrdiff_t>(bases.size()) + 1;
-    if (one->metric.kind != unit::Kind::count) return 100 * scopes;
-    return (found - bases.begin()) + scopes * (one->metric.scope == unit::Scope::fixed ? 1 : 0);
+    const auto place = std::ranges::find(bases, measurement->metric.base);
+    const auto count_ranks = static_cast<std::ptrdiff_t>(bases.size()) + 1;
+    if (measurement->metric.kind != unit::Kind::count) return 2 * count_ranks;
+    const bool is_fixed = measurement->metric.scope == unit::Scope::fixed;
+    return (place - bases.begin()) + (is_fixed ? count_ranks : 0);
   };
   std::ranges::stable_sort(out, {}, rank);
   return out;
 }
 
-// What the server said of itself; of a short text only that it did.
-void server_figures(Page& page, const std::vector<profile::ServerFigure>& figures, bool verbose) {
+// Adds the metrics that the server reported about itself; a short text only counts them.
+void add_server_figures(Page& page, const std::vector<profile::ServerFigure>& figures,
+                        bool verbose) {
   if (figures.empty()) return;
   if (!verbose) {
     page.say(2, "the server's own metrics: {} (weir profile RUN shows them)", figures.size());
@@ -82,11 +86,11 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   }
   page.say(0, title);
   TextTable table{{}, {false, true, false, false}};
-  for (const Measurement* measured : in_reading_order(profile, style.verbose)) {
+  for (const Measurement* measured : ordered_metrics(profile, style.verbose)) {
     const std::string value = value_text(*measured);
     table.rows.push_back({clip(one_line(unit::label(measured->metric), 96), 28),
                           value.empty() ? "not measured" : value, one_line(measured->source, 24),
-                          spread(profile, *measured)});
+                          certainty_text(profile, *measured)});
   }
   page.table(table);
   if (style.verbose && profile.kernels) {
@@ -99,7 +103,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     page.say(2, "instructions by function, system calls by name");
     page.table(functions_table(*profile.functions), 4);
   }
-  server_figures(page, profile.server, style.verbose);
+  add_server_figures(page, profile.server, style.verbose);
   if (profile.placement.state == profile::Placement::State::refuted) {
     page.say(2, "placement: " + one_line(profile.placement.reason, 600));
   }
@@ -121,13 +125,13 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   if (profile.profiling_cost) {
     page.say(2, "Profiling cost {:.1f} % of throughput.", *profile.profiling_cost * 100);
   }
-  std::vector<std::string> doubts = profile.warnings;
+  std::vector<std::string> warnings = profile.warnings;
   for (const auto& [name, measured] : profile.metrics) {
     for (const std::string& warning : measured.warnings) {
-      doubts.push_back(unit::label(measured.metric) + ": " + warning);
+      warnings.push_back(unit::label(measured.metric) + ": " + warning);
     }
   }
-  for (const std::string& doubt : doubts) page.say(2, "warning: " + one_line(doubt, 600));
+  for (const std::string& warning : warnings) page.say(2, "warning: " + one_line(warning, 600));
   return page.finish();
 }
 

@@ -1,4 +1,4 @@
-// Measured profiles as text: what `weir run` shows. Judges nothing. Pure.
+// Measured profiles as the text that `weir run` shows. Judges nothing. Pure.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ namespace weir::report {
 
 struct ProfileStyle {
   int width = 80;
-  bool verbose = false;  // also kernels, what servers say of themselves, every metric
+  bool verbose = false;  // also kernels, the servers' own metrics, every metric
 };
 
 // One cell: its metrics with value, spread and source, then errors and doubts.

@@ -1,3 +1,4 @@
+// Writes the edits of a pull request to the rules that judge it.
 #include "gate/report/proposals.hpp"
 
 #include <fmt/format.h>
@@ -6,8 +7,8 @@
 
 namespace weir::report {
 
-// With the cell's name where it is about one, which `what` does not name already.
-static std::string line_of(const verdict::Proposal& proposal) {
+// Returns the line of an edit; names the cell of an edit that is about a single one.
+static std::string proposal_line(const verdict::Proposal& proposal) {
   std::string line = proposal.words();
   if (proposal.cells_in_all == 1 && !proposal.cells.empty() &&
       proposal.what.find(proposal.cells.front()) == std::string::npos) {
@@ -16,22 +17,22 @@ static std::string line_of(const verdict::Proposal& proposal) {
   return one_line(line, 400);
 }
 
-ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most) {
-  ProposalWords words;
-  if (gate.proposals.empty()) return words;
+ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t most) {
+  ProposalText text;
+  if (gate.proposals.empty()) return text;
   std::size_t looser = 0;
-  for (const verdict::Proposal& one : gate.proposals) {
-    looser += one.effect == verdict::Proposal::Effect::looser ? 1 : 0;
-    words.lines.push_back(line_of(one));
+  for (const verdict::Proposal& proposal : gate.proposals) {
+    if (proposal.effect == verdict::Proposal::Effect::looser) ++looser;
+    text.lines.push_back(proposal_line(proposal));
   }
-  words.lines = shortened(std::move(words.lines), most);
-  words.head = plural(gate.proposals.size(), "edit") + " to the rules";
-  if (looser > 0) words.head += fmt::format(", {} of them looser", looser);
+  text.lines = shortened(std::move(text.lines), most);
+  text.head = plural(gate.proposals.size(), "edit") + " to the rules";
+  if (looser > 0) text.head += fmt::format(", {} of them looser", looser);
   if (gate.rules) {
-    words.head += fmt::format("; judged by those of {} ({})", one_line(gate.rules->ref, 100),
-                              one_line(gate.rules->commit.substr(0, 7), 10));
+    text.head += fmt::format("; judged by those of {} ({})", one_line(gate.rules->ref, 100),
+                             one_line(gate.rules->commit.substr(0, 7), 10));
   }
-  return words;
+  return text;
 }
 
 }  // namespace weir::report

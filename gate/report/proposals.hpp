@@ -1,5 +1,5 @@
-// Edits of a pull request to the rules that judge it, in words: first in every report. Plain text,
-// through one_line(). Pure.
+// The edits of a pull request to the rules that judge it, which every report lists first. Plain
+// text, through one_line(). Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,12 @@
 
 namespace weir::report {
 
-struct ProposalWords {
+struct ProposalText {
   std::string head;  // "2 edits to the rules, judged by those of origin/main (1a2b3c4)"
   std::vector<std::string> lines;  // looser first; a last one counts what is left out
 };
-// `most` lines. Nothing to say: both empty.
-[[nodiscard]] ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most);
+// Returns at most `most` lines, and one that counts the others. Without edits both members are
+// empty.
+[[nodiscard]] ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t most);
 
 }  // namespace weir::report

@@ -1,3 +1,4 @@
+// Draws the ratios of a metric's pairs as a line of text, and says the same in words.
 #include "gate/report/ratios.hpp"
 
 #include <algorithm>
@@ -17,8 +18,8 @@ namespace {
 constexpr std::string_view k_limit_mark = "\u2503", k_tolerated_mark = "\u254e",
                            k_no_change_mark = "\u2502";
 
-// In order, those of pairs that ended on both sides.
-std::vector<double> changes_of(const Judgement& metric) {
+// Returns the relative changes (candidate / base - 1) of pairs that ended on both sides, in order.
+std::vector<double> relative_changes(const Judgement& metric) {
   std::vector<double> changes;
   for (const auto& ratio : metric.ratios) {
     if (ratio && std::isfinite(*ratio)) changes.push_back(*ratio - 1);
@@ -32,24 +33,25 @@ const std::optional<verdict::MaxChange>& change_limit(const Judgement& metric) {
                                                       : metric.limit.max_increase;
 }
 
-// An amount of the limit as a change of the metric; nothing where it is none of the base's.
+// Returns an amount of the limit as a relative change of the metric, negative for a drop. Nothing
+// if it is no share of the base.
 std::optional<double> as_change(const Judgement& metric, const verdict::Amount& amount) {
   const double share = amount.relative ? amount.value : amount.value / metric.baseline.value_or(0);
   if (!std::isfinite(share) || !(share > 0)) return std::nullopt;
   return metric.metric.better == unit::Better::higher ? -share : share;
 }
 
-// "−5 %" as it was written; a plain amount by its share of the base.
-std::string amount_words(const Judgement& metric, const verdict::Amount& amount, double change) {
+// Returns a relative amount as it was written ("−5 %"), any other as `change` in percent.
+std::string amount_text(const Judgement& metric, const verdict::Amount& amount, double change) {
   if (!amount.relative) return percent(change);
   const bool higher = metric.metric.better == unit::Better::higher;
   return std::string(higher ? k_minus : std::string_view("+")) + verdict::show(amount);
 }
 
-// Three quartile distances beyond the quartiles (Tukey's far out) a pair tells nothing but that it
-// lies there; an axis that reached it would press all others together.
-std::pair<double, double> axis_of(const std::vector<double>& changes,
-                                  const std::vector<double>& marks) {
+// Returns the ends of the axis. It reaches all marks, and pairs up to three quartile distances
+// beyond the quartiles (Tukey's "far out"). Pairs further out would press all others together.
+std::pair<double, double> axis_range(const std::vector<double>& changes,
+                                     const std::vector<double>& marks) {
   const double first = *stats::quantile(changes, 0.25);
   const double third = *stats::quantile(changes, 0.75);
   const double far = 3 * (third - first);
@@ -61,8 +63,8 @@ std::pair<double, double> axis_of(const std::vector<double>& changes,
   return {std::max(low - room, std::min(low, -1.0)), high + room};
 }
 
-// Bars of about `width` between two ends that are both kept.
-void cut(double from, double to, double width, std::vector<Histogram::Bar>& bars) {
+// Adds bars of equal width, about `width`, from `from` exactly to `to`.
+void add_bars(double from, double to, double width, std::vector<Histogram::Bar>& bars) {
   const auto number = std::max<long>(1, std::lround((to - from) / width));
   const auto parts = static_cast<double>(number);
   for (long i = 1; i <= number; ++i) {
@@ -71,32 +73,33 @@ void cut(double from, double to, double width, std::vector<Histogram::Bar>& bars
   }
 }
 
-std::string_view block(std::size_t pairs, std::size_t most) {
+// Returns the block character for a bar of `pairs`, if the highest bar has `most`; "_" for none.
+std::string_view bar_glyph(std::size_t pairs, std::size_t most) {
   static constexpr std::string_view k_blocks[] = {"\u2582", "\u2583", "\u2584", "\u2585",
                                                   "\u2586", "\u2587", "\u2588"};
   if (pairs == 0) return "_";
   constexpr std::size_t k_heights = std::size(k_blocks);
-  const std::size_t scale = std::max<std::size_t>(most, 3);  // three pairs apart are no towers
+  const std::size_t scale = std::max<std::size_t>(most, 3);  // a single pair is no full bar
   return k_blocks[(pairs * k_heights + scale - 1) / scale - 1];
 }
 
-// What stands at the end of a bar; "" for none.
+// Returns the mark at the end of a bar; "" for none.
 std::string_view mark_at(const Histogram& all, double end) {
   if (all.limit && end == *all.limit) return k_limit_mark;
   if (all.tolerated && end == *all.tolerated) return k_tolerated_mark;
   return end == 0 ? k_no_change_mark : "";
 }
 
-std::string runs_words(const unit::Metric& metric, const verdict::RunSpread& runs) {
-  const auto one = [&](double value) {
+std::string spread_text(const unit::Metric& metric, const verdict::RunSpread& runs) {
+  const auto show = [&](double value) {
     return std::isfinite(value) && value > 0 ? unit::show(metric, value)
                                              : std::string("did not end");
   };
-  return fmt::format("fastest tenth {}, middle {}, mean {}, slowest tenth {}", one(runs.fast),
-                     one(runs.median), one(runs.mean), one(runs.slow));
+  return fmt::format("fastest tenth {}, middle {}, mean {}, slowest tenth {}", show(runs.fast),
+                     show(runs.median), show(runs.mean), show(runs.slow));
 }
 
-// "−12.0 %" for an end of the axis, of ratios by the hundred "+1.25e+06 %".
+// Labels an end of the axis: "−12.0 %", or "+1.25e+06 %" for changes of a hundredfold and more.
 std::string end_label(double change) {
   if (std::fabs(change) < 100) return percent(change);
   return fmt::format("{}{:.3g} %", change < 0 ? k_minus : std::string_view("+"),
@@ -110,10 +113,10 @@ std::size_t Histogram::most() const {
 }
 
 bool has_picture(const Judgement& metric) {
-  return metric.pairs && metric.limit.any() && !changes_of(metric).empty();
+  return metric.pairs && metric.limit.any() && !relative_changes(metric).empty();
 }
 
-bool beside_base(const verdict::GateVerdict& gate) {
+bool has_paired_times(const verdict::GateVerdict& gate) {
   if (!gate.against) return false;
   return std::ranges::any_of(gate.cells, [](const verdict::CellVerdict& cell) {
     return std::ranges::any_of(
@@ -121,15 +124,15 @@ bool beside_base(const verdict::GateVerdict& gate) {
   });
 }
 
-std::vector<const MetricRow*> pictured(const CellDocument& cell) {
+std::vector<const MetricRow*> rows_with_picture(const CellDocument& cell) {
   std::vector<const MetricRow*> out = cell.worst_first;
-  std::erase_if(out, [](const MetricRow* row) { return !has_picture(*row->of); });
+  std::erase_if(out, [](const MetricRow* row) { return !has_picture(*row->judgement); });
   return out;
 }
 
 Histogram histogram(const Judgement& metric, std::size_t bars) {
   Histogram all;
-  const std::vector<double> changes = changes_of(metric);
+  const std::vector<double> changes = relative_changes(metric);
   all.pairs = changes.size();
   all.not_ended = metric.ratios.size() - changes.size();
   if (changes.empty()) return all;
@@ -141,18 +144,20 @@ Histogram histogram(const Judgement& metric, std::size_t bars) {
     if (all.tolerated) marks.push_back(*all.tolerated);
   }
   std::ranges::sort(marks);
-  const auto [low, high] = axis_of(changes, marks);
+  const auto [low, high] = axis_range(changes, marks);
   const double width = (high - low) / static_cast<double>(std::max<std::size_t>(bars, 4));
   marks.insert(marks.begin(), low);
   marks.push_back(high);
   for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
-    if (marks[i] < marks[i + 1]) cut(marks[i], marks[i + 1], width, all.bars);
+    if (marks[i] < marks[i + 1]) add_bars(marks[i], marks[i + 1], width, all.bars);
   }
   for (const double change : changes) {
     all.below += change < low ? 1 : 0;
     all.above += change > high ? 1 : 0;
-    const auto bar = std::find_if(all.bars.begin(), all.bars.end() - 1,
-                                  [&](const Histogram::Bar& one) { return change < one.to; });
+    // The last bar takes what is beyond all ends.
+    const auto bar =
+        std::find_if(all.bars.begin(), all.bars.end() - 1,
+                     [&](const Histogram::Bar& candidate) { return change < candidate.to; });
     ++bar->pairs;
   }
   return all;
@@ -166,7 +171,7 @@ std::string ratio_strip(const Judgement& metric, std::size_t columns) {
   std::string strip = end_label(all.bars.front().from) + " ";
   if (all.below > 0) strip = fmt::format("{} below {}", all.below, strip);
   for (const Histogram::Bar& bar : all.bars) {
-    strip += block(bar.pairs, all.most());
+    strip += bar_glyph(bar.pairs, all.most());
     strip += mark_at(all, bar.to);
   }
   strip += " " + end_label(all.bars.back().to);
@@ -183,41 +188,41 @@ std::string strip_legend(const Judgement& metric) {
           std::tuple(k_tolerated_mark, "tolerated", limit->tolerate)}) {
       const auto change = as_change(metric, amount);
       if (!change) continue;
-      parts.push_back(fmt::format("{} {} {}", mark, what, amount_words(metric, amount, *change)));
+      parts.push_back(fmt::format("{} {} {}", mark, what, amount_text(metric, amount, *change)));
     }
   }
   parts.push_back(fmt::format("{} no change", k_no_change_mark));
   return text::join(parts, "   ");
 }
 
-std::string picture_words(const Judgement& metric) {
-  const std::vector<double> changes = changes_of(metric);
+std::string picture_text(const Judgement& metric) {
+  const std::vector<double> changes = relative_changes(metric);
   if (changes.empty()) return "no pair ended on both sides";
-  std::string words = fmt::format("{} from {} to {}", plural(changes.size(), "pair"),
-                                  percent(changes.front()), percent(changes.back()));
+  std::string text = fmt::format("{} from {} to {}", plural(changes.size(), "pair"),
+                                 percent(changes.front()), percent(changes.back()));
   if (const auto& limit = change_limit(metric)) {
     if (const auto at = as_change(metric, limit->amount)) {
       const auto beyond = std::ranges::count_if(
           changes, [&](double change) { return *at < 0 ? change < *at : change > *at; });
-      words += fmt::format("; {} beyond the limit of {}", beyond,
-                           amount_words(metric, limit->amount, *at));
+      text += fmt::format("; {} beyond the limit of {}", beyond,
+                          amount_text(metric, limit->amount, *at));
     }
   }
   const std::size_t not_ended = metric.ratios.size() - changes.size();
-  if (not_ended > 0) words += fmt::format("; {} more did not end", not_ended);
-  return words;
+  if (not_ended > 0) text += fmt::format("; {} more did not end", not_ended);
+  return text;
 }
 
-std::vector<std::string> spread_words(const Judgement& metric) {
+std::vector<std::string> spread_lines(const Judgement& metric) {
   if (!metric.spread_ratio || !metric.baseline_runs || !metric.current_runs) return {};
   std::vector<std::string> lines;
-  // Where nothing else is known, the reason says this already.
+  // An inconclusive verdict without an estimate of pairs has this line as its reason.
   if (metric.verdict != verdict::Outcome::inconclusive || metric.more_pairs) {
     lines.push_back(fmt::format("the candidate's runs spread {:.1f} times as wide as the base's:",
                                 *metric.spread_ratio));
   }
-  lines.push_back("base: " + runs_words(metric.metric, *metric.baseline_runs));
-  lines.push_back("now:  " + runs_words(metric.metric, *metric.current_runs));
+  lines.push_back("base: " + spread_text(metric.metric, *metric.baseline_runs));
+  lines.push_back("now:  " + spread_text(metric.metric, *metric.current_runs));
   return lines;
 }
 

@@ -1,3 +1,4 @@
+// Writes replayed ops and recordings of steps as text.
 #include "gate/report/replay_text.hpp"
 
 #include <algorithm>
@@ -19,22 +20,23 @@ using profile::Replay;
 using profile::ReplayNode;
 using profile::ReplayStep;
 
-std::string build_words(const std::string& engine, const std::string& version,
-                        const std::string& commit) {
+std::string build_text(const std::string& engine, const std::string& version,
+                       const std::string& commit) {
   if (version.empty()) return engine + " of an unknown version";
   return commit.empty() ? fmt::format("{} {}", engine, version)
                         : fmt::format("{} {} ({})", engine, version, commit);
 }
 
-// ", 4 threads", where that is known.
-std::string thread_words(const std::optional<std::int64_t>& threads) {
+// Returns ", 4 threads"; "" if that is unknown.
+std::string threads_text(const std::optional<std::int64_t>& threads) {
   return threads ? ", " + plural(static_cast<std::size_t>(*threads), "thread") : "";
 }
 
-std::string share_of(double part, double whole) {
-  return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "";
+std::string share_text(double part, double total) {
+  return total > 0 ? fmt::format("{:.0f} %", 100 * part / total) : "";
 }
 
+// Adds a table of replayed ops, most time first; backends are named if there are several.
 void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, double sum,
                const ReplayStyle& style) {
   std::vector<std::size_t> order;
@@ -52,7 +54,7 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
                   {true, true, true, true, true, false}};
   for (const std::size_t i : order) {
     const ReplayNode& node = step.nodes[i];
-    table.rows.push_back({brief_time(time(i)), share_of(time(i), sum),
+    table.rows.push_back({brief_time(time(i)), share_text(time(i), sum),
                           fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
                           brief_time(replayed.nodes[i].least.value_or(0)),
                           one_line(fmt::format("{}{} {} {}", several ? node.backend + " " : "",
@@ -70,24 +72,24 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                         const ReplayStyle& style) {
   const observed::ReplaySums sums = observed::sums_of(step, replayed);
   Page page(columns_of(style.width));
-  page.say(0, "{}, {}{}", build_words(replayed.engine, replayed.version, replayed.commit),
-           replayed.library, thread_words(replayed.threads));
-  std::string words = "nothing could be replayed";
+  page.say(0, "{}, {}{}", build_text(replayed.engine, replayed.version, replayed.commit),
+           replayed.library, threads_text(replayed.threads));
+  std::string summary = "nothing could be replayed";
   if (sums.replayed) {
     const auto tokens = static_cast<std::size_t>(step.rows);
     const std::string what = tokens == 0 ? "a step" : "a step of " + plural(tokens, "token");
-    words =
+    summary =
         fmt::format("{} of {}'s: {} replayed in {}", what, one_line(replay.program, 60),
                     plural(static_cast<std::size_t>(sums.calls), "op"), brief_time(*sums.replayed));
     if (style.whole && sums.ratio()) {
-      words += fmt::format(", {} of the {} that it took when it was recorded (median of {})",
-                           share_of(*sums.replayed, *sums.recorded), brief_time(*sums.recorded),
-                           step.seconds.size());
+      summary += fmt::format(", {} of the {} that it took when it was recorded (median of {})",
+                             share_text(*sums.replayed, *sums.recorded), brief_time(*sums.recorded),
+                             step.seconds.size());
     }
   }
-  page.say(0, words);
+  page.say(0, summary);
   add_table(page, step, replayed, sums.replayed.value_or(0), style);
-  std::vector<std::string> lines = leave_outs(step, replayed);
+  std::vector<std::string> lines = list_left_out(step, replayed);
   if (style.whole && step.views > 0) {
     lines.insert(lines.begin(), plural(static_cast<std::size_t>(step.views), "node") +
                                     " that only view bytes in another way: no work");
@@ -103,7 +105,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
 std::string recording_text(const Replay& replay, int width) {
   Page page(columns_of(width));
   page.say(0, "{}: {}{}", one_line(replay.program, 60),
-           build_words("ggml", replay.version, replay.commit), thread_words(replay.threads));
+           build_text("ggml", replay.version, replay.commit), threads_text(replay.threads));
   TextTable table{{"step", "tokens", "graphs", "ops", "different", "median"},
                   {true, true, true, true, true, true}};
   for (std::size_t i = 0; i < replay.steps.size(); ++i) {

@@ -1,4 +1,4 @@
-// What weir replay found, as text. Pure.
+// The result of `weir replay` as text. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@ namespace weir::report {
 struct ReplayStyle {
   int width = 80;
   std::size_t most_rows = 20;
-  bool whole = true;  // all ops of the step were asked for: their sum is held against it
+  bool whole = true;  // all ops of the step were replayed: their sum is compared with the step
 };
 
 [[nodiscard]] std::string replay_text(const profile::Replay& replay,
                                       const profile::ReplayStep& step,
                                       const observed::Replayed& replayed, const ReplayStyle& style);
 
-// What was recorded: "3 kinds of steps; 1 token: 65 ops (12 different), 3.94 ms".
+// Lists the recorded kinds of steps with tokens, graphs, ops and median time.
 [[nodiscard]] std::string recording_text(const profile::Replay& replay, int width);
 
 }  // namespace weir::report

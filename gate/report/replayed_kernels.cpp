@@ -1,3 +1,4 @@
+// Sums up the times of replayed kernels, as text and as an observed document.
 #include "gate/report/replayed_kernels.hpp"
 
 #include <algorithm>
@@ -13,17 +14,19 @@
 namespace weir::report {
 namespace {
 
-std::string groups_of(const ReplayedKernel& kernel) {
+std::string groups_text(const ReplayedKernel& kernel) {
   return fmt::format("{}x{}x{}", kernel.groups[0], kernel.groups[1], kernel.groups[2]);
 }
 
-std::optional<double> seconds_of(const ReplayedKernel& kernel) {
-  const auto times = times_of(kernel);
+// Returns the median time of a kernel times its dispatches; nothing if it did not run.
+std::optional<double> total_seconds(const ReplayedKernel& kernel) {
+  const auto times = run_times(kernel);
   if (!times) return std::nullopt;
   return times->median * static_cast<double>(kernel.count);
 }
 
-std::string replayed_head(const ReplayedKernels& all, const ReplayedSums& sums) {
+// Returns "40 of 42 dispatches replayed, 3.94 ms in all, 1.97 ms a token".
+std::string summary_text(const ReplayedKernels& all, const ReplayedSums& sums) {
   std::string out = fmt::format("{} of {} dispatches replayed", sums.replayed, sums.recorded);
   if (sums.replayed != 0) out += fmt::format(", {} in all", brief_time(sums.seconds));
   if (all.tokens && *all.tokens > 0 && sums.replayed != 0) {
@@ -35,11 +38,11 @@ std::string replayed_head(const ReplayedKernels& all, const ReplayedSums& sums) 
 
 }  // namespace
 
-std::optional<RunTimes> times_of(const ReplayedKernel& kernel) {
+std::optional<RunTimes> run_times(const ReplayedKernel& kernel) {
   const auto median = stats::median(kernel.seconds);
   if (!median) return std::nullopt;
   std::vector<double> distances;
-  for (const double one : kernel.seconds) distances.push_back(std::abs(one - *median));
+  for (const double seconds : kernel.seconds) distances.push_back(std::abs(seconds - *median));
   const auto [least, most] = std::ranges::minmax_element(kernel.seconds);
   return RunTimes{*median, *least, *most, *stats::median(distances)};
 }
@@ -49,7 +52,7 @@ ReplayedSums sums_of(const ReplayedKernels& all) {
   for (const auto& [why, dispatches] : all.left_out) out.recorded += dispatches;
   for (const ReplayedKernel& kernel : all.kernels) {
     out.recorded += kernel.count;
-    const auto seconds = seconds_of(kernel);
+    const auto seconds = total_seconds(kernel);
     if (!seconds) continue;
     out.replayed += kernel.count;
     out.seconds += *seconds;
@@ -61,34 +64,33 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
   const ReplayedSums sums = sums_of(all);
   Page page(columns_of(style.width));
   page.say(0, "kernels alone on " + one_line(all.device, 200));
-  page.say(2, replayed_head(all, sums));
+  page.say(2, summary_text(all, sums));
   std::vector<const ReplayedKernel*> rows;
-  auto why = all.left_out;  // nothing is known of how many dispatches
+  auto left_out = all.left_out;  // number of dispatches by reason
   for (const ReplayedKernel& kernel : all.kernels) {
     if (!kernel.seconds.empty()) {
       rows.push_back(&kernel);
     } else {
-      why[kernel.left_out] += kernel.count;
+      left_out[kernel.left_out] += kernel.count;
     }
   }
   std::ranges::stable_sort(
-      rows, [](const auto* a, const auto* b) { return *seconds_of(*a) > *seconds_of(*b); });
+      rows, [](const auto* a, const auto* b) { return *total_seconds(*a) > *total_seconds(*b); });
   TextTable table{{"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
                   {true, true, true, true, true, true, false}};
   for (const ReplayedKernel* row : rows) {
     if (table.rows.size() == style.most_rows) break;
-    const RunTimes times = *times_of(*row);
-    const double seconds = *seconds_of(*row);
-    table.rows.push_back(
-        {brief_time(seconds),
-         sums.seconds > 0 ? fmt::format("{:.1f} %", 100 * seconds / sums.seconds) : "",
-         fmt::format("{}", row->count), brief_time(times.median), brief_time(times.deviation),
-         groups_of(*row), one_line(row->name, 160)});
+    const RunTimes times = *run_times(*row);
+    const double seconds = *total_seconds(*row);
+    table.rows.push_back({brief_time(seconds), show_share(seconds, sums.seconds),
+                          fmt::format("{}", row->count), brief_time(times.median),
+                          brief_time(times.deviation), groups_text(*row),
+                          one_line(row->name, 160)});
   }
   if (!rows.empty()) page.add("\n" + table.str(2, page.width()));
   if (rows.size() > style.most_rows) page.say(2, "{} more (--top)", rows.size() - style.most_rows);
-  if (!why.empty()) page.add("\nleft out\n");
-  for (const auto& [reason, dispatches] : why) {
+  if (!left_out.empty()) page.add("\nleft out\n");
+  for (const auto& [reason, dispatches] : left_out) {
     page.say(2, "{}: {}", plural(dispatches, "dispatch", "dispatches"), one_line(reason, 300));
   }
   if (!all.warnings.empty()) page.blank();
@@ -99,8 +101,8 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
 }
 
 observed::Observed observed_of(const ReplayedKernels& all) {
-  static const unit::Metric k_alone = unit::custom_metric("replayed_seconds", unit::Kind::time,
-                                                          unit::Unit::seconds, unit::Better::lower);
+  static const unit::Metric k_replayed_seconds = unit::custom_metric(
+      "replayed_seconds", unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
   observed::Observed out;
   out.format = "weir-replay-kernels";
   out.version = "1";
@@ -110,26 +112,27 @@ observed::Observed observed_of(const ReplayedKernels& all) {
   out.profiled_tokens = all.tokens;
   for (const ReplayedKernel& kernel : all.kernels) {
     observed::ObservedOp row;
-    row.op = row.kernel = kernel.name;
-    row.shape = groups_of(kernel) + " groups";
+    row.op = kernel.name;
+    row.kernel = kernel.name;
+    row.shape = groups_text(kernel) + " groups";
     row.backend = "Vulkan";
     row.phase = all.tokens ? observed::Phase::decode : observed::Phase::unknown;
     row.calls = static_cast<std::int64_t>(kernel.count);
-    observed::ObservedCase alone;
-    alone.name = fmt::format("{} {}", kernel.name, groups_of(kernel));
-    alone.facts = {{"calls", fmt::format("{}", kernel.count)},
-                   {"bound bytes", fmt::format("{}", kernel.bytes)}};
-    if (const auto times = times_of(kernel)) {
-      row.seconds = seconds_of(kernel);
+    observed::ObservedCase test;
+    test.name = fmt::format("{} {}", kernel.name, groups_text(kernel));
+    test.facts = {{"calls", fmt::format("{}", kernel.count)},
+                  {"bound bytes", fmt::format("{}", kernel.bytes)}};
+    if (const auto times = run_times(kernel)) {
+      row.seconds = total_seconds(kernel);
       row.least = times->least;
       row.most = times->most;
-      alone.timings.push_back({k_alone, kernel.seconds, {}, {}});
+      test.timings.push_back({k_replayed_seconds, kernel.seconds, {}, {}});
     } else {
-      alone.error = kernel.left_out;
-      out.warnings.push_back(fmt::format("left out: {}: {}", alone.name, kernel.left_out));
+      test.error = kernel.left_out;
+      out.warnings.push_back(fmt::format("left out: {}: {}", test.name, kernel.left_out));
     }
     out.ops.push_back(std::move(row));
-    out.cases.push_back(std::move(alone));
+    out.cases.push_back(std::move(test));
   }
   out.warnings.insert(out.warnings.begin(), all.warnings.begin(), all.warnings.end());
   for (const auto& [reason, dispatches] : all.left_out) {

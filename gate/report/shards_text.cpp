@@ -1,3 +1,4 @@
+// Writes a plan of shards as a table, as GitHub's matrix and as a Slurm script.
 #include "gate/report/shards_text.hpp"
 
 #include <algorithm>
@@ -10,12 +11,13 @@
 
 namespace weir::report {
 
-static std::string options_of(const ShardsText& plan) {
-  std::string words;
-  if (plan.config != "weir.yaml") words += " -c " + text::shell_word(plan.config);
-  for (const std::string& cell : plan.cells) words += " --cell " + text::shell_word(cell);
-  if (plan.counts_only) words += " --counts-only";
-  return words + " --plan " + text::shell_word(plan.plan_file);
+// Returns the options of `weir run` that every shard needs.
+static std::string options_text(const ShardsText& plan) {
+  std::string options;
+  if (plan.config != "weir.yaml") options += " -c " + text::shell_word(plan.config);
+  for (const std::string& cell : plan.cells) options += " --cell " + text::shell_word(cell);
+  if (plan.counts_only) options += " --counts-only";
+  return options + " --plan " + text::shell_word(plan.plan_file);
 }
 
 std::string shards_text(const ShardsText& plan, std::size_t width) {
@@ -39,8 +41,8 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
            "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
            "from runs, the rest is a guess.",
            plural(plan.cells_in_all, "cell"), plural(plan.shards.size(), "shard"),
-           unit::show_duration(longest), unit::show_duration(all), plan.known);
-  page.say(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_of(plan));
+           unit::show_duration(longest), unit::show_duration(all), plan.timed_cells);
+  page.say(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
   page.say(0, "Then: weir merge RUN…, and weir gate --from");
   return page.finish();
 }
@@ -60,7 +62,7 @@ std::string shards_for_github(const ShardsText& plan) {
 
 std::string shards_for_slurm(const ShardsText& plan) {
   const std::vector<std::string>& runner = plan.shards.front().runner;
-  const bool alike =
+  const bool same_runner =
       std::ranges::all_of(plan.shards, [&](const auto& shard) { return shard.runner == runner; });
   std::string script =
       "#!/bin/bash\n"
@@ -71,9 +73,9 @@ std::string shards_for_slurm(const ShardsText& plan) {
       "#SBATCH --ntasks=1\n"
       "#SBATCH --requeue\n"
       "#SBATCH --open-mode=append\n";
-  if (alike && !runner.empty()) {
+  if (same_runner && !runner.empty()) {
     script += fmt::format("#SBATCH --constraint={}\n", text::shell_word(text::join(runner, "&")));
-  } else if (!alike) {
+  } else if (!same_runner) {
     script +=
         "# Shards need different runners, and one array has one constraint for all: plan each "
         "kind\n"
@@ -90,7 +92,7 @@ std::string shards_for_slurm(const ShardsText& plan) {
       "fi\n"
       "exec weir run --shard \"$SLURM_ARRAY_TASK_ID/{}\"{} --out \"$out\" \"${{resume[@]}}\"\n"
       "# When all are done: weir merge {}/*/*/ && weir gate --from\n",
-      out, plan.shards.size(), options_of(plan), out);
+      out, plan.shards.size(), options_text(plan), out);
   return script;
 }
 

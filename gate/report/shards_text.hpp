@@ -17,7 +17,8 @@ struct ShardsText {
   std::string plan_file, config, out;
   std::vector<std::string> cells;  // --cell, which the shards need as well
   bool counts_only = false;
-  std::size_t cells_in_all = 0, known = 0;  // of which the time was known
+  std::size_t cells_in_all = 0;
+  std::size_t timed_cells = 0;  // their time is known from runs
 };
 
 // Number, runner, cells and minutes of each shard, and how even they are.

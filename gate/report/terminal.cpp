@@ -1,3 +1,4 @@
+// Writes a gate's verdict for a terminal or a log.
 #include "gate/report/terminal.hpp"
 
 #include <algorithm>
@@ -19,12 +20,12 @@ constexpr std::size_t k_title_indent = 6;
 constexpr std::size_t k_row_indent = 8;
 constexpr std::size_t k_detail_indent = 10;
 
-// A phrase that no line break parts, unless it is long anyway.
-std::string kept_together(std::string_view phrase) {
+// Makes a phrase that no line break divides, unless it has more than 50 columns.
+std::string unbroken_if_short(std::string_view phrase) {
   return text::columns(phrase) > 50 ? std::string(phrase) : unbroken(phrase);
 }
 
-// The parts of a report in lines of a terminal.
+// Writes the parts of a report in lines of a terminal.
 class Terminal {
  public:
   Terminal(const Document& document, const TerminalStyle& style)
@@ -37,16 +38,18 @@ class Terminal {
 
   std::string write() {
     heading();
-    show_all(compose(document_), false);
+    show_all(compose(document_), /*within=*/false);
     summary();
     return page_.finish();
   }
 
  private:
+  // Writes weir's version, the configuration, the number of cells and the rule; in place of these
+  // what was not judged, if anything.
   void heading() {
     std::string missing =
         text::join(collect<std::string>(gate_.not_judged, [](const std::string& part) {
-          return kept_together(one_line(part, 200));
+          return unbroken_if_short(one_line(part, 200));
         }));
     if (gate_.unjudged) {
       missing = one_line(*gate_.unjudged, 300) + (missing.empty() ? "" : "; ") + missing;
@@ -59,30 +62,30 @@ class Terminal {
       return page_.paragraph("", name + column(config) + cells + "  " + document_.rule,
                              k_title_indent);
     }
-    // What was not judged stands in the very first line: a green must not hide it.
+    // The very first line names what was not judged, because a pass must not hide it.
     page_.paragraph("", name + cells + "  " + missing, k_title_indent);
     const std::string rest = column(config) + document_.rule;
     if (!rest.empty()) page_.paragraph(std::string(k_title_indent, ' '), rest, k_title_indent);
   }
 
-  // So many of them, and how many more there are.
-  [[nodiscard]] std::size_t shown(const Part& part, std::size_t all) const {
+  // Returns how many of `all` items of the part are shown.
+  [[nodiscard]] std::size_t shown_count(const Part& part, std::size_t all) const {
     return style_.verbose || part.most == 0 ? all : std::min(all, part.most);
   }
 
-  void more(std::size_t indent, std::size_t left, const std::string& noun) {
-    if (left == 0) return;
-    at(indent,
-       noun.empty() ? fmt::format("and {} more", left)
-                    : fmt::format("and {}", plural(left, "more " + noun)),
-       k_dim);
+  void say_more(std::size_t indent, std::size_t count, const std::string& noun) {
+    if (count == 0) return;
+    say(indent,
+        noun.empty() ? fmt::format("and {} more", count)
+                     : fmt::format("and {}", plural(count, "more " + noun)),
+        k_dim);
   }
 
   void show_all(std::span<const Part> parts, bool within) {
     for (const Part& part : parts) show(part, within);
   }
 
-  // `within`: a section.
+  // `within`: the part stands in a section.
   void show(const Part& part, bool within) {
     if ((part.readers & reader_) == 0) return;
     switch (part.kind) {
@@ -99,18 +102,19 @@ class Terminal {
       case Part::Kind::numbers:
         return numbers(part);
       case Part::Kind::preformatted:
-        return last_words(part);
+        return output(part);
       case Part::Kind::ratios:
         return ratios(part);
       case Part::Kind::table:
       case Part::Kind::figure:
-        return;  // a page's
+        return;  // only pages show these
     }
   }
 
+  // Writes a section's head after the tag of its outcome: "FAIL  tiny / vulkan".
   void title(const Part& part, bool within) {
     page_.blank();
-    const std::string head = plain_words(part.head);
+    const std::string head = plain_text(part.head);
     if (within && !part.outcome) {
       return page_.paragraph(std::string(k_title_indent, ' '), head, k_row_indent, "", k_bold);
     }
@@ -119,13 +123,14 @@ class Terminal {
                     part.outcome ? look_of(*part.outcome).color : k_dim, k_bold);
   }
 
+  // Writes title and parts of a section, and how many more parts there are.
   void section(const Part& part, bool within) {
     if ((part.titled & reader_) != 0) title(part, within);
     const std::optional<Outcome> outer = std::exchange(outcome_, part.outcome);
-    const std::size_t most = shown(part, part.parts.size());
-    for (const Part& one : std::span(part.parts).first(most)) show(one, true);
+    const std::size_t most = shown_count(part, part.parts.size());
+    for (const Part& child : std::span(part.parts).first(most)) show(child, /*within=*/true);
     if (most < part.parts.size()) page_.blank();
-    more(k_title_indent, part.parts.size() - most, part.noun);
+    say_more(k_title_indent, part.parts.size() - most, part.noun);
     outcome_ = outer;
   }
 
@@ -133,13 +138,13 @@ class Terminal {
     const bool open = (part.open & reader_) != 0;
     if (part.outcome) title(part, within);
     if (!open) return;
-    const std::size_t most = shown(part, part.parts.size());
+    const std::size_t most = shown_count(part, part.parts.size());
     show_all(std::span(part.parts).first(most), within);
-    more(k_title_indent, part.parts.size() - most, part.noun);
+    say_more(k_title_indent, part.parts.size() - most, part.noun);
   }
 
-  // Further lines stand two columns further in.
-  void at(std::size_t indent, std::string_view words, std::string_view color = "") {
+  // Writes a wrapped text; its further lines are indented by two more columns.
+  void say(std::size_t indent, std::string_view words, std::string_view color = "") {
     page_.paragraph(std::string(indent, ' '), words, indent + 2, "", color);
   }
 
@@ -148,147 +153,158 @@ class Terminal {
   }
 
   void paragraph(const Part& part) {
-    const std::string words = part.in + plain_words(part.words);
+    const std::string words = part.in + plain_text(part.words);
     if (words.empty()) return;
-    if (part.head.empty()) return at(k_row_indent, words, part.soft ? k_dim : "");
-    const std::string head = text::lower(plain_words(part.head));
+    if (part.head.empty()) return say(k_row_indent, words, part.soft ? k_dim : "");
+    const std::string head = text::lower(plain_text(part.head));
     page_.paragraph(fmt::format("{:{}}{}: ", "", k_row_indent, head), words, k_detail_indent,
                     part.soft ? k_dim : k_bold, part.soft ? k_dim : "");
   }
 
+  // Writes a line for each item, after the part's tag or indented, and how many more there are.
   void list(const Part& part) {
     if (part.items.empty()) return;
     if (!part.tag.empty()) page_.blank();
-    const std::size_t most = shown(part, part.items.size());
+    const std::size_t most = shown_count(part, part.items.size());
     const std::string first =
         part.tag.empty() ? std::string(k_row_indent, ' ') : pad_right(part.tag, k_title_indent);
     const std::size_t indent = part.tag.empty() ? k_detail_indent : k_title_indent;
     const auto line = [&](const std::string& words) {
       page_.paragraph(first, words, indent, k_dim);
     };
-    for (const Words& item : std::span(part.items).first(most)) line(plain_words(item));
+    for (const Words& item : std::span(part.items).first(most)) line(plain_text(item));
     if (most < part.items.size()) line(fmt::format("and {} more", part.items.size() - most));
   }
 
   void changes(const Part& part) {
-    auto all = collect<std::string>(part.items, [](const Words& one) {
-      return fmt::format("{}{}{}", kept_together(one.front().text), k_no_break, one.back().text);
+    auto all = collect<std::string>(part.items, [](const Words& item) {
+      return fmt::format("{}{}{}", unbroken_if_short(item.front().text), k_no_break,
+                         item.back().text);
     });
-    const std::size_t most = shown(part, all.size());
+    const std::size_t most = shown_count(part, all.size());
     detail(part.in + text::join(shortened(std::move(all), most), "   "));
   }
 
-  void last_words(const Part& part) {
-    at(k_row_indent, plain_words(part.head) + ":");
+  // Writes the last lines of an engine's output.
+  void output(const Part& part) {
+    say(k_row_indent, plain_text(part.head) + ":");
     for (const std::string& line : last_lines(part.text, style_.verbose ? 100 : 8)) {
       page_.paragraph(std::string(k_detail_indent, ' ') + "| ", clip(line, 400),
                       k_detail_indent + 2, k_dim, k_dim);
     }
   }
 
-  // The ratios of pairs, what the marks mean where that was not just said, and how the sides
-  // spread.
+  // Writes the ratios of pairs, and how base and candidate spread. The legend comes only if it
+  // differs from the last one.
   void ratios(const Part& part) {
     const std::string strip = ratio_strip(*part.judged, page_.width() - k_detail_indent);
-    detail(kept_together(strip));
+    detail(unbroken_if_short(strip));
     std::string legend = strip_legend(*part.judged);
     if (legend != legend_) detail(legend, k_dim);
     legend_ = std::move(legend);
-    for (const Words& line : part.items) detail(plain_words(line));
+    for (const Words& line : part.items) detail(plain_text(line));
   }
 
+  // Widths of the columns of a table of numbers.
   struct Widths {
-    std::size_t label = 0, base = 0, now = 0, change = 0;
+    std::size_t label = 0, base = 0, candidate = 0, change = 0;
   };
-  // Long values, and reasons in place of them, make no column; nor do intervals, which may take the
-  // room of the limit.
-  [[nodiscard]] Widths widths_of(std::span<const Number* const> all) const {
+  // Finds the widths for these rows. Values wider than a quarter of the page are ignored, and so
+  // are changes with an interval, which may run into the column of the limit.
+  [[nodiscard]] Widths measure_widths(std::span<const Number* const> all) const {
     Widths widths;
-    const auto see = [&](std::size_t& width, const std::string& text) {
+    const auto widen = [&](std::size_t& width, const std::string& text) {
       const std::size_t columns = text::columns(text);
       if (columns <= page_.width() / 4) width = std::max(width, columns);
     };
-    for (const Number* one : all) {
-      widths.label = std::max(widths.label, std::min(text::columns(one->label), longest_label_));
-      see(widths.base, one->base.empty() ? one->now : one->base);
-      if (!one->base.empty()) see(widths.now, one->now);
-      if (one->evidence.empty()) see(widths.change, one->change);
+    for (const Number* row : all) {
+      widths.label = std::max(widths.label, std::min(text::columns(row->label), longest_label_));
+      widen(widths.base, row->base.empty() ? row->candidate : row->base);
+      if (!row->base.empty()) widen(widths.candidate, row->candidate);
+      if (row->evidence.empty()) widen(widths.change, row->change);
     }
     return widths;
   }
 
+  // Writes a line for each row that this reader sees, with what stands below it, and counts fine
+  // metrics that are not shown.
   void numbers(const Part& part) {
-    std::vector<const Number*> all;
+    std::vector<const Number*> rows;
     std::size_t fine = 0;
-    for (const Number& one : part.numbers) {
-      if ((one.readers & reader_) != 0) {
-        if (says_numbers(one) || !one.why.empty() || !one.where.empty()) all.push_back(&one);
-      } else if (one.outcome == Outcome::pass && !one.now.empty()) {
+    for (const Number& row : part.numbers) {
+      if ((row.readers & reader_) != 0) {
+        if (has_numbers(row) || !row.why.empty() || !row.where.empty()) rows.push_back(&row);
+      } else if (row.outcome == Outcome::pass && !row.candidate.empty()) {
         ++fine;
       }
     }
-    const std::size_t most = shown(part, all.size());
-    const std::size_t left = all.size() - most;
-    all.resize(most);
-    const Widths widths = widths_of(all);
-    for (const Number* one : all) {
-      number(*one, widths);
-      show_all(one->below, true);
+    const std::size_t most = shown_count(part, rows.size());
+    const std::size_t hidden = rows.size() - most;
+    rows.resize(most);
+    const Widths widths = measure_widths(rows);
+    for (const Number* row : rows) {
+      number(*row, widths);
+      show_all(row->below, /*within=*/true);
     }
-    more(k_detail_indent, left, "");
+    say_more(k_detail_indent, hidden, "");
     if (fine > 0 && !part.noun.empty())
-      at(k_row_indent, plural(fine, "more metric") + " within limits", k_dim);
+      say(k_row_indent, plural(fine, "more metric") + " within limits", k_dim);
   }
 
-  void number(const Number& one, const Widths& widths) {
-    const bool wrong = one.outcome && *one.outcome < Outcome::pass;
-    const std::string_view color = wrong ? look_of(*one.outcome).color : "";
-    const bool improved = one.limit.starts_with("improved");
-    // A metric that came out as its cell, or says so in its limit, needs no word of its own.
-    const bool tagged = wrong && outcome_ && one.outcome != outcome_ && !improved;
+  // Writes a row in columns: label, base → candidate, change, limit; then its reason below. A row
+  // too wide for the page is written without columns.
+  void number(const Number& row, const Widths& widths) {
+    const bool wrong = row.outcome && *row.outcome < Outcome::pass;
+    const std::string_view color = wrong ? look_of(*row.outcome).color : "";
+    const bool improved = row.limit.starts_with("improved");
+    // A row whose outcome is the section's, or stands in its limit, needs no tag.
+    const bool tagged = wrong && outcome_ && row.outcome != outcome_ && !improved;
     std::string line =
-        tagged ? fmt::format("  {:5} ", look_of(*one.outcome).tag) : std::string(k_row_indent, ' ');
-    line += pad_right(clip(one.label, longest_label_), widths.label) + "  ";
-    if (one.base.empty() && one.now.empty() && one.change.empty()) {
-      std::vector<std::string> words{one.why, one.where};
+        tagged ? fmt::format("  {:5} ", look_of(*row.outcome).tag) : std::string(k_row_indent, ' ');
+    line += pad_right(clip(row.label, longest_label_), widths.label) + "  ";
+    if (row.base.empty() && row.candidate.empty() && row.change.empty()) {
+      std::vector<std::string> words{row.why, row.where};
       std::erase(words, "");
       return page_.paragraph(line + " ", text::join(words), k_detail_indent, "", color);
     }
-    if (one.base.empty()) {
-      line += pad_left(one.now, widths.base) + "   ";
+    if (row.base.empty()) {
+      line += pad_left(row.candidate, widths.base) + "   ";
     } else {
-      line += pad_left(one.base, widths.base) + std::string(k_arrow) +
-              pad_right(one.now, widths.now) + "   ";
+      line += pad_left(row.base, widths.base) + std::string(k_arrow) +
+              pad_right(row.candidate, widths.candidate) + "   ";
     }
-    std::string tail = tail_of(one, widths);
-    // "improved: accept to keep" has no room everywhere, and a command below says the latter.
+    std::string tail = row_tail(row, widths);
+    // Shorten "improved: accept to keep" if it doesn't fit: a command below says how to keep it.
     if (text::columns(line) + text::columns(tail) > page_.width() && improved) {
       tail = tail.substr(0, tail.rfind(':'));
     }
-    if (text::columns(line) > page_.width()) {  // no columns on so narrow a page
+    if (text::columns(line) > page_.width()) {
       tail = fmt::format("{} {}", text::trim(line), tail);
       line = std::string(k_row_indent, ' ');
     }
     page_.paragraph(line, tail, k_detail_indent, "", color);
-    if (!one.why.empty()) detail(one.why);
+    if (!row.why.empty()) detail(row.why);
   }
 
-  [[nodiscard]] std::string tail_of(const Number& one, const Widths& widths) const {
-    const bool fine = one.outcome == Outcome::pass && !style_.verbose;
-    const std::string limit = fine ? "" : one.limit;
-    if (one.evidence.empty() && one.where.empty() && text::columns(one.change) <= widths.change) {
-      return limit.empty() ? one.change : pad_right(one.change, widths.change) + "   " + limit;
+  // Returns the end of a row: change, evidence, limit and cells; in columns if there are only
+  // change and limit.
+  [[nodiscard]] std::string row_tail(const Number& row, const Widths& widths) const {
+    const bool fine = row.outcome == Outcome::pass && !style_.verbose;
+    const std::string limit = fine ? "" : row.limit;
+    if (row.evidence.empty() && row.where.empty() && text::columns(row.change) <= widths.change) {
+      return limit.empty() ? row.change : pad_right(row.change, widths.change) + "   " + limit;
     }
-    // Sessions and runs matter where something is to be decided; what is fine gets the short form.
+    // A fine row gets only the first part of its evidence: "10 runs" of "10 runs, 3 stored runs".
     const std::string evidence =
-        fine ? one.evidence.substr(0, one.evidence.find(',')) : one.evidence;
+        fine ? row.evidence.substr(0, row.evidence.find(',')) : row.evidence;
     std::vector<std::string> parts;
-    for (const std::string& part : {one.change, evidence, limit, one.where}) {
-      if (!part.empty()) parts.push_back(kept_together(part));
+    for (const std::string& part : {row.change, evidence, limit, row.where}) {
+      if (!part.empty()) parts.push_back(unbroken_if_short(part));
     }
     return text::join(parts);
   }
 
+  // Writes the headline with its outcome, facts of the run, and commands to try next.
   void summary() {
     page_.blank();
     std::string line = document_.headline + ".";
@@ -299,7 +315,7 @@ class Terminal {
     if (gate_.profiling_cost) {
       line += fmt::format("  Profiling cost {:.1f} % of throughput.", *gate_.profiling_cost * 100);
     }
-    // For whole sentences: "FAIL", "ERROR", "OPEN", "SKIPPED", …
+    // The tag in capitals: "FAIL", "ERROR", "OPEN", "SKIPPED", …
     const OutcomeLook& look = look_of(gate_.verdict);
     std::string tag(gate_.verdict == Outcome::skipped ? "skipped" : look.tag);
     for (char& c : tag) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
@@ -310,21 +326,22 @@ class Terminal {
     };
     fact("base", document_.base);
     if (gate_.run) fact("run", one_line(*gate_.run, 300));
-    if (style_.verbose || document_.beside_base) fact("rule", one_line(gate_.decision_rule, 2000));
-    // What servers said of themselves judges nothing: here stands where it is shown.
-    const bool some = std::ranges::any_of(
+    if (style_.verbose || document_.has_paired_times)
+      fact("rule", one_line(gate_.decision_rule, 2000));
+    // The servers' own metrics judge nothing, so only name the command that shows them.
+    const bool has_server_metrics = std::ranges::any_of(
         gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
-    if (some && gate_.run && holds(style_.verbs, "profile")) {
+    if (has_server_metrics && gate_.run && holds(style_.verbs, "profile")) {
       command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
     }
-    const std::vector<Hint> known = hints(gate_, style_.verbs, page_.width() - 19);
+    const std::vector<Hint> commands = hints(gate_, style_.verbs, page_.width() - 19);
     if (document_.cause_first && !style_.verbose) {
-      const Hint* why = first_of(known, [](const Hint& hint) { return hint.what == "why"; });
+      const Hint* why = first_of(commands, [](const Hint& hint) { return hint.what == "why"; });
       fact("numbers",
            fmt::format("of each cell: {}--html FILE, --json FILE",
                        why != nullptr ? text::join(why->words, " ") + " --cell CELL, " : ""));
     }
-    for (const Hint& hint : known) {
+    for (const Hint& hint : commands) {
       if (hint.what == "allow") {
         fact(hint.what, hint.words.front());
       } else {
@@ -333,15 +350,16 @@ class Terminal {
     }
   }
 
-  // Broken between words only, with a backslash, so that it can be pasted.
+  // Writes a command that can be pasted: lines end between words, with a backslash.
   void command(const Hint& hint) {
     constexpr std::size_t k_at = 15;
     std::string line = fmt::format("{:6}{:<9}", "", hint.what);
     for (std::size_t i = 0; i < hint.words.size(); ++i) {
-      const bool last = i + 1 == hint.words.size();
-      const bool fresh = text::columns(line) <= k_at + 2;
-      const std::size_t tail = last ? 0 : 2;
-      if (!fresh && text::columns(line) + 1 + text::columns(hint.words[i]) + tail > page_.width()) {
+      const bool is_last = i + 1 == hint.words.size();
+      const bool is_new_line = text::columns(line) <= k_at + 2;
+      const std::size_t backslash = is_last ? 0 : 2;
+      const std::size_t width = text::columns(line) + 1 + text::columns(hint.words[i]) + backslash;
+      if (!is_new_line && width > page_.width()) {
         page_.paragraph(line + " \\", "", 0);
         line = std::string(k_at + 2, ' ');
       } else if (i > 0) {
@@ -358,8 +376,8 @@ class Terminal {
   Page page_;
   Readers reader_;
   std::size_t longest_label_;
-  std::optional<Outcome> outcome_;  // of the section around
-  std::string legend_;              // of the last picture
+  std::optional<Outcome> outcome_;  // outcome of the section around
+  std::string legend_;              // legend of the last picture
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// Packs a profile into the columns of numbers that the profile page reads.
 #include "gate/report/timeline_document.hpp"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace weir::report {
 namespace {
 
-// JavaScript's numbers are whole up to here: 104 days.
+// The largest number up to which JavaScript has all integers: 104 days.
 constexpr double k_most_nanoseconds = 9'007'199'254'740'991.0;
 constexpr std::size_t k_name_length = 300, k_text_length = 4000;
 
@@ -47,7 +48,8 @@ class Varints {
   std::string bytes_;
 };
 
-Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
+// Returns names and values as arrays of two texts, cut in length.
+Json pairs_json(const std::vector<std::pair<std::string, std::string>>& all) {
   Json out = Json::array();
   for (const auto& [name, value] : all) {
     out.push_back(Json::array({one_line(name, k_name_length), one_line(value, k_text_length)}));
@@ -55,7 +57,7 @@ Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
   return out;
 }
 
-Json cell(const Json& value) {
+Json cell_json(const Json& value) {
   if (value.is_string()) return one_line(value.get<std::string>(), k_text_length);
   return value.is_number() ? value : Json();
 }
@@ -68,7 +70,7 @@ Json to_json(const PageTable& table) {
   }
   for (const std::vector<Json>& row : table.rows) {
     rows.push_back(Json::array());
-    for (const Json& value : row) rows.back().push_back(cell(value));
+    for (const Json& value : row) rows.back().push_back(cell_json(value));
   }
   return {{"title", one_line(table.title)},
           {"note", one_line(table.note)},
@@ -77,16 +79,16 @@ Json to_json(const PageTable& table) {
 }
 
 template <class All, class Get>
-void column(Varints& out, const All& all, const Get& get) {
-  for (const auto& one : all) out.add(static_cast<std::uint64_t>(get(one)));
+void add_column(Varints& out, const All& all, const Get& get) {
+  for (const auto& item : all) out.add(static_cast<std::uint64_t>(get(item)));
 }
 
-// Each the difference to the one before; the first to `earliest`.
+// Adds each start as the difference from the one before it; the first from `earliest`.
 template <class All>
-void starts(Varints& out, const All& all, std::int64_t earliest) {
-  for (const auto& one : all) {
-    out.add(static_cast<std::uint64_t>(one.start - earliest));
-    earliest = one.start;
+void add_starts(Varints& out, const All& all, std::int64_t earliest) {
+  for (const auto& item : all) {
+    out.add(static_cast<std::uint64_t>(item.start - earliest));
+    earliest = item.start;
   }
 }
 
@@ -108,47 +110,53 @@ std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind
 }
 
 std::uint32_t TimelineDocument::name_index(std::string_view name) {
-  if (const auto* known = look_up(name_at_, std::string(name))) return *known;
+  if (const auto* index = look_up(name_at_, std::string(name))) return *index;
   if (names_.size() >= k_most_names) {
     ++names_left_out_;
     if (names_.size() == k_most_names) names_.emplace_back("(more names)");
     return static_cast<std::uint32_t>(k_most_names);
   }
   names_.push_back(one_line(name, k_name_length));
-  return name_at_[std::string(name)] = static_cast<std::uint32_t>(names_.size() - 1);
+  const auto index = static_cast<std::uint32_t>(names_.size() - 1);
+  name_at_.emplace(name, index);
+  return index;
 }
 
-// 0: there is none.
+// Returns the number of the detail from 1 on, shared by equal details. 0: there is none.
 std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
   if (detail.words.empty() && detail.bytes == 0 && !detail.flops) return 0;
-  Json json = {{"words", pairs(detail.words)}};
+  Json json = {{"words", pairs_json(detail.words)}};
   if (detail.bytes != 0) json["bytes"] = detail.bytes;
   if (detail.flops && std::isfinite(*detail.flops)) json["flops"] = *detail.flops;
   const std::string text = script_json(dump_json(json));
-  if (const auto* known = look_up(detail_at_, text)) return *known;
+  if (const auto* index = look_up(detail_at_, text)) return *index;
   if (details_.size() >= k_most_details) {
     ++details_left_out_;
     return 0;
   }
   details_.push_back(text);
-  return detail_at_[text] = static_cast<std::uint32_t>(details_.size());
+  const auto number = static_cast<std::uint32_t>(details_.size());
+  detail_at_.emplace(text, number);
+  return number;
 }
 
-// Whether there is room for one more, whose times are these.
-bool TimelineDocument::takes(std::size_t count, double begin, double end) {
-  const bool timed = std::isfinite(begin) && std::isfinite(end);
-  if (timed && count < k_most_events) return true;
-  if (timed) {
-    ++left_out_;
-  } else {
+// Returns true if an event with these times can be added to `count` others; else counts it as left
+// out.
+bool TimelineDocument::has_room(std::size_t count, double begin, double end) {
+  if (!std::isfinite(begin) || !std::isfinite(end)) {
     ++timeless_;
+    return false;
   }
-  return false;
+  if (count >= k_most_events) {
+    ++left_out_;
+    return false;
+  }
+  return true;
 }
 
 void TimelineDocument::event(std::uint32_t track, const observed::Interval& at,
                              std::string_view name, const PageDetail& detail) {
-  if (track >= tracks_.size() || !takes(events_.size(), at.begin, at.end)) return;
+  if (track >= tracks_.size() || !has_room(events_.size(), at.begin, at.end)) return;
   const std::int64_t begin = nanoseconds(at.begin);
   events_.push_back({track, name_index(name), detail_index(detail), begin,
                      std::max(begin, nanoseconds(at.end)) - begin});
@@ -156,36 +164,41 @@ void TimelineDocument::event(std::uint32_t track, const observed::Interval& at,
 
 void TimelineDocument::arrow(std::uint32_t from, double from_time, std::uint32_t to, double to_time,
                              std::string_view name, const PageDetail& detail) {
-  const bool known = from < tracks_.size() && to < tracks_.size();
-  if (!known || !takes(arrows_.size(), from_time, to_time)) return;
+  const bool tracks_exist = from < tracks_.size() && to < tracks_.size();
+  if (!tracks_exist || !has_room(arrows_.size(), from_time, to_time)) return;
   const std::int64_t begin = nanoseconds(from_time);
   arrows_.push_back(
       {from, to, name_index(name), detail_index(detail), begin, nanoseconds(to_time) - begin});
 }
 
 void TimelineDocument::counter(std::uint32_t track, std::vector<Point> points) {
-  std::erase_if(
-      points, [](const Point& one) { return !std::isfinite(one.at) || !std::isfinite(one.value); });
+  std::erase_if(points, [](const Point& point) {
+    return !std::isfinite(point.at) || !std::isfinite(point.value);
+  });
   std::ranges::stable_sort(points, {}, &Point::at);
   if (track < tracks_.size()) counters_.push_back({track, std::move(points)});
 }
 
+// Returns the earliest time of all events, arrows and counters in nanoseconds; 0 without any.
 std::int64_t TimelineDocument::earliest() const {
   std::optional<std::int64_t> out;
-  const auto see = [&](std::int64_t time) { out = std::min(out.value_or(time), time); };
-  for (const Event& one : events_) see(one.start);
-  for (const Arrow& one : arrows_) see(one.start + std::min<std::int64_t>(one.length, 0));
-  for (const Counter& one : counters_) {
-    if (!one.points.empty()) see(nanoseconds(one.points.front().at));
+  const auto include = [&](std::int64_t time) { out = std::min(out.value_or(time), time); };
+  for (const Event& event : events_) include(event.start);
+  // The length of an arrow is negative if it ends before it starts.
+  for (const Arrow& arrow : arrows_) include(arrow.start + std::min<std::int64_t>(arrow.length, 0));
+  for (const Counter& counter : counters_) {
+    if (!counter.points.empty()) include(nanoseconds(counter.points.front().at));
   }
   return out.value_or(0);
 }
 
+// Returns the warnings of the caller, and one for each kind of thing that was left out.
 std::vector<std::string> TimelineDocument::warnings() const {
   std::vector<std::string> out;
-  for (const std::string& one : facts_.warnings) out.push_back(one_line(one, k_text_length));
-  const auto say = [&](std::size_t count, std::string_view one, std::string_view what) {
-    if (count != 0) out.push_back(fmt::format("{} {}", plural(count, one), what));
+  for (const std::string& warning : facts_.warnings)
+    out.push_back(one_line(warning, k_text_length));
+  const auto say = [&](std::size_t count, std::string_view singular, std::string_view what) {
+    if (count != 0) out.push_back(fmt::format("{} {}", plural(count, singular), what));
   };
   say(timeless_, "event", "left out: without a time that makes sense");
   say(left_out_, "event", "left out: more than a page can show");
@@ -195,10 +208,12 @@ std::vector<std::string> TimelineDocument::warnings() const {
   return out;
 }
 
+// Returns the JSON head: everything but the events and arrows themselves. `counts`: events of each
+// track.
 std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
                                    std::int64_t earliest) const {
   Json json = {{"schema", "weir.profile-page/1"}, {"title", one_line(facts_.title)}};
-  json["facts"] = pairs(facts_.facts);
+  json["facts"] = pairs_json(facts_.facts);
   json["warnings"] = warnings();
   json["processes"] = processes_;
   json["names"] = names_;
@@ -213,19 +228,20 @@ std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
   json["tables"] = Json::array();
   for (const PageTable& table : facts_.tables) json["tables"].push_back(to_json(table));
   json["counters"] = Json::array();
-  for (const Counter& one : counters_) {
+  for (const Counter& counter : counters_) {
     Json at = Json::array(), value = Json::array();
-    for (const Point& point : one.points) {
+    for (const Point& point : counter.points) {
       at.push_back(nanoseconds(point.at) - earliest);
       value.push_back(point.value);
     }
-    json["counters"].push_back({{"track", one.track}, {"at", at}, {"value", value}});
+    json["counters"].push_back({{"track", counter.track}, {"at", at}, {"value", value}});
   }
   std::string text = script_json(dump_json(json));
-  text.pop_back();  // details are JSON already
+  text.pop_back();  // the closing brace: add the details, which are JSON already
   return fmt::format("{},\"details\":[{}]}}", text, fmt::join(details_, ",\n"));
 }
 
+// Writes the events of each track as columns (starts, lengths, names, details), then the arrows.
 std::string TimelineDocument::data() const {
   std::vector<Event> events = events_;
   std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
@@ -234,25 +250,25 @@ std::string TimelineDocument::data() const {
   });
   const std::int64_t first = earliest();
   std::vector<std::size_t> counts(tracks_.size());
-  for (const Event& one : events) ++counts[one.track];
+  for (const Event& event : events) ++counts[event.track];
   Varints out;
   std::size_t begin = 0;
   for (const std::size_t count : counts) {
     const std::span part(events.data() + begin, count);
-    starts(out, part, first);
-    column(out, part, [](const Event& one) { return one.length; });
-    column(out, part, [](const Event& one) { return one.name; });
-    column(out, part, [](const Event& one) { return one.detail; });
+    add_starts(out, part, first);
+    add_column(out, part, [](const Event& event) { return event.length; });
+    add_column(out, part, [](const Event& event) { return event.name; });
+    add_column(out, part, [](const Event& event) { return event.detail; });
     begin += count;
   }
   std::vector<Arrow> arrows = arrows_;
   std::ranges::stable_sort(arrows, {}, &Arrow::start);
-  column(out, arrows, [](const Arrow& one) { return one.from; });
-  column(out, arrows, [](const Arrow& one) { return one.to; });
-  starts(out, arrows, first);
-  for (const Arrow& one : arrows) out.add_signed(one.length);
-  column(out, arrows, [](const Arrow& one) { return one.name; });
-  column(out, arrows, [](const Arrow& one) { return one.detail; });
+  add_column(out, arrows, [](const Arrow& arrow) { return arrow.from; });
+  add_column(out, arrows, [](const Arrow& arrow) { return arrow.to; });
+  add_starts(out, arrows, first);
+  for (const Arrow& arrow : arrows) out.add_signed(arrow.length);
+  add_column(out, arrows, [](const Arrow& arrow) { return arrow.name; });
+  add_column(out, arrows, [](const Arrow& arrow) { return arrow.detail; });
   return fmt::format(
       "<script type=\"application/json\" id=\"weir-profile\">{}</script>\n"
       "<script type=\"text/plain\" id=\"weir-events\">{}</script>",

@@ -21,7 +21,7 @@
 
 namespace weir::report {
 
-// A table as it is to be shown. Columns with a unit hold numbers in that base unit ("" for counts).
+// A table of the page. Columns with a unit hold numbers in that base unit ("" for counts).
 struct PageTable {
   struct Column {
     std::string title;
@@ -29,10 +29,10 @@ struct PageTable {
   };
   std::string title, note;
   std::vector<Column> columns;
-  std::vector<std::vector<Json>> rows{};  // each a string, a number, or null for what is not known
+  std::vector<std::vector<Json>> rows{};  // strings, numbers, or null for an unknown value
 };
 
-// What stands around a timeline; nothing private is left out here.
+// Facts, warnings and tables around a timeline. The caller hides what is private.
 struct PageFacts {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  // "machine": "…", in order
@@ -40,18 +40,19 @@ struct PageFacts {
   std::vector<PageTable> tables;
 };
 
-// What is known of an event or an arrow besides its name and time.
+// Details of an event or an arrow besides its name and time.
 struct PageDetail {
   std::vector<std::pair<std::string, std::string>> words;
-  std::uint64_t bytes = 0;      // moved; 0: none, or not known
-  std::optional<double> flops;  // of one call
+  std::uint64_t bytes = 0;      // moved; 0: none or unknown
+  std::optional<double> flops;  // in one call
 };
 
 class TimelineDocument {
  public:
-  // `marks`: what an engine's own marks say of work that another track has.
+  // `marks`: an engine's own marks of work that another track has.
   enum class Kind { cpu, device, copy, async, backend, counter, marks };
-  // More than these are counted and left out, and a warning says so: a page has to open.
+  // Anything beyond these is counted and left out with a warning, so that a browser can open the
+  // page.
   static constexpr std::size_t k_most_events = 4'000'000;
   static constexpr std::size_t k_most_names = 200'000;
   static constexpr std::size_t k_most_details = 200'000;
@@ -64,23 +65,24 @@ class TimelineDocument {
   explicit TimelineDocument(PageFacts facts) : facts_(std::move(facts)) {}
 
   std::uint32_t process(std::string_view name);
-  // Tracks are shown in the order in which they were made; nothing when there are too many.
+  // Adds a track; tracks are shown in the order of these calls. Returns nothing if there are too
+  // many.
   std::optional<std::uint32_t> track(std::uint32_t process, Kind kind, std::string_view name);
-  // What lies outside of another event of its track, or within it wholly, is best; what overlaps
-  // otherwise is drawn below. Times that are not finite are left out.
+  // Adds an event. Events of a track should not overlap, unless one contains the other; others are
+  // drawn below. Times that are not finite are left out.
   void event(std::uint32_t track, const observed::Interval& at, std::string_view name,
              const PageDetail& detail = {});
-  // From one track to another, at a time each; `to_time` may be the earlier one.
+  // Adds an arrow from a track at a time to another track; `to_time` may be the earlier one.
   void arrow(std::uint32_t from, double from_time, std::uint32_t to, double to_time,
              std::string_view name, const PageDetail& detail = {});
-  // A track of kind counter has one.
+  // Adds the points of a track of kind counter.
   void counter(std::uint32_t track, std::vector<Point> points);
   void warn(std::string warning) { facts_.warnings.push_back(std::move(warning)); }
   void table(PageTable table) { facts_.tables.push_back(std::move(table)); }
 
   [[nodiscard]] std::size_t events() const { return events_.size(); }
 
-  // The two script elements that hold it, fit to stand in a page.
+  // Returns the two script elements that hold the document, safe to stand in a page.
   [[nodiscard]] std::string data() const;
 
  private:
@@ -101,7 +103,7 @@ class TimelineDocument {
     std::uint32_t track;
     std::vector<Point> points;
   };
-  bool takes(std::size_t count, double begin, double end);
+  bool has_room(std::size_t count, double begin, double end);
   std::uint32_t name_index(std::string_view name);
   std::uint32_t detail_index(const PageDetail& detail);
   [[nodiscard]] std::int64_t earliest() const;
@@ -121,8 +123,8 @@ class TimelineDocument {
   std::size_t tracks_left_out_ = 0, names_left_out_ = 0, details_left_out_ = 0;
 };
 
-// The page: `page` is gate/web's profile.html, whose "{{data}}" is where the document goes. Fails
-// with Code::data where that is missing.
+// Puts the document into gate/web's profile.html in place of "{{data}}". Fails with Code::data if
+// that is missing.
 [[nodiscard]] Result<std::string> timeline_page(std::string_view page,
                                                 const TimelineDocument& document);
 

@@ -1,3 +1,4 @@
+// Writes a timeline as text and as JSON: device work, CPU calls, coverage and cost.
 #include "gate/report/timeline_text.hpp"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/observed_text.hpp"
 #include "gate/unit/metric.hpp"
@@ -16,16 +18,21 @@ namespace {
 using observed::Process;
 using observed::WorkTime;
 
-// What it gave to devices: submissions, single commands, or both.
-std::string asked_of(const Process& process) {
-  const std::vector<bool> again = observed::repeated_queues(process);
-  const auto once = [&](const auto& one) { return observed::told_once(again, one.queue); };
-  const auto sent = static_cast<std::size_t>(std::ranges::count_if(process.submissions, once));
-  const auto alone = static_cast<std::size_t>(std::ranges::count_if(process.commands, once));
-  const std::string submissions = plural(sent, "submission");
-  if (alone == 0) return submissions;
-  const std::string commands = plural(alone, "command");
-  return sent == 0 ? commands : submissions + ", " + commands;
+// Counts the work that a process gave to devices: "3 submissions", "2 commands", or both. Queues
+// that repeat the work of others are left out.
+std::string work_counts(const Process& process) {
+  const std::vector<bool> repeated = observed::repeated_queues(process);
+  const auto is_counted = [&](const auto& work) {
+    return observed::is_counted_once(repeated, work.queue);
+  };
+  const auto submissions =
+      static_cast<std::size_t>(std::ranges::count_if(process.submissions, is_counted));
+  const auto commands =
+      static_cast<std::size_t>(std::ranges::count_if(process.commands, is_counted));
+  std::vector<std::string> counts;
+  if (submissions > 0 || commands == 0) counts.push_back(plural(submissions, "submission"));
+  if (commands > 0) counts.push_back(plural(commands, "command"));
+  return text::join(counts);
 }
 
 std::string short_bytes(std::uint64_t bytes) {
@@ -35,7 +42,9 @@ std::string short_bytes(std::uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-void device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t most_rows) {
+// Adds a table of device work: time, share, calls, time of a call, name. Without any times only
+// calls and names.
+void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t most_rows) {
   double total = 0;
   for (const WorkTime& row : rows) total += row.seconds;
   const bool timed = std::ranges::any_of(rows, [](const auto& row) { return row.timed != 0; });
@@ -50,28 +59,29 @@ void device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t mos
     } else if (row.timed == 0) {
       table.rows.push_back({"", "", calls, "", name});
     } else {
-      table.rows.push_back({brief_time(row.seconds),
-                            total > 0 ? fmt::format("{:.1f} %", 100 * row.seconds / total) : "",
-                            calls, brief_time(row.seconds / static_cast<double>(row.timed)), name});
+      table.rows.push_back({brief_time(row.seconds), show_share(row.seconds, total), calls,
+                            brief_time(row.seconds / static_cast<double>(row.timed)), name});
     }
   }
   page.rows(std::move(table), most_rows);
 }
 
-void coverage_words(Page& page, const observed::Timeline& timeline) {
-  const observed::Coverage covered = observed::coverage(timeline);
-  const auto gap = covered.gap();
+// Says how much of the command buffers' time their parts add up to, and what a large gap means.
+void add_coverage(Page& page, const observed::Timeline& timeline) {
+  const observed::Coverage coverage = observed::coverage(timeline);
+  const auto gap = coverage.gap();
   if (!gap) return;
   constexpr double k_much = 0.10;
-  page.say(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", covered.timed,
-           plural(covered.buffers, "command buffer"), 100 * (1 - *gap),
-           *gap > k_much    ? " The device idled between them, or did what was not timed."
-           : *gap < -k_much ? " They overlap, or a clock is at fault."
-                            : "");
+  std::string_view meaning;
+  if (*gap > k_much) meaning = " The device idled between them, or did what was not timed.";
+  if (*gap < -k_much) meaning = " They overlap, or a clock is at fault.";
+  page.say(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", coverage.timed,
+           plural(coverage.buffers, "command buffer"), 100 * (1 - *gap), meaning);
 }
 
-// The device's time beside the clock's; twins and what only counts have none.
-void clock_words(Page& page, const observed::Timeline& timeline) {
+// Says if the busiest queue worked for less than half of the time by the clock, or for more than
+// all of it. Simulated GPUs and probes that only count have no times.
+void add_clock(Page& page, const observed::Timeline& timeline) {
   constexpr double k_too_much = 1.1, k_little = 0.5;
   const auto busy = observed::busy(timeline);
   if (!busy) return;
@@ -83,30 +93,33 @@ void clock_words(Page& page, const observed::Timeline& timeline) {
                               : "most of that time is in nothing above.");
 }
 
-void alignment_words(Page& page, const observed::Timeline& timeline) {
+// Says how many dispatches belong to ops, and lists those that don't.
+void add_alignment(Page& page, const observed::Timeline& timeline) {
   if (!timeline.alignment) return;
-  const observed::Alignment& all = *timeline.alignment;
-  if (all.dispatches_left == 0 && all.nodes_left == 0) {
+  const observed::Alignment& alignment = *timeline.alignment;
+  if (alignment.dispatches_left == 0 && alignment.nodes_left == 0) {
     page.say(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
-             all.dispatches, plural(all.graphs, "graph"), all.nodes);
+             alignment.dispatches, plural(alignment.graphs, "graph"), alignment.nodes);
     return;
   }
-  page.say(2, "{} of {} dispatches and {} of {} ops do not match:", all.dispatches_left,
-           all.dispatches, all.nodes_left, all.nodes);
-  for (const std::string& one : all.left_over) page.say(4, one_line(one, 200));
+  page.say(2, "{} of {} dispatches and {} of {} ops do not match:", alignment.dispatches_left,
+           alignment.dispatches, alignment.nodes_left, alignment.nodes);
+  for (const std::string& line : alignment.left_over) page.say(4, one_line(line, 200));
 }
 
-// What computing graphs node by node showed, and what it cost; else which ops have no times.
-void node_words(Page& page, const observed::Timeline& timeline) {
-  if (const auto all = observed::by_node(timeline)) {
+// Says what computing graphs node by node showed and what it cost; else how many ops ran on the CPU
+// without times.
+void add_node_by_node(Page& page, const observed::Timeline& timeline) {
+  if (const auto by_node = observed::by_node(timeline)) {
     page.say(2,
              "{} of {} ran node by node. A graph of {} took {}, {:.1f} % of it in ops, {:.1f} % "
              "in transfers (medians).",
-             all->graphs, plural(all->graphs + all->whole, "graph"), plural(all->rows, "row"),
-             brief_time(all->each), 100 * all->ops, 100 * all->transfers);
-    if (const auto cost = all->cost()) {
+             by_node->graphs, plural(by_node->graphs + by_node->whole, "graph"),
+             plural(by_node->rows, "row"), brief_time(by_node->each), 100 * by_node->ops,
+             100 * by_node->transfers);
+    if (const auto cost = by_node->cost()) {
       page.say(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
-               brief_time(*all->each_whole), 100 * *cost);
+               brief_time(*by_node->each_whole), 100 * *cost);
     }
     return;
   }
@@ -124,21 +137,23 @@ void node_words(Page& page, const observed::Timeline& timeline) {
            timeline.serialized ? "." : ": --timing serialized gives them.");
 }
 
-void recording_words(Page& page, const observed::Timeline& timeline) {
+// Says how much processor time the probes took.
+void add_recording_cost(Page& page, const observed::Timeline& timeline) {
   const auto cost = observed::recording_cost(timeline);
   if (!cost) return;
-  const bool stamps = observed::coverage(timeline).timed != 0;
+  const bool has_timestamps = observed::coverage(timeline).timed != 0;
   page.say(2, "Recording took about {} of processor time in {}: {:.2f} %{}.",
            brief_time(cost->seconds), brief_time(cost->wall), 100 * cost->seconds / cost->wall,
-           stamps ? ", without what timestamps cost the device" : "");
+           has_timestamps ? ", without what timestamps cost the device" : "");
 }
 
-// By kernel what devices did, as it is; by anything else, and of marks alone, the rows added up.
-void work_table(Page& page, const observed::Timeline& timeline, const std::vector<WorkTime>& work,
-                const TimelineStyle& style) {
+// Adds the table of device work by kernel. Any other grouping, and a timeline of marks alone, takes
+// the rows of the same timeline as an observed document.
+void add_work(Page& page, const observed::Timeline& timeline, const std::vector<WorkTime>& work,
+              const TimelineStyle& style) {
   if (style.by == "kernel" && !work.empty()) {
     page.add("\ndevices\n");
-    return device_table(page, work, style.most_rows);
+    return add_device_table(page, work, style.most_rows);
   }
   ObservedStyle rows{columns_of(style.width), style.most_rows};
   (void)set_grouping(rows, style.by);
@@ -149,14 +164,14 @@ void work_table(Page& page, const observed::Timeline& timeline, const std::vecto
 }
 
 Json to_json(const WorkTime& row) {
-  Json one = {{"name", row.name}, {"copy", row.copy}, {"calls", row.calls}, {"timed", row.timed}};
+  Json entry = {{"name", row.name}, {"copy", row.copy}, {"calls", row.calls}, {"timed", row.timed}};
   if (row.timed != 0) {
-    one["seconds"] = row.seconds;
-    one["least"] = row.least;
-    one["most"] = row.most;
+    entry["seconds"] = row.seconds;
+    entry["least"] = row.least;
+    entry["most"] = row.most;
   }
-  if (row.bytes != 0) one["bytes"] = row.bytes;
-  return one;
+  if (row.bytes != 0) entry["bytes"] = row.bytes;
+  return entry;
 }
 
 }  // namespace
@@ -164,23 +179,23 @@ Json to_json(const WorkTime& row) {
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
   Page page(columns_of(style.width));
   for (const Process& process : timeline.processes) {
-    page.say(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid, asked_of(process),
+    page.say(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid, work_counts(process),
              plural(process.graph_runs.size(), "graph"));
   }
   const std::vector<WorkTime> work = observed::work_times(timeline);
   if (work.empty() && observed::observed_of(timeline).ops.empty()) {
     page.say(0, "No probe saw a device do anything.");
   } else {
-    work_table(page, timeline, work, style);
+    add_work(page, timeline, work, style);
   }
-  coverage_words(page, timeline);
-  clock_words(page, timeline);
-  alignment_words(page, timeline);
+  add_coverage(page, timeline);
+  add_clock(page, timeline);
+  add_alignment(page, timeline);
   if (timeline.serialized) {
     page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
   }
-  node_words(page, timeline);
-  recording_words(page, timeline);
+  add_node_by_node(page, timeline);
+  add_recording_cost(page, timeline);
   std::vector<observed::CpuCall> calls = observed::cpu_calls(timeline);
   if (!calls.empty()) {
     page.add("\nCPU\n");
@@ -202,50 +217,50 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
 
 Json timeline_json(const observed::Timeline& timeline) {
   Json work = write_fields(observed::observed_of(timeline));
-  for (const char* of_all : {"warnings", "cpu_calls"}) work.erase(of_all);  // they are below
-  const auto rows_of = [&](observed::By by) {
+  for (const char* member : {"warnings", "cpu_calls"}) work.erase(member);  // they are below
+  const auto work_rows = [&](observed::By by) {
     Json rows = Json::array();
     for (const WorkTime& row : observed::work_times(timeline, by)) rows.push_back(to_json(row));
     return rows;
   };
   Json cpu = Json::array();
   for (const observed::CpuCall& row : observed::cpu_calls(timeline)) {
-    Json one = {{"name", row.name},       {"category", row.category}, {"calls", row.calls},
-                {"seconds", row.seconds}, {"least", row.least},       {"most", row.most},
-                {"syncs", row.syncs}};
-    if (row.own_seconds < row.seconds) one["own_seconds"] = std::max(row.own_seconds, 0.0);
-    if (row.bytes != 0) one["bytes"] = row.bytes;
-    cpu.push_back(std::move(one));
+    Json entry = {{"name", row.name},       {"category", row.category}, {"calls", row.calls},
+                  {"seconds", row.seconds}, {"least", row.least},       {"most", row.most},
+                  {"syncs", row.syncs}};
+    if (row.own_seconds < row.seconds) entry["own_seconds"] = std::max(row.own_seconds, 0.0);
+    if (row.bytes != 0) entry["bytes"] = row.bytes;
+    cpu.push_back(std::move(entry));
   }
-  const observed::Coverage covered = observed::coverage(timeline);
+  const observed::Coverage coverage = observed::coverage(timeline);
   Json out = {{"schema", "weir.timeline/1"},
               {"serialized", timeline.serialized},
-              {"kernels", rows_of(observed::By::kernel)},
-              {"ops", timeline.alignment ? rows_of(observed::By::op) : Json(nullptr)},
+              {"kernels", work_rows(observed::By::kernel)},
+              {"ops", timeline.alignment ? work_rows(observed::By::op) : Json(nullptr)},
               {"cpu_calls", cpu},
-              {"command_buffers", covered.buffers},
-              {"command_buffers_timed", covered.timed},
+              {"command_buffers", coverage.buffers},
+              {"command_buffers_timed", coverage.timed},
               {"warnings", timeline.warnings},
               {"work", std::move(work)}};
-  if (const auto all = observed::by_node(timeline)) {
-    out["by_node"] = {{"graphs", all->graphs},
-                      {"whole", all->whole},
-                      {"rows", all->rows},
-                      {"seconds", all->each},
-                      {"ops", all->ops},
-                      {"transfers", all->transfers},
-                      {"seconds_whole", all->each_whole ? Json(*all->each_whole) : Json()}};
+  if (const auto by_node = observed::by_node(timeline)) {
+    out["by_node"] = {{"graphs", by_node->graphs},
+                      {"whole", by_node->whole},
+                      {"rows", by_node->rows},
+                      {"seconds", by_node->each},
+                      {"ops", by_node->ops},
+                      {"transfers", by_node->transfers},
+                      {"seconds_whole", by_node->each_whole ? Json(*by_node->each_whole) : Json()}};
   }
   if (timeline.alignment) {
-    const observed::Alignment& all = *timeline.alignment;
-    out["alignment"] = {{"graphs", all.graphs},
-                        {"dispatches", all.dispatches},
-                        {"dispatches_left", all.dispatches_left},
-                        {"nodes", all.nodes},
-                        {"nodes_left", all.nodes_left},
-                        {"left_over", all.left_over}};
+    const observed::Alignment& alignment = *timeline.alignment;
+    out["alignment"] = {{"graphs", alignment.graphs},
+                        {"dispatches", alignment.dispatches},
+                        {"dispatches_left", alignment.dispatches_left},
+                        {"nodes", alignment.nodes},
+                        {"nodes_left", alignment.nodes_left},
+                        {"left_over", alignment.left_over}};
   }
-  const auto gap = covered.gap();
+  const auto gap = coverage.gap();
   out["time_not_in_parts"] = gap ? Json(*gap) : Json(nullptr);
   if (const auto busy = observed::busy(timeline)) {
     out["busiest_queue"] = {{"device_seconds", busy->device}, {"wall_seconds", busy->wall}};

@@ -1,4 +1,4 @@
-// A timeline as text: what `weir profile` shows. Pure.
+// A timeline as the text that `weir profile` shows. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,13 @@ namespace weir::report {
 
 struct TimelineStyle {
   int width = 80;
-  std::size_t most_rows = 20;                // of each table; what is left out is told
+  std::size_t most_rows = 20;                // in each table; a line counts the others
   std::string by = "kernel";                 // one of observed_groupings()
-  const observed::Observed* peak = nullptr;  // what ops are compared with
+  const observed::Observed* peak = nullptr;  // measured peak that ops are compared with
 };
 
-// What ran where and how long, most time first; what the CPU waited for; doubts. Names are hostile.
+// Writes device work and how long it took, most time first; what the CPU waited for; warnings.
+// Names are hostile.
 [[nodiscard]] std::string timeline_text(const observed::Timeline& timeline,
                                         const TimelineStyle& style);
 

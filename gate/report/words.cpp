@@ -1,3 +1,4 @@
+// Puts judgements into words and numbers: labels, values, changes, evidence and limits.
 #include "gate/report/words.hpp"
 
 #include <algorithm>
@@ -29,19 +30,21 @@ constexpr OutcomeLook k_looks[] = {
 };
 static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
 
-// Names are at most 64 characters a part where weir made them; others are not trusted.
+// weir's own names have at most 64 characters a part; names from outside may have more.
 constexpr std::size_t k_longest_name = 96;
 
+// Replaces a leading "-" with a typographic minus.
 std::string minus_sign(std::string text) {
   if (text.starts_with('-')) text = std::string(k_minus) + text.substr(1);
   return text;
 }
 
+// Puts a typographic minus or a plus before the number.
 std::string with_sign(std::string text) {
   return text.starts_with('-') ? minus_sign(std::move(text)) : "+" + text;
 }
 
-// "−4.1" of −0.041: inside brackets the unit stands outside once.
+// Returns a ratio in percent with its sign but without the unit: "−4.1" for −0.041.
 std::string percent_number(double ratio) {
   const double hundredths = ratio * 100;
   const int digits = std::fabs(hundredths) >= 99.95 ? 0 : 1;
@@ -50,8 +53,9 @@ std::string percent_number(double ratio) {
   return with_sign(number);
 }
 
-std::string number_words(const unit::Metric& metric, const std::optional<double>& value,
-                         const std::optional<std::string>& exact) {
+// Returns a metric's value as reports show it; a count from its exact text. "" without a value.
+std::string number_text(const unit::Metric& metric, const std::optional<double>& value,
+                        const std::optional<std::string>& exact) {
   if (exact && metric.unit == unit::Unit::count) {
     if (const auto rational = Rational::parse(*exact)) return show(*rational);
   }
@@ -59,33 +63,37 @@ std::string number_words(const unit::Metric& metric, const std::optional<double>
   return minus_sign(unit::show(metric, *value));
 }
 
-// By their sizes, what grew before what shrank.
-std::vector<ChangedWords> largest_first(std::vector<std::pair<double, ChangedWords>> sized) {
-  std::ranges::stable_sort(sized, {}, [](const std::pair<double, ChangedWords>& one) {
-    return std::tuple(one.first <= 0, -std::fabs(one.first), std::string_view(one.second.name));
+// Orders changes by size, the largest first; what grew comes before what shrank.
+std::vector<NamedChange> largest_first(std::vector<std::pair<double, NamedChange>> sized) {
+  std::ranges::stable_sort(sized, {}, [](const std::pair<double, NamedChange>& entry) {
+    const auto& [size, change] = entry;
+    return std::tuple(size <= 0, -std::fabs(size), std::string_view(change.name));
   });
-  std::vector<ChangedWords> out;
-  for (auto& [size, words] : sized) out.push_back(std::move(words));
+  std::vector<NamedChange> out;
+  for (auto& [size, change] : sized) out.push_back(std::move(change));
   return out;
 }
 
+// Returns the relative change with its interval: "−2.4 % (−4.1 … −0.6)"; "" without a change.
 std::string relative_change(const Judgement& metric) {
   if (!metric.change || !std::isfinite(*metric.change)) return "";
-  const std::string out = percent(*metric.change);
+  const std::string change = percent(*metric.change);
   const auto &low = metric.low, &high = metric.high;
-  // Beside a base an end may be open: enough runs did not end.
-  const bool shown =
+  // An interval from pairs may be open at one end, because too many runs did not end.
+  const bool has_interval =
       low && high ? std::isfinite(*low) && std::isfinite(*high) : metric.pairs && (low || high);
-  return shown ? fmt::format("{} ({} \u2026 {})", out, low ? percent_number(*low) : "\u2212100",
-                             high ? percent_number(*high) : "+\u221e")
-               : out;
+  if (!has_interval) return change;
+  return fmt::format("{} ({} \u2026 {})", change, low ? percent_number(*low) : "\u2212100",
+                     high ? percent_number(*high) : "+\u221e");
 }
 
-std::string change_words(const Judgement& metric) {
+// Returns the change of a metric: the difference of an exact count ("+12"), else in percent.
+// "" if a value is missing or a count is the same.
+std::string change_text(const Judgement& metric) {
   if (!metric.baseline || !metric.current) return "";
   if (metric.metric.kind != unit::Kind::count) return relative_change(metric);
   if (*metric.baseline == *metric.current) return "";
-  // Where a count only nearly repeats, or counts in millions, the difference itself says little.
+  // The difference of a count says little if the count varies or goes into millions.
   const bool large = std::fabs(*metric.baseline) >= 1e6 || std::fabs(*metric.current) >= 1e6;
   if ((metric.nature != profile::Nature::exact || large) && metric.change) {
     return relative_change(metric);
@@ -94,83 +102,93 @@ std::string change_words(const Judgement& metric) {
     const auto from = Rational::parse(*metric.baseline_text);
     const auto to = Rational::parse(*metric.current_text);
     if (from && to) {
-      if (const auto changed = to->minus(*from)) return signed_show(*changed);
+      if (const auto changed = to->minus(*from)) return show_change(*changed);
     }
   }
-  return signed_show(metric.metric, *metric.current - *metric.baseline);
+  return show_change(metric.metric, *metric.current - *metric.baseline);
 }
 
-std::string evidence_words(const Judgement& metric) {
-  const auto many = [](std::int64_t number, std::string_view one) {
-    return plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), one);
+// Returns how many pairs or runs a time was judged by: "14 pairs", "10 runs, 3 stored runs". ""
+// for counts.
+std::string evidence_text(const Judgement& metric) {
+  const auto count_text = [](std::int64_t number, std::string_view singular) {
+    return plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), singular);
   };
   if (metric.metric.kind == unit::Kind::count) return "";
-  if (metric.pairs) return many(*metric.pairs, "pair");
+  if (metric.pairs) return count_text(*metric.pairs, "pair");
   if (!metric.samples) return "";
-  std::string out = many(*metric.samples, "run");
-  if (metric.baseline_sessions) out += ", " + many(*metric.baseline_sessions, "stored run");
+  std::string out = count_text(*metric.samples, "run");
+  if (metric.baseline_sessions) out += ", " + count_text(*metric.baseline_sessions, "stored run");
   return out;
 }
 
-// As a decimal: in full where that takes at most three digits.
-std::string decimal(const Rational& value, bool& exact) {
+// A rational as a decimal number.
+struct Decimal {
+  std::string text;
+  bool exact;  // in full; or in millions, whose rounding nobody minds
+};
+
+// Writes `value` in full if that takes at most three decimals, else rounded.
+Decimal decimal(const Rational& value) {
   std::int64_t rest = value.denominator();
   int twos = 0, fives = 0;
   for (; rest % 2 == 0; rest /= 2) ++twos;
   for (; rest % 5 == 0; rest /= 5) ++fives;
   const double number = value.value();
-  // Of millions, a tenth is more than anybody reads.
-  const bool large = std::fabs(number) >= 1e6;
-  exact = value.whole() || large || (rest == 1 && std::max(twos, fives) <= 3);
-  if (value.whole()) return minus_sign(value.str());
-  if (large) return minus_sign(fmt::format("{:.1f}", number));
-  if (exact) return minus_sign(fmt::format("{:.{}f}", number, std::max(twos, fives)));
-  return minus_sign(std::fabs(number) < 1 ? fmt::format("{:.3g}", number)
-                                          : fmt::format("{:.2f}", number));
+  const int decimals = std::max(twos, fives);
+  if (value.whole()) return {minus_sign(value.str()), true};
+  // Nobody reads more than a tenth of millions.
+  if (std::fabs(number) >= 1e6) return {minus_sign(fmt::format("{:.1f}", number)), true};
+  // A fraction ends as a decimal only if its denominator has no factors but 2 and 5.
+  if (rest == 1 && decimals <= 3) {
+    return {minus_sign(fmt::format("{:.{}f}", number, decimals)), true};
+  }
+  const std::string rounded =
+      std::fabs(number) < 1 ? fmt::format("{:.3g}", number) : fmt::format("{:.2f}", number);
+  return {minus_sign(rounded), false};
 }
 
 }  // namespace
 
 const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::size_t>(outcome)]; }
 
-bool unmeasured(const CellVerdict& cell) {
+bool is_unmeasured(const CellVerdict& cell) {
   return cell.verdict == Outcome::error && !cell.not_compared;
 }
 
 std::string show(const Rational& value) {
-  bool exact = false;
-  const std::string text = decimal(value, exact);
-  return exact ? text : fmt::format("{} ({})", text, minus_sign(value.str()));
+  const Decimal number = decimal(value);
+  if (number.exact) return number.text;
+  return fmt::format("{} ({})", number.text, minus_sign(value.str()));
 }
 
-std::string signed_show(const Rational& value) {
-  bool exact = false;
-  const std::string text = decimal(value, exact);
+std::string show_change(const Rational& value) {
+  const std::string text = decimal(value).text;
   return text.starts_with(k_minus) || value == Rational(0) ? text : "+" + text;
 }
 
-std::string signed_show(const unit::Metric& metric, double change) {
+std::string show_change(const unit::Metric& metric, double change) {
   return with_sign(unit::show(metric, change));
 }
 
 std::string percent(double ratio) { return percent_number(ratio) + " %"; }
 
-// "must not change" would read as a reproach.
+// Shown in place of a limit: "must not change" would read as a reproach for an improvement.
 constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
 
 Number words(const Judgement& metric, bool to_keep) {
   Number out;
   out.label = one_line(unit::label(metric.metric), k_longest_name);
-  out.base = number_words(metric.metric, metric.baseline, metric.baseline_text);
-  out.now = number_words(metric.metric, metric.current, metric.current_text);
-  out.change = change_words(metric);
-  out.evidence = evidence_words(metric);
+  out.base = number_text(metric.metric, metric.baseline, metric.baseline_text);
+  out.candidate = number_text(metric.metric, metric.current, metric.current_text);
+  out.change = change_text(metric);
+  out.evidence = evidence_text(metric);
   out.limit = limit_says_improved(metric) ? std::string(to_keep ? k_keep : k_improved)
                                           : one_line(metric.limit.words(), 200);
   return out;
 }
 
-std::string range_words(const std::vector<ValueWords>& values) {
+std::string value_range(const std::vector<ShownValue>& values) {
   if (values.empty()) return "";
   const auto [least, most] = std::ranges::minmax(values);
   if (least.second == most.second) return least.second;
@@ -185,36 +203,36 @@ bool reason_is_plain(const Judgement& metric) {
   if (!metric.is_metric()) return metric.reason.empty();
   if (metric.verdict == Outcome::pass) return true;
   if (limit_says_improved(metric)) return metric.baseline && metric.current;
-  if (metric.verdict == Outcome::info) return !observed_change(metric);
+  if (metric.verdict == Outcome::info) return !has_observed_change(metric);
   if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
   if (metric.pairs) return true;  // the change and its interval say it
   if (metric.limit.max || metric.limit.min) return metric.current.has_value();
   if (!metric.baseline || !metric.current) return false;
-  // A count that was one number and is now several.
+  // The count was one number and varies now.
   if (metric.baseline_text && !metric.current_text) return false;
-  // A count that fell fails for a reason that the numbers do not tell: where did the work go?
+  // The numbers don't say why a count that fell is a fail: where did the work go?
   return metric.metric.better == unit::Better::lower ? *metric.current > *metric.baseline
                                                      : *metric.current < *metric.baseline;
 }
 
-bool observed_change(const Judgement& metric) {
+bool has_observed_change(const Judgement& metric) {
   if (metric.verdict != Outcome::info || metric.limit.mode != verdict::Mode::report) return false;
   if (!metric.limit.any() || !metric.baseline || !metric.current) return false;
   if (metric.low && metric.high) return *metric.low > 0 || *metric.high < 0;
   return *metric.baseline != *metric.current;
 }
 
-bool key_metric(const unit::Metric& metric) {
+bool is_key_metric(const unit::Metric& metric) {
   if (metric.unit == unit::Unit::tokens_per_second) return true;
   return metric.scope != unit::Scope::fixed &&
          (metric.base == "dispatches" || metric.base == "barriers" || metric.base == "syncs");
 }
 
-bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric) {
+bool is_kernel_total(const verdict::CellVerdict& cell, const unit::Metric& metric) {
   return metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches");
 }
 
-bool reason_says_all(const verdict::CellVerdict& cell) {
+bool reason_is_all(const verdict::CellVerdict& cell) {
   return cell.verdict == Outcome::new_ ||
          (cell.verdict == Outcome::error && cell.not_compared.has_value());
 }
@@ -224,29 +242,29 @@ bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric
          (metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill);
 }
 
-std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
-  std::vector<std::pair<double, ChangedWords>> sized;
-  for (const Changed& one : changed) {
-    const std::string name = one_line(one.name, k_longest_name);
-    const Rational from = one.baseline.value_or(Rational(0));
-    const Rational to = one.current.value_or(Rational(0));
+std::vector<NamedChange> named_changes(const std::vector<Changed>& changed) {
+  std::vector<std::pair<double, NamedChange>> sized;
+  for (const Changed& kernel : changed) {
+    const std::string name = one_line(kernel.name, k_longest_name);
+    const Rational from = kernel.baseline.value_or(Rational(0));
+    const Rational to = kernel.current.value_or(Rational(0));
     const auto by = to.minus(from);
     sized.push_back({by ? by->value() : to.value() - from.value(),
-                     {by ? signed_show(*by) : show(from) + std::string(k_arrow) + show(to), name}});
+                     {by ? show_change(*by) : show(from) + std::string(k_arrow) + show(to), name}});
   }
   return largest_first(std::move(sized));
 }
 
-std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
-  std::vector<std::pair<double, ChangedWords>> sized;
-  for (const Changed& one : changed) {
-    const double from = one.baseline ? one.baseline->value() : 0;
-    const double to = one.current ? one.current->value() : 0;
-    const bool exact = one.name.starts_with(profile::k_system_call);
-    std::string words =
-        exact ? changed_words({one}).front().change : with_sign(fmt::format("{:.0f}", to - from));
-    if (from > 0 && to > 0) words += fmt::format(" ({})", percent(to / from - 1));
-    sized.push_back({std::fabs(to - from), {words, one_line(one.name, k_longest_name)}});
+std::vector<NamedChange> named_function_changes(const std::vector<Changed>& changed) {
+  std::vector<std::pair<double, NamedChange>> sized;
+  for (const Changed& function : changed) {
+    const double from = function.baseline ? function.baseline->value() : 0;
+    const double to = function.current ? function.current->value() : 0;
+    const bool exact = function.name.starts_with(profile::k_system_call);
+    std::string change = exact ? named_changes({function}).front().change
+                               : with_sign(fmt::format("{:.0f}", to - from));
+    if (from > 0 && to > 0) change += fmt::format(" ({})", percent(to / from - 1));
+    sized.push_back({std::fabs(to - from), {change, one_line(function.name, k_longest_name)}});
   }
   return largest_first(std::move(sized));
 }

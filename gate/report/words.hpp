@@ -26,71 +26,73 @@ struct OutcomeLook {
   std::string_view tag;      // the short word at the head of a line: "FAIL", "error", "open", …
   std::string_view color;    // SGR parameters: "1;31"
   std::string_view sign;     // in Markdown
-  std::string_view level;    // of an annotation: "error", "warning", "notice"
-  std::string_view element;  // of JUnit: "failure", "error", "skipped", "" where it passed
-  std::string_view
-      headline;  // what so many of all cells did; {are} is "is" or "are"; "": as it should be
-  int code;  // of OpenMetrics: 0 where nobody has to do anything, so that an alert needs no table
+  std::string_view level;    // in an annotation: "error", "warning", "notice"
+  std::string_view element;  // in JUnit: "failure", "error", "skipped", "" for a pass
+  // Text after "3 of 8 cells"; {are} becomes "is" or "are". "" for a pass.
+  std::string_view headline;
+  int code;  // in OpenMetrics: 0 if nobody has to do anything, so that an alert needs no table
 };
 [[nodiscard]] const OutcomeLook& look_of(verdict::Outcome outcome);
 
-// A judgement as a row: label, both sides, change, evidence and limit. `to_keep`: what improved has
-// to be accepted, as it is stored baselines that it is compared with.
+// Returns a judgement as a row: label, base, candidate, change, evidence and limit. `to_keep` asks
+// readers to accept improvements, which makes sense if stored baselines judge.
 [[nodiscard]] Number words(const verdict::Judgement& metric, bool to_keep = true);
 
-// A count for the better: its limit reads "improved: accept to keep".
+// Returns true for a count that improved, whose limit reads "improved: accept to keep".
 [[nodiscard]] bool limit_says_improved(const verdict::Judgement& metric);
-// True when the numbers and the limit alone say why: an exact count that grew, say.
+// Returns true if the numbers and the limit alone say why, as with an exact count that grew.
 [[nodiscard]] bool reason_is_plain(const verdict::Judgement& metric);
-// A metric at `mode: report` whose numbers moved: nothing is judged, yet somebody asked to see it.
-[[nodiscard]] bool observed_change(const verdict::Judgement& metric);
-// dispatches, barriers, syncs and throughput: shown beside what is wrong also when fine.
-[[nodiscard]] bool key_metric(const unit::Metric& metric);
-// The count that the cell's kernels add up to, beside which they are shown: dispatches, on the CPU
-// ops.
-[[nodiscard]] bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric);
+// Returns true for a metric at `mode: report` that changed: it isn't judged, but users asked to see
+// it.
+[[nodiscard]] bool has_observed_change(const verdict::Judgement& metric);
+// Returns true for dispatches, barriers, syncs and throughput, which are shown even if fine.
+[[nodiscard]] bool is_key_metric(const unit::Metric& metric);
+// Returns true for the count that the cell's kernels add up to: dispatches, or ops on the CPU.
+[[nodiscard]] bool is_kernel_total(const verdict::CellVerdict& cell, const unit::Metric& metric);
 
-// The cell has no numbers; one that could not be compared has.
-[[nodiscard]] bool unmeasured(const verdict::CellVerdict& cell);
+// Returns true if the cell has no numbers; one that could only not be compared has numbers.
+[[nodiscard]] bool is_unmeasured(const verdict::CellVerdict& cell);
 
-// Nothing of the cell was compared, and nothing else is wrong with it.
-[[nodiscard]] bool reason_says_all(const verdict::CellVerdict& cell);
+// Returns true if nothing of the cell was compared, so that its reason is all there is to say.
+[[nodiscard]] bool reason_is_all(const verdict::CellVerdict& cell);
 
-// The count of instructions that the cell's changed functions are part of.
+// Returns true for the count of instructions, if the cell knows which functions changed.
 [[nodiscard]] bool explained_by_functions(const verdict::CellVerdict& cell,
                                           const unit::Metric& metric);
 
-// "65", "66.5", "44.33 (133/3)".
+// Returns a count as "65", "66.5", or rounded with its exact value: "44.33 (133/3)".
 [[nodiscard]] std::string show(const Rational& value);
 // "+12", "−0.333".
-[[nodiscard]] std::string signed_show(const Rational& value);
+[[nodiscard]] std::string show_change(const Rational& value);
 // "+12", "−64.0 KiB".
-[[nodiscard]] std::string signed_show(const unit::Metric& metric, double change);
-// 0.0123 -> "+1.2 %"; -0.024 -> "−2.4 %".
+[[nodiscard]] std::string show_change(const unit::Metric& metric, double change);
+// Returns a relative change in percent with its sign: "+1.2 %" for 0.0123, "−2.4 %" for -0.024.
 [[nodiscard]] std::string percent(double ratio);
 
-// Numbers with their words: "68", or "68 … 82" where they differ; "" of none.
-using ValueWords = std::pair<double, std::string>;
-[[nodiscard]] std::string range_words(const std::vector<ValueWords>& values);
+// A value and its text.
+using ShownValue = std::pair<double, std::string>;
+// Returns "68", or "68 … 82" if the values differ; "" without values.
+[[nodiscard]] std::string value_range(const std::vector<ShownValue>& values);
 
-// A kernel or op with its change, the largest first, what came before what went.
-struct ChangedWords {
+// A kernel, op or function with its change.
+struct NamedChange {
   std::string change;  // "+12", or "12 → 24" when the difference is no number
   std::string name;
 };
-[[nodiscard]] std::vector<ChangedWords> changed_words(const std::vector<verdict::Changed>& changed);
+// Returns the changes of kernels or ops, the largest first; what grew comes before what shrank.
+[[nodiscard]] std::vector<NamedChange> named_changes(const std::vector<verdict::Changed>& changed);
 
-// Functions that changed, those with the largest change first: "+312040 (+12.0 %)".
-[[nodiscard]] std::vector<ChangedWords> function_words(
+// Returns the changes of functions, the largest first: "+312040 (+12.0 %)".
+[[nodiscard]] std::vector<NamedChange> named_function_changes(
     const std::vector<verdict::Changed>& changed);
 
-// The largest first, as the two columns of a table: "2016340", "ggml_vec_dot_f16".
+// Returns a table of counts and functions, the largest first: "2016340", "ggml_vec_dot_f16".
 [[nodiscard]] TextTable functions_table(const profile::KernelSet& functions);
 
-// What a server's own metrics said: "+4096" of a counter, "3.75" of the others.
+// Returns a metric that a server reported: "+4096" for a counter, "3.75" for others.
 [[nodiscard]] std::string show(const profile::ServerFigure& figure);
 
-// Engine, model, backend and prompt of a cell's name, inert.
+// Returns engine, model, backend and prompt of a cell, each made inert.
 [[nodiscard]] std::array<std::string, 4> cell_parts(const profile::CellKey& cell);
 // "llama.cpp / tiny-llama / vulkan / decode".
 [[nodiscard]] std::string cell_title(const profile::CellKey& cell);

@@ -1,4 +1,4 @@
-// Cells of which the same is to be said: which stand together, and how they are named.
+// Tests which cells with the same text are grouped, and how groups are named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct Failed {
   const char* last_words;
 };
 
-// Cells "model-0", "model-1", … that could not be measured.
+// Builds cells "model-0", "model-1", … that could not be measured.
 GateVerdict unmeasured(const std::vector<Failed>& all) {
   GateVerdict gate = fixtures::many(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -63,7 +63,7 @@ TEST(Blocks, PartErrorsWhoseEnginesWroteDifferentReasons) {
       unmeasured({{exited, "loading\nerror: unknown argument: --flash\n"},
                   {exited, "loading\nerror: failed to load the model\nbye\n"},
                   {"timed: 1 of 3 runs: exited with code 1", "error: failed to load the model\n"},
-                  // The same in another process.
+                  // Same error in another process.
                   {exited, "loading\nerror: failed to load the model (pid:4711)\nbye\n"}});
   const auto sizes = collect<std::size_t>(Document(gate).blocks,
                                           [](const Block& block) { return block.cells.size(); });
@@ -101,9 +101,9 @@ TEST(Blocks, AreNamedByTheValuesThatTheyAreTheProductOf) {
                "5 of 9 cells: e / a / gpu / x, e / a / gpu / y, e / b / gpu / y and 2 more",
                {"a / x", "a / y", "b / y", "c / x", "d / y"}},
        }) {
-    const Together together = report::together(keys(row.cells), all);
-    EXPECT_EQ(together.title, row.title);
-    EXPECT_EQ(together.names, std::vector<std::string>(row.names.begin(), row.names.end()));
+    const GroupNames group = name_group(keys(row.cells), all);
+    EXPECT_EQ(group.title, row.title);
+    EXPECT_EQ(group.names, std::vector<std::string>(row.names.begin(), row.names.end()));
   }
 }
 

@@ -1,3 +1,4 @@
+// Tests the text of `weir calibrate`.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Causes of all gates that reports are shown with.
+// Tests the causes of all gates in the report fixtures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,12 +14,12 @@ TEST(CausesMade, NothingThatFailedIsInNeither) {
   std::vector<fixtures::Case> cases = fixtures::all();
   for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
   for (auto& [name, gate] : cases) {
-    // With the findings that stand in it, which claim nothing, and with weir's own.
+    // Once with the findings of the fixture, which claim nothing, and once with weir's own.
     for (const bool explained : {false, true}) {
       for (verdict::CellVerdict& cell : gate.cells) {
         if (!explained) continue;
         cell.findings =
-            explain::explain(explain::evidence_of(cell), nullptr, {explain::default_bands(), {}})
+            explain::explain(explain::make_evidence(cell), nullptr, {explain::default_bands(), {}})
                 .findings;
       }
       explain::find_causes(gate);

@@ -1,4 +1,4 @@
-// One cause is reported once, before the cells that broke of it, in every format.
+// Tests that each format reports one cause once, before the cells that failed by it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(Where, SaysWhichOfAllCellsTheseAre) {
            Row{{"e/a/cpu/decode", "e/b/cpu/decode"}, "2 of 8 cells: a, b \u00d7 cpu \u00d7 decode"},
            Row{{"e/a/cpu/prefill", "e/a/cpu/decode", "e/a/vulkan/prefill", "e/a/vulkan/decode"},
                "4 of 8 cells: a \u00d7 cpu, vulkan \u00d7 prefill, decode"},
-           // No products.
+           // Sets of cells that are no cross product.
            Row{{"e/a/cpu/decode", "e/b/vulkan/decode"},
                "2 of 8 cells: e / a / cpu / decode, e / b / vulkan / decode"},
            Row{{"e/a/cpu/prefill", "e/a/cpu/decode", "e/a/vulkan/prefill", "e/b/cpu/decode"},
@@ -63,16 +63,18 @@ TEST(Where, SaysWhichOfAllCellsTheseAre) {
                 "e/b/cpu/prefill", "e/b/cpu/decode"},
                "6 of 8 cells: all but e / b / vulkan / prefill, e / b / vulkan / decode"},
        }) {
-    EXPECT_EQ(where(keys(row.cells), all), row.want);
+    EXPECT_EQ(describe_cells(keys(row.cells), all), row.want);
   }
-  EXPECT_EQ(where(all, all), "all 8 cells: a, b \u00d7 cpu, vulkan \u00d7 prefill, decode");
+  EXPECT_EQ(describe_cells(all, all),
+            "all 8 cells: a, b \u00d7 cpu, vulkan \u00d7 prefill, decode");
 }
 
 TEST(Where, NamesEnginesWhereTheyDifferAndCountsLongOrManyValues) {
   const std::vector<CellKey> all =
       keys({"e/a-model-of-some-size/cpu/d", "e/another-such-model/cpu/d",
             "e@fused/a-model-of-some-size/cpu/d", "e@fused/another-such-model/cpu/d"});
-  EXPECT_EQ(where(all, all), "all 4 cells: e, e@fused \u00d7 2 models \u00d7 cpu \u00d7 d");
+  EXPECT_EQ(describe_cells(all, all),
+            "all 4 cells: e, e@fused \u00d7 2 models \u00d7 cpu \u00d7 d");
 }
 
 TEST(Causes, AreNumberedInTheHeadlineWhereTheyAreFewerThanCells) {
@@ -92,9 +94,9 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
   ASSERT_TRUE(document.cause_first);
   ASSERT_EQ(document.causes.size(), 1U);
   const Part& cause = document.causes.front();
-  EXPECT_EQ(plain_words(cause.head), "Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
+  EXPECT_EQ(plain_text(cause.head), "Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
   ASSERT_GE(cause.parts.size(), 3U);
-  EXPECT_EQ(plain_words(cause.parts[0].words),
+  EXPECT_EQ(plain_text(cause.parts[0].words),
             "In all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts.");
   ASSERT_EQ(cause.parts[1].numbers.size(), 3U);
   const Number& syncs = cause.parts[1].numbers[1];
@@ -102,7 +104,7 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
   EXPECT_EQ(syncs.from_to(), "1 \u2192 9 \u2026 17");
   EXPECT_EQ(syncs.change, "+8 \u2026 +16");
   EXPECT_EQ(syncs.where, "in 30 of 40 cells");
-  EXPECT_EQ(plain_words(cause.parts[2].words),
+  EXPECT_EQ(plain_text(cause.parts[2].words),
             "9 more counts follow from it; beside it: Another kernel does the same work.");
 }
 
@@ -139,7 +141,7 @@ TEST(Causes, LeaveEveryCellWithItsNumbersBehindAFold) {
   summary.limit = k_summary_limit;
   const std::string text = markdown(fixtures::cache_on_host(), summary);
   const std::size_t fold = text.find("<details>");
-  // All rows have the same limit, which is no column then.
+  // All rows have the same limit, so it is no column.
   const char* head = "`\n\nLimit: must not change\n\n| what | base \u2192 now |\n";
   EXPECT_EQ(occurrences(text.substr(0, fold), head), 0U) << text;
   EXPECT_EQ(occurrences(text.substr(fold), head), 40U);
@@ -197,13 +199,13 @@ TEST(Causes, FitAlsoWhereMuchIsNotExplained) {
     style.limit = limit;
     const std::string comment = markdown(gate, style);
     EXPECT_LE(comment.size(), std::min(limit, k_brief_limit));
-    // As a table, or as their number.
+    // Cells stand in a table, or only their number is printed.
     const std::string rest = comment.substr(comment.find("ot explained"));
     EXPECT_TRUE(rest.starts_with("ot explained**\n\n| what | base") ||
                 comment.find("51 changes not explained") != std::string::npos)
         << comment;
     EXPECT_THAT(comment, HasSubstr(" more causes_"));
-    // A cause has all that there is to say of it, or is counted.
+    // A cause is printed in full, or it is counted.
     EXPECT_EQ(occurrences(comment, "**Look at**"), occurrences(comment, " a token.**\n\nIn "))
         << comment;
   }

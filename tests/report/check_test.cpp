@@ -1,4 +1,4 @@
-// A verdict as GitHub's check run and commit status.
+// Tests a verdict as GitHub's check run and commit status.
 #include "gate/report/check.hpp"
 
 #include <gmock/gmock.h>
@@ -132,7 +132,7 @@ TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
 TEST(Check, SaysInTheLastOfManyAnnotationsHowManyMore) {
   const auto some = check_text(fixtures::unlike(30), {}, 20).annotations;
   ASSERT_EQ(some.size(), 20U);
-  EXPECT_EQ(some.back().message, "and 11 more cells");  // 19 are told, 11 are left
+  EXPECT_EQ(some.back().message, "and 11 more cells");  // 19 are listed
   EXPECT_EQ(some.back().level, "failure");
   EXPECT_EQ(check_text(fixtures::unlike(20), {}, 20).annotations.size(), 20U);
   EXPECT_THAT(check_text(fixtures::unlike(20), {}, 20).annotations.back().message,
@@ -173,7 +173,7 @@ TEST(Check, KeepsToTheLimitsOfGitHub) {
   GateVerdict hostile = fixtures::hostile();
   hostile.cells[3].reason = std::string(200'000, 'r');
   MarkdownStyle style;
-  style.limit = k_summary_limit;  // of a job summary: too much for a check
+  style.limit = k_summary_limit;  // limit of a job summary, too large for a check
   for (const GateVerdict& gate : {many, hostile}) {
     const CheckText check = check_text(gate, style);
     EXPECT_LE(check.summary.size(), k_check_summary_limit);

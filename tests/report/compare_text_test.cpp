@@ -1,4 +1,4 @@
-// Recorded outputs of profilers beside each other, as people read them.
+// Tests the text that compares recorded outputs of profilers.
 #include "gate/report/compare_text.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using support::expect_golden;
 using testing::HasSubstr;
 using testing::Not;
 
-// What readers made of tests/adapters/data/.
+// Returns the output of a reader for a file in tests/adapters/data/.
 observed::Observed recorded(const std::string& name) {
   const auto json = parse_json(support::read_file(std::filesystem::path(WEIR_SOURCE_DIR) /
                                                   "tests/golden/adapters" / (name + ".json")));
@@ -37,7 +37,7 @@ struct Pair {
   const char* b;
   const char* golden;
 };
-// Two formats of one logger; another engine and backend; a profiler of all backends.
+// Pairs: two formats of one logger; another engine and backend; a profiler of all backends.
 const Pair k_pairs[] = {
     {"vk-perf-logger", "vk-perf-logger-concurrent", "compare-vk-perf"},
     {"agave-profile", "vk-perf-logger", "compare-agave-llama"},
@@ -120,7 +120,7 @@ TEST(CompareText, OfAgaveAndLlamaMatchByRole) {
     ASSERT_TRUE(by_role.contains(role)) << role;
     EXPECT_TRUE(by_role[role]->a && by_role[role]->b) << role;
   }
-  // 20 gemv_qkv, 20 gemv_out and 65 gemv_ffn in 5 tokens; 29 MUL_MAT_VEC in each of 2 blocks.
+  // Five tokens have 20 gemv_qkv, 20 gemv_out and 65 gemv_ffn; each of 2 blocks has 29 MUL_MAT_VEC.
   EXPECT_DOUBLE_EQ(by_role["MUL_MAT"]->a->calls.value(), 21);
   EXPECT_DOUBLE_EQ(by_role["MUL_MAT"]->b->calls.value(), 29);
 }

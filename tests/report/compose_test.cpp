@@ -1,4 +1,4 @@
-// The tree of parts that every format shows, of every fixture.
+// Tests the tree of parts that every format shows, for every fixture.
 #include "gate/report/compose.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace compose_test {
 constexpr const char* k_kinds[] = {"section", "fold",  "paragraph",    "list",   "changes",
                                    "numbers", "table", "preformatted", "ratios", "figure"};
 
-// " for brief, page"; "" for all.
+// Returns " for brief, page"; "" for all readers.
 std::string readers(Readers readers) {
   if (readers == k_all) return "";
   std::vector<std::string> names;
@@ -37,17 +37,17 @@ void dump(std::string& out, const Part& part, std::size_t depth) {
   };
   out += indent + k_kinds[static_cast<std::size_t>(part.kind)] + readers(part.readers);
   if (part.outcome) out += fmt::format(" {}", verdict::to_string(*part.outcome));
-  if (!part.head.empty()) out += ": " + plain_words(part.head);
+  if (!part.head.empty()) out += ": " + plain_text(part.head);
   out += "\n";
-  line(part.in + plain_words(part.words));
+  line(part.in + plain_text(part.words));
   line(part.text);
-  for (const Words& item : part.items) line("- " + plain_words(item));
+  for (const Words& item : part.items) line("- " + plain_text(item));
   for (const auto& row : part.rows) {
-    line(text::join(collect<std::string>(row, plain_words), " | "));
+    line(text::join(collect<std::string>(row, plain_text), " | "));
   }
   for (const Number& one : part.numbers) {
-    std::vector<std::string> cells{one.label,    one.base,  one.now,   one.change,
-                                   one.evidence, one.limit, one.where, one.why};
+    std::vector<std::string> cells{one.label,    one.base,  one.candidate, one.change,
+                                   one.evidence, one.limit, one.where,     one.why};
     std::erase(cells, "");
     line(text::join(cells, " | ") + readers(one.readers));
     dump(out, one.below, depth + 2);

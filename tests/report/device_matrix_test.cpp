@@ -1,4 +1,4 @@
-// `weir device matrix` as people read it.
+// Tests the text of `weir device matrix`.
 #include "gate/report/device_matrix.hpp"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ TEST(DeviceMatrix, StaysWithinItsWidthWithManyDevicesAndLongNames) {
     for (const std::string& line : text::lines(text)) {
       EXPECT_LE(text::columns(line), static_cast<std::size_t>(width)) << line;
     }
-    // Every number stands there once, under some letter.
+    // The text has every number once, with some letter.
     EXPECT_THAT(text, HasSubstr("1000000"));
     EXPECT_THAT(text, HasSubstr("1000039"));
   }
@@ -80,7 +80,7 @@ TEST(DeviceMatrix, SaysWhereTheWorkDidNotRunOnTheDevice) {
 }
 
 TEST(DeviceMatrix, MarksOnThePageWhatMostDevicesDoNotHave) {
-  // 46 barriers on three devices in two columns, 54 on one.
+  // Three devices in two columns have 46 barriers, one has 54.
   const std::string page = device_matrix_html(three_kinds());
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">barriers/token</th><td class=\"n\">46</td>"
                               "<td class=\"n\">46</td><td class=\"n other\">54</td>"));

@@ -1,3 +1,4 @@
+// Tests the text that lists descriptions of devices.
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"

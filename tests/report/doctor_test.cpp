@@ -1,3 +1,4 @@
+// Tests the text of `weir doctor`.
 #include "gate/report/doctor.hpp"
 
 #include <gmock/gmock.h>
@@ -84,14 +85,14 @@ TEST(Doctor, LooksAsStored) {
   expect_golden("doctor.json", doctor_json(laptop()));
 }
 
-// One that makes times worse, two probes that weir.yaml attaches in vain, one engine that is gone.
+// One finding makes times worse, weir.yaml attaches two probes in vain, and one engine is missing.
 TEST(Doctor, CountsWhatIsInTheWayAndNothingElse) {
-  EXPECT_EQ(problems(laptop()), 4U);
-  EXPECT_EQ(problems(bare()), 1U) << "no probes";
+  EXPECT_EQ(count_problems(laptop()), 4U);
+  EXPECT_EQ(count_problems(bare()), 1U) << "no probes";
   Diagnosis well = laptop();
   well.findings.clear();
   well.engines.resize(1);
-  EXPECT_EQ(problems(well), 0U) << "a note is not in the way, nor a probe nobody attaches";
+  EXPECT_EQ(count_problems(well), 0U) << "a note is not in the way, nor a probe nobody attaches";
   EXPECT_THAT(support::first_line(doctor_text(well, {})),
               testing::HasSubstr("nothing is in the way"));
 }

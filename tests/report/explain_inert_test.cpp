@@ -1,5 +1,5 @@
-// Names of kernels, ops and tensors come from engines and models: what explanations make of them is
-// inert wherever it is shown.
+// Tests that names of kernels, ops and tensors, which come from engines and models, stay inert in
+// explanations wherever they are shown.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using explain::test::side;
 using testing::HasSubstr;
 using testing::Not;
 
-// What a log, a page, a comment or a terminal would make something of.
+// Names that a log, a page, a comment or a terminal would interpret.
 const std::vector<std::string>& hostile_names() {
   static const std::vector<std::string> k_names = {
       "x\n::error::run",
@@ -43,7 +43,8 @@ const std::vector<std::string>& hostile_names() {
   return k_names;
 }
 
-// Each kind of place that a name gets into: a kernel, an op on the CPU, a tensor of some layers.
+// Explanations with the name in each kind of place: a kernel, an op on the CPU, a tensor of some
+// layers.
 std::vector<Explanation> with_name(const std::string& name) {
   std::vector<std::string> tensors;
   for (int i = 0; i < 24; ++i) {
@@ -75,7 +76,7 @@ verdict::GateVerdict gate_with(const std::vector<Explanation>& all) {
   return gate;
 }
 
-// Nothing that moves a cursor, begins a line of its own or gives a runner an order.
+// Checks that the text moves no cursor, begins no line of its own and gives a runner no command.
 void expect_plain(const std::string& text, const std::string& name) {
   EXPECT_EQ(text::disarm(text::printable(text)), text) << name;
   EXPECT_THAT(text, Not(HasSubstr("\x1b"))) << name;
@@ -88,7 +89,7 @@ void expect_plain(const std::string& text, const std::string& name) {
 }
 
 TEST(ExplanationsOfHostileNames, NameThem) {
-  // Else the tests below would prove nothing.
+  // Otherwise the tests below would prove nothing.
   for (const Explanation& one : with_name("evil_name")) {
     ASSERT_FALSE(one.findings.empty());
     std::string all;
@@ -116,7 +117,7 @@ TEST(ExplanationsOfHostileNames, ArePlainInATerminal) {
 TEST(ExplanationsOfHostileNames, AreOneLineEachInJson) {
   for (const std::string& name : hostile_names()) {
     const Json json = explain_json(with_name(name));
-    const std::string text = dump_json(json, -1);  // not UTF-8 would be an error, or replaced
+    const std::string text = dump_json(json, -1);  // invalid UTF-8 would be an error or replaced
     EXPECT_TRUE(parse_json(text)) << name;
     for (const Json& finding : json.at("findings")) {
       for (const char* list : {"ops", "tensors", "lines"}) {
@@ -148,7 +149,7 @@ TEST(ExplanationsOfHostileNames, AreInertInACommentAndInALog) {
     for (const char* bad : {"<img", "<script", "![i]", "\x1b", "\u202e", "\n::error", "\n##["}) {
       EXPECT_THAT(comment, Not(HasSubstr(bad))) << name;
     }
-    // Names, the marker of weir's own comment among them, may stand in code alone.
+    // Names, and the marker of weir's own comment in one, may stand in code only.
     EXPECT_THAT(comment, Not(HasSubstr("\n<!-- weir:gate -->"))) << name;
     const std::string commands = annotations(gate);
     EXPECT_EQ(commands.find('\r'), std::string::npos);

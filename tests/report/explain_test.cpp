@@ -1,3 +1,4 @@
+// Tests the text of `weir explain`.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +41,7 @@ TEST(ExplainText, PutsTheBestFindingFirstWithItsArithmetic) {
             "   dispatches would not fit these layers.\n");
 }
 
-// One more sync, whatever there was before: once, with what each cell had.
+// Each cell has one more sync, from different counts: printed once, with the counts of each cell.
 TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
   std::vector<explain::Explanation> all;
   for (const char* model : {"tiny", "small", "large"}) {
@@ -65,7 +66,8 @@ TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
   EXPECT_THAT(explain_text(all, {}), HasSubstr("llama.cpp / small / vulkan / decode\n"));
 }
 
-// The same op moved, in numbers of each cell's own: once, with the numbers of the first.
+// The same op moved in all cells, by different numbers: printed once, with the first cell's
+// numbers.
 TEST(ExplainText, SaysOneCauseOfManyCellsOnceThoughTheirNumbersDiffer) {
   std::vector<explain::Explanation> all;
   for (std::int64_t i = 1; i <= 5; ++i) {

@@ -1,4 +1,4 @@
-// Figures of a verdict as data for the pages; and what a server says of itself. Numbers are
+// Tests the figures of a verdict as data for the pages, and a server's own figures. Numbers are
 // invented.
 #include "gate/report/figures.hpp"
 
@@ -73,7 +73,7 @@ TEST(LoadedCells, AreThoseOfAPromptMeasuredAtSeveralConcurrenciesInTheirOrder) {
   gate.cells.push_back(failed);
   gate.cells.push_back(fixtures::passing(fixtures::key("tiny-llama", "cpu", "decode")));
   std::vector<std::string> cells;
-  for (const LoadedCell& cell : loaded_cells(gate)) cells.push_back(cell.of->cell.str());
+  for (const LoadedCell& cell : loaded_cells(gate)) cells.push_back(cell.cell_verdict->cell.str());
   EXPECT_THAT(cells, ElementsAre("llama-server/tiny-llama/cpu/chat@c1",
                                  "llama-server/tiny-llama/cpu/chat@c4",
                                  "llama-server/tiny-llama/cpu/chat@c16"));
@@ -81,7 +81,7 @@ TEST(LoadedCells, AreThoseOfAPromptMeasuredAtSeveralConcurrenciesInTheirOrder) {
 
 TEST(LoadFigure, HasEachNumberOfTheCellsAndOfTheirBase) {
   GateVerdict gate = served();
-  // The one in the middle has no p99.
+  // The cell in the middle has no p99.
   std::erase_if(gate.cells[2].judgements, [](const Judgement& metric) {
     return metric.metric.name.find("p99") != std::string::npos;
   });
@@ -110,7 +110,8 @@ TEST(Html, HasATableOfWhatIsDrawnOfLoads) {
                         "<td class=\"number\">not measured</td>"));
 }
 
-// Ten requests a second, whose first token comes after 20 ms and whose last after 100; one stalled.
+// Ten requests a second; the first token comes after 20 ms, the last after 100; one request
+// stalled.
 CellVerdict requested() {
   CellVerdict cell;
   for (std::int64_t i = 0; i < 50; ++i) {
@@ -155,12 +156,12 @@ TEST(RatiosFigure, HasTheHistogramAndTheInterval) {
   const GateVerdict gate = fixtures::beside_fail();
   const Document document(gate);
   const CellDocument& cell = document.cells[1];
-  const MetricRow& row = *pictured(cell).at(0);
+  const MetricRow& row = *rows_with_picture(cell).at(0);
   const Json figure = ratios_figure(row);
-  const Histogram all = histogram(*row.of, 60);
+  const Histogram all = histogram(*row.judgement, 60);
   EXPECT_EQ(figure["kind"], "ratios");
   EXPECT_EQ(figure["title"], "decode tok/s: now against base, pair by pair");
-  EXPECT_EQ(figure["words"], picture_words(*row.of));
+  EXPECT_EQ(figure["words"], picture_text(*row.judgement));
   ASSERT_EQ(figure["bars"].size(), all.bars.size());
   EXPECT_EQ(figure["bars"][0], Json({all.bars[0].from, all.bars[0].to, all.bars[0].pairs}));
   EXPECT_EQ(figure["limit"], -0.05);
@@ -172,7 +173,8 @@ TEST(RatiosFigure, HasTheHistogramAndTheInterval) {
 TEST(Html, HasTheWordsOfAFigureNextToItsData) {
   const GateVerdict gate = fixtures::beside_fail();
   const std::string page = html(gate);
-  const std::string words = picture_words(*pictured(Document(gate).cells[1]).at(0)->of);
+  const std::string words =
+      picture_text(*rows_with_picture(Document(gate).cells[1]).at(0)->judgement);
   EXPECT_THAT(page, HasSubstr("<script type=\"application/json\" class=\"figure\">{"));
   EXPECT_THAT(page, HasSubstr("</script>\n<p class=\"soft\">" + words + "</p>\n"));
 }

@@ -1,7 +1,6 @@
-// Gate verdicts that the report tests and their golden files are made from.
-//
-// Numbers are those of a small llama model on a software Vulkan device (65 dispatches, 46 barriers
-// and 1 sync a token; 12 more of the first two with one fusion off); times are invented.
+// Builds the gate verdicts of the report tests and their golden files. The counts are those of a
+// small llama model on a software Vulkan device: 65 dispatches, 46 barriers and 1 sync a token. One
+// fusion off adds 12 to the first two. Times are invented.
 #pragma once
 
 #include <string>
@@ -54,7 +53,7 @@ inline Judgement count(const std::string& name, Outcome outcome, std::int64_t ba
   return made;
 }
 
-// Change with its interval, as ratios.
+// A change with its interval, as ratios.
 struct Interval {
   double change, low, high;
 };
@@ -76,7 +75,7 @@ inline Judgement rate(const std::string& name, Outcome outcome, double baseline,
   return made;
 }
 
-// The first `count` metrics, and what is no metric.
+// Keeps the first `count` metrics, and everything that is no metric.
 inline void keep_metrics(CellVerdict& cell, std::ptrdiff_t count) {
   const auto first = cell.judgements.begin();
   cell.judgements.erase(first + count, first + std::ssize(cell.metrics()));
@@ -109,7 +108,7 @@ inline CellVerdict passing(profile::CellKey cell) {
   return made;
 }
 
-// Two models, two backends, two prompts: eight cells that pass.
+// A gate of two models, two backends, two prompts: eight cells that pass.
 inline GateVerdict green() {
   GateVerdict gate;
   gate.verdict = Outcome::pass;
@@ -147,7 +146,7 @@ inline verdict::Changed changed(std::string name, std::optional<std::int64_t> ba
   return {std::move(name), rational(baseline), rational(current)};
 }
 
-// A lost fusion, found by counts alone: 65 → 77 dispatches.
+// A gate that fails: a lost fusion, found by counts alone, 65 → 77 dispatches.
 inline GateVerdict red() {
   GateVerdict gate = green();
   CellVerdict& cell = decode_on_vulkan(gate);
@@ -168,8 +167,8 @@ inline GateVerdict red() {
   return gate;
 }
 
-// The same number of dispatches by other kernels, fewer syncs with nothing to show where the work
-// went, and ops on the CPU that were asked for on the GPU.
+// A gate that fails: the same number of dispatches by other kernels, and ops on the CPU that should
+// run on the GPU. Syncs fell, and nothing shows where the work went.
 inline GateVerdict moved() {
   GateVerdict gate = green();
   CellVerdict& other_kernels = decode_on_vulkan(gate);
@@ -237,7 +236,7 @@ inline GateVerdict errors() {
   crash.stderr_tail +=
       "ggml_vulkan: 0 = llvmpipe (LLVM 15.0.6, 256 bits) | uma: 0 | fp16: 1 | warp size: 8 | int "
       "dot: 1\n\x1b[31mGGML_ASSERT(n > 0) failed\x1b[0m\n";
-  // Its times are there, its counts are not.
+  // The cell has times but no counts.
   crash.judgements = {
       rate("prefill_tokens_per_second", Outcome::pass, 512, 508, {-0.008, -0.02, 0.01})};
   gate.verdict = Outcome::error;
@@ -245,8 +244,8 @@ inline GateVerdict errors() {
   return gate;
 }
 
-// Nothing stored for two cells, another machine's times in a third, no probe for the fourth, a
-// neighbouring driver version in the fifth, an improvement and an allowed change.
+// A gate with many kinds of cells. Two have no baseline, one has times of another machine, one has
+// no probe, one has a neighbouring driver version. Then an improvement and a waived change.
 inline GateVerdict mixed() {
   GateVerdict gate = green();
   for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
@@ -369,7 +368,7 @@ inline GateVerdict hostile() {
   return gate;
 }
 
-// `cells` cells that all fail.
+// A gate of `cells` cells that all fail.
 inline GateVerdict many(std::size_t cells) {
   GateVerdict gate = red();
   const CellVerdict broken = decode_on_vulkan(gate);
@@ -381,7 +380,7 @@ inline GateVerdict many(std::size_t cells) {
   return gate;
 }
 
-// Cells that fail each in a way of its own.
+// A gate of cells that each fail in a different way.
 inline GateVerdict unlike(std::size_t cells) {
   GateVerdict gate = many(cells);
   for (std::size_t i = 0; i < cells; ++i) {
@@ -391,16 +390,15 @@ inline GateVerdict unlike(std::size_t cells) {
   return gate;
 }
 
-// Twelve cells: four that fail alike, one of them with more to begin with, one with a kernel and an
-// explanation of its own,
-// three that improved alike, and a warning that nine of them share.
+// A gate of twelve cells. Four fail alike; one of them has more in its first line, one has a kernel
+// and an explanation of its own. Three improved alike, and nine share a warning.
 inline GateVerdict alike() {
   GateVerdict gate = green();
   const std::vector<CellVerdict> fine = gate.cells;
   const GateVerdict broken = many(4), mix = mixed();
   gate.cells = broken.cells;
   gate.cells[3].judgements[0] = count("dispatches_per_token", Outcome::fail, 101, 113);
-  // As the gate words it: with the values.
+  // Message as the gate words it, with the values.
   for (CellVerdict& cell : gate.cells) {
     Judgement& failed = cell.judgements[0];
     failed.reason =
@@ -425,7 +423,7 @@ inline GateVerdict alike() {
   return gate;
 }
 
-// A pull request that drops a cell, detaches a probe of another and gives a third a new name.
+// A gate whose pull request drops a cell, detaches a probe of another and renames a third.
 inline GateVerdict removed() {
   GateVerdict gate = green();
   gate.rules = verdict::RulesFrom{"origin/main", "1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d"};
@@ -450,9 +448,9 @@ inline GateVerdict removed() {
   return gate;
 }
 
-// llama.cpp with its KV cache on the host: of 40 cells (2 models, 5 backends, 4 prompts) each moves
-// one op per layer and cache to the CPU, and waits for each. Every cell fails in numbers of its
-// own.
+// A gate of llama.cpp with its KV cache on the host: 40 cells (2 models, 5 backends, 4 prompts).
+// Each moves one op per layer and cache to the CPU, and waits for each. Every cell fails in
+// different numbers.
 inline GateVerdict cache_on_host() {
   GateVerdict gate = green();
   gate.cells.clear();
@@ -469,7 +467,7 @@ inline GateVerdict cache_on_host() {
         CellVerdict cell = passing(key(models[model], backends[backend], prompts[prompt]));
         const std::string scope = prompt == 0 ? "_per_prefill" : "_per_token";
         const auto moved = static_cast<std::int64_t>(8 * (model + 1));       // 4 layers, 8 layers
-        const auto other = static_cast<std::int64_t>(4 * backend + prompt);  // copies, say
+        const auto other = static_cast<std::int64_t>(4 * backend + prompt);  // e.g. copies
         const auto grown = [&](const char* base, std::int64_t from, std::int64_t by) {
           return count(base + scope, Outcome::fail, from, from + by);
         };
@@ -509,8 +507,8 @@ inline GateVerdict cache_on_host() {
   return gate;
 }
 
-// The same, with a fusion lost in half of the cells, and throughput that fell in two for no reason
-// that anything tells.
+// The same gate with a fusion lost in half of the cells. Throughput fell in two cells without a
+// known reason.
 inline GateVerdict two_causes() {
   GateVerdict gate = cache_on_host();
   verdict::Cause lost;

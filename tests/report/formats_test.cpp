@@ -1,4 +1,4 @@
-// JUnit, HTML and annotations: well-formed and inert whatever they are given.
+// Tests JUnit, HTML and annotations: well-formed and inert with any input.
 #include "gate/report/formats.hpp"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-// What xmllint (Debian package libxml2-utils) finds in `xml` by an XPath expression.
+// Returns the result of an XPath expression on `xml`, by xmllint (Debian package libxml2-utils).
 std::string xpath(const std::string& xml, const std::string& expression) {
   const auto answer = feed("xmllint --nonet --xpath '" + expression + "' -", xml);
   EXPECT_EQ(answer.exit, 0) << "xmllint (Debian package libxml2-utils): " << answer.out;
@@ -54,7 +54,7 @@ TEST(Junit, CountsFailuresErrorsAndSkippedAsItsCasesHaveThem) {
 
 TEST(Junit, NamesABrokenLimitAndACellThatCouldNotBeMeasured) {
   const std::string red = junit(fixtures::red());
-  // Two counts and the kernels.
+  // Failures are two counts and the kernels.
   EXPECT_EQ(xpath(red, "string(/testsuites/@failures)"), "3");
   EXPECT_EQ(xpath(red, "string(//testcase[@name=\"decode: dispatches/token\"]/failure/@message)"),
             "fail: 65 \u2192 77, +12, must not change");
@@ -85,7 +85,8 @@ TEST(Html, FetchesNothingAndRunsNothing) {
 }
 
 TEST(Html, IsWellFormed) {
-  // As XML, which wants every element closed: the doctype and two void elements are set right.
+  // Parses the page as XML, where every element is closed. The doctype and two void elements are
+  // corrected first.
   for (const auto& [name, gate] : fixtures::all()) {
     std::string page = html(gate);
     page.erase(0, std::string("<!doctype html>").size());
@@ -136,7 +137,7 @@ TEST(Annotations, AreOneLineEachWithTheirSpecialCharactersEscaped) {
 }
 
 TEST(Annotations, StopAtTenOfAKindAndSayHowManyMore) {
-  // 25 failing cells: nine of them and a tenth line for the other 16.
+  // 25 cells fail: nine lines, and a tenth for the other 16.
   const std::string many = annotations(fixtures::unlike(25));
   EXPECT_EQ(occurrences(many, "::error "), k_annotations_shown);
   EXPECT_THAT(many, HasSubstr("and 16 more cells"));

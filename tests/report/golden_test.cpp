@@ -1,4 +1,4 @@
-// Every format of every fixture, as whole files.
+// Tests every format of every fixture, as whole files.
 #include <gtest/gtest.h>
 
 #include "gate/report/annotations.hpp"
@@ -19,7 +19,7 @@ using support::expect_golden;
 
 const Verbs k_verbs{"baseline accept", "baseline accept --reason", "doctor"};
 
-// As its option writes it to a file.
+// Returns the report that `option` writes to a file.
 std::string written(std::string_view option, const GateVerdict& gate) {
   for (const ReportFormat& format : report_formats()) {
     if (format.option == option) return format.render(gate, {});
@@ -28,7 +28,7 @@ std::string written(std::string_view option, const GateVerdict& gate) {
   return "";
 }
 
-// A cell that failed, a gate of everything, times judged by pairs.
+// A cell that failed, a gate with everything, times judged by pairs.
 std::vector<fixtures::Case> scenes() {
   std::vector<fixtures::Case> all{{"red", fixtures::red()}, {"mixed", fixtures::mixed()}};
   for (auto& one : fixtures::all_beside()) {

@@ -1,5 +1,5 @@
-// Text from outside does nothing, wherever in a verdict it stands: attacks × every string of
-// weir.verdict/1, through every report that is put on a page or into a log.
+// Tests that text from outside stays inert wherever it is in a verdict. Each attack is put into
+// every string of weir.verdict/1, and through every report for a page or a log.
 #include <cctype>
 #include <functional>
 #include <set>
@@ -25,7 +25,7 @@ using verdict::CellVerdict;
 using verdict::GateVerdict;
 using verdict::Outcome;
 
-// Short, for some fields show a few characters only.
+// Attacks. They are short, as some fields show a few characters only.
 const std::vector<std::string>& attacks() {
   static const std::vector<std::string> k_attacks = {
       "@octocat",
@@ -105,14 +105,14 @@ void strings_of(const Json& json, const Place& at, std::vector<Place>& found) {
   }
 }
 
-// One cell of each kind, with as many fields filled as there are.
+// Builds one cell of each kind with as many fields filled as possible.
 GateVerdict everything() {
   GateVerdict gate = fixtures::red();
   CellVerdict fail = fixtures::decode_on_vulkan(gate);
   fixtures::keep_metrics(fail, 2);
   fail.judgements[1].metric =
       unit::custom_metric("mine", unit::Kind::count, unit::Unit::count, unit::Better::lower);
-  fail.judgements[1].current = 1;  // fewer: for a reason that numbers do not tell
+  fail.judgements[1].current = 1;  // fewer: a reason that the numbers do not show
   fail.judgements[1].current_text = "1";
   fail.judgements[1].warnings = {"w"};
   fail.judgements[1].limit.reason = "r";
@@ -150,7 +150,7 @@ GateVerdict everything() {
   return gate;
 }
 
-// Reports that begin with causes: every string of one, where reports show it, is `text`.
+// Builds a report that begins with causes: every string of one that reports show is `text`.
 GateVerdict caused(const std::string& text) {
   GateVerdict gate = fixtures::two_causes();
   gate.unexplained.push_back({"placement", {gate.cells[0].cell.str()}});
@@ -186,7 +186,7 @@ std::string cmark(const std::string& extensions, const std::string& text) {
   return answer.out;
 }
 
-// All that weir ever writes, and nothing from outside in any of it.
+// Tags that weir itself writes, none of them with text from outside.
 const std::set<std::string>& own_tags() {
   static const std::set<std::string> k_own = {"<h3>",
                                               "</h3>",
@@ -233,7 +233,7 @@ const std::set<std::string>& own_tags() {
   return k_own;
 }
 
-// The text outside of code as a reader sees it; "\n" where a tag was.
+// Returns the text outside of code as a reader sees it, with "\n" for each tag. Collects the tags.
 std::string prose_of(const std::string& html, std::set<std::string>& tags) {
   std::string prose;
   bool code = false;
@@ -244,7 +244,7 @@ std::string prose_of(const std::string& html, std::set<std::string>& tags) {
       tags.insert(tag);
       if (tag.starts_with("<code")) code = true;
       if (tag == "</code>") code = false;
-      // What stands alone in a <span> is no part of a formula.
+      // A single "$" in a <span> is no part of a formula.
       const bool lone = tag == "<span>" && html.compare(end + 1, 8, "$</span>") == 0;
       prose += '\n';
       at = end + 1 + (lone ? 1 : 0);
@@ -265,7 +265,8 @@ std::string prose_of(const std::string& html, std::set<std::string>& tags) {
 
 bool word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// What GitHub or GitLab would make something of in finished text; "" for nothing.
+// Returns the first part that GitHub or GitLab would turn into a link, a mention or the like; "" if
+// none.
 std::string bait_in(const std::string& prose) {
   const auto at = [&](std::size_t i) { return i < prose.size() ? prose[i] : '\0'; };
   for (std::size_t i = 0; i < prose.size(); ++i) {
@@ -292,7 +293,7 @@ std::string bait_in(const std::string& prose) {
   return "";
 }
 
-// Commands to runners, robots and terminals in text as it is sent.
+// Names the first command to a runner, a robot or a terminal in the text as sent; "" if none.
 std::string order_in(const std::string& text) {
   if (text.find("<!--") != std::string::npos) return "the marker of weir's own comment";
   for (const char* bad : {"##[", "##vso[", "\r", "\x1b", "\x07", "\u2028", "\u2029", "\u202e",
@@ -321,14 +322,14 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
       Json hostile = whole;
       hostile[Json::json_pointer(place)] = attack;
       const auto gate = read_fields<verdict::GateVerdict>(hostile, "verdict");
-      if (!gate) continue;  // names of cells, verdicts and natures are checked when they are read
+      if (!gate) continue;  // reading checks names of cells, verdicts and natures
       const std::string document = markdown(*gate, style());
       EXPECT_EQ(order_in(document), "") << place << ": " << attack;
       if (document == untouched) continue;
       shown.insert(place);
       all += fmt::format("{}\n\nend of {}\n\n", document, documents++);
     }
-    // With all of GitHub's filters, and without the one that takes tags away.
+    // Renders with all of GitHub's filters, and without the one that removes tags.
     for (const char* extensions : {"", "-e footnotes -e tagfilter -e tasklist"}) {
       const std::string html = cmark(extensions, all);
       std::set<std::string> tags;
@@ -341,7 +342,7 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
         EXPECT_EQ(support::occurrences(html, fmt::format("<p>end of {}</p>\n", i)), 1U)
             << "a block was not closed: " << attack;
       }
-      // Rows have as many cells as the heading has.
+      // Rows have as many cells as the heading.
       EXPECT_EQ(html.find("<p>|"), std::string::npos) << "a torn table: " << attack;
     }
   }
@@ -360,14 +361,14 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
   TerminalStyle plain;
   plain.verbs = k_verbs;
   for (const std::string& attack : attacks()) {
-    // Nothing else means anything to a runner or a terminal.
+    // Other text has no meaning to a runner or a terminal.
     if (attack.find_first_of(":#%\r\x1b\xff\xe2\xe3") == std::string::npos) continue;
     for (const Place& place : places) {
       Json hostile = whole;
       hostile[Json::json_pointer(place)] = attack;
       const auto gate = read_fields<verdict::GateVerdict>(hostile, "verdict");
       if (!gate) continue;
-      // A runner's log: one command a line, each of the three kinds that weir gives.
+      // In a runner's log: one command a line, each of the three kinds that weir prints.
       const std::string commands = annotations(*gate);
       const auto got = text::lines(commands);
       EXPECT_EQ(got.size(), lines) << place << ": " << attack;
@@ -378,7 +379,7 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
                     (line.substr(0, begin) == "::error " || line.substr(0, begin) == "::warning " ||
                      line.substr(0, begin) == "::notice "))
             << line;
-        // The runner ends the properties at the next "::" and parts them at commas.
+        // The runner ends the properties at the next "::" and separates them at commas.
         const std::string properties = line.substr(begin, line.find("::", 2) - begin);
         EXPECT_EQ(properties.find_first_of(",:\r\n"), std::string::npos) << line;
         EXPECT_EQ(line.find("##["), std::string::npos) << line;
@@ -427,7 +428,7 @@ TEST(Inert, IsTextFromOutsideInCauses) {
   }
 }
 
-// Names of cells are checked where they are read; a caller may still hand over others.
+// Reading checks names of cells, but a caller may still pass others.
 TEST(Inert, AreNamesOfCellsThatWereNotRead) {
   for (const std::string& attack : attacks()) {
     GateVerdict gate = everything();

@@ -1,4 +1,4 @@
-// What `weir kernels` prints.
+// Tests the text of `weir kernels`.
 #include "gate/report/kernels_text.hpp"
 
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ profile::Profile decode() {
              {"throughput_cycles", 5'434}}));
   add("mul_mat_vec_q4_k_f32_f32", "00000000000000b1", 37, 4'000,
       costs({{"registers", 48}, {"occupancy", 32}, {"waves", 1}, {"throughput_cycles", 1'176}}));
-  // The same name, and other code; called and not known in how many groups.
+  // The same name with other code; called in an unknown number of groups.
   add("mul_mat_vec_q4_k_f32_f32", "00000000000000b2", 1, 0,
       costs({{"registers", 384},
              {"spilled_registers", 95},
@@ -53,7 +53,7 @@ profile::Profile decode() {
 }
 
 TEST(KernelsText, ShowsWhatEachCodeCostsWithinEightyColumns) {
-  profile::Profile program = decode();  // of no cell, and nobody compiled it
+  profile::Profile program = decode();  // has no cell and no compiler
   program.cell = {};
   program.cell.engine = "llama-bench -m tiny.gguf";
   program.compiler.clear();
@@ -66,7 +66,7 @@ TEST(KernelsText, ShowsWhatEachCodeCostsWithinEightyColumns) {
 
 TEST(KernelsText, OrdersByEstimatedCyclesOverAllWaves) {
   const KernelsOfCell table = kernels_of(decode());
-  ASSERT_EQ(table.rows.size(), 4U);  // not what is never called
+  ASSERT_EQ(table.rows.size(), 4U);  // without kernels that are never called
   EXPECT_EQ(table.rows[0].cycles, 1'176.0 * 4'000);
   EXPECT_EQ(table.rows[1].cycles, 5'434.0 * 4 * 24);
 }

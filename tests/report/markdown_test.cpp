@@ -1,4 +1,4 @@
-// Markdown as GitHub's own renderer (cmark-gfm, a Debian package) sees it.
+// Tests Markdown as GitHub's own renderer (cmark-gfm, a Debian package) shows it.
 #include "gate/report/markdown.hpp"
 
 #include <set>
@@ -27,7 +27,7 @@ std::string rendered(const std::string& markdown) {
 
 constexpr std::string_view k_zero_width = "\u200b";
 
-// The names of all elements in rendered HTML.
+// Returns the names of all elements in rendered HTML.
 std::set<std::string> elements(const std::string& html) {
   std::set<std::string> names;
   for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
@@ -49,7 +49,7 @@ TEST(Markdown, RendersTheFailingMetricsOfABlockAsATableThatFitsAPhone) {
   EXPECT_THAT(html, HasSubstr("<th>what</th>\n<th>base \u2192 now</th>\n</tr>"));
   EXPECT_THAT(html, HasSubstr("<td>dispatches/token</td>\n<td>65\u00a0\u2192\u00a0<strong>77"
                               "</strong>, +12</td>\n</tr>"));
-  // One table of what failed, one of the seven cells that are fine, folded away.
+  // One table of failures, and a folded one of the seven cells that pass.
   EXPECT_EQ(occurrences(html, "<table>"), 2U);
   EXPECT_EQ(occurrences(html, ">6</td>"), 7U);
 }
@@ -118,7 +118,7 @@ TEST(Markdown, IsNotGreenWhereNothingWasMeasured) {
 }
 
 TEST(Markdown, SaysOnceWhatHoldsForSeveralCells) {
-  // Four cells that fail by the same kernels, two that could not be measured for one reason.
+  // Four cells fail by the same kernels, two could not be measured for one reason.
   auto gate = fixtures::many(4);
   for (const char* model : {"x", "y"}) {
     gate.cells.push_back(gate.cells[0]);
@@ -148,7 +148,7 @@ TEST(Markdown, KeepsItsFirstLineAndWhatToDoNextHoweverMuchThereIs) {
     EXPECT_THAT(comment, HasSubstr("[The report of the run](https://example.org/runs/1) has all"));
     EXPECT_THAT(comment, HasSubstr("weir 0.1.0</sub>"));
   }
-  // Thirty cells are open, more fold.
+  // Thirty cells are unfolded, the others are folded.
   const std::string comment = markdown(gate, style);
   const std::string open = comment.substr(0, comment.find("<details>"));
   EXPECT_EQ(occurrences(open, "| dispatches/token | 65"), 30U);
@@ -175,7 +175,7 @@ TEST(Markdown, KeepsTextFromOutsideInert) {
   // Every row of the first table has all its columns.
   const std::string table = html.substr(html.find("<table>"), html.find("</table>"));
   EXPECT_EQ(occurrences(table, "<td") % (occurrences(table, "<th") - 1), 0U);  // <thead>
-  // GitHub links what still reads so in finished text outside of code; all of it must be parted.
+  // GitHub links these patterns in finished text outside of code, so all of them must be split.
   std::string prose;
   for (std::size_t at = 0; at < html.size();) {
     const std::size_t code = std::min(html.find("<code", at), html.size());
@@ -190,7 +190,7 @@ TEST(Markdown, KeepsTextFromOutsideInert) {
 TEST(Markdown, EscapesTextSoThatItReadsAsWritten) {
   struct Row {
     const char* text;
-    const char* html;  // as CommonMark renders it
+    const char* html;  // as rendered by CommonMark
   };
   for (const auto& [text, html] : {
            Row{"a | b", "<p>a | b</p>\n"},

@@ -1,4 +1,4 @@
-// The page of what an engine or a profiler wrote: what is in it, and what never is.
+// Tests the page of an engine's or profiler's report: its contents, and text that it never has.
 #include "gate/report/observed_page.hpp"
 
 #include <map>
@@ -47,7 +47,7 @@ observed::Observed two_ops() {
   observed::Observed observed;
   observed.format = "vk-perf-logger";
   observed.ops = {op("MUL_MAT", 4, 0.003), op("ADD", 1, 0.001)};
-  observed.ops[0].flops = 1.5e6;  // of a call: 4 x 1.5e6 in 3 ms are 2 GFLOP/s
+  observed.ops[0].flops = 1.5e6;  // per call: 4 x 1.5e6 in 3 ms are 2 GFLOP/s
   return observed;
 }
 
@@ -223,7 +223,7 @@ TEST(PageOfObserved, HasTracksWhereItIsKnownWhenThingsTookPlace) {
   observed::ObservedMoments moments;
   moments.rows = {{"gemv", "kernel", "4x4"}, {"request", "async", ""}, {"aten::mm", "cpu_op", ""}};
   moments.tracks = {{"python", "thread 1"}, {"GPU", "stream 7"}};
-  const double at = 1.7e9;  // since 1970: more than a page's clock holds
+  const double at = 1.7e9;  // seconds since 1970: beyond a page's clock
   moments.spans = {{at, 0.5, 2, 0, false},
                    {at, 2, 1, 0, true},
                    {at + 1, 2, 1, 0, true},

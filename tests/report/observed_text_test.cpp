@@ -1,4 +1,4 @@
-// What a profiler wrote, shown to people.
+// Tests the text that shows the report of an engine or another profiler.
 #include "gate/report/observed_text.hpp"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(ObservedText, IsWhatItIsOfAndATableOfOps) {
 TEST(ObservedText, StaysReadableWhateverANumberIs) {
   observed::Observed observed = two_ops();
   observed.ops[0].seconds = 1e300;
-  observed.ops[0].flops = 1e308;  // four calls of it are beyond a double
+  observed.ops[0].flops = 1e308;  // four calls overflow a double
   observed.ops[1].flops = 1e300;
   const std::string text = observed_text(observed, {});
   EXPECT_THAT(text, HasSubstr("1e+300 s"));
@@ -146,7 +146,7 @@ TEST(ObservedText, ShowsTheShareOfAPeakWhereOneWasNamed) {
                         "  1.00 ms  25.0 %      1   1.00 ms           ADD\n"));
 }
 
-// Of two rows of one kernel only one says what it computes: a rate would be of both.
+// Two rows of one kernel, of which one has a shape: a rate would describe both.
 TEST(ObservedText, HasNoRateWhereSomeRowsDoNotSay) {
   auto observed = two_ops();
   observed.ops[0].flops = 1e6;

@@ -1,4 +1,4 @@
-// OpenMetrics text: what its grammar allows, and what GitLab's reader of it takes in.
+// Tests OpenMetrics text by its grammar and by the rules of GitLab's reader.
 #include "gate/report/open_metrics.hpp"
 
 #include <algorithm>
@@ -30,8 +30,8 @@ bool is_name(std::string_view text) {
              std::string_view::npos;
 }
 
-// The name of the sample in `line`, its labels and its value, by the grammar of OpenMetrics 1.0;
-// nothing where it does not fit.
+// Name, labels and value of the sample in a line, by the grammar of OpenMetrics 1.0. Nothing if the
+// line does not match.
 struct Sample {
   std::string name, labels, value;
 };
@@ -81,7 +81,7 @@ TEST(OpenMetrics, KeepsToTheGrammarWhateverNamesHold) {
       ASSERT_TRUE(sample) << name << ": " << line;
       EXPECT_EQ(sample->name, family);
       EXPECT_TRUE(seen.insert(sample->name + sample->labels).second) << "twice: " << line;
-      // GitLab takes nothing of a line behind '#'.
+      // GitLab ignores a line after '#'.
       EXPECT_EQ(line.find('#'), std::string::npos) << line;
     }
   }

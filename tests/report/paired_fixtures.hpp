@@ -1,5 +1,5 @@
-// Gate verdicts of a candidate beside a base program, judged by pairs. Numbers are invented; the
-// noise comes from a fixed sequence, so that pictures are the same everywhere.
+// Builds gate verdicts of a candidate compared with a base program by pairs. Numbers are invented;
+// the noise comes from a fixed sequence, so pictures are the same everywhere.
 #pragma once
 
 #include <cmath>
@@ -9,13 +9,14 @@
 
 namespace weir::report::fixtures {
 
-// What was run: `factor` is the candidate's number over the base's, `noise` the spread of ratios.
+// Runs to generate: `factor` is the candidate's number over the base's, `noise` the spread of
+// ratios.
 struct Ran {
   int pairs = 14;
   double factor = 1, noise = 0.02;
 };
 
-// Roughly normal: twelve evenly spread numbers added up (the sum's variance is 1).
+// Roughly normal: the sum of twelve uniform numbers (its variance is 1).
 inline double bell(std::mt19937& random) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += static_cast<double>(random() >> 8U) / 16777216.0;
@@ -59,7 +60,7 @@ inline GateVerdict beside_pass() {
                                        {14, 0.998, 0.02}, {-0.003, -0.014, 0.009});
   gate.cells[1].judgements[5] = paired("decode_tokens_per_second", Outcome::pass, 28.6,
                                        {22, 1.004, 0.03}, {0.004, -0.011, 0.018});
-  gate.cells[1].judgements[5].ratios[7] = 0.31;  // one run while something else ran
+  gate.cells[1].judgements[5].ratios[7] = 0.31;  // a run that something disturbed
   gate.totals = {{"pass", 2}};
   return gate;
 }
@@ -81,7 +82,7 @@ inline GateVerdict beside_fail() {
   return gate;
 }
 
-// One that needs more pairs, one whose candidate is noisier than the base.
+// A gate with one metric that needs more pairs, and one whose candidate is noisier than the base.
 inline GateVerdict beside_open() {
   GateVerdict gate = beside_pass();
   CellVerdict& more = gate.cells[0];
@@ -121,7 +122,7 @@ inline GateVerdict beside_improved() {
   return gate;
 }
 
-// The candidate hangs, three times of five; the base program was given as a command.
+// A gate whose candidate hangs three times of five; its base program is a command.
 inline GateVerdict beside_error() {
   GateVerdict gate = beside_pass();
   gate.base_commit.reset();

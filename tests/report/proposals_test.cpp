@@ -1,4 +1,4 @@
-// Edits to the rules stand first in every report, and what is in them stays text.
+// Tests that edits to the rules come first in every report, and that their contents stay text.
 #include "gate/report/proposals.hpp"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(Proposals, AreInertText) {
 }
 
 TEST(Proposals, AreNotSpokenOfWhereThereAreNone) {
-  EXPECT_TRUE(proposal_words(fixtures::red(), 10).head.empty());
+  EXPECT_TRUE(proposal_text(fixtures::red(), 10).head.empty());
   EXPECT_THAT(terminal(fixtures::red(), {}), Not(HasSubstr("rules")));
 }
 

@@ -1,4 +1,4 @@
-// Pictures of the ratios of pairs, and what hangs on a base program in reports.
+// Tests pictures of the ratios of pairs, and the parts of reports that depend on a base program.
 #include "gate/report/ratios.hpp"
 
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ std::size_t pairs_of(const Histogram& all, double from, double to) {
 }
 
 TEST(Ratios, StandOnTheirSideOfEveryMark) {
-  // Of a rate that may drop 5 %, 2.5 % tolerated: two beyond, one between, one tolerated, two
+  // A rate may drop 5 %, and 2.5 % is tolerated: two are beyond, one between, one tolerated, two
   // better.
   const Judgement metric =
       with_ratios(k_rate, {0.90, 0.9499, 0.96, 0.98, 1.001, 1.02, std::nullopt});
@@ -118,7 +118,7 @@ TEST(Ratios, HaveNoPictureWhereNothingEndedOrNothingIsJudged) {
 
 TEST(Ratios, AreToldInWordsToo) {
   const Judgement metric = with_ratios(k_rate, {0.90, 0.96, 1.02, std::nullopt});
-  EXPECT_EQ(picture_words(metric),
+  EXPECT_EQ(picture_text(metric),
             "3 pairs from \u221210.0 % to +2.0 %; 1 beyond the limit of \u22125 %; 1 more did not "
             "end");
   EXPECT_EQ(strip_legend(metric),
@@ -174,7 +174,7 @@ TEST(BesideARun, BothRunsAreExplainedAndNothingIsMeasuredOrAccepted) {
       {{"my out/a", "out/it's/run.jsonl"},
        {"weir explain", "'my out/a'", "'out/it'\\''s/run.jsonl'"}},
       {{"out/a\nb", "out/b"}, {}},
-      {{}, {}},  // private names
+      {{}, {}},  // hidden names
   };
   for (const auto& one : cases) {
     auto gate = fixtures::red();
@@ -208,12 +208,12 @@ TEST(BesideABase, NothingIsAcceptedAndTheSameBaseIsAskedForAgain) {
   EXPECT_THAT(hints(by_counts, verbs).at(0).words,
               ElementsAre("weir gate", "--counts-only", cell, "--against --", "'./old bench'", "-m",
                           "'{model}'", "'it'\\''s'"));
-  // Counted by nothing, it failed by where it ran: with --counts-only it might be skipped.
+  // It failed by its placement and nothing counts it: --counts-only might skip it.
   auto elsewhere = by_counts;
   elsewhere.cells[1].counts_skipped = "no probe sees metal";
   EXPECT_THAT(hints(elsewhere, verbs).at(0).words,
               testing::Not(testing::Contains("--counts-only")));
-  // What cannot be pasted is not offered: hidden names, a line break.
+  // A command that cannot be pasted is not printed: hidden names, a line break.
   by_counts.against = verdict::Against{};
   EXPECT_TRUE(hints(by_counts, verbs).empty());
   by_counts.against = verdict::Against{"", {"./old", "a\nb"}};

@@ -1,4 +1,4 @@
-// The published JSON Schema against what weir writes, by an independent validator.
+// Tests weir's output against the published JSON Schema, with an independent validator.
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Json schema_json() {
                                         "gate/report/schemas/weir.verdict.schema.json"));
 }
 
-// What the schema has against a document; "" when nothing.
+// Returns the validator's complaint about a document; "" if there is none.
 std::string complaint(const Json& document) {
   static const valijson::Schema* const k_schema = [] {
     auto* made = new valijson::Schema;
@@ -54,7 +54,7 @@ TEST(Schema, TakesEveryVerdictThatWeirWrites) {
   std::vector<fixtures::Case> cases = fixtures::all();
   for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
   for (const auto& [name, gate] : cases) {
-    // As others read it: written out (invalid UTF-8 replaced) and parsed again.
+    // Reads it as others do: written out (invalid UTF-8 replaced) and parsed again.
     const Json written = Json::parse(dump_json(write_fields(gate)));
     EXPECT_EQ(complaint(written), "") << name;
   }

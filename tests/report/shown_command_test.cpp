@@ -1,4 +1,4 @@
-// What of a command line others may see.
+// Tests which words of a command line are shown to others.
 #include <gtest/gtest.h>
 
 #include "gate/report/hiding.hpp"
@@ -35,7 +35,7 @@ TEST(ShownCommand, TakesALineThatSomebodyElseWroteDown) {
   const Case cases[] = {
       {"/a/llama-bench -m /b/x.gguf -n 8", "llama-bench -m x.gguf -n 8"},
       {"e -p 'tell me' -n 8", "e -p <7 bytes> -n 8"},
-      {"e -p tell me all -n 8", "e -p <11 bytes> -n 8"},  // the quotes were left out
+      {"e -p tell me all -n 8", "e -p <11 bytes> -n 8"},  // quotes were left out
       {"e --prompt=tell me all --x", "e --prompt=<11 bytes> --x"},
       {"e -p 512 -n 8", "e -p 512 -n 8"},
       {"e \"/a b/c d\" \\ e", "e <8 bytes> <2 bytes>"},

@@ -1,4 +1,4 @@
-// Helpers of the report tests: golden files, programs that check a format.
+// Helpers of the report tests: golden files, and programs that check a format.
 #pragma once
 
 #include <array>
@@ -37,7 +37,8 @@ struct Answer {
   std::string out;
 };
 
-// Feeds `input` to a program (fixed words of a test, never text from outside).
+// Feeds `input` to a program (fixed words of a test, never text from outside) and returns its
+// answer.
 inline Answer feed(const std::string& program, const std::string& input) {
   std::string path = (std::filesystem::temp_directory_path() / "weir-report-XXXXXX").string();
   const int file = mkstemp(path.data());

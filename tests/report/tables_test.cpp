@@ -1,4 +1,4 @@
-// Profiles and baselines as text.
+// Tests profiles and baselines as text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

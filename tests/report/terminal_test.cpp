@@ -1,3 +1,4 @@
+// Tests the report on a terminal: width, order, first lines, commands.
 #include "gate/report/terminal.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Terminal, KeepsEveryLineWithinItsWidth) {
-  // Without verbs: the words of a command to paste are the one thing that may be wider.
+  // Without verbs: only the words of a command to paste may be wider.
   for (const auto& [name, gate] : fixtures::all()) {
     for (const int width : {40, 60, 80, 132}) {
       for (const bool verbose : {false, true}) {
@@ -122,7 +123,7 @@ TEST(Terminal, NamesTheConfigInCommandsWhereItIsNotTheDefault) {
   EXPECT_THAT(terminal(gate, style), HasSubstr("weir baseline accept -c configs/llama.cpp.yaml"));
   gate.config = "a file; rm -rf x.yaml";
   EXPECT_THAT(terminal(gate, style), HasSubstr("-c 'a file; rm -rf x.yaml'"));
-  gate.config = "a\nb.yaml";  // no line holds it
+  gate.config = "a\nb.yaml";  // fits in no line
   EXPECT_THAT(terminal(gate, style), testing::Not(HasSubstr("weir baseline accept")));
 }
 

@@ -1,4 +1,4 @@
-// The document of a profile's page, and what a command line shows of itself there.
+// Tests the document of a profile's page, and the parts of a command line shown in it.
 #include "gate/report/timeline_document.hpp"
 
 #include <cmath>
@@ -22,7 +22,7 @@ using Kind = TimelineDocument::Kind;
 
 constexpr const char* k_hostile = "</script><!-- \u202e\x1b[31m";
 
-// Between the tags of the script element with this id.
+// Returns the text between the tags of the script element with this id.
 std::string block(const std::string& text, const std::string& id) {
   const std::size_t at = text.find("id=\"" + id + "\">");
   EXPECT_NE(at, std::string::npos) << id;
@@ -42,7 +42,7 @@ TEST(DocumentOfATimeline, HoldsEventsAsColumnsOfVarints) {
   TimelineDocument page({"a run", {{"machine", "m"}}, {"a doubt"}, {}});
   const auto process = page.process("engine (1)");
   const auto track = *page.track(process, Kind::device, "queue");
-  // Out of order, and the earliest of all at 1 us: times count from there.
+  // Events are out of order. The earliest of all is at 1 us: times count from there.
   page.event(track, {3e-6, 3.2e-6}, "add");
   page.event(track, {1e-6, 1.05e-6}, "mul", {{{"node", "q"}}, 64, {}});
   const Json head = head_of(page);
@@ -65,7 +65,8 @@ TEST(DocumentOfATimeline, HoldsArrowsThatMayPointBack) {
   const auto a = *page.track(process, Kind::cpu, "a"), b = *page.track(process, Kind::copy, "b");
   page.arrow(a, 2e-9, b, 1e-9, "get", {{}, 16, {}});
   EXPECT_EQ(head_of(page)["arrows"], 1);
-  // From 0 to 1, begins 1 after the earliest (its own end), -1 long (zigzag: 1), name 0, detail 1.
+  // The arrow goes from 0 to 1 and begins 1 after the earliest time, its own end. Its length is -1
+  // (zigzag: 1), name 0, detail 1.
   EXPECT_EQ(events_of(page), "AAEBAQAB");  // 00 01 01 01 00 01
 }
 
@@ -78,10 +79,10 @@ TEST(DocumentOfATimeline, EndsNoElementWhateverSomebodyIsCalled) {
   ASSERT_TRUE(made) << made.error().message;
   std::size_t ends = 0;
   for (std::size_t at = 0; (at = made->find("</script", at)) != std::string::npos; ++at) ++ends;
-  EXPECT_EQ(ends, 2);  // of the two elements that hold the document
+  EXPECT_EQ(ends, 2);  // both elements with the document
   EXPECT_THAT(*made, Not(HasSubstr("<!--")));
   EXPECT_THAT(*made, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(*made, Not(HasSubstr("\u202e")));  // reads <U+202E>
+  EXPECT_THAT(*made, Not(HasSubstr("\u202e")));  // printed as <U+202E>
   EXPECT_THAT(head_of(page)["names"][0].get<std::string>(), HasSubstr("</script><!-- <U+202E>"));
 }
 
@@ -169,7 +170,7 @@ TEST(PageOfATimeline, HasTracksForThreadsQueuesCopiesAndBackends) {
   EXPECT_EQ(head["processes"], Json::parse(R"j(["engine (7)"])j"));
 }
 
-// The same token as the engine's own marks tell it beside the device's probe.
+// The same token with marks of the engine next to the device's probe.
 observed::Timeline marked_token() {
   observed::Timeline out = a_token();
   observed::Process& process = out.processes[0];
@@ -213,7 +214,7 @@ TEST(PageOfATimeline, TakesTheEnginesMarksWhereTheDeviceHasNoTimes) {
 
 TEST(PageOfATimeline, TellsWorkWithoutTimesInATable) {
   const Json head = head_of(timeline_document(a_token(), {}));
-  // The kernel without a group, and that of the buffer whose parts were not timed.
+  // The kernel without a group, and that of the buffer with untimed parts.
   EXPECT_EQ(head["tables"][0]["rows"], Json::parse(R"([["mul_f32", 2]])"));
 }
 

@@ -1,4 +1,4 @@
-// `weir profile` as people read it, and as Perfetto does.
+// Tests the text of `weir profile`, and its trace for Perfetto.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ Command copy(const char* what, std::uint64_t bytes, std::uint32_t group) {
   return out;
 }
 
-// A token: two buffers, the second one not timed; a graph, its waits and a transfer.
+// Builds a token: two buffers, the second one not timed; a graph, its waits and a transfer.
 observed::Timeline a_token() {
   observed::Process process;
   process.pid = 4711;
@@ -93,7 +93,7 @@ TEST(TimelineText, TellsPartsThatDoNotAddUp) {
     timeline.processes[0].submissions[0].buffers[0].device = Interval{0, whole};
     return timeline_text(timeline, {});
   };
-  // Its parts take 7.85 ms. Lines end after 80 columns.
+  // The parts take 7.85 ms. Lines end after 80 columns.
   const struct {
     double share;
     const char *sum, *why;
@@ -107,7 +107,7 @@ TEST(TimelineText, TellsPartsThatDoNotAddUp) {
   }
 }
 
-// The device's work beside the time from the first submission to the end of the last call.
+// Compares the device's work with the time from the first submission to the end of the last call.
 TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
   const auto says = [](double device) {
     observed::Timeline timeline = a_token();
@@ -123,7 +123,7 @@ TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
   EXPECT_THAT(says(1.5 * wall->wall), testing::HasSubstr("its work overlaps, or a clock"));
 }
 
-// Its last call ends after 10.4 ms.
+// The last call ends after 10.4 ms.
 TEST(TimelineText, TellsWhatRecordingTookOfTheRun) {
   observed::Timeline timeline = a_token();
   EXPECT_THAT(timeline_text(timeline, {}), testing::Not(testing::HasSubstr("Recording took")));
@@ -178,7 +178,7 @@ TEST(ChromeTrace, HasTracksForThreadsQueuesAndCopies) {
                                            "vulkan queue 0.0, GPU"));
 }
 
-// What OpenCL does comes command by command.
+// OpenCL reports its work command by command.
 observed::Timeline commands_alone() {
   observed::Process process;
   process.pid = 12;
@@ -195,7 +195,7 @@ observed::Timeline commands_alone() {
 TEST(TimelineText, CountsCommandsWhereThereAreNoSubmissions) {
   const std::string text = timeline_text(commands_alone(), {});
   EXPECT_THAT(text, testing::HasSubstr("clpeak (12): 3 commands, 0 graphs"));
-  // One of the two was timed: 0.5 ms, which is what each of them takes as far as is known.
+  // One of the two was timed: 0.5 ms, the best estimate for each of them.
   EXPECT_THAT(text, testing::ContainsRegex("500.0 us +83.3 % +2 +500.0 us +peak"));
   EXPECT_THAT(text, testing::HasSubstr("copy to host (2.0 KiB)"));
 }

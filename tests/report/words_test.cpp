@@ -1,3 +1,4 @@
+// Tests the texts that all reports share: numbers, reasons, hints, layout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +39,7 @@ TEST(Words, ShowRationalsAsDecimalsWhereThatIsExactAndShort) {
            Row{ratio(-133, 3), "\u221244.33 (\u2212133/3)", "\u221244.33"},
        }) {
     EXPECT_EQ(show(value), plain);
-    EXPECT_EQ(signed_show(value), with_sign);
+    EXPECT_EQ(show_change(value), with_sign);
   }
 }
 
@@ -61,7 +62,7 @@ TEST(Words, DescribeEachKindOfMetric) {
   EXPECT_EQ(times.evidence, "10 runs, 3 stored runs");
 
   auto bytes = fixtures::count("copied_bytes_per_token", verdict::Outcome::fail, 1024, 3072);
-  EXPECT_EQ(words(bytes).now, "3.00 KiB");
+  EXPECT_EQ(words(bytes).candidate, "3.00 KiB");
   EXPECT_EQ(words(bytes).change, "+2.00 KiB");
 
   auto many =
@@ -71,7 +72,7 @@ TEST(Words, DescribeEachKindOfMetric) {
   auto gone = fixtures::count("syncs_per_token", verdict::Outcome::error, 1, 1);
   gone.current.reset();
   gone.current_text.reset();
-  EXPECT_EQ(words(gone).now, "");
+  EXPECT_EQ(words(gone).candidate, "");
   EXPECT_FALSE(words(gone).differs());
 }
 
@@ -83,16 +84,16 @@ TEST(Words, GiveAReasonWhereNumbersDoNotTellIt) {
 }
 
 TEST(Words, OrderChangedKernelsByWhatCameAndHowMuch) {
-  const auto all = changed_words(
+  const auto all = named_changes(
       {fixtures::changed("gone", 12, std::nullopt), fixtures::changed("a_little", 1, 2),
        fixtures::changed("much", std::nullopt, 12), fixtures::changed("also", std::nullopt, 12)});
   std::vector<std::string> lines;
-  for (const ChangedWords& one : all) lines.push_back(one.change + " " + one.name);
+  for (const NamedChange& one : all) lines.push_back(one.change + " " + one.name);
   EXPECT_THAT(lines, ElementsAre("+12 also", "+12 much", "+1 a_little", "\u221212 gone"));
 }
 
 TEST(Words, KeepADifferenceThatDoesNotFitAsTwoNumbers) {
-  const auto all = changed_words({fixtures::changed("k", std::numeric_limits<std::int64_t>::min(),
+  const auto all = named_changes({fixtures::changed("k", std::numeric_limits<std::int64_t>::min(),
                                                     std::numeric_limits<std::int64_t>::max())});
   EXPECT_EQ(all.at(0).change, "\u22129223372036854775808 \u2192 9223372036854775807");
 }
@@ -107,7 +108,7 @@ TEST(Words, HeadTheReportWithTheGatesVerdict) {
            Row{fixtures::hostile(), "1 of 8 cells broke a limit, 1 could not be measured"},
            Row{fixtures::errors(), "2 of 8 cells could not be measured"},
            Row{fixtures::undecided(), "1 of 8 cells is inconclusive"},
-           // Eight cells with five counts and a rate each.
+           // Eight cells have five counts and a rate each.
            Row{fixtures::green(), "8 cells, 48 metrics within limits"},
        }) {
     EXPECT_EQ(headline(gate), want);
@@ -141,14 +142,14 @@ TEST(Hints, MatchTheCellsThatAreMeantAndNoOthers) {
   std::vector<std::string> all = gpu;
   all.insert(all.end(), {"e/m/cpu/1", "e/n/cpu/1"});
   EXPECT_THAT(cell_patterns(gpu, all, 60), ElementsAre("e/*/gpu/*"));
-  // One of n on the GPU is not meant.
+  // One GPU cell of model n must not match.
   all.emplace_back("e/n/gpu/3");
   EXPECT_THAT(cell_patterns(gpu, all, 60), ElementsAre("e/*/gpu/1", "e/*/gpu/2"));
   EXPECT_THAT(cell_patterns(gpu, {}, 60), testing::ElementsAreArray(gpu))
       << "cells that nobody listed may match";
   EXPECT_THAT(cell_patterns({gpu[0], gpu[1]}, all, 60), ElementsAre(gpu[0], gpu[1]))
       << "names say more than a pattern";
-  // "1" is --cell's name of "1@d256", too.
+  // The option --cell takes "1" for "1@d256", too.
   all = gpu;
   all.emplace_back("e/n/gpu/1@d256");
   EXPECT_TRUE(cell_patterns(gpu, all, 60).empty()) << "its name alone would take that as well";
@@ -250,7 +251,7 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
   struct Case {
     const char* config;
     std::map<std::string, std::string> options;
-    std::map<std::string, std::string> begin;  // what -> how the command begins; absent: none
+    std::map<std::string, std::string> begin;  // name of the hint, start of its command
   };
   for (const Case& one : {
            Case{"weir.yaml",
@@ -294,7 +295,7 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
     for (const auto& [what, begin] : one.begin) {
       EXPECT_TRUE(got[what].starts_with(begin)) << what << ": " << got[what];
     }
-    // What the terminal and Markdown print is the same.
+    // Terminal and Markdown print the same command.
     const std::string why = one.begin.at("why");
     MarkdownStyle style;
     style.verbs = verbs;
@@ -325,7 +326,7 @@ TEST(Layout, CutsWhereCodePointsEnd) {
   EXPECT_THAT(last_lines("", 2), ElementsAre());
 }
 
-// A reason stands before a trace of calls: in each case the first line that is shown of it.
+// A reason comes before a stack trace. Each case has the first line that is shown.
 TEST(Layout, PutsWhatGivesAReasonBeforeTheLastLines) {
   const std::string frames =
       "#1 0x7f in ggml_abort ()\nlib.so(panic+0x1) [0x2]\n???: 0x3 in main\n";
