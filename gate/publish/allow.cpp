@@ -1,3 +1,4 @@
+// Answers comments that ask to accept changes or to measure a commit.
 #include "gate/publish/allow.hpp"
 
 #include "gate/base/encode.hpp"
@@ -7,14 +8,16 @@
 #include "gate/publish/post.hpp"
 #include "gate/report/check.hpp"
 #include "gate/report/escape.hpp"
+#include "gate/report/layout.hpp"
 
 namespace weir::publish {
 
 namespace {
 
-// What a person who may not is told, and one whose comment comes too late: one line.
+// The reason why a request is refused, one line for its author; nothing if it isn't.
 using Refusal = std::optional<std::string>;
 
+// Checks one comment and does what it asks for.
 class Answering {
  public:
   Answering(Api& api, const CommentEvent& event, const AllowOptions& options)
@@ -23,24 +26,24 @@ class Answering {
   Result<Answer> answer() {
     const Command command = parse_command(event_.body);
     answer_.pull_request = event_.number;
-    if (const char* why = why_none(command); why != nullptr) {
-      answer_.why = why;
+    if (const char* reason = reason_to_ignore(command); reason != nullptr) {
+      answer_.why = reason;
       return answer_;
     }
     using Step = Result<Refusal> (Answering::*)();
     for (const Step step :
          {&Answering::check_permission, &Answering::check_comment, &Answering::look_at_head}) {
       WEIR_TRY(const Refusal refusal, (this->*step)());
-      if (refusal) return refused(*refusal);
+      if (refusal) return refuse(*refusal);
     }
     WEIR_TRY(const Refusal refusal,
              command.kind == Command::Kind::run ? run(command.word) : accept(command));
-    if (refusal) return refused(*refusal);
+    if (refusal) return refuse(*refusal);
     return answer_;
   }
 
  private:
-  Answer refused(const std::string& why) {
+  Answer refuse(const std::string& why) {
     answer_.kind = Answer::Kind::refused;
     answer_.why = why;
     answer_.sha.clear();
@@ -48,7 +51,8 @@ class Answering {
     return answer_;
   }
 
-  [[nodiscard]] const char* why_none(const Command& command) const {
+  // Returns why the comment asks for nothing that counts, or null.
+  [[nodiscard]] const char* reason_to_ignore(const Command& command) const {
     if (command.kind == Command::Kind::none) return "the comment asks weir for nothing";
     if (!event_.created) return "only a comment as it is written counts, not one that was edited";
     if (!event_.on_pull_request) return "the comment is on no pull request";
@@ -60,19 +64,20 @@ class Answering {
     return api_.get("/repos/" + event_.repository + path);
   }
 
+  // Refuses authors who may not write to the repository.
   Result<Refusal> check_permission() {
     WEIR_TRY(const ApiResponse answer,
-             get("/collaborators/" + percent_encoded(event_.login) + "/permission"));
-    const std::string permission = fine(answer) ? text_in(answer.body, "permission") : "";
+             get("/collaborators/" + percent_encode(event_.login) + "/permission"));
+    const std::string permission = is_success(answer) ? text_in(answer.body, "permission") : "";
     if (permission == "admin" || permission == "maintain" || permission == "write")
       return Refusal();
     return Refusal(fmt::format("{} may not write here", one_line(event_.login, 100)));
   }
 
-  // As GitHub has it now: who edited it meanwhile asks for something else.
+  // Refuses a comment that GitHub has in another form now: it was edited or moved meanwhile.
   Result<Refusal> check_comment() {
     WEIR_TRY(const ApiResponse answer, get(fmt::format("/issues/comments/{}", event_.comment)));
-    if (!fine(answer)) return Refusal("the comment is there no more");
+    if (!is_success(answer)) return Refusal("the comment is there no more");
     const Json& there = answer.body;
     const bool same =
         text_in(there, "body") == event_.body &&
@@ -81,9 +86,10 @@ class Answering {
     return same ? Refusal() : Refusal("the comment was edited since: write another one");
   }
 
+  // Reads head, base and author of the pull request; refuses one that is not open.
   Result<Refusal> look_at_head() {
     WEIR_TRY(const ApiResponse answer, get(fmt::format("/pulls/{}", event_.number)));
-    if (!fine(answer)) return Refusal("there is no such pull request");
+    if (!is_success(answer)) return Refusal("there is no such pull request");
     if (text_in(answer.body, "state") != "open") return Refusal("the pull request is closed");
     const Json& head = below(answer.body, "head");
     answer_.sha = text::lower(text_in(head, "sha"));
@@ -99,7 +105,8 @@ class Answering {
     return Refusal();
   }
 
-  // The commit that the comment names: fewer digits than all can be forged in minutes.
+  // Allows to measure the head if the comment names it in full. Another commit with the same first
+  // digits can be made in minutes.
   Result<Refusal> run(const std::string& sha) {
     if (sha != answer_.sha) {
       return Refusal(
@@ -115,77 +122,80 @@ class Answering {
     return Refusal();
   }
 
+  // Accepts the changes that the check run lists, if the comment has their code and a reason.
+  // Writes allowances, and turns the check green if it still shows the same verdict.
   Result<Refusal> accept(const Command& command) {
     const Marker marker = target_.marker(options_.gate);
-    WEIR_TRY(const SeenChecks checks, seen_checks(api_, target_, marker, options_.app));
-    const std::optional<SeenCheck>& check = checks.own;
+    WEIR_TRY(const ExistingChecks checks, find_checks(api_, target_, marker, options_.app));
+    const std::optional<ExistingCheck>& check = checks.own;
     if (!check) {
       return Refusal(
           fmt::format("weir has posted no verdict of {}, the head of the pull request "
                       "now, for {}",
                       answer_.sha.substr(0, 7), one_line(target_.base, 100)));
     }
-    if (check->green()) return Refusal("the check is green: nothing to accept");
-    const auto take = verdict::parse_allowable_text(check->text);
-    if (!take || take->changes.empty()) {
+    if (check->is_green()) return Refusal("the check is green: nothing to accept");
+    const auto acceptable = verdict::parse_allowable_text(check->text);
+    if (!acceptable || acceptable->changes.empty()) {
       return Refusal("the check run shows nothing that could be accepted");
     }
     const bool own = text::lower(author_) == text::lower(event_.login);
-    if (own && !(take->rules && take->rules->accept_own)) {
+    if (own && !(acceptable->rules && acceptable->rules->accept_own)) {
       return Refusal(fmt::format(
           "{} wrote this pull request: somebody else has to accept it (gate.accept_own of {})",
           one_line(event_.login, 100), one_line(target_.base, 100)));
     }
-    const std::string code = acceptance_code(target_, options_.gate, *take);
+    const std::string code = acceptance_code(target_, options_.gate, *acceptable);
     if (command.word != code || command.reason.empty()) {
       return Refusal(fmt::format(
           "{}. Look at the verdict of {} for {}, then comment: {}",
           command.word == code ? "say why" : "that is no code of what stands there now",
           answer_.sha.substr(0, 7), one_line(target_.base, 100), acceptance_line(code)));
     }
-    if (options_.claimed && options_.claimed->changes != take->changes) {
+    if (options_.claimed && options_.claimed->changes != acceptable->changes) {
       return Refusal(
           "the verdict file says other things than the check run that was posted: it is "
           "not the one that was looked at");
     }
     std::vector<verdict::Allowance> allowances;
-    for (const verdict::Allowable& what : take->changes) {
-      allowances.push_back({what, event_.number, answer_.sha, command.reason, event_.login,
+    for (const verdict::Allowable& change : acceptable->changes) {
+      allowances.push_back({change, event_.number, answer_.sha, command.reason, event_.login,
                             options_.until, target_.base});
-      if (const auto problem = verdict::problem_of(allowances.back())) {
+      if (const auto problem = verdict::allowance_problem(allowances.back())) {
         return Refusal("what the check run shows cannot be accepted: it " + *problem);
       }
     }
     WEIR_CHECK(write_allowances(
         api_, event_.repository, options_.branch, event_.number, allowances,
-        fmt::format("Allow {} change{} of pull request {}, as {} asked", allowances.size(),
-                    allowances.size() == 1 ? "" : "s", event_.number, event_.login)));
+        fmt::format("Allow {} of pull request {}, as {} asked",
+                    report::plural(allowances.size(), "change"), event_.number, event_.login)));
     answer_.kind = Answer::Kind::accepted;
-    answer_.changes = take->changes;
+    answer_.changes = acceptable->changes;
     answer_.why =
         fmt::format("accepted by {} until {}: {}", event_.login, options_.until, command.reason);
-    if (!take->beyond.empty()) {
-      answer_.notes.push_back("the check stays as it is: " + text::join(take->beyond, "; "));
+    if (!acceptable->beyond.empty()) {
+      answer_.notes.push_back("the check stays as it is: " + text::join(acceptable->beyond, "; "));
       return Refusal();
     }
-    // Writing took a while: what was accepted is what the check showed, and not what it shows by
-    // now.
-    WEIR_TRY(const SeenChecks now, seen_checks(api_, target_, marker, options_.app));
-    if (!now.own || now.own->id != check->id || now.own->text != check->text ||
-        now.own->marker.text() != check->marker.text()) {
+    // Writing takes a while. The check turns green only if it still shows the verdict that was
+    // accepted.
+    WEIR_TRY(const ExistingChecks current, find_checks(api_, target_, marker, options_.app));
+    if (!current.own || current.own->id != check->id || current.own->text != check->text ||
+        current.own->marker.text() != check->marker.text()) {
       answer_.notes.push_back("the check shows another verdict by now, and stays as it is");
       return Refusal();
     }
-    WEIR_TRY(const auto other, says_otherwise(api_, target_, now));
+    WEIR_TRY(const auto other, find_red_pull_request(api_, target_, current));
     WEIR_CHECK(turn_green(*check, marker, other));
     return Refusal();
   }
 
-  // Red all the same, and held, where `other` is: GitHub shows one check of a name.
-  Result<void> turn_green(const SeenCheck& check, const Marker& marker,
+  // Edits the check run to green and posts a green status. If pull request `other` of the same head
+  // and base is red, the check stays red and is marked as held: GitHub shows one check of a name.
+  Result<void> turn_green(const ExistingCheck& check, const Marker& marker,
                           const std::optional<std::int64_t>& other) {
-    Marker held = check.marker;
-    held.held = other.has_value();
+    Marker new_marker = check.marker;
+    new_marker.is_held = other.has_value();
     std::string title = one_line(answer_.why, 200);
     if (other) {
       title = fmt::format(
@@ -201,16 +211,16 @@ class Answering {
       summary += check.summary;
     }
     Json body = {{"name", check_name(marker)},
-                 {"external_id", held.text()},
+                 {"external_id", new_marker.text()},
                  {"status", "completed"},
                  {"conclusion", other ? "failure" : "success"},
                  {"output", {{"title", title}, {"summary", summary}, {"text", check.text}}}};
     WEIR_TRY(ApiResponse answer,
              api_.send("PATCH", fmt::format("/repos/{}/check-runs/{}", event_.repository, check.id),
                        std::move(body)));
-    answer_.green = fine(answer) && !other;
-    if (!fine(answer)) {
-      answer_.notes.push_back("the check run could not be turned green: " + refusal(answer));
+    answer_.green = is_success(answer) && !other;
+    if (!is_success(answer)) {
+      answer_.notes.push_back("the check run could not be turned green: " + refusal_text(answer));
     }
     Json status = {{"state", "success"},
                    {"description", one_line(answer_.why, 130)},
@@ -219,8 +229,9 @@ class Answering {
     WEIR_TRY(answer,
              api_.send("POST", fmt::format("/repos/{}/statuses/{}", event_.repository, answer_.sha),
                        std::move(status)));
-    if (!fine(answer)) {
-      answer_.notes.push_back("the commit status could not be turned green: " + refusal(answer));
+    if (!is_success(answer)) {
+      answer_.notes.push_back("the commit status could not be turned green: " +
+                              refusal_text(answer));
     }
     return {};
   }
@@ -236,8 +247,8 @@ class Answering {
 }  // namespace
 
 std::string_view to_string(Answer::Kind kind) {
-  constexpr std::string_view k_words[] = {"nothing", "refused", "accepted", "run"};
-  return k_words[static_cast<std::size_t>(kind)];
+  constexpr std::string_view k_names[] = {"nothing", "refused", "accepted", "run"};
+  return k_names[static_cast<std::size_t>(kind)];
 }
 
 Result<Answer> answer_comment(Api& api, const CommentEvent& event, const AllowOptions& options) {
@@ -248,37 +259,38 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
                               std::int64_t pull_request,
                               const std::vector<verdict::Allowance>& added,
                               const std::string& message) {
-  constexpr int k_tries = 6;
+  constexpr int k_most_tries = 6;
   const std::string path =
       fmt::format("/repos/{}/contents/{}", repository, verdict::allowance_path(pull_request));
-  std::string last;
-  for (int i = 0; i < k_tries; ++i) {
-    WEIR_TRY(const ApiResponse there, api.get(path + "?ref=" + percent_encoded(branch)));
+  std::string last_refusal;
+  for (int i = 0; i < k_most_tries; ++i) {
+    WEIR_TRY(const ApiResponse file, api.get(path + "?ref=" + percent_encode(branch)));
     std::vector<verdict::Allowance> all;
-    if (fine(there)) {
-      const auto text = base64_decoded(text_in(there.body, "content"));
+    if (is_success(file)) {
+      const auto text = decode_base64(text_in(file.body, "content"));
       if (!text) return fail(Code::data, "{} of {}: cannot be read", path, branch);
       WEIR_TRY(all, verdict::parse_allowances(*text, pull_request));
-    } else if (there.status != 404) {
-      return fail(Code::unavailable, "{} of {}: {}", path, branch, refusal(there));
+    } else if (file.status != 404) {
+      return fail(Code::unavailable, "{} of {}: {}", path, branch, refusal_text(file));
     }
     const std::string text =
         verdict::to_text(pull_request, verdict::with_allowances(std::move(all), added));
     Json body = {{"message", message}, {"content", base64(text)}, {"branch", branch}};
-    if (fine(there)) body["sha"] = text_in(there.body, "sha");
+    if (is_success(file)) body["sha"] = text_in(file.body, "sha");
     const auto written = api.send("PUT", path, std::move(body));
     if (!written) return tl::unexpected(written.error());
-    if (fine(*written)) return {};
-    last = refusal(*written);
+    if (is_success(*written)) return {};
+    last_refusal = refusal_text(*written);
     if (written->status == 404) {
       return fail(Code::unavailable,
                   "{}: {}; is there a branch {}? weir allow and weir baseline accept "
                   "--baselines-ref make one",
-                  repository, last, branch);
+                  repository, last_refusal, branch);
     }
-    if (written->status != 409 && written->status != 422) break;  // else somebody was faster
+    // 409 and 422: somebody else wrote the file meanwhile, so try again.
+    if (written->status != 409 && written->status != 422) break;
   }
-  return fail(Code::unavailable, "{} of {} could not be written: {}", path, branch, last);
+  return fail(Code::unavailable, "{} of {} could not be written: {}", path, branch, last_refusal);
 }
 
 }  // namespace weir::publish

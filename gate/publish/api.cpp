@@ -1,3 +1,4 @@
+// Reads answers of a REST API, and answers rehearsed requests.
 #include "gate/publish/api.hpp"
 
 #include <algorithm>
@@ -23,33 +24,34 @@ std::string link_in(const Json& json, const char* key) {
   return web && plain && link.size() < 2000 ? link : "";
 }
 
-std::string refusal(const ApiResponse& answer) {
-  const std::string words = one_line(text_in(answer.body, "message"), 300);
-  return words.empty() ? fmt::format("HTTP {}", answer.status)
-                       : fmt::format("HTTP {}, {}", answer.status, words);
+std::string refusal_text(const ApiResponse& answer) {
+  const std::string message = one_line(text_in(answer.body, "message"), 300);
+  return message.empty() ? fmt::format("HTTP {}", answer.status)
+                         : fmt::format("HTTP {}, {}", answer.status, message);
 }
 
-std::string as_written(std::string_view body) {
+std::string normalize_body(std::string_view body) {
   std::string out(body);
   std::erase(out, '\r');
   return std::string(text::trim(out));
 }
 
-Result<bool> OwnLogin::wrote(const Json& json) {
+Result<bool> OwnLogin::is_own(const Json& json) {
   if (login_.empty()) {
     WEIR_TRY(const ApiResponse answer, api_.get("/user"));
-    login_ = fine(answer) ? text_in(answer.body, "login") : "";
+    login_ = is_success(answer) ? text_in(answer.body, "login") : "";
     if (login_.empty()) login_ = app_ + "[bot]";
   }
   return text::lower(text_in(below(json, "user"), "login")) == text::lower(login_);
 }
 
-void OwnLogin::learn(const Json& made) {
-  if (login_.empty()) login_ = text_in(below(made, "user"), "login");
+void OwnLogin::learn(const Json& user) {
+  if (login_.empty()) login_ = text_in(below(user, "user"), "login");
 }
 
-// post() does not look again when nobody waits between (settle 0 still looks): so what was created
-// has to be there by its id and may be missing from lists, as on a GitHub whose lists lag.
+// Answers a GET by what was created here before, and other requests as if they were carried out.
+// post() looks again, so a comment has to be there by its id; lists stay empty, as on a GitHub that
+// lags.
 Result<ApiResponse> Rehearsal::call(const ApiRequest& request) {
   if (request.method == "GET") {
     for (std::size_t i = 0; i < sent_.size(); ++i) {

@@ -1,4 +1,4 @@
-// What a comment asks for, and the code of what it accepts.
+// Parses comments that ask weir for something, and makes the code of an acceptance.
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t k_longest_reason = 500;
 
-// The first word of `line`, which then begins behind it.
+// Takes the first word off `line` and returns it.
 std::string_view take_word(std::string_view& line) {
   line = text::trim(line);
   const std::string_view word = line.substr(0, line.find_first_of(" \t"));
@@ -22,7 +22,7 @@ std::string_view take_word(std::string_view& line) {
 }  // namespace
 
 std::string acceptance_code(const Target& target, const std::string& gate,
-                            const verdict::WouldTake& take) {
+                            const verdict::NeededAllowances& take) {
   const Json all = {{"head", target.sha},
                     {"base", target.base},
                     {"pull_request", target.pull_request.value_or(0)},
@@ -37,11 +37,11 @@ std::string acceptance_line(const std::string& code) {
 
 Command parse_command(std::string_view body) {
   const auto lines = text::lines(body);
-  const auto* first =
-      first_of(lines, [](const std::string& one) { return !text::trim(one).empty(); });
-  // Indented it is code, or a list.
-  if (first == nullptr || !first->starts_with("/weir")) return {};
-  std::string_view line = *first;
+  const auto* first_line =
+      first_of(lines, [](const std::string& line) { return !text::trim(line).empty(); });
+  // An indented line is code or part of a list.
+  if (first_line == nullptr || !first_line->starts_with("/weir")) return {};
+  std::string_view line = *first_line;
   if (take_word(line) != "/weir") return {};
   const std::string_view verb = take_word(line);
   if (verb != "run" && verb != "accept") return {};
@@ -66,14 +66,19 @@ Result<CommentEvent> read_comment_event(std::string_view text, std::string_view 
   event.body = text_in(comment, "body");
   event.login = text_in(below(comment, "user"), "login");
   event.bot = text_in(below(comment, "user"), "type") != "User";
-  const char* missing = !is_repository(event.repository) ? "repository.full_name"
-                        : event.number <= 0              ? "issue.number"
-                        : event.comment <= 0             ? "comment.id"
-                        : event.login.empty()            ? "comment.user.login"
-                                                         : nullptr;
-  if (missing != nullptr) {
+  const char* malformed = nullptr;
+  if (!is_repository(event.repository)) {
+    malformed = "repository.full_name";
+  } else if (event.number <= 0) {
+    malformed = "issue.number";
+  } else if (event.comment <= 0) {
+    malformed = "comment.id";
+  } else if (event.login.empty()) {
+    malformed = "comment.user.login";
+  }
+  if (malformed != nullptr) {
     return fail(Code::data, "{}: no event of a comment: {} is not what it should be", where,
-                missing);
+                malformed);
   }
   if (!repository.empty() && text::lower(repository) != text::lower(event.repository)) {
     return fail(Code::data, "{}: of {}, and this is {}", where, event.repository, repository);

@@ -1,4 +1,4 @@
-// GitHub's events, as text.
+// Reads GitHub's events.
 #include <tuple>
 
 #include <fmt/format.h>
@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t k_longest_branch = 1024;
 
+// The form that a text has to have.
 struct Form {
   std::string_view name;
   bool (*fits)(std::string_view text);
@@ -20,14 +21,14 @@ struct Form {
 constexpr Form k_commit{"commit (40 or 64 hex digits)", is_sha};
 constexpr Form k_repository{"OWNER/NAME", is_repository};
 
-// Parts of the event by their paths ("pull_request.head.sha"). Keeps the first complaint.
+// Reads parts of the event by their paths ("pull_request.head.sha"), and keeps the first complaint.
 class Reader {
  public:
   explicit Reader(const Json& json) : json_(json) {}
 
   [[nodiscard]] bool has(std::string_view path) { return find(path) != nullptr; }
-  // "" where it is not there.
-  [[nodiscard]] std::string words(std::string_view path, std::size_t most) {
+  // Returns "" if the text isn't there.
+  [[nodiscard]] std::string read_text(std::string_view path, std::size_t most) {
     const Json* value = find(path);
     if (value == nullptr) return "";
     if (!value->is_string() || value->get_ref<const std::string&>().size() > most) {
@@ -36,27 +37,27 @@ class Reader {
     }
     return value->get<std::string>();
   }
-  // A branch, or any other text that has to be there.
+  // Returns a branch, or any other text that has to be there.
   [[nodiscard]] std::string need(std::string_view path, std::size_t most = k_longest_branch) {
-    std::string value = words(path, most);
+    std::string value = read_text(path, most);
     if (value.empty()) complain(path, "is missing");
     return value;
   }
   [[nodiscard]] std::string sha(std::string_view path) {
-    return text::lower(of_form(k_commit, path, 100));
+    return text::lower(read_form(k_commit, path, 100));
   }
   [[nodiscard]] std::string repository(std::string_view path) {
-    return of_form(k_repository, path, 200);
+    return read_form(k_repository, path, 200);
   }
-  // A count from 1.
+  // Returns a number from 1 up to 2^53; 0, with a complaint, for anything else.
   [[nodiscard]] std::int64_t number(std::string_view path) {
     const Json* value = find(path);
-    const bool fine =
+    const bool is_valid =
         value != nullptr && value->is_number_integer() &&
         (!value->is_number_unsigned() || value->get<std::uint64_t>() <= std::uint64_t{1} << 53U) &&
         value->get<std::int64_t>() > 0;
-    if (!fine) complain(path, value == nullptr ? "is missing" : "is no number from 1");
-    return fine ? value->get<std::int64_t>() : 0;
+    if (!is_valid) complain(path, value == nullptr ? "is missing" : "is no number from 1");
+    return is_valid ? value->get<std::int64_t>() : 0;
   }
   void complain(std::string_view path, const std::string& what) {
     if (!problem_) problem_ = Error{Code::data, fmt::format("{} {}", path, what)};
@@ -64,24 +65,25 @@ class Reader {
   [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
 
  private:
+  // Returns the value at a path, or null.
   [[nodiscard]] const Json* find(std::string_view path) {
-    const Json* at = &json_;
-    std::string seen;
+    const Json* value = &json_;
+    std::string parent;
     for (const std::string& key : text::split(path, '.')) {
-      if (!at->is_object()) complain(seen, "is no object");
-      at = &below(*at, key.c_str());
-      if (at->is_null()) return nullptr;
-      seen += (seen.empty() ? "" : ".") + key;
+      if (!value->is_object()) complain(parent, "is no object");
+      value = &below(*value, key.c_str());
+      if (value->is_null()) return nullptr;
+      parent += (parent.empty() ? "" : ".") + key;
     }
-    return at;
+    return value;
   }
-  std::string of_form(const Form& form, std::string_view path, std::size_t most) {
-    std::string found = need(path, most);
-    if (!found.empty() && !form.fits(found)) {
+  std::string read_form(const Form& form, std::string_view path, std::size_t most) {
+    std::string value = need(path, most);
+    if (!value.empty() && !form.fits(value)) {
       complain(path,
-               fmt::format("\"{}\" is no {}", text::printable(found.substr(0, 80)), form.name));
+               fmt::format("\"{}\" is no {}", text::printable(value.substr(0, 80)), form.name));
     }
-    return found;
+    return value;
   }
 
   const Json& json_;
@@ -93,7 +95,7 @@ bool about_pull_request(std::string_view event) {
          event == "pull_request_review" || event == "pull_request_review_comment";
 }
 
-// By what only one kind of event has.
+// Infers the name of an event from members that only this kind of event has.
 std::string name_from_shape(Reader& top) {
   if (top.has("workflow_run")) return "workflow_run";
   if (top.has("merge_group")) return "merge_group";
@@ -103,6 +105,7 @@ std::string name_from_shape(Reader& top) {
   return top.has("schedule") ? "schedule" : "workflow_dispatch";
 }
 
+// Returns true if the repository at this path is missing or is not the event's.
 bool is_fork(Reader& top, const std::string& repository, const Event& event) {
   return !top.has(repository) ||
          text::lower(top.repository(repository + ".full_name")) != text::lower(event.repository);
@@ -122,14 +125,14 @@ void read_pull_request(Reader& top, Event& event) {
 void read_workflow_run(Reader& top, Event& event) {
   event.sha = top.sha("workflow_run.head_sha");
   event.run = {top.number("workflow_run.id"), top.number("workflow_run.run_attempt")};
-  event.conclusion = top.words("workflow_run.conclusion", 40);
-  if (!about_pull_request(top.words("workflow_run.event", 100))) return;
+  event.conclusion = top.read_text("workflow_run.conclusion", 40);
+  if (!about_pull_request(top.read_text("workflow_run.event", 100))) return;
   const std::string head = "workflow_run.head_repository";
   event.from_fork = top.has(head) && is_fork(top, head, event);
-  // Which pull request GitHub names here is as old as the event.
+  // GitHub names a pull request here too, but it may be outdated: look it up by its head.
   event.of_pull_request = true;
   event.head = HeadBranch{top.repository(head + ".full_name"),
-                          top.words("workflow_run.head_branch", k_longest_branch)};
+                          top.read_text("workflow_run.head_branch", k_longest_branch)};
 }
 
 void read_issue_comment(Reader& top, Event& event) {
@@ -141,6 +144,7 @@ void read_issue_comment(Reader& top, Event& event) {
   }
 }
 
+// Makes an event from the runner's environment variables alone.
 Result<Event> from_surroundings(const Surroundings& surroundings) {
   Event event;
   event.name = surroundings.event_name;

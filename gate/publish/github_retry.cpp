@@ -1,3 +1,4 @@
+// Decides what to do after an attempt to call GitHub, and makes answers safe to show.
 #include "gate/publish/github_retry.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr JsonLimits k_limits{.bytes = std::size_t{64} << 20, .depth = 32};
 
-std::string_view name_of_status(int status) {
+std::string_view status_name(int status) {
   constexpr std::pair<int, std::string_view> k_names[] = {
       {301, " Moved Permanently"}, {302, " Found"},         {304, " Not Modified"},
       {400, " Bad Request"},       {401, " Unauthorized"},  {403, " Forbidden"},
@@ -25,40 +26,43 @@ std::string_view name_of_status(int status) {
       {413, " Content Too Large"}, {422, " Unprocessable"}, {429, " Too Many Requests"},
       {500, " Server Error"},      {502, " Bad Gateway"},   {503, " Service Unavailable"},
       {504, " Gateway Timeout"}};
-  const auto* found = first_of(k_names, [&](const auto& one) { return one.first == status; });
-  return found == nullptr ? "" : found->second;
+  const auto* entry = first_of(k_names, [&](const auto& name) { return name.first == status; });
+  return entry == nullptr ? "" : entry->second;
 }
 
-// What is not JSON.
-std::string came(const sys::HttpResponse& response, const Masker& masker) {
-  const std::string type = shown(response.header("content-type").value_or(""), masker, 60);
-  return fmt::format("{}{}{}{} \"{}\"", response.status, name_of_status(response.status),
-                     type.empty() ? "" : " ", type, shown(response.body, masker));
+// Describes an answer that is not JSON: `502 Bad Gateway text/html "<html> <head>…"`.
+std::string describe_body(const sys::HttpResponse& response, const Masker& masker) {
+  const std::string type = safe_text(response.header("content-type").value_or(""), masker, 60);
+  return fmt::format("{}{}{}{} \"{}\"", response.status, status_name(response.status),
+                     type.empty() ? "" : " ", type, safe_text(response.body, masker));
 }
 
-std::optional<long long> digits(std::string_view text) {
+// Parses a text of digits only.
+std::optional<long long> parse_digits(std::string_view text) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
     return std::nullopt;
   }
   return text::to_int(text);
 }
 
-// How long the server asks to wait.
-std::optional<double> asked(const sys::HttpResponse& response, double now) {
-  // Its own clock, where it tells it: ours may be wrong.
-  const double then = http_date(response.header("date").value_or("")).value_or(now);
+// Returns how many seconds the server asks to wait; nothing if it doesn't. `now`: seconds since
+// 1970.
+std::optional<double> requested_wait(const sys::HttpResponse& response, double now) {
+  // Use the server's clock if it sends it: ours may be wrong.
+  const double server_time = http_date(response.header("date").value_or("")).value_or(now);
   if (const auto after = response.header("retry-after")) {
-    if (const auto seconds = digits(*after)) return static_cast<double>(*seconds);
-    if (const auto date = http_date(*after)) return std::max(0.0, *date - then);
+    if (const auto seconds = parse_digits(*after)) return static_cast<double>(*seconds);
+    if (const auto date = http_date(*after)) return std::max(0.0, *date - server_time);
   }
   if (response.header("x-ratelimit-remaining") == "0") {
-    const auto reset = digits(response.header("x-ratelimit-reset").value_or(""));
-    // A second more: the header has whole seconds.
-    if (reset) return std::max(0.0, static_cast<double>(*reset) - then) + 1;
+    const auto reset = parse_digits(response.header("x-ratelimit-reset").value_or(""));
+    // Add a second, as the header has whole seconds.
+    if (reset) return std::max(0.0, static_cast<double>(*reset) - server_time) + 1;
   }
   return std::nullopt;
 }
 
+// Returns true if the answer says that a rate limit was reached.
 bool is_limit(const sys::HttpResponse& response) {
   if (response.status == 429) return true;
   if (response.status != 403) return false;
@@ -70,66 +74,69 @@ bool is_limit(const sys::HttpResponse& response) {
          body.find("abuse detection") != std::string::npos;
 }
 
-// The reason in a refusal's JSON, "Validation Failed: body is too long"; "" when there is none.
+// Returns the reason in a refusal's JSON: "Validation Failed: body is too long"; "" for none.
 std::string reason_in(const Json& body) {
   std::string reason = text_in(body, "message");
   for (const Json& error : list_in(body, "errors")) {
-    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
-    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
-    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
+    std::string message = error.is_string() ? error.get<std::string>() : text_in(error, "message");
+    if (message.empty()) message = text_in(error, "field") + " " + text_in(error, "code");
+    if (message != " ") reason += (reason.empty() ? "" : ": ") + message;
   }
   return reason;
 }
 
 }  // namespace
 
-std::string shown(std::string_view text, const Masker& masker, std::size_t most) {
-  // No more of a large answer is looked at than can matter; the longest secret is far shorter.
-  constexpr std::size_t k_looked_at = std::size_t{64} << 10;
-  const std::string plain = text::printable(masker.mask(text.substr(0, k_looked_at)));
-  const std::string squeezed = report::one_line(masker.mask(plain), 2 * k_looked_at);
+std::string safe_text(std::string_view text, const Masker& masker, std::size_t most) {
+  // Cut a large answer first, to far more than the longest secret and than is shown.
+  constexpr std::size_t k_most_bytes = std::size_t{64} << 10;
+  const std::string printable = text::printable(masker.mask(text.substr(0, k_most_bytes)));
+  const std::string line = report::one_line(masker.mask(printable), 2 * k_most_bytes);
   std::size_t end = 0, characters = 0;
-  while (end < squeezed.size()) {
-    if ((static_cast<unsigned char>(squeezed[end]) & 0xC0U) != 0x80U && characters++ == most) break;
+  while (end < line.size()) {
+    const bool begins_character = (static_cast<unsigned char>(line[end]) & 0xC0U) != 0x80U;
+    if (begins_character && characters == most) break;
+    if (begins_character) ++characters;
     ++end;
   }
-  return text::disarm(squeezed.substr(0, end)) + (end < squeezed.size() ? "..." : "");
+  return text::disarm(line.substr(0, end)) + (end < line.size() ? "..." : "");
 }
 
-std::string said(const sys::HttpResponse& response, const Masker& masker) {
-  std::string status = fmt::format("{}{}", response.status, name_of_status(response.status));
+std::string describe_answer(const sys::HttpResponse& response, const Masker& masker) {
+  std::string status = fmt::format("{}{}", response.status, status_name(response.status));
   if (text::trim(response.body).empty()) return status;
   const auto json = parse_json(response.body, k_limits);
   const std::string reason = json ? reason_in(*json) : "";
-  return reason.empty() ? came(response, masker)
-                        : fmt::format("{}: {}", status, shown(reason, masker));
+  return reason.empty() ? describe_body(response, masker)
+                        : fmt::format("{}: {}", status, safe_text(reason, masker));
 }
 
-Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker) {
+Result<Json> parse_answer(const sys::HttpResponse& response, const Masker& masker) {
   if (text::trim(response.body).empty()) return Json(nullptr);
   auto json = parse_json(response.body, k_limits);
   if (json) return json;
   return fail(Code::data, "the answer cannot be read ({}): {}", json.error().message,
-              came(response, masker));
+              describe_body(response, masker));
 }
 
 std::optional<double> http_date(std::string_view text) {
   constexpr const char* k_form = "%a, %d %b %Y %H:%M:%S GMT";
-  const std::string given(text);
+  const std::string text_copy(text);
   std::tm parts{};
-  const char* end = strptime(given.c_str(), k_form, &parts);
+  const char* end = strptime(text_copy.c_str(), k_form, &parts);
   char written[64];
   const std::size_t size = std::strftime(written, sizeof written, k_form, &parts);
-  // strptime() takes other forms, too. The day of the week may be any.
-  const bool same = end != nullptr && size == given.size() && size > 3 &&
+  // strptime() accepts other forms too, so compare with the written form, except the day of the
+  // week.
+  const bool same = end != nullptr && size == text_copy.size() && size > 3 &&
                     std::string_view(written, size).substr(3) == text.substr(3);
   if (!same || parts.tm_year < 70) return std::nullopt;
   return static_cast<double>(timegm(&parts));
 }
 
 double back_off(int attempt, double base, double longest, double jitter) {
-  const double whole = std::min(longest, base * std::pow(2, std::min(attempt, 60) - 1));
-  return whole * (1 - jitter / 2);
+  const double longest_wait = std::min(longest, base * std::pow(2, std::min(attempt, 60) - 1));
+  return longest_wait * (1 - jitter / 2);
 }
 
 Next after_answer(const sys::HttpResponse& response, bool once, double now, const Masker& masker) {
@@ -137,17 +144,19 @@ Next after_answer(const sys::HttpResponse& response, bool once, double now, cons
   Next next;
   if (status >= 200 && status < 300) return next;
   if (is_limit(response)) {
-    // Refused before anything was done: it may be sent again, whatever it is.
-    next = {.what = Next::What::again, .asked_seconds = asked(response, now), .limit = true};
-    next.why = "a rate limit: " + said(response, masker);
+    // GitHub refuses before it does anything, so any request may be sent again.
+    next = {.what = Next::What::again,
+            .requested_seconds = requested_wait(response, now),
+            .limit = true};
+    next.why = "a rate limit: " + describe_answer(response, masker);
     return next;
   }
   if (status == 403 || status == 404 || status == 409 || status == 422) return next;
-  next = {.what = Next::What::refused, .why = said(response, masker)};
+  next = {.what = Next::What::refused, .why = describe_answer(response, masker)};
   if (status == 408 || (status >= 500 && status != 501 && status != 505)) {
-    next.asked_seconds = asked(response, now);
-    // "Come again later" (503) says that it was not done; the others leave that open.
-    const bool not_done = status == 503 && next.asked_seconds.has_value();
+    next.requested_seconds = requested_wait(response, now);
+    // A 503 with a wait says that nothing was done; the others leave that open.
+    const bool not_done = status == 503 && next.requested_seconds.has_value();
     next.maybe_done = !not_done;
     if (!once || not_done) next.what = Next::What::again;
   }
@@ -157,10 +166,10 @@ Next after_answer(const sys::HttpResponse& response, bool once, double now, cons
 Next after_failure(const sys::HttpFailure& failure, bool once, const Masker& masker) {
   using What = sys::HttpFailure::What;
   Next next{.what = Next::What::refused, .maybe_done = failure.sent};
-  next.why = shown(failure.message, masker);
-  const bool passing = failure.what == What::no_connection || failure.what == What::timed_out ||
-                       failure.what == What::cut;
-  if (passing && (!once || !failure.sent)) next.what = Next::What::again;
+  next.why = safe_text(failure.message, masker);
+  const bool is_transient = failure.what == What::no_connection ||
+                            failure.what == What::timed_out || failure.what == What::cut;
+  if (is_transient && (!once || !failure.sent)) next.what = Next::What::again;
   return next;
 }
 

@@ -1,5 +1,5 @@
-// What to do after one attempt: take the answer, give up, or try again and when. GitHub's rules are
-// at docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api. Pure.
+// The decision after one attempt: take the answer, give up, or try again and when. GitHub's rules
+// are at docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,41 +13,40 @@
 
 namespace weir::publish {
 
-// What a server said, in words that are safe to show: no secret, no control characters, no commands
-// of CI systems, short. Pure.
+// Returns a server's text in a form that is safe to show: one line of at most `most` characters,
+// without secrets, control characters and commands of CI systems. It is masked before it is cut, so
+// that no part of a secret stays.
+[[nodiscard]] std::string safe_text(std::string_view text, const Masker& masker,
+                                    std::size_t most = 200);
 
-// On one line, at most `most` characters. Masked before it is cut, so that no part of a secret
-// stays.
-[[nodiscard]] std::string shown(std::string_view text, const Masker& masker,
-                                std::size_t most = 200);
+// Describes an answer, safe to show: "404 Not Found: no such issue"; for one that is not JSON `502
+// text/html "<html> <head>..."`.
+[[nodiscard]] std::string describe_answer(const sys::HttpResponse& response, const Masker& masker);
 
-// "404 Not Found: no such issue"; for what is not JSON `502 text/html "<html> <head>..."`.
-[[nodiscard]] std::string said(const sys::HttpResponse& response, const Masker& masker);
-
-// The JSON of an answer: null where there is none, or an Error that says what came instead.
-[[nodiscard]] Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker);
+// Returns the JSON of an answer, null for an empty one, or an Error that describes it.
+[[nodiscard]] Result<Json> parse_answer(const sys::HttpResponse& response, const Masker& masker);
 
 struct Next {
   enum class What { answer, refused, again } what = What::answer;
-  // again: seconds that the server asked for; nothing where it left that to us.
-  std::optional<double> asked_seconds{};
+  // For `again`: seconds that the server asked for, if it did.
+  std::optional<double> requested_seconds{};
   bool limit = false;  // a rate limit, primary or secondary
-  // refused, or where there is no time to try again: it may have been carried out.
+  // True if the request may have been carried out.
   bool maybe_done = false;
-  std::string why{};  // of refused and again, in words that are safe to show
+  std::string why{};  // reason for `refused` and `again`, safe to show
 };
 
-// `once`: it must not be carried out twice. `now`: seconds since 1970, used where the answer has no
-// Date of its own.
+// `once`: the request must not be carried out twice. `now`: seconds since 1970, used if the answer
+// has no Date.
 [[nodiscard]] Next after_answer(const sys::HttpResponse& response, bool once, double now,
                                 const Masker& masker);
 [[nodiscard]] Next after_failure(const sys::HttpFailure& failure, bool once, const Masker& masker);
 
-// The wait before attempt `attempt` (1: the first repetition) where the server named none: doubles
+// Returns the wait before repetition number `attempt` (from 1) if the server named none. It doubles
 // from `base` up to `longest`, and `jitter` (0 to 1) takes up to half of it away.
 [[nodiscard]] double back_off(int attempt, double base, double longest, double jitter);
 
-// "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110) as seconds since 1970; nothing for other forms.
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110) to seconds since 1970; nothing for other forms.
 [[nodiscard]] std::optional<double> http_date(std::string_view text);
 
 }  // namespace weir::publish

@@ -1,4 +1,4 @@
-// What the three parts of post() are made of. Used by this module alone.
+// The base of the three posters, and the check runs of a commit. Only this module includes it.
 #pragma once
 
 #include <memory>
@@ -9,33 +9,33 @@
 
 namespace weir::publish {
 
-// What a required check is content with.
-[[nodiscard]] inline bool is_green(std::string_view conclusion) {
+// Returns true if a required check accepts the conclusion.
+[[nodiscard]] inline bool is_green_conclusion(std::string_view conclusion) {
   return conclusion == "success" || conclusion == "neutral";
 }
 
-// A check run that is there, as far as posting and `/weir accept` look at it.
-struct SeenCheck {
+// A check run on GitHub, with the members that posting and `/weir accept` need.
+struct ExistingCheck {
   std::int64_t id = 0, annotations = 0;
   Marker marker;
   std::string conclusion, title, summary, text, details_url, url;
 
-  [[nodiscard]] bool green() const { return is_green(conclusion); }
+  [[nodiscard]] bool is_green() const { return is_green_conclusion(conclusion); }
 };
-// Those of the app's on a commit that bear `marker`'s name: the latest of each pull request.
-struct SeenChecks {
-  std::optional<SeenCheck> own;  // of the same gate, pull request and base
-  std::vector<SeenCheck> others;
+// The app's check runs on a commit with the name of `marker`: the latest of each pull request.
+struct ExistingChecks {
+  std::optional<ExistingCheck> own;  // for the same gate, pull request and base
+  std::vector<ExistingCheck> others;
 };
-// Nothing where they may not be read.
-[[nodiscard]] Result<SeenChecks> seen_checks(Api& api, const Target& target, const Marker& marker,
-                                             std::string_view app);
-// The open pull request of the same head and base whose check is red, for more than this one's
-// sake: GitHub shows one check of a name, so that a green of ours would stand for it as well.
-[[nodiscard]] Result<std::optional<std::int64_t>> says_otherwise(Api& api, const Target& target,
-                                                                 const SeenChecks& checks);
+// Returns no check runs if the token may not read them.
+[[nodiscard]] Result<ExistingChecks> find_checks(Api& api, const Target& target,
+                                                 const Marker& marker, std::string_view app);
+// Returns the open pull request of the same head and base whose check is red by its own verdict.
+// GitHub shows one check of a name, so a green check of ours would count for it as well.
+[[nodiscard]] Result<std::optional<std::int64_t>> find_red_pull_request(
+    Api& api, const Target& target, const ExistingChecks& checks);
 
-// All refer to what they are given as long as they live.
+// The inputs of a poster, which must outlive it.
 struct Job {
   Api& api;
   const Target& target;
@@ -43,20 +43,21 @@ struct Job {
   const PostOptions& options;
 };
 
-// What one part does in turn. Each has a bounded number of requests.
+// Posts one part: start(), then look() while is_unsettled(). Each step sends a bounded number of
+// requests.
 class Poster {
  public:
   Poster(const Job& job, std::string name) : job_(job) { part_.name = std::move(name); }
   virtual ~Poster() = default;
   virtual void start() = 0;
-  // Whether another poster may be at the same: look() some time later.
-  [[nodiscard]] bool unsettled() const { return unsettled_; }
+  // Returns true if another poster may have posted at the same time: call look() some time later.
+  [[nodiscard]] bool is_unsettled() const { return unsettled_; }
   virtual void look() = 0;
   [[nodiscard]] virtual Part part() const { return part_; }
 
  protected:
   [[nodiscard]] Marker marker() const { return job_.target.marker(job_.options.gate); }
-  // Below the repository.
+  // Returns the path of an API call below the repository.
   template <class... Args>
   [[nodiscard]] std::string at(fmt::format_string<Args...> path, Args&&... args) const {
     return "/repos/" + job_.target.repository + fmt::format(path, std::forward<Args>(args)...);
@@ -66,9 +67,9 @@ class Poster {
     part_.url = url;
     part_.outcome = outcome;
   }
-  // What is there is left alone where it shows a newer run.
+  // Returns true if the post that is there shows a newer run, and so is left alone.
   bool is_superseded(const RunNumber& shown, std::int64_t id, const std::string& url) {
-    if (!newer(shown, job_.target.run)) return false;
+    if (!is_newer(shown, job_.target.run)) return false;
     take(id, url, Part::Outcome::superseded);
     part_.reason = fmt::format("it shows a newer run, {}", shown.id);
     return true;

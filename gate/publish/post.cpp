@@ -1,3 +1,4 @@
+// Posts a verdict: runs the posters of comment, check run and status.
 #include "gate/publish/post.hpp"
 
 #include <algorithm>
@@ -7,9 +8,9 @@
 namespace weir::publish {
 
 std::string_view to_string(Part::Outcome outcome) {
-  constexpr std::string_view k_words[] = {"created",    "edited",   "unchanged",
+  constexpr std::string_view k_names[] = {"created",    "edited",   "unchanged",
                                           "superseded", "left out", "failed"};
-  return k_words[static_cast<std::size_t>(outcome)];
+  return k_names[static_cast<std::size_t>(outcome)];
 }
 
 std::string check_name(const Marker& marker) {
@@ -31,14 +32,14 @@ std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
   if (options.check) posters.push_back(check_poster(job));
   if (options.status) posters.push_back(status_poster(job));
   for (const auto& poster : posters) poster->start();
-  // Twice as long each time: a lag is mostly short.
+  // Each wait is twice as long as the one before, because lists mostly lag only shortly.
   for (const double share : {1.0, 2.0, 4.0}) {
     const bool all_settled =
-        std::ranges::none_of(posters, [](const auto& poster) { return poster->unsettled(); });
+        std::ranges::none_of(posters, [](const auto& poster) { return poster->is_unsettled(); });
     if (all_settled) break;
     wait(options.settle_seconds * share / 7);
     for (const auto& poster : posters) {
-      if (poster->unsettled()) poster->look();
+      if (poster->is_unsettled()) poster->look();
     }
   }
   std::vector<Part> parts;

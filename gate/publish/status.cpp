@@ -1,7 +1,8 @@
-// The commit status. GitHub keeps all of them and shows the latest of a context; which run one
-// shows is told by the URL that it points to. So a poster of an older run that came in late finds
-// out by looking once more, and says the newer one's again.
-
+// Posts the commit status.
+//
+// GitHub keeps all statuses and shows the latest of a context. The URL of a status says which run
+// it shows. So a late poster of an older run looks once more, and posts the newer run's status
+// again.
 #include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 
@@ -30,41 +31,43 @@ class StatusPoster final : public Poster {
   }
 
  private:
-  // Of this gate's context: the latest, which GitHub shows, and the one of the newest run, which it
-  // should show.
+  // Statuses of this gate's context: the latest, which GitHub shows, and that of the newest run,
+  // which it should show.
   struct Statuses {
     const Json *shown = nullptr, *newest = nullptr;
   };
-  [[nodiscard]] RunNumber run_of(const Json& status) const {
-    return run_of_url(text_in(status, "target_url"), job_.target.repository);
+  [[nodiscard]] RunNumber status_run(const Json& status) const {
+    return parse_run_url(text_in(status, "target_url"), job_.target.repository);
   }
-  [[nodiscard]] Statuses ours_in(const Json& list) const {
+  [[nodiscard]] Statuses find_statuses(const Json& list) const {
     const std::string context = status_context(marker());
-    Statuses found;
+    Statuses statuses;
     for (const Json& json : list) {
       if (text_in(json, "context") != context) continue;
       const auto later = [&](const Json& than) {
         return number_in(json, "id") > number_in(than, "id");
       };
-      if (found.shown == nullptr || later(*found.shown)) found.shown = &json;
-      const bool first = found.newest == nullptr;
-      if (first || run_of(*found.newest) < run_of(json) ||
-          (run_of(json) == run_of(*found.newest) && later(*found.newest))) {
-        found.newest = &json;
+      if (statuses.shown == nullptr || later(*statuses.shown)) statuses.shown = &json;
+      const bool first = statuses.newest == nullptr;
+      if (first || status_run(*statuses.newest) < status_run(json) ||
+          (status_run(json) == status_run(*statuses.newest) && later(*statuses.newest))) {
+        statuses.newest = &json;
       }
     }
-    return found;
+    return statuses;
   }
 
+  // Posts the status, unless GitHub shows it already or shows a newer run. `last`: there is no
+  // later look, so a lost answer is an error.
   Result<void> settle(bool last) {
     WEIR_TRY(const Json list,
              job_.api.list(at("/commits/{}/statuses", job_.target.sha), k_most_statuses));
-    const auto [shown, newest] = ours_in(list);
-    const std::int64_t made = part_.id;
-    if (newest != nullptr &&
-        is_superseded(run_of(*newest), number_in(*newest, "id"), link_in(*newest, "target_url"))) {
-      // Where ours came in between and hides it, it is said again.
-      if (made == 0 || made < number_in(*newest, "id")) return {};
+    const auto [shown, newest] = find_statuses(list);
+    const std::int64_t own_id = part_.id;
+    if (newest != nullptr && is_superseded(status_run(*newest), number_in(*newest, "id"),
+                                           link_in(*newest, "target_url"))) {
+      // Post the newer run's status again if ours came later and hides it.
+      if (own_id == 0 || own_id < number_in(*newest, "id")) return {};
       return create(text_in(*newest, "state"), text_in(*newest, "description"),
                     text_in(*newest, "target_url"), last);
     }
@@ -72,11 +75,11 @@ class StatusPoster final : public Poster {
     if (shown != nullptr && text_in(*shown, "state") == status.state &&
         text_in(*shown, "description") == status.description &&
         text_in(*shown, "target_url") == job_.target.run_url) {
-      if (made == 0) take_status(*shown, Part::Outcome::unchanged);
+      if (own_id == 0) take_status(*shown, Part::Outcome::unchanged);
       return {};
     }
-    // Nothing came after ours, though lists may hide it still.
-    if (made != 0 && (shown == nullptr || number_in(*shown, "id") < made)) return {};
+    // Nothing came after ours, which a list that lags may not have yet.
+    if (own_id != 0 && (shown == nullptr || number_in(*shown, "id") < own_id)) return {};
     return create(status.state, status.description, job_.target.run_url, last);
   }
 
@@ -91,7 +94,7 @@ class StatusPoster final : public Poster {
       if (last) return tl::unexpected(answer.error());
       return {};  // it may have been made: look() finds out
     }
-    if (!fine(*answer)) return refused(*answer, " (the token needs statuses: write)");
+    if (!is_success(*answer)) return refusal_error(*answer, " (the token needs statuses: write)");
     if (part_.outcome != Part::Outcome::superseded) {
       take_status(answer->body, Part::Outcome::created);
     }

@@ -1,3 +1,4 @@
+// Finds out where a verdict is posted, and reads and writes the markers of posts.
 #include "gate/publish/target.hpp"
 
 #include <algorithm>
@@ -18,29 +19,30 @@ namespace {
 constexpr std::size_t k_longest_name = 64;
 constexpr std::string_view k_before = "<!-- ", k_behind = " -->";
 
-bool fit_for_name(char c) { return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; }
+bool is_name_char(char c) { return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; }
 
 bool is_name(std::string_view name) {
   // "--" could end the comment that hides the marker.
   return !name.empty() && name.size() <= k_longest_name && text::is_alphanumeric(name.front()) &&
-         std::ranges::all_of(name, fit_for_name) && name.find("--") == std::string_view::npos;
+         std::ranges::all_of(name, is_name_char) && name.find("--") == std::string_view::npos;
 }
 
-// With one '-' for each run of characters that are not `fit`.
-std::string with_dashes(std::string_view text, bool (*fit)(char)) {
+// Replaces each run of characters that are not `fit` by one '-'.
+std::string replace_with_dashes(std::string_view text, bool (*fit)(char)) {
   std::string name;
   for (const char c : text) {
-    const char kept = fit(c) ? c : '-';
-    if (kept != '-' || !name.ends_with('-')) name += kept;
+    const char shown = fit(c) ? c : '-';
+    if (shown != '-' || !name.ends_with('-')) name += shown;
   }
   return name;
 }
 
 constexpr std::size_t k_longest_base = 60, k_base_digits = 20;
 
-bool fit_for_base(char c) { return (fit_for_name(c) || c == '/') && text::lower({&c, 1})[0] == c; }
+bool is_base_char(char c) { return (is_name_char(c) || c == '/') && text::lower({&c, 1})[0] == c; }
 
-// " key=VALUE" off the front of `text`, up to the next space; nothing where it is not there.
+// Takes " key=VALUE" off the front of `text` and returns VALUE, which ends at a space; nothing if
+// it isn't there.
 std::optional<std::string_view> take_value(std::string_view& text, std::string_view key) {
   if (!text.starts_with(key)) return std::nullopt;
   const std::string_view value = text.substr(key.size(), text.find(' ', 1) - key.size());
@@ -48,16 +50,18 @@ std::optional<std::string_view> take_value(std::string_view& text, std::string_v
   return value;
 }
 
-std::optional<std::int64_t> number_of(const std::optional<std::string_view>& value) {
+std::optional<std::int64_t> parse_number(const std::optional<std::string_view>& value) {
   const bool digits =
       value && !value->empty() && value->find_first_not_of("0123456789") == std::string_view::npos;
   return digits ? text::to_int(*value) : std::nullopt;
 }
 
-bool alike(std::string_view a, std::string_view b) { return text::lower(a) == text::lower(b); }
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return text::lower(a) == text::lower(b);
+}
 
-// The branch of this repository that `pull` is to be merged into, and whose code it is.
-Result<void> take_base(const Json& pull, Event& event) {
+// Reads the branch of this repository that `pull` is for, and if its code comes from a fork.
+Result<void> read_base(const Json& pull, Event& event) {
   const Json& base = below(pull, "base");
   event.base = text_in(base, "ref");
   event.base_sha = text::lower(text_in(base, "sha"));
@@ -66,43 +70,47 @@ Result<void> take_base(const Json& pull, Event& event) {
                 event.repository);
   }
   event.of_pull_request = true;
-  event.from_fork =
-      event.from_fork ||
-      !alike(text_in(below(below(pull, "head"), "repo"), "full_name"), event.repository);
+  event.from_fork = event.from_fork ||
+                    !equal_ignoring_case(text_in(below(below(pull, "head"), "repo"), "full_name"),
+                                         event.repository);
   return {};
 }
 
-// Those of `list` whose head is what `event` measured, by their numbers.
-void keep_measured(const Json& list, const Event& event, std::map<std::int64_t, Json>& pulls) {
+// Adds those pull requests of `list`, by number, that are open, for a branch of this repository,
+// and whose head is the branch and commit that `event` measured.
+void add_measured(const Json& list, const Event& event, std::map<std::int64_t, Json>& pulls) {
   for (const Json& pull : list) {
     const Json& head = below(pull, "head");
-    const bool same =
-        text_in(pull, "state") == "open" && alike(text_in(head, "sha"), event.sha) &&
+    const bool is_measured =
+        text_in(pull, "state") == "open" && equal_ignoring_case(text_in(head, "sha"), event.sha) &&
         text_in(head, "ref") == event.head->branch &&
-        alike(text_in(below(head, "repo"), "full_name"), event.head->repository) &&
-        alike(text_in(below(below(pull, "base"), "repo"), "full_name"), event.repository);
-    if (same && number_in(pull, "number") > 0) pulls[number_in(pull, "number")] = pull;
+        equal_ignoring_case(text_in(below(head, "repo"), "full_name"), event.head->repository) &&
+        equal_ignoring_case(text_in(below(below(pull, "base"), "repo"), "full_name"),
+                            event.repository);
+    if (is_measured && number_in(pull, "number") > 0) pulls[number_in(pull, "number")] = pull;
   }
 }
 
+// Finds the open pull request whose head a workflow run measured. None or several of them is no
+// error, but a note.
 Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) {
   constexpr std::size_t k_most = 300;
   const std::string owner = event.head->repository.substr(0, event.head->repository.find('/'));
-  // The second knows a fork's branches, which the first may not; each alone may lag behind.
+  // The first may not list a fork's branches, which the second does; each alone may lag behind.
   const std::string paths[] = {
       fmt::format("/repos/{}/commits/{}/pulls", event.repository, event.sha),
       fmt::format("/repos/{}/pulls?state=open&head={}", event.repository,
-                  percent_encoded(owner + ":" + event.head->branch))};
+                  percent_encode(owner + ":" + event.head->branch))};
   std::map<std::int64_t, Json> pulls;
   std::optional<Error> problem;
   for (const std::string& path : paths) {
     const auto list = api.list(path, k_most);
-    if (list) keep_measured(*list, event, pulls);
+    if (list) add_measured(*list, event, pulls);
     if (!list && !problem) problem = list.error();
   }
   if (pulls.size() == 1) {
     event.pull_request = pulls.begin()->first;
-    return take_base(pulls.begin()->second, event);
+    return read_base(pulls.begin()->second, event);
   }
   if (pulls.empty() && problem) {
     return tl::unexpected(with_context("looking for the pull request", *problem));
@@ -116,12 +124,13 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
   return {};
 }
 
+// Asks for base and head of the event's pull request; a head that the event has already stays.
 Result<void> find_head_and_base(Api& api, Event& event) {
   const std::string path = fmt::format("/repos/{}/pulls/{}", event.repository, *event.pull_request);
   WEIR_TRY(const ApiResponse answer, api.get(path));
-  if (!fine(answer)) {
+  if (!is_success(answer)) {
     return fail(Code::unavailable, "pull request {} of {}: {}", *event.pull_request,
-                event.repository, refusal(answer));
+                event.repository, refusal_text(answer));
   }
   const std::string sha = text_in(below(answer.body, "head"), "sha");
   if (event.sha.empty() && !is_sha(sha)) {
@@ -129,33 +138,35 @@ Result<void> find_head_and_base(Api& api, Event& event) {
                 event.repository);
   }
   if (event.sha.empty()) event.sha = text::lower(sha);
-  return take_base(answer.body, event);
+  return read_base(answer.body, event);
 }
 
-// As GitHub compares `to` with `from`: "ahead", "behind", "identical", "diverged".
-Result<std::string> compared(Api& api, const Target& target, const std::string& from,
-                             const std::string& to) {
+// Returns how GitHub compares `to` with `from`: "ahead", "behind", "identical" or "diverged".
+Result<std::string> compare_commits(Api& api, const Target& target, const std::string& from,
+                                    const std::string& to) {
   WEIR_TRY(const ApiResponse answer,
            api.get(fmt::format("/repos/{}/compare/{}...{}?per_page=1", target.repository,
-                               percent_encoded(from), to)));
-  if (!fine(answer)) return refused(answer, " (the token needs contents: read)");
+                               percent_encode(from), to)));
+  if (!is_success(answer)) return refusal_error(answer, " (the token needs contents: read)");
   return text_in(answer.body, "status");
 }
 
 }  // namespace
 
 RunNumber run_number(std::string_view id, std::string_view attempt) {
-  const auto number = text::to_int(id), again = text::to_int(attempt);
+  const auto number = text::to_int(id), attempt_number = text::to_int(attempt);
   if (number.value_or(0) <= 0) return {};
-  return {*number, std::max(1LL, again.value_or(1))};
+  return {*number, std::max(1LL, attempt_number.value_or(1))};
 }
 
-bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() && ours < there; }
+bool is_newer(const RunNumber& there, const RunNumber& ours) {
+  return ours.is_known() && ours < there;
+}
 
 std::string gate_name(std::string_view wanted) {
   if (wanted.empty()) return std::string(k_default_gate);
   if (is_name(wanted)) return std::string(wanted);
-  std::string name = with_dashes(wanted.substr(0, k_longest_name), fit_for_name);
+  std::string name = replace_with_dashes(wanted.substr(0, k_longest_name), is_name_char);
   name.erase(name.begin(), std::ranges::find_if(name, text::is_alphanumeric));
   name = name.substr(0, 48);
   while (!name.empty() && name.back() == '-') name.pop_back();
@@ -163,18 +174,19 @@ std::string gate_name(std::string_view wanted) {
 }
 
 std::string base_name(std::string_view branch) {
-  const bool plain = branch.size() <= k_longest_base && std::ranges::all_of(branch, fit_for_base) &&
-                     branch.find("--") == std::string_view::npos;
-  if (plain) return std::string(branch);
+  const bool fits = branch.size() <= k_longest_base && std::ranges::all_of(branch, is_base_char) &&
+                    branch.find("--") == std::string_view::npos;
+  if (fits) return std::string(branch);
   const std::string first = text::lower(branch.substr(0, k_longest_base - k_base_digits - 1));
   const std::string digits = sys::sha256_hex(branch).substr(0, k_base_digits);
-  return with_dashes(first, fit_for_base) + "~" + digits;
+  return replace_with_dashes(first, is_base_char) + "~" + digits;
 }
 
 std::string Marker::text() const {
   return fmt::format("weir:gate={}{}{} run={} attempt={}{}", gate,
                      pull_request ? fmt::format(" pr={}", *pull_request) : "",
-                     base.empty() ? "" : " base=" + base, run.id, run.attempt, held ? " held" : "");
+                     base.empty() ? "" : " base=" + base, run.id, run.attempt,
+                     is_held ? " held" : "");
 }
 
 std::string Marker::hidden() const { return fmt::format("{}{}{}", k_before, text(), k_behind); }
@@ -184,22 +196,22 @@ std::optional<Marker> parse_marker(std::string_view text) {
   if (!gate || !is_name(*gate)) return std::nullopt;
   Marker marker{std::string(*gate), {}};
   if (const auto pull = take_value(text, " pr=")) {
-    marker.pull_request = number_of(pull);
+    marker.pull_request = parse_number(pull);
     if (!marker.pull_request) return std::nullopt;
   }
   if (const auto base = take_value(text, " base=")) {
     if (base->find("--") != std::string_view::npos) return std::nullopt;
     marker.base = *base;
   }
-  const auto id = number_of(take_value(text, " run="));
-  const auto attempt = number_of(take_value(text, " attempt="));
-  marker.held = text == " held";
-  if (!id || !attempt || !(text.empty() || marker.held)) return std::nullopt;
+  const auto id = parse_number(take_value(text, " run="));
+  const auto attempt = parse_number(take_value(text, " attempt="));
+  marker.is_held = text == " held";
+  if (!id || !attempt || !(text.empty() || marker.is_held)) return std::nullopt;
   marker.run = {*id, *attempt};
   return marker;
 }
 
-std::optional<Marker> marker_of(std::string_view body) {
+std::optional<Marker> parse_comment_marker(std::string_view body) {
   const std::string_view line = body.substr(0, body.find_first_of("\r\n"));
   const std::size_t around = k_before.size() + k_behind.size();
   const bool fits = line.size() >= around && line.starts_with(k_before) && line.ends_with(k_behind);
@@ -224,14 +236,14 @@ bool is_sha(std::string_view text) {
          text.find_first_not_of('0') != std::string_view::npos;
 }
 
-std::string run_url_of(const std::string& server_url, const std::string& repository,
-                       const RunNumber& run) {
-  if (!run.known() || server_url.empty() || repository.empty()) return "";
+std::string make_run_url(const std::string& server_url, const std::string& repository,
+                         const RunNumber& run) {
+  if (!run.is_known() || server_url.empty() || repository.empty()) return "";
   return fmt::format("{}/{}/actions/runs/{}/attempts/{}", server_url, repository, run.id,
                      run.attempt);
 }
 
-RunNumber run_of_url(std::string_view url, const std::string& repository) {
+RunNumber parse_run_url(std::string_view url, const std::string& repository) {
   const std::string before = fmt::format("/{}/actions/runs/", repository);
   const std::size_t start = text::lower(url).find(text::lower(before));
   if (start == std::string_view::npos) return {};
@@ -252,11 +264,13 @@ Result<void> look_up(Api& api, Event& event, std::vector<std::string>& notes) {
 Result<void> check_merge(Api& api, const Event& event, const std::string& merge) {
   WEIR_TRY(const ApiResponse answer,
            api.get(fmt::format("/repos/{}/commits/{}", event.repository, merge)));
-  if (!fine(answer)) {
-    return fail(Code::unavailable, "commit {} of {}: {}", merge, event.repository, refusal(answer));
+  if (!is_success(answer)) {
+    return fail(Code::unavailable, "commit {} of {}: {}", merge, event.repository,
+                refusal_text(answer));
   }
   const Json& parents = below(answer.body, "parents");  // the base, then the head
-  if (parents.is_array() && parents.size() == 2 && alike(text_in(parents[1], "sha"), event.sha)) {
+  if (parents.is_array() && parents.size() == 2 &&
+      equal_ignoring_case(text_in(parents[1], "sha"), event.sha)) {
     return {};
   }
   return fail(Code::data, "pull request {} has another head now than the one that was measured",
@@ -264,20 +278,20 @@ Result<void> check_merge(Api& api, const Event& event, const std::string& merge)
 }
 
 std::string why_not_rules_of_base(Api& api, const Target& target, const std::string& commit) {
-  const std::string wanted = text::lower(commit);
-  if (!is_sha(wanted)) return "the rules are of no commit";
-  if (wanted == target.base_sha) return "";
-  const std::pair<std::string, std::string> places[] = {{target.base, "behind"},
-                                                        {target.base_sha, "ahead"}};
-  for (const auto& [from, wanted_place] : places) {
-    const auto place = compared(api, target, from, wanted);
+  const std::string rules = text::lower(commit);
+  if (!is_sha(rules)) return "the rules are of no commit";
+  if (rules == target.base_sha) return "";
+  const std::pair<std::string, std::string> requirements[] = {{target.base, "behind"},
+                                                              {target.base_sha, "ahead"}};
+  for (const auto& [from, required] : requirements) {
+    const auto place = compare_commits(api, target, from, rules);
     if (!place) {
       return fmt::format("whether the rules are those of {} could not be asked: {}",
                          text::printable(target.base), place.error().message);
     }
-    if (*place != wanted_place && *place != "identical") {
+    if (*place != required && *place != "identical") {
       return fmt::format("judged by the rules of {}, which are not those of {} now",
-                         wanted.substr(0, 7), text::printable(target.base));
+                         rules.substr(0, 7), text::printable(target.base));
     }
   }
   return "";

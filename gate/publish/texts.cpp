@@ -1,3 +1,4 @@
+// Writes the texts of a post: comment, check run and status, with a verdict or without.
 #include <algorithm>
 #include <array>
 
@@ -11,13 +12,13 @@
 namespace weir::publish {
 namespace {
 
-// How a workflow run ended, as GitHub names it, and what a run that ended so says without a
-// verdict. Nobody waits for news of a `quiet` one.
-struct Ended {
-  std::string_view conclusion, words;
+// How a workflow run ended, as GitHub names it, and the text if it left no verdict. A `quiet` end
+// needs no new comment.
+struct RunEnd {
+  std::string_view conclusion, text;
   bool quiet = false;
 };
-constexpr std::array<Ended, 9> k_ended{{
+constexpr std::array<RunEnd, 9> k_run_ends{{
     {"success", "the run ended well and left no verdict"},
     {"failure", "the run failed before there was a verdict"},
     {"timed_out", "the run took too long"},
@@ -29,16 +30,16 @@ constexpr std::array<Ended, 9> k_ended{{
     {"stale", "the run never came to an end", true},
 }};
 
-Ended ended_as(const std::optional<std::string>& conclusion) {
+RunEnd find_run_end(const std::optional<std::string>& conclusion) {
   if (!conclusion) return {"", "there is no verdict"};
-  for (const Ended& one : k_ended) {
-    if (one.conclusion == *conclusion) return one;
+  for (const RunEnd& ending : k_run_ends) {
+    if (ending.conclusion == *conclusion) return ending;
   }
   return {"", "the run has not ended", true};
 }
 
-// Why these are not the base's rules; "" where they are, or where there is no base.
-std::string why_not_by_base(const verdict::GateVerdict& gate, const MeasuredBy& run,
+// Returns why the verdict is not one by the base's rules; "" if it is, or if there is no base.
+std::string why_not_by_base(const verdict::GateVerdict& gate, const MeasuringRun& run,
                             const Target& target) {
   if (run.fork && !run.judged_here) {
     return "a fork's own run measured and judged this, and it was not judged again";
@@ -53,16 +54,17 @@ std::string why_not_by_base(const verdict::GateVerdict& gate, const MeasuredBy& 
   return run.wrong_rules;
 }
 
-// Why a green of this run counts for nothing; "" where it counts.
-std::string why_not_counted(const verdict::GateVerdict& gate, const MeasuredBy& run,
+// Returns why a pass of this run doesn't count; "" if it does.
+std::string counter_problem(const verdict::GateVerdict& gate, const MeasuringRun& run,
                             const Target& target) {
-  if (run.conclusion.value_or("success") != "success") {  // it failed or was stopped
+  if (run.conclusion.value_or("success") != "success") {
     return fmt::format("the workflow run that measured this ended as {}",
                        run.conclusion->empty() ? "not ended" : *run.conclusion);
   }
   return why_not_by_base(gate, run, target);
 }
 
+// Limits the comment as the `comment` rule asks: never, or only an edit of one that is there.
 void limit_reach(Texts& texts, verdict::Comment comment, bool needs_a_reader) {
   if (comment == verdict::Comment::never) {
     texts.reach = Texts::Reach::nothing;
@@ -73,40 +75,43 @@ void limit_reach(Texts& texts, verdict::Comment comment, bool needs_a_reader) {
   }
 }
 
-// What `/weir accept` could take of it, as it stands in the check run, and the line to copy.
+// The changes that `/weir accept` could accept.
 struct Offer {
-  std::string text, line;
+  std::string text;  // for the check run, which `/weir accept` reads back
+  std::string line;  // the command to copy, with its introduction
 };
-Offer offer_of(const verdict::GateVerdict& gate, const Target& target, const std::string& name) {
+Offer make_offer(const verdict::GateVerdict& gate, const Target& target, const std::string& name) {
   Offer offer;
   if (!target.pull_request || target.sha.empty() || target.base.empty()) return offer;
-  offer.text =
-      verdict::allowable_text(verdict::would_take(gate), report::k_check_summary_limit - 1000);
-  const auto take = verdict::parse_allowable_text(offer.text);
-  if (!take || take->changes.empty()) return offer;
+  offer.text = verdict::allowable_text(verdict::needed_allowances(gate),
+                                       report::k_check_summary_limit - 1000);
+  const auto acceptable = verdict::parse_allowable_text(offer.text);
+  if (!acceptable || acceptable->changes.empty()) return offer;
   offer.line =
       fmt::format("\n\nTo accept exactly these changes at {} for {}, comment:\n\n```\n{}\n```\n",
                   target.sha.substr(0, 7), report::markdown_text(target.base, 100),
-                  acceptance_line(acceptance_code(target, name, *take)));
+                  acceptance_line(acceptance_code(target, name, *acceptable)));
   return offer;
 }
 
+// Writes the texts of a verdict. A pass that doesn't count is shown as not judged.
 Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-                    const MeasuredBy& run, const Target& target, const std::string& gate_name) {
+                    const MeasuringRun& run, const Target& target, const std::string& gate_name) {
   Texts texts;
-  // Under limits that leave room for the marker before them and notes of ours.
+  // Leave room for the marker and for notes before the text.
   report::MarkdownStyle shorter = style;
   shorter.limit = std::min(style.limit, report::k_comment_limit - 1000);
   texts.comment = report::markdown(gate, shorter);
   shorter.limit = report::k_check_summary_limit - 1000;
   texts.check = report::check_text(gate, shorter);
   texts.status = report::status_text(gate);
-  const std::string why = why_not_counted(gate, run, target);
-  // A red verdict ends the run that measured it red as well: what was judged here can be accepted.
-  MeasuredBy records = run;
+  const std::string why = counter_problem(gate, run, target);
+  // A failed verdict makes its run fail too, so ignore how the run ended: a verdict judged here can
+  // be accepted.
+  MeasuringRun records = run;
   if (run.judged_here) records.conclusion.reset();
-  if (why_not_counted(gate, records, target).empty()) {
-    const Offer offer = offer_of(gate, target, gate_name);
+  if (counter_problem(gate, records, target).empty()) {
+    const Offer offer = make_offer(gate, target, gate_name);
     texts.check.text = offer.text;
     texts.comment += offer.line;
     texts.check.summary += offer.line;
@@ -137,9 +142,10 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
 }  // namespace
 
 Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-               const MeasuredBy& run, const Target& target, const std::string& gate_name) {
+               const MeasuringRun& run, const Target& target, const std::string& gate_name) {
   Texts texts = verdict_texts(gate, style, run, target, gate_name);
-  // A verdict that anybody may have written, or by a pull request's own rules, silences nothing.
+  // A verdict by a pull request's own rules, or one that anybody may have written, silences no
+  // comment.
   const bool by_base = why_not_by_base(gate, run, target).empty();
   const verdict::Comment rule = by_base ? gate.comment : verdict::Comment::changed;
   const bool needs_a_reader = gate.verdict != verdict::Outcome::pass ||
@@ -148,29 +154,29 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
   return texts;
 }
 
-Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style) {
-  const Ended ended = ended_as(what.conclusion);
-  const std::string why = what.why.empty() ? std::string(ended.words) : what.why;
+Texts missing_verdict_texts(const MissingVerdict& what, const report::MarkdownStyle& style) {
+  const RunEnd run_end = find_run_end(what.conclusion);
+  const std::string why = what.why.empty() ? std::string(run_end.text) : what.why;
   const std::string plain =
       text::disarm(report::one_line(std::string(report::k_not_judged) + why, 200));
-  std::string body = fmt::format("### {} weir: not judged\n\n{}\n", ended.quiet ? "⚪" : "❌",
+  std::string body = fmt::format("### {} weir: not judged\n\n{}\n", run_end.quiet ? "⚪" : "❌",
                                  report::markdown_text(why));
   body += "\nNo count and no time was judged, so this says nothing about the change.";
-  if (!ended.quiet) body += " The run's log says what went wrong.";
-  std::vector<std::string> small;
-  if (!what.sha.empty()) small.push_back(what.sha.substr(0, 7));
+  if (!run_end.quiet) body += " The run's log says what went wrong.";
+  std::vector<std::string> footer;
+  if (!what.sha.empty()) footer.push_back(what.sha.substr(0, 7));
   const bool plain_url =
       style.run_url && style.run_url->find_first_of("()<>[]\"'") == std::string::npos;
-  if (plain_url) small.push_back(fmt::format("[run]({})", *style.run_url));
-  if (!small.empty()) body += fmt::format("\n\n<sub>{}</sub>", text::join(small, " · "));
+  if (plain_url) footer.push_back(fmt::format("[run]({})", *style.run_url));
+  if (!footer.empty()) body += fmt::format("\n\n<sub>{}</sub>", text::join(footer, " · "));
   body += "\n";
   Texts texts;
   texts.comment = body;
-  // A required check is content with "neutral" and "skipped".
-  texts.check = {ended.conclusion == "cancelled" ? "cancelled" : "failure", plain, body, {}};
+  // Not "neutral" or "skipped": a required check would accept these.
+  texts.check = {run_end.conclusion == "cancelled" ? "cancelled" : "failure", plain, body, {}};
   texts.status = {"error", report::one_line(plain, 140)};
-  // A run that was skipped or waits is no news; an earlier verdict of another commit is.
-  if (ended.quiet) {
+  // A run that was skipped or waits makes no comment, but an earlier verdict has to be replaced.
+  if (run_end.quiet) {
     texts.reach = Texts::Reach::edit;
     texts.reach_reason = "nothing was measured, and there is no comment that says otherwise";
   }

@@ -1,3 +1,4 @@
+// Parses and resolves the addresses of a REST API.
 #include "gate/publish/url.hpp"
 
 #include <algorithm>
@@ -11,11 +12,13 @@ namespace {
 
 int usual_port(std::string_view scheme) { return scheme == "https" ? 443 : 80; }
 
-bool plain(char c) { return c > ' ' && c < 0x7F && c != '\\' && c != '"' && c != '<' && c != '>'; }
+bool is_plain_char(char c) {
+  return c > ' ' && c < 0x7F && c != '\\' && c != '"' && c != '<' && c != '>';
+}
 
-bool fits_host(char c) { return text::is_alphanumeric(c) || c == '-' || c == '.' || c == '_'; }
+bool is_host_char(char c) { return text::is_alphanumeric(c) || c == '-' || c == '.' || c == '_'; }
 
-// "host", "host:8080", "[::1]:8080" into `url`.
+// Reads "host", "host:8080" or "[::1]:8080" into `url`; false for anything else.
 bool read_authority(std::string_view authority, Url& url) {
   std::size_t host_end = authority.find(':');
   const bool bracketed = !authority.empty() && authority[0] == '[';
@@ -29,7 +32,7 @@ bool read_authority(std::string_view authority, Url& url) {
   if (bracketed) {
     const std::string_view inner = std::string_view(url.host).substr(1, url.host.size() - 2);
     if (inner.find_first_not_of("0123456789abcdef:.") != std::string_view::npos) return false;
-  } else if (!std::ranges::all_of(url.host, fits_host)) {
+  } else if (!std::ranges::all_of(url.host, is_host_char)) {
     return false;
   }
   url.port = usual_port(url.scheme);
@@ -49,7 +52,7 @@ std::string Url::origin() const {
 }
 
 std::optional<Url> parse_url(std::string_view text) {
-  if (!std::ranges::all_of(text, plain)) return std::nullopt;
+  if (!std::ranges::all_of(text, is_plain_char)) return std::nullopt;
   text = text.substr(0, text.find('#'));
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) return std::nullopt;
@@ -66,21 +69,25 @@ std::optional<Url> parse_url(std::string_view text) {
 
 std::optional<Url> resolve(const Url& from, std::string_view location) {
   location = text::trim(location);
-  const std::string before = location.starts_with("//")  ? from.scheme + ":"
-                             : location.starts_with('/') ? from.origin()
-                                                         : "";
-  return parse_url(before + std::string(location));
+  std::string prefix;
+  if (location.starts_with("//")) {
+    prefix = from.scheme + ":";
+  } else if (location.starts_with('/')) {
+    prefix = from.origin();
+  }
+  return parse_url(prefix + std::string(location));
 }
 
 bool below(const Url& base, const Url& url) {
   if (base.origin() != url.origin()) return false;
   const std::string path = url.path();
   for (const std::string& segment : text::split(text::lower(path), '/')) {
-    std::string plain_segment = segment;
-    for (std::size_t at = 0; (at = plain_segment.find("%2e", at)) != std::string::npos;) {
-      plain_segment.replace(at, 3, ".");
+    std::string decoded = segment;
+    for (std::size_t at = decoded.find("%2e"); at != std::string::npos;
+         at = decoded.find("%2e", at)) {
+      decoded.replace(at, 3, ".");
     }
-    if (plain_segment == "." || plain_segment == "..") return false;
+    if (decoded == "." || decoded == "..") return false;
   }
   std::string root = base.path();
   while (!root.empty() && root.back() == '/') root.pop_back();
@@ -89,8 +96,8 @@ bool below(const Url& base, const Url& url) {
 
 std::optional<std::string> next_link(std::string_view header) {
   // <address>; name=value; name="value", <address>; ...
-  std::size_t at = 0;
-  while ((at = header.find('<', at)) != std::string_view::npos) {
+  std::size_t at = header.find('<');
+  while (at != std::string_view::npos) {
     const std::size_t close = header.find('>', at);
     if (close == std::string_view::npos) return std::nullopt;
     const std::string_view address = header.substr(at + 1, close - at - 1);
@@ -102,7 +109,7 @@ std::optional<std::string> next_link(std::string_view header) {
       }
       if (parameter == "rel=\"next\"" || parameter == "rel=next") return std::string(address);
     }
-    at = end;
+    at = header.find('<', end);
   }
   return std::nullopt;
 }

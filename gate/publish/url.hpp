@@ -1,5 +1,5 @@
-// Addresses as a REST API gives them: which server one means, and where the next page of a list is.
-// What a server says is hostile until it went through here. Pure.
+// Addresses of a REST API: which server one names, and which one is the next page of a list. A
+// server's text is hostile until it is parsed here. Pure.
 #pragma once
 
 #include <optional>
@@ -19,19 +19,20 @@ struct Url {
   [[nodiscard]] std::string path() const { return target.substr(0, target.find('?')); }
 };
 
-// Nothing for anything but a plain http or https address: no user or password in it, no spaces,
-// control characters, backslashes, no bytes beyond ASCII.
+// Parses a plain http or https address. Returns nothing for anything else, or if it has a user or
+// password, spaces, control characters, backslashes or bytes beyond ASCII.
 [[nodiscard]] std::optional<Url> parse_url(std::string_view text);
 
-// Where a Location or Link that came with `from` points to: a whole address, "//host/path" or
+// Returns the address that a Location or Link of `from` names: a full address, "//host/path" or
 // "/path". Nothing for other forms.
 [[nodiscard]] std::optional<Url> resolve(const Url& from, std::string_view location);
 
-// Whether the path of `url` is `base`'s path or lies below it, on the same server. A path with "."
-// or ".." segments, also encoded ones, lies nowhere.
+// Returns true if the path of `url` is that of `base` or lies below it, on the same server. A path
+// with
+// "." or ".." segments, also encoded ones, never does.
 [[nodiscard]] bool below(const Url& base, const Url& url);
 
-// The address of rel="next" in a Link header (RFC 8288); nothing when there is none.
+// Returns the address of rel="next" in a Link header (RFC 8288); nothing if there is none.
 [[nodiscard]] std::optional<std::string> next_link(std::string_view header);
 
 }  // namespace weir::publish

@@ -1,4 +1,4 @@
-// `/weir accept CODE REASON` and `/weir run SHA` in a comment, against the tests' own GitHub.
+// Tests `/weir accept CODE REASON` and `/weir run SHA` in a comment, on a GitHub in memory.
 #include "gate/publish/allow.hpp"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ Target target_at(const std::string& sha, std::int64_t run = 1) {
   return {.repository = "o/r", .pull_request = 7, .sha = sha, .run = {run, 1}, .base = "main"};
 }
 std::string code_of(const verdict::GateVerdict& gate, const std::string& sha = k_sha) {
-  return acceptance_code(target_at(sha), "gate", verdict::would_take(gate));
+  return acceptance_code(target_at(sha), "gate", verdict::needed_allowances(gate));
 }
 std::string accepts(const verdict::GateVerdict& gate, const std::string& reason = "fine") {
   return "/weir accept " + code_of(gate) + " " + reason;
@@ -85,7 +85,7 @@ class Comments : public testing::Test {
     EXPECT_TRUE(answered) << answered.error().message;
     return answered.value_or(Answer{});
   }
-  // Refused, and nothing was written nor turned green.
+  // Checks that the comment was refused, nothing was written and no check turned green.
   void expect_refused(const CommentEvent& event, const std::string& why,
                       Kind kind = Kind::refused) {
     const int writes = api_.writes();
@@ -130,9 +130,9 @@ TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (main #7)");
 }
 
-// The measuring job of such a verdict ends red, as its verdict does.
+// The job that measured this verdict ends red, like the verdict.
 TEST_F(Comments, AreOfferedForAForksRunThatWasJudgedHere) {
-  MeasuredBy fork{.conclusion = "failure", .fork = true, .judged_here = true};
+  MeasuringRun fork{.conclusion = "failure", .fork = true, .judged_here = true};
   fork.of_pull_request = true;
   const std::string line = "/weir accept " + code_of(failing()) + " REASON";
   EXPECT_THAT(texts_of(failing(), {}, fork, target_at(k_sha)).comment, HasSubstr(line));
@@ -144,7 +144,7 @@ TEST_F(Comments, AreOfferedForAForksRunThatWasJudgedHere) {
 TEST_F(Comments, AreOfferedReadyToCopyWhereTheVerdictIsShown) {
   post(failing());
   const std::string line = "\n/weir accept " + code_of(failing()) + " REASON\n";
-  EXPECT_EQ(code_of(failing()).size(), 40U);  // 160 bits: two of one code take 2^80 tries
+  EXPECT_EQ(code_of(failing()).size(), 40U);  // 160 bits: a collision takes 2^80 tries
   EXPECT_THAT(store_.comments(7)[0]["body"].get<std::string>(), HasSubstr(line));
   EXPECT_THAT(store_.check_runs()[0]["output"]["summary"].get<std::string>(), HasSubstr(line));
   EXPECT_THAT(store_.check_runs()[0]["output"]["text"].get<std::string>(),
@@ -152,14 +152,14 @@ TEST_F(Comments, AreOfferedReadyToCopyWhereTheVerdictIsShown) {
 }
 
 TEST(AcceptanceCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
-  const verdict::WouldTake take = verdict::would_take(failing());
+  const verdict::NeededAllowances take = verdict::needed_allowances(failing());
   std::set<std::string> codes{acceptance_code(target_at(k_sha), "gate", take)};
   const auto differs = [&](const Target& target, const std::string& gate,
-                           const verdict::WouldTake& what, const char* about) {
+                           const verdict::NeededAllowances& what, const char* about) {
     EXPECT_TRUE(codes.insert(acceptance_code(target, gate, what)).second) << about;
   };
   Target target = target_at(k_sha);
-  target.sha.back() = 'b';  // one digit of forty
+  target.sha.back() = 'b';  // one of forty digits
   differs(target, "gate", take, "another head");
   target = target_at(k_sha);
   target.base = "Main";
@@ -168,7 +168,7 @@ TEST(AcceptanceCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
   target.pull_request = 8;
   differs(target, "gate", take, "another pull request");
   differs(target_at(k_sha), "gpu", take, "another gate");
-  verdict::WouldTake other = take;
+  verdict::NeededAllowances other = take;
   other.rules->commit.back() = 'e';
   differs(target_at(k_sha), "gate", other, "rules of another commit");
   other = take;
@@ -180,8 +180,8 @@ TEST(AcceptanceCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
   other = take;
   other.beyond = {"more"};
   differs(target_at(k_sha), "gate", other, "more that is wrong");
-  differs(target_at(k_sha), "gate", verdict::would_take(failing("78")), "another value");
-  // Of which run the same was measured is all one.
+  differs(target_at(k_sha), "gate", verdict::needed_allowances(failing("78")), "another value");
+  // The code does not depend on the run that measured it.
   EXPECT_FALSE(codes.insert(acceptance_code(target_at(k_sha, 9), "gate", take)).second);
 }
 
@@ -240,7 +240,7 @@ TEST_F(Comments, AboutAHarmlessCommitDoNotAcceptTheBadOneThatWasPushedBack) {
   post(failing(), k_other, 2);
   const CommentEvent event = says("ada", "/weir accept " + code_of(failing(), k_other) + " fine");
   store_.add_pull(7, k_sha);
-  // With the line that would accept M, for those who have looked at it.
+  // The answer has the line that would accept M, for those who have looked at it.
   expect_refused(event, "then comment: /weir accept " + code_of(failing("500")) + " REASON");
   store_.add_pull(7, std::string(40, 'c'));
   expect_refused(event, "has posted no verdict of ccccccc");
@@ -281,9 +281,9 @@ TEST_F(Comments, TurnNoCheckGreenThatStandsForAnotherPullRequestWhichIsRed) {
 
 TEST_F(Comments, DoNotAcceptWhatAForgedArtifactClaims) {
   post(failing());
-  options_.claimed = verdict::would_take(failing("500"));
+  options_.claimed = verdict::needed_allowances(failing("500"));
   expect_refused(says("ada", accepts(failing())), "says other things than the check run");
-  options_.claimed = verdict::would_take(failing());
+  options_.claimed = verdict::needed_allowances(failing());
   EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
 }
 
@@ -338,7 +338,7 @@ TEST_F(Comments, OnTheBranchAreWrittenAgainWhereSomebodyWasFaster) {
   EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
   EXPECT_THAT(*verdict::parse_allowances(store_.file(k_branch, k_file).get<std::string>(), 7),
               SizeIs(3));
-  // And not for ever.
+  // It gives up after some tries.
   others = 100;
   EXPECT_FALSE(write_allowances(api_, "o/r", k_branch, 7, {other("e/m/b/q")}, "m"));
 }
@@ -397,7 +397,7 @@ TEST(ReadCommentEvent, RefusesWhatIsNoSuchEvent) {
   const auto read = read_comment_event(good, "O/R", "event");
   ASSERT_TRUE(read);
   EXPECT_FALSE(read->on_pull_request);
-  EXPECT_TRUE(read->bot);  // nobody says that it is a person
+  EXPECT_TRUE(read->bot);  // the event does not prove a person
   EXPECT_FALSE(read_comment_event(good, "o/other", "event"));
 }
 

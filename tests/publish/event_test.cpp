@@ -1,4 +1,4 @@
-// Events as GitHub's documentation of webhooks has them, cut to what matters here.
+// Tests reading events of GitHub, shortened from its documentation of webhooks.
 #include <gmock/gmock.h>
 
 #include "gate/base/json.hpp"
@@ -88,7 +88,7 @@ TEST(Event, OfAWorkflowRunIsAboutTheRunThatMeasuredAndItsHead) {
   EXPECT_EQ(event->head->branch, "fix/ü&x");
 }
 
-// It may have been retargeted, or another one opened, since the event was made.
+// Since the event, the pull request may have been retargeted, or another one opened.
 TEST(Event, OfAWorkflowRunLeavesThePullRequestToTheApi) {
   const auto event =
       read(workflow_run_event(Json::array({{{"number", 7}, {"head", {{"sha", k_head}}}}})),
@@ -142,7 +142,7 @@ TEST(Event, OfACommentLeavesTheCommitToTheApi) {
   const auto event = read(json, runner("issue_comment"));
   EXPECT_EQ(event->pull_request, 7);
   EXPECT_EQ(event->sha, "");
-  json["issue"].erase("pull_request");  // an issue
+  json["issue"].erase("pull_request");  // a plain issue
   EXPECT_FALSE(read(json, runner("issue_comment"))->pull_request);
 }
 
@@ -214,7 +214,7 @@ TEST(Event, OfHostileSurroundingsIsRefused) {
   EXPECT_FALSE(read_event(std::nullopt, surroundings, ""));
   surroundings = k_runner;
   surroundings.run_id = "-5";
-  EXPECT_FALSE(read_event(std::nullopt, surroundings, "")->run.known());
+  EXPECT_FALSE(read_event(std::nullopt, surroundings, "")->run.is_known());
 }
 
 TEST(Repository, IsOwnerAndNameAndNothingElse) {

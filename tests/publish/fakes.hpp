@@ -1,4 +1,5 @@
-// Effects of the tests: time that passes only when somebody waits, an HTTP of written answers.
+// Fakes of the clock and of HTTP: time passes only while somebody waits, answers are written in
+// advance.
 #pragma once
 
 #include <deque>

@@ -1,3 +1,4 @@
+// Serves GitHub's API on 127.0.0.1 with injected faults: sockets, threads and answers.
 #include "tests/publish/fault_server.hpp"
 
 #include <chrono>
@@ -37,7 +38,7 @@ struct FaultServer::State {
   std::vector<SeenRequest> seen;
   int answered = 0;
   std::set<int> open;
-  std::vector<std::thread> threads;  // of connections
+  std::vector<std::thread> threads;  // one per connection
   std::thread acceptor;
 
   [[nodiscard]] std::string url() const { return fmt::format("http://127.0.0.1:{}", port); }
@@ -49,7 +50,8 @@ struct FaultServer::State {
   bool send_slowly(int fd, const std::string& text, double pause);
 };
 
-// With the mutex held, as all that looks at rules and store.
+// Returns the fault for this request, if any. Call it with the mutex held, as for all rules and the
+// store.
 std::optional<Fault> FaultServer::State::fault_for(const SeenRequest& request) {
   for (Rule& rule : rules) {
     const When& when = rule.when;
@@ -108,7 +110,7 @@ bool FaultServer::State::send_slowly(int fd, const std::string& text, double pau
   return true;
 }
 
-// False: this connection is over.
+// Answers one request. Returns false if the connection is over.
 bool FaultServer::State::serve_one(int fd, const SeenRequest& request) {
   Fault fault;
   Wire wire;
@@ -152,7 +154,7 @@ bool FaultServer::State::serve_one(int fd, const SeenRequest& request) {
       break;
   }
   std::string ignored;
-  fill(fd, ignored, SIZE_MAX);  // until the other side, or the end of the server, closes it
+  fill(fd, ignored, SIZE_MAX);  // until the peer or the ending server closes it
   return false;
 }
 
@@ -247,7 +249,7 @@ bool FaultServer::saw(const std::string& text) const {
 }
 
 int closed_port() {
-  // Bound for as long as the program runs, so that nobody else is given it.
+  // The port stays bound until the program ends, so nobody else gets it.
   const auto [fd, port] = bound_socket();
   const int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

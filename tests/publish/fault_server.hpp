@@ -24,21 +24,21 @@ struct SeenRequest {
   std::map<std::string, std::string> headers{};
 };
 
-// What happens to a request instead of a plain answer of the store.
+// Fault that replaces the store's plain answer to a request.
 struct Fault {
-  bool carried_out = false;  // the store sees the request all the same; its answer may be lost
-  int status = 0;            // 0: the store's own answer (then carried_out is true)
+  bool carried_out = false;  // the store handles the request; its answer may be lost
+  int status = 0;            // 0: the store's own answer (carried_out is true)
   std::vector<std::pair<std::string, std::string>> headers{};  // added
   std::string body{}, content_type = "application/json; charset=utf-8";
-  // How the answer comes. whole: as it should. never: not at all, the connection stays open. cut:
-  // the connection ends instead. half: it ends amid the body. drip: byte by byte, `pause` seconds
-  // between.
+  // How the answer is sent. whole: completely. never: not at all, and the connection stays open.
+  // cut: the connection closes instead. half: it closes within the body. drip: byte by byte with
+  // `pause` seconds between.
   enum class How { whole, never, cut, half, drip } how = How::whole;
   double pause = 0.02;
 };
 
-// Which requests a fault befalls: those of this method ("" any) whose target contains `path`, but
-// the first `after` of them, `times` times (0: for ever). The first rule that matches is taken.
+// Selects requests by method ("": any) and by a part of the target. Skips the first `after`
+// matches, then applies `times` times (0: always). The first matching rule applies.
 struct When {
   std::string method{}, path{};
   int times = 1, after = 0;
@@ -63,14 +63,14 @@ Fault drip(double pause);  // carried out; byte by byte
 Fault redirect(const std::string& location, int status = 302);
 Fault html(int status = 200);  // a log-in page
 Fault body(const std::string& text, const std::string& content_type = "application/json");
-Fault endless_pages();  // every page of a list has one fresh item and a Link to a next one
-Fault same_page();      // every page of a list is the first one, and links to a next one
+Fault endless_pages();  // each page: one new item, a Link to a next page
+Fault same_page();      // each page: the first one, a Link to a next page
 }  // namespace faults
 
-// Thread-safe. A thread a connection.
+// Thread-safe; one thread per connection.
 class FaultServer {
  public:
-  // token: requests without it are answered with 401; "": all are served.
+  // Answers requests without this token with 401; "" serves all.
   explicit FaultServer(const std::string& token = "");
   ~FaultServer();
   FaultServer(const FaultServer&) = delete;
@@ -81,12 +81,12 @@ class FaultServer {
 
   void fault(const When& when, const Fault& fault);
   void no_faults();
-  // Looks at or changes the store, while no request is being answered.
+  // Reads or changes the store while no request is being answered.
   void store(const std::function<void(GithubStore&)>& look);
 
   [[nodiscard]] std::vector<SeenRequest> seen() const;
   [[nodiscard]] int count(const std::string& method, const std::string& path) const;
-  // Whether any request held this text anywhere: line, headers, body.
+  // Returns true if any request held this text anywhere: line, headers, body.
   [[nodiscard]] bool saw(const std::string& text) const;
 
  private:
@@ -94,7 +94,7 @@ class FaultServer {
   std::unique_ptr<State> state_;
 };
 
-// A port on 127.0.0.1 where nobody listens: connecting is refused.
+// Returns a port on 127.0.0.1 that refuses connections.
 [[nodiscard]] int closed_port();
 
 }  // namespace weir::tests

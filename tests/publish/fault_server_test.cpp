@@ -1,3 +1,4 @@
+// Tests the tests' own GitHub: its lag, its refusals, its pages.
 #include "tests/publish/fault_server.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,7 @@ TEST(GithubStore, RefusesWhatGithubRefuses) {
     std::string body;
     int status;
   };
-  // Limits as docs.github.com/rest names them.
+  // Limits as documented at docs.github.com/rest.
   const std::string long_body(65'537, 'x');
   Json fifty_one = {{"name", "weir"},
                     {"head_sha", "abc"},

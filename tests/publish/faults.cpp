@@ -1,4 +1,4 @@
-// The faults by name: what GitHub and the machines before it really send.
+// Lists the faults by name: answers that GitHub and the gateways before it really send.
 #include <fmt/format.h>
 
 #include "gate/base/json.hpp"

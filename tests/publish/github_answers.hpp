@@ -1,4 +1,4 @@
-// How the tests' own GitHub reads requests and words answers; for github_store*.cpp alone.
+// Reads requests and writes answers for the tests' own GitHub; used by github_store*.cpp only.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace weir::tests {
 
-inline constexpr std::size_t k_most_characters = 65'536;  // of a comment
+inline constexpr std::size_t k_most_characters = 65'536;  // in a comment
 
 inline StoreAnswer refuse(int status, const std::string& message, const Json& errors = Json()) {
   Json body = {{"message", message}, {"documentation_url", "https://docs.github.com/rest"}};
@@ -39,7 +39,7 @@ inline std::string query(const StoreRequest& request, const std::string& name) {
   return found == request.query.end() ? "" : found->second;
 }
 
-// One page of a list as `per_page` (30, at most 100) and `page` ask for it.
+// Returns one page of a list, as `per_page` (30, at most 100) and `page` request.
 inline StoreAnswer page_of(const StoreRequest& request, const std::vector<Json>& all,
                            const char* wrapped_as = nullptr) {
   const auto per_page = std::clamp<std::int64_t>(number(query(request, "per_page"), 30), 1, 100);

@@ -1,4 +1,4 @@
-// The whole client against a server that does wrong. Waits are short because the first delay is a
+// Tests the whole client against a faulty server. Waits are short because the first delay is a
 // setting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace faults = tests::faults;
 constexpr const char* k_token = "ghp_TheTokenOfThisTest";
 constexpr const char* k_comments = "/repos/o/r/issues/7/comments";
 
-// Whatever is written, the token is not in it.
+// Server and settings of a test. `written` collects all notes, which must not contain the token.
 struct Rig {
   tests::FaultServer server{k_token};
   sys::RealHttp http;
@@ -39,7 +39,8 @@ struct Rig {
     settings.each.total_seconds = 120;
     settings.say = [this](const std::string& note) { written += note + "\n"; };
   }
-  // A short limit for faults that nothing else ends: a busy machine may be too slow for it.
+  // Sets a short limit and returns true if nothing else ends the fault. Other requests may need
+  // longer on a busy machine.
   bool ends_by_limit(const tests::Fault& fault) {
     const bool silent =
         fault.how == tests::Fault::How::never || fault.how == tests::Fault::How::drip;
@@ -121,8 +122,8 @@ TEST(GithubApiOnAServer, AsksOnlyForWhatHasChanged) {
   EXPECT_EQ(api.list(k_comments, 10)->size(), 1U);
 }
 
-// Each fault befalls the first requests; afterwards the server is well. What must come of it for a
-// creation, and of how many requests.
+// Each fault hits the first requests; afterwards the server works. Each case has the expected
+// outcome of a creation and its number of requests.
 TEST(GithubApiOnAServer, CreatesOnceOrSaysThatItMayHave) {
   const double soon = sys::RealClock().now() - 5;
   struct Case {
@@ -251,7 +252,7 @@ TEST(GithubApiOnAServer, GivesTheTokenToNoOtherServer) {
   EXPECT_THAT(rig.error_of(api.list("/elsewhere", 10)), HasSubstr("not followed"));
   EXPECT_FALSE(other.saw(k_token));
   EXPECT_TRUE(other.seen().empty());
-  EXPECT_TRUE(rig.server.saw(k_token));  // the test can tell
+  EXPECT_TRUE(rig.server.saw(k_token));  // proves that the check works
 }
 
 TEST(GithubApiOnAServer, FollowsARenamedRepository) {

@@ -1,3 +1,4 @@
+// Tests when a request to GitHub is sent again, and how long we wait before.
 #include "gate/publish/github_retry.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ TEST(AfterAnswer, DecidesByStatusHeadersAndWhetherItMayBeSentTwice) {
     sys::HttpResponse response;
     bool once;
     What expected;
-    double asked;  // -1: nothing
+    double asked;  // seconds to wait; -1: none
     bool maybe_done;
   };
   const Case cases[] = {
@@ -67,7 +68,7 @@ TEST(AfterAnswer, DecidesByStatusHeadersAndWhetherItMayBeSentTwice) {
   for (const Case& c : cases) {
     const Next next = after_answer(c.response, c.once, k_now, {});
     EXPECT_EQ(next.what, c.expected) << c.what;
-    EXPECT_EQ(next.asked_seconds.value_or(-1), c.asked) << c.what;
+    EXPECT_EQ(next.requested_seconds.value_or(-1), c.asked) << c.what;
     EXPECT_EQ(next.maybe_done, c.maybe_done) << c.what;
     EXPECT_EQ(next.why.empty(), c.expected == What::answer) << c.what;
   }
@@ -152,7 +153,7 @@ TEST(GithubWords, TellWhatCameSafely) {
        "400 Bad Request \"***\""},
   };
   for (const Case& c : cases) {
-    const std::string text = said(c.response, masker);
+    const std::string text = describe_answer(c.response, masker);
     if (c.said != nullptr) {
       EXPECT_EQ(text, c.said) << c.what;
     }
@@ -164,9 +165,9 @@ TEST(GithubWords, TellWhatCameSafely) {
 TEST(GithubWords, MaskBeforeTheyCut) {
   Masker masker;
   masker.add(Secret("ghp_secret_token"));
-  const std::string text = shown(std::string(195, 'x') + " ghp_secret_token", masker);
+  const std::string text = safe_text(std::string(195, 'x') + " ghp_secret_token", masker);
   EXPECT_EQ(text, std::string(195, 'x') + " ***");
-  EXPECT_EQ(shown("\xC3\xA9\xC3\xA9\xC3\xA9", masker, 2), "\xC3\xA9\xC3\xA9...");
+  EXPECT_EQ(safe_text("\xC3\xA9\xC3\xA9\xC3\xA9", masker, 2), "\xC3\xA9\xC3\xA9...");
 }
 
 }  // namespace github_retry_test

@@ -1,3 +1,4 @@
+// Answers requests for pull requests, comments, files and permissions in the tests' own GitHub.
 #include "tests/publish/github_store.hpp"
 
 #include <algorithm>
@@ -123,8 +124,8 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
   return not_found();
 }
 
-// One, those of a branch ("head=OWNER:BRANCH"), or those that hold a commit. The last knows the
-// repository's own branches alone.
+// Answers one pull request, those of a branch ("head=OWNER:BRANCH"), or those with a commit. The
+// last finds only branches of the repository itself.
 StoreAnswer GithubStore::pulls(const StoreRequest& request, const Parts& parts) const {
   const bool of_commit = parts[4] == "commits";
   if (!of_commit && parts.size() == 6) {
@@ -194,7 +195,7 @@ StoreAnswer GithubStore::list_comments(const StoreRequest& request, std::int64_t
   std::vector<Json> all;
   for (const Comment& comment : comments_) {
     if (comment.issue != issue) continue;
-    // What this poster cannot know yet: made (or gone) too few list calls ago.
+    // This poster cannot know the change yet: it was made (or deleted) too few list calls ago.
     if (create_lag > 0 && comment.made_at + create_lag >= comment_lists_) continue;
     if (comment.gone_at >= 0 && comment.gone_at + delete_lag < comment_lists_) continue;
     all.push_back(shown(comment));
@@ -217,7 +218,7 @@ StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string
   if (request.method != "PUT") return not_found();
   const auto body = parse_json(request.body);
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
-  const auto content = base64_decoded(text_of(*body, "content"));
+  const auto content = decode_base64(text_of(*body, "content"));
   if (!content) return refuse(422, "content is not valid Base64");
   std::string branch = text_of(*body, "branch");
   if (branch.empty()) branch = "main";

@@ -1,6 +1,6 @@
-// A small GitHub of the tests' own, in memory: pulls, issue comments, check runs, commit statuses,
-// permissions and the files of a branch, with the answers and refusals of the real one as far as
-// posting meets them (docs.github.com/rest, version 2022-11-28).
+// A small GitHub in memory: pulls, issue comments, check runs, commit statuses, permissions and the
+// files of a branch. It answers and refuses like the real one as far as posting needs it
+// (docs.github.com/rest, version 2022-11-28).
 #pragma once
 
 #include <cstdint>
@@ -20,51 +20,53 @@ struct StoreRequest {
 struct StoreAnswer {
   int status = 200;
   Json body = Json(nullptr);  // null: none
-  // Set for lists: the page after this one and the last one. 0: none.
+  // Set for lists: the next page and the last one; 0 means none.
   std::int64_t next_page = 0, last_page = 0;
 };
 
-// One repository. Not thread-safe (the server locks around it).
+// One repository. Not thread-safe; the server locks around it.
 class GithubStore {
  public:
   GithubStore(std::string owner = "o", std::string repo = "r");
 
-  // Who asks from now on: the author of new comments ("user": {"login", "type": "Bot"}).
+  // Author of new comments ("user": {"login", "type": "Bot"}).
   std::string login = "github-actions[bot]";
-  // What is created is in lists only from the (k+1)-th list call after it on (a call is one for the
-  // first page); what is deleted stays in lists that long. By id it is there, or gone, at once.
+  // Lag of lists. A new item appears from the (k+1)-th later list call on; each call for the first
+  // page counts. A deleted item stays that long. By id, both take effect at once.
   int create_lag = 0, delete_lag = 0;
   // Checks need a token of an app; a personal one gets 403 "Resource not accessible ...".
   bool checks_allowed = true;
-  // A token that may not set labels has them left out, without a word.
+  // A token without permission for labels has them dropped silently.
   bool labels_allowed = true;
 
-  // more: fields merged over {"number", "state": "open", "head": {"sha"}, "base", "user"}.
+  // Adds a pull request. `more` is merged over {"number", "state": "open", "head": {"sha"}, "base",
+  // "user"}.
   void add_pull(std::int64_t number, const std::string& head_sha,
                 const Json& more = Json::object());
   void remove_pull(std::int64_t number) { pulls_.erase(number); }
   std::int64_t add_comment(std::int64_t issue, const std::string& login, const std::string& body);
-  // The commits of a branch, the oldest first: what may be compared with what.
+  // Sets the commits of a branch, the oldest first; compare() uses them.
   void set_branch(const std::string& name, const std::vector<std::string>& commits) {
     branches_[name] = commits;
   }
   void set_parents(const std::string& sha, const std::vector<std::string>& parents) {
     parents_[sha] = parents;
   }
-  // By somebody who is not ours, or ours: "state" is "open".
+  // Adds an open issue by `login`, which may be ours or another's.
   std::int64_t add_issue(const std::string& login, const std::string& title,
                          const std::string& body, const std::string& label);
   void set_permission(const std::string& login, const std::string& permission);
   void set_file(const std::string& branch, const std::string& path, const std::string& content);
 
-  // As GitHub shows them, in order of their ids; what is deleted is not there.
+  // Returns the comments as GitHub shows them, ordered by id, without deleted ones.
   [[nodiscard]] std::vector<Json> comments(std::int64_t issue) const;
-  // Each with "annotations": all that came in batches; "head_sha", "conclusion", "output", ...
+  // Returns the check runs. Each has all "annotations" of its batches, and "head_sha",
+  // "conclusion", "output", ...
   [[nodiscard]] std::vector<Json> check_runs() const;
   [[nodiscard]] const std::vector<Json>& issues() const { return issues_; }
   void close_issue(std::int64_t number);
   [[nodiscard]] std::vector<Json> statuses(const std::string& sha) const;  // the newest first
-  // Content of a file; null when there is none.
+  // Returns the content of a file; null if there is none.
   [[nodiscard]] Json file(const std::string& branch, const std::string& path) const;
 
   [[nodiscard]] StoreAnswer answer(const StoreRequest& request);
@@ -73,7 +75,7 @@ class GithubStore {
   struct Comment {
     std::int64_t id = 0, issue = 0;
     std::string login, type, body;
-    std::int64_t made_at = 0;  // list calls there had been
+    std::int64_t made_at = 0;  // number of list calls before it
     std::int64_t gone_at = -1;
     std::int64_t edits = 0;
   };

@@ -1,4 +1,4 @@
-// Check runs and commit statuses of the tests' own GitHub.
+// Answers requests for check runs, commit statuses and comparisons in the tests' own GitHub.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -84,7 +84,8 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
   return {.status = request.method == "POST" ? 201 : 200, .body = brief};
 }
 
-// "FROM...TO": branches (as of now) or commits. What is on no common branch is "diverged".
+// Compares "FROM...TO", which are branches (at present) or commits. Commits without a common branch
+// are "diverged".
 StoreAnswer GithubStore::compare(const std::string& both) const {
   const std::size_t dots = both.find("...");
   if (dots == std::string::npos) return not_found();

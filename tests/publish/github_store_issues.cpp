@@ -1,4 +1,4 @@
-// The part of the tests' own GitHub that keeps issues.
+// Answers requests for issues in the tests' own GitHub.
 #include <algorithm>
 
 #include "gate/base/text.hpp"

@@ -1,3 +1,4 @@
+// Tests the client of GitHub's API: tokens, paths, back-off, errors.
 #include "gate/publish/github.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ struct Rig {
   tests::FixedCoin coin;
   sys::Stop stop;
   GithubSettings settings;
-  std::string written;  // all that leaves: errors, notes
+  std::string written;  // all errors and notes
 
   Rig() {
     settings.token = Secret(k_token);
@@ -181,7 +182,7 @@ TEST(GithubApi, EndsWithinItsTimeWhateverHappens) {
   const double begin = rig.time.time;
   rig.error_of(api.call({.method = "GET", .path = "/x"}));
   EXPECT_LE(rig.time.time - begin,
-            107);  // one attempt may still be under way (its own limit ends it)
+            107);  // an attempt under way ends by its own limit
   EXPECT_LE(rig.http.limits.back().total_seconds, 100 - 7);
   rig.time.time += 100;
   EXPECT_THAT(rig.error_of(api.call({.method = "GET", .path = "/x"})),
@@ -244,7 +245,7 @@ TEST(GithubApi, AsksOnlyForWhatHasChanged) {
   EXPECT_EQ(again->body, Json::parse(R"([{"id": 1}])"));
   EXPECT_THAT(rig.http.requests.at(1).headers,
               ::testing::Contains(std::pair("If-None-Match", "W/\"a\"")));
-  // Another address has no answer of its own yet.
+  // The other address has no stored answer yet.
   rig.error_of(api.call({.method = "GET", .path = "/y"}));
 }
 

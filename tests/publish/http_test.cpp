@@ -1,4 +1,4 @@
-// The real client of sys against the tests' own server.
+// Tests the HTTP client of sys against a real server.
 #include "gate/sys/http.hpp"
 
 #include <thread>
@@ -39,7 +39,7 @@ TEST(RealHttp, SendsARequestAsItIs) {
   HttpRequest request{.method = "PATCH", .url = server.url() + "/repos/o/r?a=b"};
   request.headers = {{"Accept", "x/y"}, {"User-Agent", "weir/test"}};
   request.authorization = Secret(std::string("Bearer ") + k_token);
-  request.body = std::string(2 << 20, 'x');  // where libcurl would ask before it sends
+  request.body = std::string(2 << 20, 'x');  // libcurl would ask before it sends this much
   const auto response = http.send(request, {}, stop);
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->header("content-type"), "application/json; charset=utf-8");
@@ -91,7 +91,7 @@ TEST(RealHttp, TellsFailuresApart) {
     Stop stop;
     HttpRequest request = get(server.url() + "/repos/o/r");
     request.authorization = Secret(std::string("Bearer ") + k_token);
-    // Only what shall end by it has a short limit; longer, where that was over before it was sent.
+    // A short limit only for faults that end by it: other requests need longer on a busy machine.
     double limit = c.expected == What::timed_out ? 0.5 : 120;
     auto response = http.send(request, {.total_seconds = limit, .body_bytes = 100'000}, stop);
     for (; limit < 60 && !response && !response.error().sent; limit *= 2)
@@ -157,7 +157,7 @@ TEST(RealHttp, DoesNotSendACreationAgainOnAConnectionThatDied) {
   server.fault({.method = "POST"}, cut(true));
   RealHttp http;
   Stop stop;
-  ASSERT_TRUE(http.send(get(server.url() + "/repos/o/r"), {}, stop));  // this connection is kept
+  ASSERT_TRUE(http.send(get(server.url() + "/repos/o/r"), {}, stop));  // keeps this connection open
   HttpRequest request = get(server.url() + "/repos/o/r/issues/7/comments");
   request.method = "POST";
   request.body = R"({"body": "once"})";
@@ -209,7 +209,7 @@ TEST(RealHttp, SpeaksTlsToNobodyWhoDoesNot) {
   EXPECT_FALSE(server.saw(k_token));
 }
 
-// The openssl program as a server with a certificate that nobody vouches for.
+// Runs the openssl program as a server with a certificate that no authority signed.
 class Unvouched {
  public:
   Unvouched() : port_(tests::closed_port()) {
@@ -260,7 +260,7 @@ TEST(RealHttp, RefusesACertificateThatNobodyVouchesFor) {
   RealHttp http;
   Stop stop;
   tl::expected<HttpResponse, HttpFailure> response;
-  EXPECT_TRUE(tests::eventually([&] {  // it listens
+  EXPECT_TRUE(tests::eventually([&] {  // until it listens
     response = http.send(get(server.url() + "/"), {}, stop);
     return response || response.error().what != What::no_connection;
   }));

@@ -1,4 +1,4 @@
-// One issue a change point, on the tests' own GitHub.
+// Tests one issue per change point, on the tests' own GitHub.
 #include "gate/publish/issues.hpp"
 
 #include <gmock/gmock.h>
@@ -17,10 +17,10 @@ using Outcome = Part::Outcome;
 
 class Issues : public testing::Test {
  protected:
-  static IssueWanted change(const std::string& at = "c3", const std::string& body = "slower") {
+  static WantedIssue change(const std::string& at = "c3", const std::string& body = "slower") {
     return {"mine/m/cpu/decode decode_tokens_per_second lab", at, {"c2", "c4"}, "it fell", body};
   }
-  std::vector<Part> post(const std::vector<IssueWanted>& wanted) {
+  std::vector<Part> post(const std::vector<WantedIssue>& wanted) {
     const auto parts = post_issues(api_, "o/r", wanted, options_, [&](double) { ++waits_; });
     EXPECT_TRUE(parts) << parts.error().message;
     return parts.value_or(std::vector<Part>());
@@ -52,17 +52,17 @@ TEST_F(Issues, AreOpenedOnceAndEditedWhenMoreIsKnown) {
 
 TEST_F(Issues, StayWithAChangeWhosePlaceMovesByAPoint) {
   post({change("c3")});
-  IssueWanted moved = change("c4");
+  WantedIssue moved = change("c4");
   moved.near = {"c3", "c5"};
   EXPECT_THAT(outcomes(post({moved})), ElementsAre(Outcome::edited));
   moved = change("c5");
   moved.near = {"c4", "c6"};
   EXPECT_THAT(outcomes(post({moved})), ElementsAre(Outcome::edited)) << "it is followed";
   EXPECT_THAT(store_.issues(), SizeIs(1));
-  IssueWanted far = change("c9");
+  WantedIssue far = change("c9");
   far.near = {"c8", "c10"};
   EXPECT_THAT(outcomes(post({far})), ElementsAre(Outcome::created));
-  IssueWanted other = change();
+  WantedIssue other = change();
   other.series = "mine/m/cpu/decode decode_tokens_per_second another machine";
   EXPECT_THAT(outcomes(post({other})), ElementsAre(Outcome::created));
 }
@@ -85,7 +85,7 @@ TEST_F(Issues, WithAMarkerThatOthersWroteOrWithoutTheLabelMeanNothing) {
 
 TEST_F(Issues, AreNoMoreThanSoManyAtOnce) {
   options_.most_new = 2;
-  std::vector<IssueWanted> many;
+  std::vector<WantedIssue> many;
   for (const char* series : {"a", "b", "c"}) {
     many.push_back(change());
     many.back().series = series;
@@ -100,7 +100,7 @@ TEST_F(Issues, OfTwoPostersAtOnceTheLowestStays) {
   bool came_in = false;
   api_.before = [&](const ApiRequest& request) {
     if (request.method != "POST" || came_in) return;
-    came_in = true;  // just before ours is made
+    came_in = true;  // just before we create ours
     store_.add_issue(store_.login, "it fell", issue_marker(change()) + "\nslower", "weir");
   };
   const auto parts = post({change()});
@@ -109,14 +109,14 @@ TEST_F(Issues, OfTwoPostersAtOnceTheLowestStays) {
   EXPECT_EQ(store_.issues()[0]["state"], "open");
   EXPECT_EQ(store_.issues()[1]["state"], "closed");
   EXPECT_EQ(parts[0].id, store_.issues()[0]["number"]);
-  // And it is not taken for "somebody closed it".
+  // The issue that we closed does not count as closed by somebody.
   EXPECT_THAT(outcomes(post({change("c3", "more")})), ElementsAre(Outcome::edited));
 }
 
-// Else it would not be found tomorrow, and made again every night.
+// Otherwise it would not be found tomorrow, and a new one would be created every night.
 TEST_F(Issues, WithoutTheirLabelAreClosedAgainAndThatIsSaid) {
   store_.labels_allowed = false;
-  IssueWanted other = change();
+  WantedIssue other = change();
   other.series = "another";
   const auto parts = post({change(), other});
   EXPECT_THAT(outcomes(parts), ElementsAre(Outcome::failed, Outcome::left_out));
@@ -126,7 +126,7 @@ TEST_F(Issues, WithoutTheirLabelAreClosedAgainAndThatIsSaid) {
 }
 
 TEST_F(Issues, OfTwoChangesThatAreNearEachOtherAreTwo) {
-  IssueWanted next = change("c4", "and again");
+  WantedIssue next = change("c4", "and again");
   next.near = {"c3", "c5"};
   EXPECT_THAT(outcomes(post({change(), next})), ElementsAre(Outcome::created, Outcome::created));
   EXPECT_THAT(outcomes(post({change(), next})),
@@ -135,7 +135,7 @@ TEST_F(Issues, OfTwoChangesThatAreNearEachOtherAreTwo) {
   EXPECT_EQ(store_.issues()[1]["state"], "open");
 }
 
-// A person's token may ask who it is; then only that login's count.
+// A person's token may ask for its login; then only issues of that login count.
 TEST_F(Issues, OfAPersonsTokenAreThatPersonsAlone) {
   store_.login = "ada";
   store_.add_issue("github-actions[bot]", "it fell", issue_marker(change()) + "\nslower", "weir");
@@ -149,7 +149,7 @@ TEST_F(Issues, ThatCanNotBeMadeKeepNoOtherFromBeingPosted) {
     if (request.method == "POST" && ++posts == 1) return tests::StoreApi::Wrong{{Code::io, "lost"}};
     return std::nullopt;
   };
-  IssueWanted other = change();
+  WantedIssue other = change();
   other.series = "another";
   EXPECT_THAT(outcomes(post({change(), other})), ElementsAre(Outcome::failed, Outcome::created));
   EXPECT_FALSE(post_issues(api_, "nobody/here", {change()}, options_, [](double) {}));

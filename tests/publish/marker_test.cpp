@@ -1,3 +1,4 @@
+// Tests the marker line in weir's comments, and the names of gates and bases in it.
 #include <gtest/gtest.h>
 
 #include "gate/publish/target.hpp"
@@ -14,7 +15,7 @@ TEST(GateName, ThatIsFineStaysAndAnyOtherBecomesOneOfItsOwn) {
        {std::string("a-->b"), std::string("--"), std::string(500, 'x'), std::string("<!--\n-->"),
         std::string("ü"), std::string("..."), std::string("-a")}) {
     const std::string name = gate_name(hostile);
-    EXPECT_EQ(gate_name(name), name) << hostile;  // fit as it is now
+    EXPECT_EQ(gate_name(name), name) << hostile;  // already valid
     EXPECT_LE(name.size(), 64U);
     EXPECT_EQ(name.find("--"), std::string::npos) << name;
   }
@@ -36,7 +37,7 @@ TEST(BaseName, OfABranchIsPlainOrOfNoOtherBranch) {
               std::string::npos)
         << name;
     EXPECT_EQ(name.find("--"), std::string::npos) << name;
-    // "~" is in no branch's name, so that none is called like another's.
+    // A branch name has no "~", so the name cannot collide with a branch's.
     EXPECT_NE(name.find('~'), std::string::npos) << name;
     EXPECT_TRUE(names.insert(name).second) << branch;
   }
@@ -44,16 +45,16 @@ TEST(BaseName, OfABranchIsPlainOrOfNoOtherBranch) {
 
 TEST(Marker, OfAPullRequestAndBaseIsReadBackAndOfNoOther) {
   const Marker marker{"nightly", {12, 3}, 7, base_name("Main"), true};
-  const auto read = marker_of(marker.hidden());
+  const auto read = parse_comment_marker(marker.hidden());
   ASSERT_TRUE(read) << marker.hidden();
   EXPECT_EQ(read->text(), marker.text());
-  EXPECT_TRUE(read->of_the_same(marker));
+  EXPECT_TRUE(read->is_same_place(marker));
   EXPECT_EQ(Marker({"gate", {1, 1}, 7, "main"}).text(),
             "weir:gate=gate pr=7 base=main run=1 attempt=1");
   for (const Marker& other :
        {Marker{"other", {12, 3}, 7, marker.base}, Marker{"nightly", {12, 3}, 8, marker.base},
         Marker{"nightly", {12, 3}, 7, "main"}, Marker{"nightly", {12, 3}}}) {
-    EXPECT_FALSE(other.of_the_same(marker)) << other.text();
+    EXPECT_FALSE(other.is_same_place(marker)) << other.text();
   }
 }
 
@@ -61,7 +62,7 @@ TEST(Marker, IsReadBackFromTheFirstLineOnly) {
   const Marker marker{"nightly", {12, 3}};
   EXPECT_EQ(marker.hidden(), "<!-- weir:gate=nightly run=12 attempt=3 -->");
   for (const char* behind : {"", "\ntext", "\r\ntext"}) {
-    const auto read = marker_of(marker.hidden() + behind);
+    const auto read = parse_comment_marker(marker.hidden() + behind);
     ASSERT_TRUE(read);
     EXPECT_EQ(read->gate, "nightly");
     EXPECT_EQ(read->run, marker.run);
@@ -79,17 +80,17 @@ TEST(Marker, ThatIsQuotedOrBentIsNone) {
         std::string("<!-- weir:gate=a pr=x run=1 attempt=1 -->"),
         std::string("<!-- weir:gate=a run=1 attempt=1 pr=7 -->"),
         std::string("<!-- weir:gate=a--b run=1 attempt=1 -->")}) {
-    EXPECT_FALSE(marker_of(body)) << body;
+    EXPECT_FALSE(parse_comment_marker(body)) << body;
   }
 }
 
 TEST(RunNumber, OfALaterRunOrAttemptMustNotBeOverwritten) {
-  EXPECT_TRUE(newer({2, 1}, {1, 5}));
-  EXPECT_TRUE(newer({1, 2}, {1, 1}));
-  EXPECT_FALSE(newer({1, 1}, {1, 1}));
-  EXPECT_FALSE(newer({1, 1}, {1, 2}));
-  EXPECT_FALSE(newer({9, 9}, {})) << "somebody asked for this post just now";
-  EXPECT_FALSE(newer({}, {1, 1}));
+  EXPECT_TRUE(is_newer({2, 1}, {1, 5}));
+  EXPECT_TRUE(is_newer({1, 2}, {1, 1}));
+  EXPECT_FALSE(is_newer({1, 1}, {1, 1}));
+  EXPECT_FALSE(is_newer({1, 1}, {1, 2}));
+  EXPECT_FALSE(is_newer({9, 9}, {})) << "somebody asked for this post just now";
+  EXPECT_FALSE(is_newer({}, {1, 1}));
 }
 
 }  // namespace marker_test

@@ -1,4 +1,4 @@
-// What is left on GitHub when posts have ended, whatever went on between.
+// Tests the state of GitHub after posts have ended, with whatever happens in between.
 #include "gate/publish/post.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Target target_of(RunNumber run) {
           .pull_request = 7,
           .sha = k_sha,
           .run = run,
-          .run_url = run_url_of("https://github.com", "o/r", run),
+          .run_url = make_run_url("https://github.com", "o/r", run),
           .base = "main",
           .base_sha = std::string(40, 'b')};
 }
@@ -174,7 +174,7 @@ TEST_F(Post, ThatOnlyEditsMakesNoNewCommentWhereTheOneThatItEditedIsGone) {
   EXPECT_TRUE(store_.comments(7).empty());
 }
 
-// An older run's poster comes a little later, and finds no comment that is newer.
+// The poster of an older run comes a little later and finds no newer comment.
 TEST_F(Post, ThatOnlyEditsCorrectsTheCommentThatAnOlderRunMakesMeanwhile) {
   StoreApi api(store_);
   const Texts texts = texts_reaching(Texts::Reach::edit, "green");
@@ -236,7 +236,7 @@ TEST_F(Post, WithAPersonsTokenTakesNoBotsCommentForItsOwn) {
   EXPECT_THAT(comment(1), HasSubstr("green"));
 }
 
-// Anybody's bot may be made to write the line.
+// Any bot may be tricked into writing the line.
 TEST_F(Post, TakesNoOtherBotsCommentForItsOwnWhereItsTokenMayNotSayWhoseItIs) {
   store_.add_comment(7, "other[bot]", marker_of_run({9, 1}) + "\nall green");
   StoreApi api(store_);
@@ -272,15 +272,15 @@ TEST_F(Post, OfAnotherBaseOrPullRequestLeavesThisOnesAlone) {
   EXPECT_EQ(store_.check_runs()[1]["conclusion"], "success");
   EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (lax #8)");
   EXPECT_EQ(store_.statuses(k_sha)[1]["state"], "failure");
-  // Retargeted: what was said of main stays there.
+  // Retargeted: comments about main stay there.
   other.pull_request = 7;
   (void)publish::post(api, other, green, {}, [](double) {});
   EXPECT_EQ(store_.comments(7).size(), 2U);
   EXPECT_THAT(comment(), HasSubstr("red"));
 }
 
-// GitHub shows the latest check of a name: of two pull requests of one head into one branch, one's
-// green would stand for the other, too.
+// GitHub shows the latest check of a name. With two pull requests of one head into one branch,
+// one's green would also stand for the other.
 TEST_F(Post, OfASecondPullRequestIntoTheSameBaseIsNoGreenWhileTheFirstIsRed) {
   StoreApi api(store_);
   store_.add_pull(8, k_sha);
@@ -298,18 +298,18 @@ TEST_F(Post, OfASecondPullRequestIntoTheSameBaseIsNoGreenWhileTheFirstIsRed) {
   EXPECT_EQ(shown(), "failure");
   EXPECT_THAT(store_.check_runs()[1]["output"]["title"].get<std::string>(),
               HasSubstr("not judged: pull request 7 has the same commit and base"));
-  // What waits for the other keeps the other from nothing.
+  // A check that waits for the other pull request does not block it.
   post_of(7, "success", {3, 1});
   EXPECT_EQ(shown(), "success");
   post_of(8, "success", {4, 1});
   EXPECT_EQ(store_.check_runs()[1]["conclusion"], "success");
-  // And a red that came later is what GitHub shows.
+  // GitHub shows a later red.
   post_of(7, "failure", {5, 1});
   EXPECT_EQ(shown(), "failure");
   post_of(8, "failure", {5, 2});
   post_of(7, "success", {6, 1});
   EXPECT_EQ(shown(), "failure");
-  // One that is closed, or went on to another commit, is waited for no more.
+  // A pull request that is closed or has another commit is no longer waited for.
   store_.add_pull(8, k_sha, {{"state", "closed"}});
   post_of(7, "success", {7, 1});
   for (const Json& check : store_.check_runs()) {
@@ -371,7 +371,7 @@ TEST_F(Post, OfARerunWithOtherAnnotationsMakesAnotherCheckRunSinceNoneCanBeTaken
   EXPECT_EQ(store_.check_runs().size(), 2U) << "the latest is edited from then on";
 }
 
-// Each request of a post in turn loses its answer, once carried out and once not.
+// Loses the answer of each request of a post in turn, once carried out and once not.
 TEST_F(Post, WithAnyOneAnswerLostLeavesOneOfEachAllTheSame) {
   std::size_t requests = 0;
   for (const bool carried_out : {false, true}) {
@@ -394,7 +394,7 @@ TEST_F(Post, WithAnyOneAnswerLostLeavesOneOfEachAllTheSame) {
         const std::string about = fmt::format("{} carried out: {} lag {}", what, carried_out, lag);
         EXPECT_LE(store_.comments(7).size(), 1U) << about;
         EXPECT_LE(store_.check_runs().size(), 1U) << about;
-        // A look that fails is told: there is nothing to be sure of then.
+        // A look-up that fails is reported, as nothing is certain then.
         if (what.rfind("GET", 0) == 0) continue;
         for (const Part& part : parts) EXPECT_NE(part.outcome, Outcome::failed) << about;
         EXPECT_EQ(store_.comments(7).size(), 1U) << about;

@@ -1,5 +1,5 @@
-// Posters at the same time: each order in which their requests may reach GitHub is played, as far
-// as drawing orders goes; nothing depends on how fast the machine is.
+// Tests concurrent posters. Random orders of their requests are played; nothing depends on the
+// machine's speed.
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -20,12 +20,12 @@ using tests::StoreApi;
 
 const std::string k_sha(40, 'a');
 
-// Lets one of several threads go on at a time, up to its next request; which, is drawn.
+// Lets one of several threads at a time run up to its next request; the thread is drawn at random.
 class Turns {
  public:
   Turns(std::size_t posters, unsigned seed) : alive_(posters, true), random_(seed) { draw(); }
 
-  // Blocks until it is this poster's turn; what it does until the next call is alone.
+  // Blocks until it is this poster's turn. Until its next call, it runs alone.
   void wait(std::size_t poster) {
     std::unique_lock lock(mutex_);
     if (started_.size() < alive_.size()) {
@@ -63,7 +63,7 @@ class Turns {
 struct Race {
   std::vector<RunNumber> runs;
   int create_lag = 0, delete_lag = 0;
-  bool there_before = false;  // an older run's comment
+  bool there_before = false;  // a comment of an older run
 };
 
 void play(const Race& race, unsigned seed) {
@@ -90,7 +90,7 @@ void play(const Race& race, unsigned seed) {
                           .pull_request = 7,
                           .sha = k_sha,
                           .run = run,
-                          .run_url = run_url_of("https://github.com", "o/r", run),
+                          .run_url = make_run_url("https://github.com", "o/r", run),
                           .base = "main"};
       (void)publish::post(api, target, texts, {}, [&, i](double) { turns.wait(i); });
       turns.end(i);

@@ -1,4 +1,4 @@
-// The tests' own GitHub as an Api without a network, with faults where a test wants them.
+// Api on the tests' own GitHub without a network, with injected faults.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,14 @@ namespace weir::tests {
 
 class StoreApi final : public publish::Api {
  public:
-  // What goes wrong with a request, before the store sees it (carried_out: after). Nothing:
-  // nothing.
+  // Fault of a request, before the store sees it (carried_out: after). Nothing means no fault.
   struct Wrong {
     Error error;
     bool carried_out = false;
   };
 
   explicit StoreApi(GithubStore& store) : store_(store) {}
-  // Called before each request; a test may let others act here.
+  // Called before each request; a test may run other posters here.
   std::function<void(const publish::ApiRequest&)> before;
   std::function<std::optional<Wrong>(const publish::ApiRequest&)> wrong;
   std::vector<publish::ApiRequest> seen;
@@ -59,7 +58,7 @@ class StoreApi final : public publish::Api {
     return all;
   }
 
-  // How many requests changed something.
+  // Returns the number of requests that changed something.
   [[nodiscard]] int writes() const {
     int number = 0;
     for (const auto& request : seen) number += request.method == "GET" ? 0 : 1;

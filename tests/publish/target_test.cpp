@@ -1,3 +1,4 @@
+// Tests how the pull request of a commit is found, and which rules its base has.
 #include "gate/publish/target.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +13,7 @@ using ::testing::SizeIs;
 
 const std::string k_sha(40, 'a'), k_base(40, 'b');
 
-// Answers by the start of the path; what is not there is a failure.
+// Answers by the start of the path; a path without an answer fails.
 class ScriptedApi final : public Api {
  public:
   std::map<std::string, Json> answers;
@@ -161,7 +162,8 @@ TEST(LookUp, AsksForTheBaseOfACommitThatIsNamedAsWell) {
   EXPECT_EQ(event.base, "main");
 }
 
-// main: old, base, new. Of a pull request that was opened (or retargeted, or pushed to) at `base`.
+// Commits of main: old, base, new. The pull request was opened (or retargeted, or pushed to) at
+// `base`.
 TEST(RulesOfTheBase, AreThoseOfItsCommitOrOfALaterOneOnItsBranch) {
   const std::string old(40, '1'), later(40, '2'), elsewhere(40, '3');
   tests::GithubStore store;
@@ -172,7 +174,7 @@ TEST(RulesOfTheBase, AreThoseOfItsCommitOrOfALaterOneOnItsBranch) {
   EXPECT_EQ(why_not_rules_of_base(api, target, k_base), "");
   EXPECT_TRUE(api.seen.empty()) << "GitHub names it";
   EXPECT_EQ(why_not_rules_of_base(api, target, later), "");
-  // Of a branch that main has left behind, of another one, of the pull request itself.
+  // Commits that main has left behind, of another branch, and of the pull request itself.
   for (const std::string& other : {old, elsewhere, k_sha}) {
     EXPECT_THAT(why_not_rules_of_base(api, target, other), HasSubstr("not those of main now"));
   }
@@ -185,15 +187,15 @@ TEST(RulesOfTheBase, AreThoseOfItsCommitOrOfALaterOneOnItsBranch) {
 }
 
 TEST(RunUrl, NamesTheRunAndIsReadBack) {
-  const std::string url = run_url_of("https://github.example", "o/r", {12, 3});
+  const std::string url = make_run_url("https://github.example", "o/r", {12, 3});
   EXPECT_EQ(url, "https://github.example/o/r/actions/runs/12/attempts/3");
-  EXPECT_EQ(run_of_url(url, "o/r"), (RunNumber{12, 3}));
-  EXPECT_EQ(run_of_url("https://github.com/O/R/actions/runs/12", "o/r"), (RunNumber{12, 1}));
+  EXPECT_EQ(parse_run_url(url, "o/r"), (RunNumber{12, 3}));
+  EXPECT_EQ(parse_run_url("https://github.com/O/R/actions/runs/12", "o/r"), (RunNumber{12, 1}));
   for (const char* other : {"", "https://ci.example/12", "https://github.com/o/r/actions/runs/x",
                             "https://github.com/x/y/actions/runs/12"}) {
-    EXPECT_FALSE(run_of_url(other, "o/r").known()) << other;
+    EXPECT_FALSE(parse_run_url(other, "o/r").is_known()) << other;
   }
-  EXPECT_EQ(run_url_of("https://github.com", "o/r", {}), "");
+  EXPECT_EQ(make_run_url("https://github.com", "o/r", {}), "");
 }
 
 }  // namespace target_test

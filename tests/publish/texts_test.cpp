@@ -1,4 +1,4 @@
-// Silence is not green: what is posted where nothing, or not all, was measured.
+// Tests the posted texts: a gate that measured nothing, or not all, is not green.
 #include <gmock/gmock.h>
 
 #include "gate/publish/api.hpp"
@@ -56,7 +56,7 @@ TEST(Texts, OfARunThatDidNotEndWellAreNoPass) {
 }
 
 TEST(Texts, OfAForksRunAreNoPassAndStayAFail) {
-  const MeasuredBy fork{.conclusion = "success", .fork = true};
+  const MeasuringRun fork{.conclusion = "success", .fork = true};
   const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, fork);
   EXPECT_EQ(pass.check.conclusion, "failure");
   EXPECT_EQ(pass.status.state, "error");
@@ -78,7 +78,7 @@ const Target k_target{.repository = "o/r",
                       .base_sha = std::string(40, 'b')};
 
 TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
-  MeasuredBy fork{.conclusion = "success", .fork = true, .judged_here = true};
+  MeasuringRun fork{.conclusion = "success", .fork = true, .judged_here = true};
   fork.of_pull_request = true;
   const auto pass = by_rules(gate_of(Outcome::pass, ExitCode::pass));
   const Texts green = texts_of(pass, {}, fork, k_target);
@@ -91,7 +91,7 @@ TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
   const Texts red = texts_of(by_rules(gate_of(Outcome::fail, ExitCode::fail)), {}, fork, k_target);
   EXPECT_THAT(red.check.summary, StartsWith("**Judged here"));
   EXPECT_EQ(red.check.conclusion, "failure");
-  // As the measuring job ends when its verdict is red.
+  // The measuring job ends like this if its verdict is red.
   fork.conclusion = "failure";
   EXPECT_EQ(texts_of(pass, {}, fork, k_target).check.conclusion, "failure");
   fork.conclusion = "success";
@@ -101,9 +101,9 @@ TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
 
 TEST(Texts, OfAPullRequestAreNoPassUnlessItsBasesRulesJudgedIt) {
   const auto pass = by_rules(gate_of(Outcome::pass, ExitCode::pass));
-  const MeasuredBy fine{.conclusion = "success", .of_pull_request = true};
+  const MeasuringRun fine{.conclusion = "success", .of_pull_request = true};
   EXPECT_EQ(texts_of(pass, {}, fine, k_target).check.conclusion, "success");
-  const auto not_judged = [&](const verdict::GateVerdict& gate, const MeasuredBy& run,
+  const auto not_judged = [&](const verdict::GateVerdict& gate, const MeasuringRun& run,
                               const Target& target, const char* why) {
     const Texts texts = texts_of(gate, {}, run, target);
     EXPECT_EQ(texts.check.conclusion, "failure") << why;
@@ -112,7 +112,7 @@ TEST(Texts, OfAPullRequestAreNoPassUnlessItsBasesRulesJudgedIt) {
   };
   not_judged(gate_of(Outcome::pass, ExitCode::pass), fine, k_target,
              "judged by the pull request's own rules");
-  MeasuredBy wrong = fine;
+  MeasuringRun wrong = fine;
   wrong.wrong_rules = "judged by the rules of 1234567, which are not those of main now";
   not_judged(pass, wrong, k_target, "judged by the rules of 1234567");
   Target target = k_target;
@@ -147,7 +147,7 @@ TEST(Texts, WithoutAVerdictSayWhyNothingWasMeasured) {
       {std::nullopt, "failure"},
   };
   for (const auto& [conclusion, check] : k_cases) {
-    const Texts texts = not_measured({.why = "", .conclusion = conclusion, .sha = ""}, {});
+    const Texts texts = missing_verdict_texts({.why = "", .conclusion = conclusion, .sha = ""}, {});
     EXPECT_EQ(texts.check.conclusion, check) << conclusion.value_or("none");
     EXPECT_EQ(texts.status.state, "error");
     EXPECT_THAT(texts.comment, HasSubstr("not judged"));
@@ -161,9 +161,9 @@ TEST(Texts, WithoutAVerdictSayWhyNothingWasMeasured) {
 
 using Reach = Texts::Reach;
 using verdict::Comment;
-const MeasuredBy k_fine{.conclusion = "success", .of_pull_request = true};
+const MeasuringRun k_fine{.conclusion = "success", .of_pull_request = true};
 
-Reach reach_of(const verdict::GateVerdict& gate, const MeasuredBy& run = k_fine) {
+Reach reach_of(const verdict::GateVerdict& gate, const MeasuringRun& run = k_fine) {
   return texts_of(gate, {}, run, k_target).reach;
 }
 verdict::GateVerdict with(Comment comment, Outcome outcome, ExitCode code = ExitCode::pass) {
@@ -206,14 +206,14 @@ TEST(NewComments, AreMadeOfAPassThatEditsTheRulesOrDoesNotCount) {
 }
 
 TEST(NewComments, AreMadeByTheDefaultWhereAnybodyMayHaveWrittenTheVerdict) {
-  MeasuredBy fork = k_fine;
+  MeasuringRun fork = k_fine;
   fork.fork = true;
   const auto silent = with(Comment::never, Outcome::fail, ExitCode::fail);
   EXPECT_EQ(reach_of(silent, fork), Reach::create);
   fork.judged_here = true;
-  fork.conclusion = "failure";  // as a red verdict ends the run that measured it
+  fork.conclusion = "failure";  // a red verdict ends its run like this
   EXPECT_EQ(reach_of(silent, fork), Reach::nothing);
-  MeasuredBy wrong = k_fine;
+  MeasuringRun wrong = k_fine;
   wrong.wrong_rules = "judged by the rules of 1234567";
   EXPECT_EQ(reach_of(silent, wrong), Reach::create);
   auto own_rules = silent;
@@ -222,14 +222,14 @@ TEST(NewComments, AreMadeByTheDefaultWhereAnybodyMayHaveWrittenTheVerdict) {
 }
 
 TEST(NewComments, AreMadeAsWhoPostsAsksForWhateverTheRulesSay) {
-  MeasuredBy run = k_fine;
+  MeasuringRun run = k_fine;
   run.comment = Comment::always;
   EXPECT_EQ(reach_of(with(Comment::never, Outcome::pass), run), Reach::create);
   run.comment = Comment::never;
   run.wrong_rules = "judged by the rules of 1234567";
   EXPECT_EQ(reach_of(with(Comment::always, Outcome::fail, ExitCode::fail), run), Reach::nothing);
   const auto without = [](std::optional<Comment> comment, const char* conclusion) {
-    return not_measured({"", conclusion, "", comment}, {}).reach;
+    return missing_verdict_texts({"", conclusion, "", comment}, {}).reach;
   };
   EXPECT_EQ(without(std::nullopt, "failure"), Reach::create);
   EXPECT_EQ(without(Comment::always, "failure"), Reach::create);
@@ -239,7 +239,7 @@ TEST(NewComments, AreMadeAsWhoPostsAsksForWhateverTheRulesSay) {
 }
 
 TEST(Texts, WithoutAVerdictKeepWhatIsSaidInert) {
-  const Texts texts = not_measured(
+  const Texts texts = missing_verdict_texts(
       {.why = "<img src=x> @all #1\n::error::x", .conclusion = "failure", .sha = ""}, {});
   EXPECT_THAT(texts.comment, Not(HasSubstr("<img")));
   EXPECT_THAT(texts.comment, Not(HasSubstr("@all")));
@@ -275,7 +275,7 @@ TEST(Rehearsal, RemembersWhatWouldBeSentAndSupposesThatNothingIsThere) {
   EXPECT_EQ(sent[0]["method"], "POST");
   EXPECT_EQ(sent[0]["url"], "https://api.github.com/repos/o/r/issues/7/comments");
   EXPECT_EQ(sent[1]["url"], "https://api.github.com/repos/o/r/check-runs");
-  EXPECT_EQ(sent[2]["method"], "PATCH");  // the other ten annotations
+  EXPECT_EQ(sent[2]["method"], "PATCH");  // sends the other ten annotations
   EXPECT_EQ(sent[3]["body"]["context"], "weir/gate");
 }
 

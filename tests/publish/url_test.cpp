@@ -1,3 +1,4 @@
+// Tests reading, resolving and comparing URLs, and links to the next page.
 #include "gate/publish/url.hpp"
 
 #include <gtest/gtest.h>
@@ -84,7 +85,7 @@ TEST(Url, FindsTheNextPageInALinkHeader) {
     const char *header, *next;
   };
   const Case cases[] = {
-      // As api.github.com sends it.
+      // Header as api.github.com sends it.
       {R"(<https://h/x?page=2>; rel="next", <https://h/x?page=9>; rel="last")",
        "https://h/x?page=2"},
       {R"(<https://h/x?page=1>; rel="prev", <https://h/x?page=3>; rel="next")",

@@ -1,3 +1,4 @@
+// Reads and writes HTTP/1.1 on sockets for the tests' own server.
 #include "tests/publish/wire.hpp"
 
 #include <stdexcept>

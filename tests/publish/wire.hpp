@@ -1,4 +1,5 @@
-// HTTP/1.1 on sockets, as much of it as the tests' own server needs; for fault_server.cpp alone.
+// Reads and writes HTTP/1.1 on sockets, as far as the tests' own server needs; for fault_server.cpp
+// only.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,16 @@
 
 namespace weir::tests {
 
-// A socket bound to a free port of 127.0.0.1, and that port.
+// Binds a socket to a free port of 127.0.0.1 and returns both.
 std::pair<int, int> bound_socket();
-// Receives until `buffer` holds that many bytes; false when the other side is gone before.
+// Receives until `buffer` holds `until` bytes. Returns false if the peer is gone before.
 bool fill(int fd, std::string& buffer, std::size_t until);
 bool send_all(int fd, std::string_view bytes);
-// One request from `fd`; `buffer` keeps what came behind it.
+// Reads one request from `fd`; `buffer` keeps the bytes after it.
 std::optional<SeenRequest> read_request(int fd, std::string& buffer);
 
 StoreRequest store_request(const SeenRequest& seen);
-// The same list at another page, as GitHub's Link headers have it.
+// Returns the URL of another page of the same list, as in GitHub's Link headers.
 std::string at_page(const std::string& url, const StoreRequest& request, std::int64_t page);
 void replace_all(std::string& text, const std::string& what, const std::string& with);
 
