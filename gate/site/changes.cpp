@@ -1,3 +1,4 @@
+// Reads measured and explained changes from commit to commit (weir.changes/1).
 #include "gate/site/changes.hpp"
 
 #include <algorithm>
@@ -13,15 +14,15 @@ namespace {
 constexpr JsonLimits k_changes_line_limits{std::size_t{4} << 20, 8};
 constexpr std::size_t k_longest_name = 1024;
 
-// 65, or "133/2".
-std::optional<double> count_in(const Json& json) {
+// Reads a count: 65, or "133/2"; nothing for anything else.
+std::optional<double> read_count(const Json& json) {
   if (const auto exact = rational_from_json(json)) return exact->value();
   if (!json.is_number() || !std::isfinite(json.get<double>())) return std::nullopt;
   return json.get<double>();
 }
 
-// By the limits that hold where a weir.yaml has none.
-std::string_view state_of(const std::string& name, double before, double after) {
+// Returns "worse", "better" or "changed" by weir's default limits.
+std::string_view change_state(const std::string& name, double before, double after) {
   const auto metric = unit::find_metric(name);
   if (!metric) return "changed";
   const verdict::Limit limit = verdict::resolve_limit({}, *metric, {});
@@ -35,8 +36,8 @@ std::string_view state_of(const std::string& name, double before, double after) 
   return (after > before) == (metric->better == unit::Better::higher) ? "better" : "worse";
 }
 
-// An object that may be missing.
-const Json& members_in(JsonReader& io, const char* key) {
+// Returns the object of this key; an empty one if it is missing.
+const Json& object_or_empty(JsonReader& io, const char* key) {
   static const Json k_none = Json::object();
   return io.has(key) ? io.object(key) : k_none;
 }
@@ -52,45 +53,48 @@ static void fields(Fields& io, ChangeCause& cause) {
   io("text", cause.text);
   io.sparse("sure", cause.sure);
   io.sparse("pulls", cause.pulls);
-  io.check(std::ranges::all_of(cause.pulls, [](std::int64_t one) { return one > 0; }),
+  io.check(std::ranges::all_of(cause.pulls, [](std::int64_t pull) { return pull > 0; }),
            "\"pulls\" should be numbers of pull requests");
 }
 
 namespace {
 
+// Reads what changed in a cell: findings, causes and values.
 Result<ChangedCell> changed_cell(JsonReader& io) {
   ChangedCell changed;
   io.sparse("findings", changed.findings, "finding");
   io.sparse("causes", changed.causes, "cause");
-  for (const auto& [name, json] : members_in(io, "values").items()) {
-    const auto at = [&](std::size_t i) {
-      return json.is_array() && json.size() == 2 ? count_in(json[i]) : std::nullopt;
-    };
-    if (!at(0) || !at(1) || name.size() > k_longest_name) {
+  for (const auto& [name, json] : object_or_empty(io, "values").items()) {
+    const bool is_pair = json.is_array() && json.size() == 2;
+    const auto before = is_pair ? read_count(json[0]) : std::nullopt;
+    const auto after = is_pair ? read_count(json[1]) : std::nullopt;
+    if (!before || !after || name.size() > k_longest_name) {
       return fail(Code::data, "\"values\" should be metrics with two numbers each");
     }
     changed.values.push_back(
-        {history::metric_named(name), *at(0), *at(1), state_of(name, *at(0), *at(1))});
+        {history::metric_named(name), *before, *after, change_state(name, *before, *after)});
   }
   return changed;
 }
 
+// Reads the kernels of a cell with their counts, or the last output of one that failed.
 Result<CountedCell> counted_cell(JsonReader& io, NameList& names) {
   CountedCell cell;
   io.sparse("words", cell.words);
   io.check(io.has("words") != io.has("kernels"),
            "should have one of \"before\", \"kernels\" and \"words\"");
-  for (const auto& [name, json] : members_in(io, "kernels").items()) {
-    const auto times = count_in(json);
+  for (const auto& [name, json] : object_or_empty(io, "kernels").items()) {
+    const auto times = read_count(json);
     if (!times || name.size() > k_longest_name) {
       return fail(Code::data, "\"kernels\" should be names with numbers");
     }
-    cell.kernels.emplace(names.of(name), *times);
+    cell.kernels.emplace(names.number(name), *times);
   }
   return cell;
 }
 
-Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
+// Reads one line into `all`: the header (`first`), the changes of a cell, or its counts.
+Result<void> read_line(std::string_view text, bool first, CommitChanges& all) {
   WEIR_TRY(const Json json, parse_json(text, k_changes_line_limits));
   JsonReader io(json, "it");
   if (first) {
@@ -106,19 +110,19 @@ Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
              "should have names of 1 to 1024 bytes");
   }
   if (auto problem = io.problem()) return tl::unexpected(*problem);
-  const std::size_t from = before ? all.commits.of(*before) : 0;
-  const std::size_t to = all.commits.of(commit);
+  const std::size_t from = before ? all.commits.number(*before) : 0;
+  const std::size_t to = all.commits.number(commit);
   if (all.commits.all.size() > k_most_commits) {
     return fail(Code::data, "there are more than {} commits", k_most_commits);
   }
   all.counted.resize(all.commits.all.size());
-  bool fresh = false;
+  bool is_new = false;
   if (before) {
     WEIR_TRY(ChangedCell changed, changed_cell(io));
-    fresh = all.changed[{to, from}].emplace(all.cells.of(cell), std::move(changed)).second;
+    is_new = all.changed[{to, from}].emplace(all.cells.number(cell), std::move(changed)).second;
   } else {
     WEIR_TRY(CountedCell counted, counted_cell(io, all.kernels));
-    fresh = all.counted[to].emplace(all.cells.of(cell), std::move(counted)).second;
+    is_new = all.counted[to].emplace(all.cells.number(cell), std::move(counted)).second;
   }
   if (auto problem = io.problem()) return tl::unexpected(*problem);
   if (all.changed.size() > k_most_commits || all.cells.all.size() > k_most_cells ||
@@ -126,17 +130,17 @@ Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
     return fail(Code::data, "there are more than {} pairs of commits, {} cells or {} kernels",
                 k_most_commits, k_most_cells, k_most_kernels);
   }
-  return fresh ? Result<void>{}
-               : fail(Code::data, "\"{}\" of \"{}\" stands twice", text::printable(cell),
-                      text::printable(commit));
+  if (is_new) return {};
+  return fail(Code::data, "\"{}\" of \"{}\" stands twice", text::printable(cell),
+              text::printable(commit));
 }
 
 }  // namespace
 
-std::size_t NameList::of(const std::string& name) {
-  const auto [at, fresh] = numbers.try_emplace(name, all.size());
-  if (fresh) all.push_back(name);
-  return at->second;
+std::size_t NameList::number(const std::string& name) {
+  const auto [entry, is_new] = numbers.try_emplace(name, all.size());
+  if (is_new) all.push_back(name);
+  return entry->second;
 }
 
 Result<CommitChanges> read_commit_changes(std::string_view text) {
@@ -146,7 +150,7 @@ Result<CommitChanges> read_commit_changes(std::string_view text) {
     const std::size_t to = std::min(text.find('\n', from), text.size());
     ++number;
     if (to > from || number == 1) {
-      WEIR_CHECK(take_text(text.substr(from, to - from), number == 1, all)
+      WEIR_CHECK(read_line(text.substr(from, to - from), number == 1, all)
                      .map_error(in_context(fmt::format("line {}", number))));
     }
     from = to + 1;

@@ -1,6 +1,5 @@
-// What changed from commit to commit, as somebody measured and explained it: JSON lines
-// (weir.changes/1, docs/how-to/trend-site.md). Pure; whatever is read is hostile, and any text in
-// it is handed on as text.
+// Measured and explained changes from commit to commit: JSON lines (weir.changes/1,
+// docs/how-to/trend-site.md). Pure. The input is hostile, and its texts are passed on as texts.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ struct NameList {
   std::vector<std::string> all;
   std::unordered_map<std::string, std::size_t> numbers;
 
-  std::size_t of(const std::string& name);
+  std::size_t number(const std::string& name);
 };
 
 struct ChangedValue {
@@ -39,7 +38,7 @@ struct ChangeFinding {
   std::string kind, text;  // as `weir explain --json` has them
 };
 struct ChangeCause {
-  std::string text, sure;           // "" where nobody said how sure it is
+  std::string text, sure;           // `sure`: how sure it is; "": unknown
   std::vector<std::int64_t> pulls;  // numbers of pull requests
 };
 struct ChangedCell {
@@ -48,16 +47,16 @@ struct ChangedCell {
   std::vector<ChangeCause> causes;
 };
 
-// A cell at a commit: its kernels, by number, with how often each is taken per token (or prefill);
-// or the last words of a cell that could not run.
+// A cell at a commit: its kernels, by number, with their counts per token (or prefill); or the last
+// output of a cell that could not run.
 struct CountedCell {
   std::optional<std::string> words;
   std::map<std::size_t, double> kernels;
 };
 
 struct CommitChanges {
-  std::string repeat;  // a command with {commit} and {cell}, to be shown; "" where there is none
-  NameList commits, cells, kernels;                         // commits: the oldest first
+  std::string repeat;                // a command with {commit} and {cell}, to be shown; "" for none
+  NameList commits, cells, kernels;  // commits: the oldest first
   std::vector<std::map<std::size_t, CountedCell>> counted;  // by commit; then by cell
   std::map<std::pair<std::size_t, std::size_t>, std::map<std::size_t, ChangedCell>>
       changed;  // by commit and the one before it; then by cell

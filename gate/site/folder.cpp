@@ -1,3 +1,4 @@
+// Writes a site into a folder, and finds the installed pages.
 #include <set>
 
 #include "gate/base/text.hpp"
@@ -11,13 +12,14 @@ constexpr std::uint64_t k_largest_page = std::uint64_t{16} << 20;
 constexpr std::uint64_t k_largest_document = std::uint64_t{1} << 30;
 constexpr const char* k_folders[] = {"data/cells",   "data/runs",    "data/sparks",
                                      "data/commits", "data/changes", "data/kernels"};
-// Documents of some sites alone.
+// Documents that only some sites have.
 constexpr const char* k_optional_files[] = {"data/changes.js", "data/kernels.js"};
-// In every index.html of a site (gate/web/index.html).
+// A line of every index.html of a site (gate/web/index.html).
 constexpr std::string_view k_generator = "<meta name=\"generator\" content=\"weir\">";
 
-Result<void> put(sys::Files& files, const std::string& path, const std::string& text,
-                 SiteWritten& count) {
+// Writes a file unless it has this text already, and counts it.
+Result<void> write_if_changed(sys::Files& files, const std::string& path, const std::string& text,
+                              SiteWritten& count) {
   const auto size = files.size(path);
   if (size && *size == text.size() && files.read(path, k_largest_document) == text) {
     ++count.same;
@@ -27,8 +29,9 @@ Result<void> put(sys::Files& files, const std::string& path, const std::string& 
   return files.write_unsynced(path, text);
 }
 
-// "0a1b2c3d4e5f6071.js", "12.js", "all.js": what documents are called below data/.
-bool document_name(std::string_view name) {
+// Returns true for a name that a document below data/ may have: "0a1b2c3d4e5f6071.js", "12.js",
+// "all.js".
+bool is_document_name(std::string_view name) {
   if (!name.ends_with(".js")) return false;
   name.remove_suffix(3);
   return name == "all" || (!name.empty() && name.size() <= 32 &&
@@ -38,14 +41,14 @@ bool document_name(std::string_view name) {
 }  // namespace
 
 Result<std::string> find_pages(const sys::Files& files, const std::string& program) {
-  const std::string beside = sys::folder_of(program);
-  std::vector<std::string> looked;
-  for (const char* one : {"share/weir/web", "../share/weir/web"}) {
-    looked.push_back(sys::absolute(sys::join_path(beside, one)));
-    if (files.exists(sys::join_path(looked.back(), "index.html"))) return looked.back();
+  const std::string program_folder = sys::folder_of(program);
+  std::vector<std::string> places;
+  for (const char* place : {"share/weir/web", "../share/weir/web"}) {
+    places.push_back(sys::absolute(sys::join_path(program_folder, place)));
+    if (files.exists(sys::join_path(places.back(), "index.html"))) return places.back();
   }
   return fail(Code::unavailable, "the pages of the trend site are not installed: looked in {}",
-              text::join(looked));
+              text::join(places));
 }
 
 Result<std::string> read_page(const sys::Files& files, const std::string& program,
@@ -58,38 +61,39 @@ Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, cons
                                const std::string& folder) {
   const std::string index = sys::join_path(folder, "index.html");
   if (files.exists(index)) {
-    WEIR_TRY(const std::string there, files.read_prefix(index, 4096));
-    if (there.find(k_generator) == std::string::npos) {
+    WEIR_TRY(const std::string existing, files.read_prefix(index, 4096));
+    if (existing.find(k_generator) == std::string::npos) {
       return fail(Code::config, "{} is not one of weir's: name a folder of its own", index);
     }
   }
-  // The pages' own files; index.html is the last, as it loads the others.
-  WEIR_TRY(std::vector<std::string> own, files.list(sys::join_path(pages, "assets")));
-  for (std::string& name : own) name.insert(0, "assets/");
-  own.emplace_back("index.html");
+  // Files of the pages; index.html is written last, because it loads the others.
+  WEIR_TRY(std::vector<std::string> page_files, files.list(sys::join_path(pages, "assets")));
+  for (std::string& name : page_files) name.insert(0, "assets/");
+  page_files.emplace_back("index.html");
   SiteWritten count;
-  std::set<std::string> wanted;
+  std::set<std::string> documents;
   WEIR_CHECK(files.make_dirs(sys::join_path(folder, "assets")));
   for (const char* below : k_folders) WEIR_CHECK(files.make_dirs(sys::join_path(folder, below)));
   for (const std::string& path : site.paths()) {
     const auto text = site.text(path);
     if (!text) return fail(Code::internal, "a site without its own document {}", path);
-    WEIR_CHECK(put(files, sys::join_path(folder, path), *text, count));
-    wanted.insert(path);
+    WEIR_CHECK(write_if_changed(files, sys::join_path(folder, path), *text, count));
+    documents.insert(path);
   }
-  for (const std::string& path : own) {
+  for (const std::string& path : page_files) {
     WEIR_TRY(const std::string text, files.read(sys::join_path(pages, path), k_largest_page));
-    WEIR_CHECK(put(files, sys::join_path(folder, path), text, count));
+    WEIR_CHECK(write_if_changed(files, sys::join_path(folder, path), text, count));
   }
-  std::vector<std::string> old(std::begin(k_optional_files), std::end(k_optional_files));
+  // Remove documents of an earlier site.
+  std::vector<std::string> existing(std::begin(k_optional_files), std::end(k_optional_files));
   for (const char* below : k_folders) {
     WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(folder, below)));
     for (const std::string& name : names) {
-      if (document_name(name)) old.push_back(fmt::format("{}/{}", below, name));
+      if (is_document_name(name)) existing.push_back(fmt::format("{}/{}", below, name));
     }
   }
-  for (const std::string& path : old) {
-    if (wanted.contains(path) || !files.exists(sys::join_path(folder, path))) continue;
+  for (const std::string& path : existing) {
+    if (documents.contains(path) || !files.exists(sys::join_path(folder, path))) continue;
     WEIR_CHECK(files.remove(sys::join_path(folder, path)));
     ++count.removed;
   }

@@ -1,4 +1,4 @@
-// The overview: every cell in a line, and what its metrics did lately.
+// Makes the overview: a line for every cell, and the latest points of its metrics.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,17 +13,18 @@ namespace weir::site {
 namespace {
 
 constexpr std::size_t k_spark_points = 40;
-constexpr std::size_t k_columns = 6;  // shown until somebody chooses others
+constexpr std::size_t k_columns = 6;  // shown until a reader chooses others
 
-// The worst first: what a cell is put down as.
+// States of a cell, the worst first.
 constexpr std::array<std::string_view, 7> k_states{"worse",  "changed", "unclear", "place",
                                                    "better", "known",   "steady"};
 
-std::size_t rank_of(std::string_view state) {
+std::size_t state_rank(std::string_view state) {
   return static_cast<std::size_t>(std::ranges::find(k_states, state) - k_states.begin());
 }
 
-Json spark_of(const history::Series& series) {
+// Returns the last 40 values for a sparkline.
+Json spark_json(const history::Series& series) {
   Json json;
   const std::span<const history::SeriesPoint> all(series.points);
   for (const auto& point : all.last(std::min(all.size(), k_spark_points))) {
@@ -32,8 +33,8 @@ Json spark_of(const history::Series& series) {
   return json;
 }
 
-// What people look at first: throughput, what the device was given, its other counts for a token,
-// times; then what most cells have.
+// Ranks a metric, the most important first: throughput, work of the device, other counts of a
+// token, times, counts of a prefill, the rest.
 int importance(const history::Metric& metric) {
   if (metric.unit == unit::Unit::tokens_per_second) return 0;
   for (const char* first : {"dispatches_per_token", "barriers_per_token", "syncs_per_token",
@@ -47,20 +48,21 @@ int importance(const history::Metric& metric) {
 }
 
 template <class Value>
-std::size_t place_in(const std::vector<Value>& sorted, const Value& value) {
+std::size_t sorted_index(const std::vector<Value>& sorted, const Value& value) {
   return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
 }
 
-// What got worse in some cell is among them.
-std::vector<std::size_t> columns_of(const SiteIndex& index) {
+// Chooses the metrics that are shown as columns: those that got worse in any cell, then the most
+// important, then those of most cells. Returns them in the order of importance.
+std::vector<std::size_t> choose_columns(const SiteIndex& index) {
   std::vector<std::int64_t> cells(index.metrics.size());
   std::vector<bool> worse(index.metrics.size());
   const auto& all = index.model.history.series;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::size_t at = place_in(index.metrics, all[i].metric);
+    const std::size_t at = sorted_index(index.metrics, all[i].metric);
     if (at == cells.size() || index.metrics[at] != all[i].metric) continue;
     ++cells[at];
-    const auto& changes = index.changes_of(i);
+    const auto& changes = index.series_changes(i);
     if (!changes.empty() && series_state(all[i], changes) == "worse") worse[at] = true;
   }
   std::vector<std::size_t> order(index.metrics.size());
@@ -75,25 +77,27 @@ std::vector<std::size_t> columns_of(const SiteIndex& index) {
   return order;
 }
 
+// Returns the line of a cell: names, worst state, times of the newest point and change, last
+// verdict.
 Json cell_line(const SiteIndex& index, const SiteCell& cell) {
   std::string_view state = k_states.back();
   double newest = 0;
-  std::optional<double> changed;
+  std::optional<double> last_change;
   std::vector<std::size_t> metrics, machines;
   for (const std::size_t at : cell.series) {
     const history::Series& series = index.model.history.series[at];
-    const auto& changes = index.changes_of(at);
-    const std::string_view here = series_state(series, changes);
-    if (rank_of(here) < rank_of(state)) state = here;
+    const auto& changes = index.series_changes(at);
+    const std::string_view own_state = series_state(series, changes);
+    if (state_rank(own_state) < state_rank(state)) state = own_state;
     for (const history::SeriesPoint& point : series.points) {
       newest = std::max(newest, index.model.history.run_of(point).time);
     }
     if (!changes.empty() && changes.back().index < series.points.size()) {
-      const double when = index.model.history.run_of(series.points[changes.back().index]).time;
-      changed = std::max(changed.value_or(when), when);
+      const double time = index.model.history.run_of(series.points[changes.back().index]).time;
+      last_change = std::max(last_change.value_or(time), time);
     }
-    metrics.push_back(place_in(index.metrics, series.metric));
-    machines.push_back(place_in(index.machines, series.machine));
+    metrics.push_back(sorted_index(index.metrics, series.metric));
+    machines.push_back(sorted_index(index.machines, series.machine));
   }
   for (auto* list : {&metrics, &machines}) {
     std::ranges::sort(*list);
@@ -105,7 +109,7 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
       cell.name,
       state,
       std::round(newest),
-      changed ? Json(std::round(*changed)) : Json(),
+      last_change ? Json(std::round(*last_change)) : Json(),
       cell.gate
           ? Json(to_string(index.verdicts[cell.gate->verdict].gate.cells[cell.gate->cell].verdict))
           : Json(),
@@ -113,9 +117,9 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
       machines};
 }
 
-// The middle of the last nights lies outside the band that holds 95 % of those before: no change
-// yet, and not steady either.
-bool left_its_band(const history::Series& series) {
+// Returns true if the median of the last three points is outside the band that holds 95 % of those
+// before: the series has no change point yet, but it isn't steady either.
+bool has_left_band(const history::Series& series) {
   constexpr std::size_t k_last = 3, k_least = 13;
   constexpr double k_outside = 0.025;  // on either side
   if (history::is_exact(series) || series.points.size() < k_least) return false;
@@ -131,9 +135,9 @@ bool left_its_band(const history::Series& series) {
 
 std::string_view series_state(const history::Series& series,
                               const std::vector<history::SeriesChange>& changes) {
-  if (changes.empty()) return left_its_band(series) ? "unclear" : "steady";
+  if (changes.empty()) return has_left_band(series) ? "unclear" : "steady";
   const history::SeriesChange& last = changes.back();
-  if (last.known) return "known";
+  if (last.acknowledgement) return "known";
   if (last.new_class) return "place";
   if (!series.metric.better || last.after == last.before) return "changed";
   const bool more = last.after > last.before;
@@ -141,11 +145,11 @@ std::string_view series_state(const history::Series& series,
 }
 
 Json site_metric_json(const history::Metric& metric) {
-  const auto known = unit::find_metric(metric.name);
-  // What a name means elsewhere is not what a declaration says it means here.
-  const bool same = known && metric.unit == known->unit;
+  const auto own_metric = unit::find_metric(metric.name);
+  // A metric of the configuration may have the name of one of weir's, but another unit.
+  const bool is_own = own_metric && metric.unit == own_metric->unit;
   return {{"name", metric.name},
-          {"label", same ? unit::label(*known) : metric.name},
+          {"label", is_own ? unit::label(*own_metric) : metric.name},
           {"unit", metric.unit ? Json(unit::to_string(*metric.unit)) : Json()},
           {"better", metric.better ? Json(unit::to_string(*metric.better)) : Json()},
           {"kind", metric.kind ? Json(unit::to_string(*metric.kind)) : Json()}};
@@ -153,7 +157,7 @@ Json site_metric_json(const history::Metric& metric) {
 
 Json site_change_json(const SiteIndex& index, const history::Series& series,
                       const history::SeriesChange& change) {
-  // Of the kind "place" is what it is measured on that changed.
+  // The kind "place" says that the device or machine changed.
   Json json{{"kind", change.new_class ? "place" : kind_name(change)},
             {"index", change.index},
             {"before", change.before},
@@ -164,15 +168,15 @@ Json site_change_json(const SiteIndex& index, const history::Series& series,
             {"relative", change.relative}};
   if (change.kind == stats::ChangeKind::drift) json["end"] = change.end;
   if (change.new_class) {
-    const history::ClassChange& other = *change.new_class;
-    const bool device = other.device_class_before != other.device_class;
-    json["from"] = device ? other.device_class_before : other.machine_class_before;
-    json["to"] = device ? other.device_class : other.machine_class;
+    const history::ClassChange& place = *change.new_class;
+    const bool is_device = place.device_class_before != place.device_class;
+    json["from"] = is_device ? place.device_class_before : place.machine_class_before;
+    json["to"] = is_device ? place.device_class : place.machine_class;
   }
-  if (change.known) {
-    json["known"] = {{"reason", change.known->reason},
-                     {"who", change.known->who},
-                     {"at", std::round(change.known->at)}};
+  if (change.acknowledgement) {
+    json["known"] = {{"reason", change.acknowledgement->reason},
+                     {"who", change.acknowledgement->who},
+                     {"at", std::round(change.acknowledgement->at)}};
   }
   if (change.index < series.points.size()) {
     const history::RunFacts& run = index.model.history.run_of(series.points[change.index]);
@@ -185,9 +189,9 @@ Json site_change_json(const SiteIndex& index, const history::Series& series,
 Json overview_json(const SiteIndex& index) {
   const auto line = [&](const SiteCell& cell) { return cell_line(index, cell); };
   std::size_t points = 0, series = 0;
-  for (const history::Series& one : index.model.history.series) {
-    points += one.points.size();
-    series += one.points.empty() ? 0 : 1;
+  for (const history::Series& stored_series : index.model.history.series) {
+    points += stored_series.points.size();
+    if (!stored_series.points.empty()) ++series;
   }
   Json json{{"format", 1},
             {"title", index.model.title},
@@ -197,7 +201,7 @@ Json overview_json(const SiteIndex& index) {
             {"runs", index.model.history.runs.size()},
             {"verdicts", index.verdicts.size()},
             {"metrics", collect<Json>(index.metrics, site_metric_json)},
-            {"columns", columns_of(index)},
+            {"columns", choose_columns(index)},
             {"machines", index.machines},
             {"commit_digits", index.commit_digits},
             {"has_commits", !index.commits.empty()},
@@ -215,15 +219,15 @@ Json sparks_json(const SiteIndex& index, std::size_t file) {
     Json lines = Json::array();
     for (const std::size_t at : index.cells[c].series) {
       const history::Series& series = index.model.history.series[at];
-      const auto& changes = index.changes_of(at);
+      const auto& changes = index.series_changes(at);
       lines.push_back(
-          {{"metric", place_in(index.metrics, series.metric)},
+          {{"metric", sorted_index(index.metrics, series.metric)},
            {"machine", series.machine},
            {"state", series_state(series, changes)},
            {"last", series.points.back().value},
            {"time", std::round(index.model.history.run_of(series.points.back()).time)},
            {"points", series.points.size()},
-           {"spark", spark_of(series)},
+           {"spark", spark_json(series)},
            {"change", changes.empty() ? Json() : site_change_json(index, series, changes.back())}});
     }
     cells.push_back(std::move(lines));

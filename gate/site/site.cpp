@@ -1,3 +1,4 @@
+// Makes the documents of the trend site from a history, its changes and its verdicts.
 #include "gate/site/site.hpp"
 
 #include <algorithm>
@@ -12,9 +13,8 @@
 
 namespace weir::site {
 
-// One JSON document as a script. It is handed over as text: JSON.parse reads much text sooner than
-// a script is read, and gives no name a meaning ("__proto__").
-
+// The document is handed over as text: JSON.parse is faster than a script for much data, and gives
+// no name a meaning ("__proto__").
 std::string site_script(std::string_view name, const Json& document) {
   const std::string json = dump_json(document);
   std::string script = fmt::format("weirData(\"{}\",'", name);
@@ -41,26 +41,28 @@ namespace {
 
 constexpr std::size_t k_commits_a_file = 2'000;
 
-// A name for a file that no other of `taken` has, the same as long as those before it are.
+// Returns a file's name made of the hash of `text` that is not in `used`. It stays the same as long
+// as the names before it do.
 template <class Value>
-std::string site_id(const std::map<std::string, Value>& taken, const std::string& of) {
-  std::string id = short_hash(of, 16);
-  for (int again = 1; taken.contains(id); ++again) {
-    id = short_hash(fmt::format("{}\n{}", of, again), 16);
+std::string unused_id(const std::map<std::string, Value>& used, const std::string& text) {
+  std::string id = short_hash(text, 16);
+  for (int attempt = 1; used.contains(id); ++attempt) {
+    id = short_hash(fmt::format("{}\n{}", text, attempt), 16);
   }
   return id;
 }
 
+// Fills cells, metrics and machines from all series that have points.
 void index_cells(SiteIndex& index) {
   std::set<history::Metric> metrics;
   std::set<std::string> machines;
   const auto& all = index.model.history.series;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i].points.empty()) continue;
-    const auto [at, fresh] =
+    const auto [at, is_new] =
         index.cell_at.try_emplace({all[i].project, all[i].cell}, index.cells.size());
-    if (fresh) {
-      const std::string id = site_id(index.cell_by_id, all[i].project + "\n" + all[i].cell);
+    if (is_new) {
+      const std::string id = unused_id(index.cell_by_id, all[i].project + "\n" + all[i].cell);
       index.cell_by_id.emplace(id, index.cells.size());
       index.cells.push_back({all[i].project, all[i].cell, id, {}, {}});
     }
@@ -72,6 +74,7 @@ void index_cells(SiteIndex& index) {
   index.machines.assign(machines.begin(), machines.end());
 }
 
+// Reads the verdicts and gives each cell its newest one.
 void index_verdicts(SiteIndex& index) {
   index.verdicts = read_verdicts(index.model.verdicts);
   for (std::size_t v = 0; v < index.verdicts.size(); ++v) {
@@ -84,6 +87,8 @@ void index_verdicts(SiteIndex& index) {
   }
 }
 
+// Chooses the runs that get a page, the newest and as many with verdicts, and finds their verdicts
+// and points.
 void index_runs(SiteIndex& index) {
   const auto& runs = index.model.history.runs;
   std::map<std::pair<std::string, std::string>, std::size_t> run_at;
@@ -109,7 +114,7 @@ void index_runs(SiteIndex& index) {
     } else {
       judged += 1;
     }
-    const std::string id = site_id(index.run_by_id, runs[run].project + "\n" + runs[run].id);
+    const std::string id = unused_id(index.run_by_id, runs[run].project + "\n" + runs[run].id);
     index.run_by_id.emplace(id, run);
     index.run_id.emplace(run, id);
     index.run_pages.push_back(run);
@@ -133,7 +138,7 @@ bool is_commit(const std::string& text) {
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// The first lines of commits that runs are of; many are spread over 256 files.
+// Sorts the commits of runs, whose first lines are known, into files: one file, or 256 for many.
 void index_commits(SiteIndex& index) {
   std::set<std::string> commits;
   for (const history::RunFacts& run : index.model.history.runs) {
@@ -156,29 +161,31 @@ Json commits_json(const SiteIndex& index, const std::vector<std::string>& commit
   return json;
 }
 
+// Documents named by numbers: "sparks/0", "sparks/1", …
 struct NumberedDocuments {
   std::string_view kind;
   std::size_t count = 0;
   Json (*json)(const SiteIndex& index, std::size_t number) = nullptr;
 };
-std::array<NumberedDocuments, 3> numbered(const SiteIndex& index) {
-  const auto files = [](std::size_t all, std::size_t a_file) {
-    return (all + a_file - 1) / a_file;
+std::array<NumberedDocuments, 3> numbered_documents(const SiteIndex& index) {
+  const auto files = [](std::size_t items, std::size_t items_a_file) {
+    return (items + items_a_file - 1) / items_a_file;
   };
   return {{{"sparks", files(index.cells.size(), k_cells_a_spark_file), sparks_json},
            {"changes", index.steps.size(), site_step_json},
            {"kernels", files(index.kernel_runs.size(), k_kernels_a_file), site_kernel_file_json}}};
 }
 
-// "cells/0a1b" of "data/cells/0a1b.js".
-std::optional<std::string_view> document_of(std::string_view path) {
+// Returns "cells/0a1b" for "data/cells/0a1b.js"; nothing for other paths.
+std::optional<std::string_view> document_name(std::string_view path) {
   constexpr std::string_view k_folder = "data/", k_ending = ".js";
   const std::size_t around = k_folder.size() + k_ending.size();
-  const bool ours = path.starts_with(k_folder) && path.ends_with(k_ending) && path.size() > around;
-  return ours ? std::optional(path.substr(k_folder.size(), path.size() - around)) : std::nullopt;
+  const bool fits = path.starts_with(k_folder) && path.ends_with(k_ending) && path.size() > around;
+  return fits ? std::optional(path.substr(k_folder.size(), path.size() - around)) : std::nullopt;
 }
 
-std::optional<Json> document(const SiteIndex& index, std::string_view name) {
+// Makes the document of this name; nothing if there is none.
+std::optional<Json> make_document(const SiteIndex& index, std::string_view name) {
   if (name == "overview") return overview_json(index);
   if (name == "runs") return site_runs_json(index);
   if (name == "baselines") return site_baselines_json(index);
@@ -198,11 +205,11 @@ std::optional<Json> document(const SiteIndex& index, std::string_view name) {
   } else if (kind == "commits") {
     if (const auto* at = look_up(index.commits, id)) return commits_json(index, *at);
   } else {
-    for (const NumberedDocuments& one : numbered(index)) {
-      const auto number = kind == one.kind ? text::to_int(id) : std::nullopt;
-      if (number && *number >= 0 && static_cast<std::size_t>(*number) < one.count &&
+    for (const NumberedDocuments& numbered_document : numbered_documents(index)) {
+      const auto number = kind == numbered_document.kind ? text::to_int(id) : std::nullopt;
+      if (number && *number >= 0 && static_cast<std::size_t>(*number) < numbered_document.count &&
           id == fmt::format("{}", *number)) {
-        return one.json(index, static_cast<std::size_t>(*number));
+        return numbered_document.json(index, static_cast<std::size_t>(*number));
       }
     }
   }
@@ -211,7 +218,7 @@ std::optional<Json> document(const SiteIndex& index, std::string_view name) {
 
 }  // namespace
 
-const std::vector<history::SeriesChange>& SiteIndex::changes_of(std::size_t series) const {
+const std::vector<history::SeriesChange>& SiteIndex::series_changes(std::size_t series) const {
   static const std::vector<history::SeriesChange> none;
   return series < model.changes.size() ? model.changes[series] : none;
 }
@@ -219,7 +226,7 @@ const std::vector<history::SeriesChange>& SiteIndex::changes_of(std::size_t seri
 std::vector<std::vector<history::SeriesChange>> site_changes(
     const history::History& history, const std::vector<history::SeriesChange>& changes) {
   std::vector<std::vector<history::SeriesChange>> all(history.series.size());
-  for (const history::SeriesChange& one : changes) all[one.series].push_back(one);
+  for (const history::SeriesChange& change : changes) all[change.series].push_back(change);
   return all;
 }
 
@@ -243,13 +250,17 @@ std::string short_commit(const std::optional<std::string>& commit) {
 Result<std::string> repo_url(std::string_view text) {
   std::string url(text);
   while (url.ends_with('/')) url.pop_back();
-  const std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
-  const auto odd = [](unsigned char one) {
-    return one <= ' ' || one >= 0x7f ||
-           std::string_view("\"'<>\\^`{|}?#@").find(static_cast<char>(one)) !=
+  std::size_t scheme = 0;
+  for (const std::string_view prefix : {"https://", "http://"}) {
+    if (url.starts_with(prefix)) scheme = prefix.size();
+  }
+  const auto is_unsafe = [](unsigned char byte) {
+    return byte <= ' ' || byte >= 0x7f ||
+           std::string_view("\"'<>\\^`{|}?#@").find(static_cast<char>(byte)) !=
                std::string_view::npos;
   };
-  if (scheme == 0 || url.size() == scheme || url[scheme] == '/' || std::ranges::any_of(url, odd)) {
+  if (scheme == 0 || url.size() == scheme || url[scheme] == '/' ||
+      std::ranges::any_of(url, is_unsafe)) {
     return fail(Code::usage,
                 "\"{}\": not the address of a repository, as in https://github.com/me/engine",
                 text::printable(text));
@@ -276,12 +287,12 @@ std::vector<std::string> Site::paths() const {
   const auto add = [&](std::string_view folder, const auto& name) {
     paths.push_back(fmt::format("data/{}{}.js", folder, name));
   };
-  for (const char* one : {"overview", "runs", "baselines", "tally"}) add("", one);
+  for (const char* name : {"overview", "runs", "baselines", "tally"}) add("", name);
   if (index_->model.commit_changes) {
-    for (const char* one : {"changes", "kernels"}) add("", one);
+    for (const char* name : {"changes", "kernels"}) add("", name);
   }
-  for (const NumberedDocuments& one : numbered(*index_)) {
-    for (std::size_t i = 0; i < one.count; ++i) add(fmt::format("{}/", one.kind), i);
+  for (const NumberedDocuments& documents : numbered_documents(*index_)) {
+    for (std::size_t i = 0; i < documents.count; ++i) add(fmt::format("{}/", documents.kind), i);
   }
   for (const SiteCell& cell : index_->cells) add("cells/", cell.id);
   for (const std::size_t run : index_->run_pages) add("runs/", index_->run_id.at(run));
@@ -290,11 +301,12 @@ std::vector<std::string> Site::paths() const {
 }
 
 std::optional<std::string> Site::text(std::string_view path) const {
-  const auto name = document_of(path);
+  const auto name = document_name(path);
   if (!name) return std::nullopt;
-  const std::optional<Json> json = document(*index_, *name);
+  const std::optional<Json> json = make_document(*index_, *name);
   if (!json) return std::nullopt;
-  return site_script(*name, *json);  // found: so it is a name of ours, made of safe characters
+  // The document exists, so its name has only safe characters.
+  return site_script(*name, *json);
 }
 
 }  // namespace weir::site

@@ -1,4 +1,5 @@
-// Steps from commit to commit, and which commits take a kernel: documents of a weir.changes/1.
+// Makes the documents of a weir.changes/1: steps from commit to commit, and the commits that use a
+// kernel.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -9,8 +10,8 @@
 namespace weir::site {
 namespace {
 
-// What people know best comes first.
-std::pair<std::size_t, std::string> order_of(const history::Metric& metric) {
+// Returns the key that sorts metrics by reading order: the best known first, the others by name.
+std::pair<std::size_t, std::string> reading_order(const history::Metric& metric) {
   constexpr std::array<std::string_view, 6> k_first{"syncs_",   "dispatches_", "barriers_",
                                                     "submits_", "copies_",     "device_memory_"};
   std::size_t at = 0;
@@ -18,83 +19,88 @@ std::pair<std::size_t, std::string> order_of(const history::Metric& metric) {
   return {at, metric.name};
 }
 
-std::string_view state_of_cell(const ChangedCell& cell) {
+// Returns "worse", "better", "mixed" or "changed" for the values of a cell.
+std::string_view cell_state(const ChangedCell& cell) {
   std::set<std::string_view> states;
   for (const ChangedValue& value : cell.values) states.insert(value.state);
   states.erase("changed");
-  return states.empty() ? "changed" : states.size() > 1 ? "mixed" : *states.begin();
+  if (states.empty()) return "changed";
+  return states.size() > 1 ? "mixed" : *states.begin();
 }
 
-const CountedCell* counted_at(const SiteIndex& index, std::size_t commit, std::size_t cell) {
+const CountedCell* find_counts(const SiteIndex& index, std::size_t commit, std::size_t cell) {
   return look_up(index.model.commit_changes->counted[commit], cell);
 }
 
-// What a document has once, by number.
+// Values that a document holds once each, and refers to by number.
 struct JsonList {
   NameList keys;
   Json all = Json::array();
 
-  std::size_t of(const Json& one) {
-    const std::size_t at = keys.of(dump_json(one));
-    if (at == all.size()) all.push_back(one);
+  std::size_t number(const Json& value) {
+    const std::size_t at = keys.number(dump_json(value));
+    if (at == all.size()) all.push_back(value);
     return at;
   }
 };
 
+// Returns the line of a step: counts of cells by state, of changes by metric, and of findings.
 Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) {
   const CommitChanges& all = *index.model.commit_changes;
   std::map<std::string, std::size_t> cells;  // by state
   std::map<std::pair<std::size_t, std::string>, std::array<std::size_t, 3>> by_metric;
-  std::map<std::string, std::size_t> by_finding;  // the first of a cell
+  std::map<std::string, std::size_t> by_finding;  // by the first finding of a cell
   for (const auto& [cell, changed] : *step.changed) {
-    ++cells[std::string(state_of_cell(changed))];
+    ++cells[std::string(cell_state(changed))];
     if (!changed.findings.empty()) ++by_finding[changed.findings.front().kind];
     for (const ChangedValue& value : changed.values) {
       if (value.state == "changed") continue;
-      auto& line = by_metric[order_of(value.metric)];
-      line[0] = metrics.of(site_metric_json(value.metric));
+      auto& line = by_metric[reading_order(value.metric)];
+      line[0] = metrics.number(site_metric_json(value.metric));
       ++line[value.state == "worse" ? 1 : 2];
     }
   }
-  Json on = Json::array();
-  for (const auto& [order, line] : by_metric) on.push_back(line);
+  Json metric_lines = Json::array();
+  for (const auto& [order, line] : by_metric) metric_lines.push_back(line);
   const auto& counted = all.counted[step.commit];
-  return {{"commit", all.commits.all[step.commit]},
-          {"before", all.commits.all[step.before]},
-          {"counted", counted.size()},
-          {"failed", std::ranges::count_if(
-                         counted, [](const auto& one) { return one.second.words.has_value(); })},
-          {"states", cells},
-          {"metrics", std::move(on)},
-          {"findings", by_finding}};
+  return {
+      {"commit", all.commits.all[step.commit]},
+      {"before", all.commits.all[step.before]},
+      {"counted", counted.size()},
+      {"failed", std::ranges::count_if(
+                     counted, [](const auto& entry) { return entry.second.words.has_value(); })},
+      {"states", cells},
+      {"metrics", std::move(metric_lines)},
+      {"findings", by_finding}};
 }
 
+// Returns what changed in a cell: values, findings and causes, which refer to the lists by number.
 Json changed_json(const SiteIndex& index, const SiteStep& step, std::size_t cell, JsonList& metrics,
                   JsonList& causes, NameList& texts) {
   const ChangedCell& changed = step.changed->at(cell);
-  Json values = Json::array(), findings = Json::array(), found = Json::array();
+  Json values = Json::array(), findings = Json::array(), cell_causes = Json::array();
   std::vector<ChangedValue> sorted = changed.values;
-  std::ranges::sort(sorted, {}, [](const ChangedValue& one) {
-    return std::pair(one.state == "changed", order_of(one.metric));
+  std::ranges::sort(sorted, {}, [](const ChangedValue& value) {
+    return std::pair(value.state == "changed", reading_order(value.metric));
   });
-  for (const ChangedValue& one : sorted) {
-    values.push_back({metrics.of(site_metric_json(one.metric)), with_digits(one.before, 9),
-                      with_digits(one.after, 9), one.state});
+  for (const ChangedValue& value : sorted) {
+    values.push_back({metrics.number(site_metric_json(value.metric)), with_digits(value.before, 9),
+                      with_digits(value.after, 9), value.state});
   }
-  for (const ChangeFinding& one : changed.findings) {
-    findings.push_back({one.kind, texts.of(one.text)});
+  for (const ChangeFinding& finding : changed.findings) {
+    findings.push_back({finding.kind, texts.number(finding.text)});
   }
-  for (const ChangeCause& one : changed.causes) {
-    found.push_back(causes.of({one.text, one.sure, one.pulls}));
+  for (const ChangeCause& cause : changed.causes) {
+    cell_causes.push_back(causes.number({cause.text, cause.sure, cause.pulls}));
   }
-  const CountedCell* before = counted_at(index, step.before, cell);
-  const CountedCell* now = counted_at(index, step.commit, cell);
+  const CountedCell* before = find_counts(index, step.before, cell);
+  const CountedCell* after = find_counts(index, step.commit, cell);
   return {{"cell", index.model.commit_changes->cells.all[cell]},
-          {"state", state_of_cell(changed)},
-          {"kernels", before != nullptr && now != nullptr && before->kernels != now->kernels},
+          {"state", cell_state(changed)},
+          {"kernels", before != nullptr && after != nullptr && before->kernels != after->kernels},
           {"values", std::move(values)},
           {"findings", std::move(findings)},
-          {"causes", std::move(found)}};
+          {"causes", std::move(cell_causes)}};
 }
 
 }  // namespace
@@ -103,31 +109,33 @@ void index_commit_changes(SiteIndex& index) {
   static const std::map<std::size_t, ChangedCell> k_none;
   if (!index.model.commit_changes) return;
   const CommitChanges& all = *index.model.commit_changes;
-  std::optional<std::size_t> before;  // the last commit that was counted
-  std::vector<std::optional<std::size_t>> seen(all.cells.all.size());  // and of each cell
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> last;     // run by kernel and cell
+  std::optional<std::size_t> last_counted;  // the last commit with counts
+  std::vector<std::optional<std::size_t>> last_of_cell(all.cells.all.size());  // with its counts
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> last_run;         // by kernel and cell
   index.kernel_runs.resize(all.kernels.all.size());
   for (std::size_t commit = 0; commit < all.commits.all.size(); ++commit) {
     auto at = all.changed.lower_bound({commit, 0});
-    const bool said = at != all.changed.end() && at->first.first == commit;
+    const bool has_changes = at != all.changed.end() && at->first.first == commit;
     for (; at != all.changed.end() && at->first.first == commit; ++at) {
       index.steps.push_back({commit, at->first.second, &at->second});
     }
     if (all.counted[commit].empty()) continue;
-    if (!said && before) index.steps.push_back({commit, *before, &k_none});
-    before = commit;
+    if (!has_changes && last_counted) index.steps.push_back({commit, *last_counted, &k_none});
+    last_counted = commit;
     for (const auto& [cell, counted] : all.counted[commit]) {
       for (const auto& [kernel, times] : counted.kernels) {
         auto& runs = index.kernel_runs[kernel];
-        const auto [run, fresh] = last.try_emplace({kernel, cell}, runs.size());
-        if (!fresh && runs[run->second].to == seen[cell] && runs[run->second].times == times) {
+        const auto [run, is_new] = last_run.try_emplace({kernel, cell}, runs.size());
+        // A run goes on if the kernel came as often when the cell was last counted.
+        if (!is_new && runs[run->second].to == last_of_cell[cell] &&
+            runs[run->second].times == times) {
           runs[run->second].to = commit;
         } else {
           run->second = runs.size();
           runs.push_back({cell, commit, commit, times});
         }
       }
-      seen[cell] = commit;
+      last_of_cell[cell] = commit;
     }
   }
 }
@@ -135,7 +143,7 @@ void index_commit_changes(SiteIndex& index) {
 Json site_steps_json(const SiteIndex& index) {
   JsonList metrics;
   Json steps = Json::array();
-  for (const SiteStep& one : index.steps) steps.push_back(step_line(index, one, metrics));
+  for (const SiteStep& step : index.steps) steps.push_back(step_line(index, step, metrics));
   return {{"format", 1}, {"metrics", std::move(metrics.all)}, {"steps", std::move(steps)}};
 }
 
@@ -144,18 +152,18 @@ Json site_step_json(const SiteIndex& index, std::size_t number) {
   const CommitChanges& all = *index.model.commit_changes;
   JsonList metrics, causes;
   NameList texts;
-  Json cells = Json::array(), same = Json::array(), fresh = Json::array(), failed = Json::array();
+  Json cells = Json::array(), same = Json::array(), added = Json::array(), failed = Json::array();
   for (const auto& [cell, changed] : *step.changed) {
     cells.push_back(changed_json(index, step, cell, metrics, causes, texts));
   }
   for (const auto& [cell, counted] : all.counted[step.commit]) {
     const std::string& name = all.cells.all[cell];
-    const CountedCell* before = counted_at(index, step.before, cell);
+    const CountedCell* before = find_counts(index, step.before, cell);
     if (counted.words) {
-      failed.push_back({name, texts.of(*counted.words)});
+      failed.push_back({name, texts.number(*counted.words)});
     } else if (!step.changed->contains(cell)) {
       if (before == nullptr || before->words) {
-        fresh.push_back(name);
+        added.push_back(name);
       } else {
         same.push_back(name);
       }
@@ -168,7 +176,7 @@ Json site_step_json(const SiteIndex& index, std::size_t number) {
           {"metrics", std::move(metrics.all)},
           {"cells", std::move(cells)},
           {"same", std::move(same)},
-          {"new", std::move(fresh)},
+          {"new", std::move(added)},
           {"failed", std::move(failed)},
           {"causes", std::move(causes.all)},
           {"texts", texts.all}};

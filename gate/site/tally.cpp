@@ -1,3 +1,4 @@
+// Tallies a gate's verdicts: how many metrics were red, and what became of them.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -10,8 +11,8 @@ namespace {
 
 using verdict::Outcome;
 
-// What one verdict says of one metric.
-struct SaidOfMetric {
+// The judgement of one metric by one verdict.
+struct MetricJudgement {
   std::size_t verdict, cell;  // places
   Outcome outcome;
   std::optional<double> baseline;
@@ -20,31 +21,33 @@ struct SaidOfMetric {
 
 // project, branch, cell, device, metric
 using TallyKey = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-using Said = std::map<TallyKey, std::vector<SaidOfMetric>>;
+using JudgementsByMetric = std::map<TallyKey, std::vector<MetricJudgement>>;
 
-bool decided(Outcome outcome) {
+bool is_decided(Outcome outcome) {
   return outcome == Outcome::fail || outcome == Outcome::pass || outcome == Outcome::improved ||
          outcome == Outcome::accepted;
 }
 
-Said said_by(const std::vector<SiteVerdict>& verdicts) {
-  Said said;
+// Collects the judgements of each metric in the order of the verdicts.
+JudgementsByMetric judgements_by_metric(const std::vector<SiteVerdict>& verdicts) {
+  JudgementsByMetric judgements;
   for (std::size_t v = 0; v < verdicts.size(); ++v) {
     const history::StoredVerdict& stored = *verdicts[v].stored;
     const auto& cells = verdicts[v].gate.cells;
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      for (const verdict::Judgement& one : cells[c].judgements) {
-        said[{stored.project, stored.branch.value_or(""), cells[c].cell.str(),
-              cells[c].device_class, one.metric.name}]
-            .push_back({v, c, one.verdict, one.baseline, one.baseline_text});
+      for (const verdict::Judgement& judgement : cells[c].judgements) {
+        judgements[{stored.project, stored.branch.value_or(""), cells[c].cell.str(),
+                    cells[c].device_class, judgement.metric.name}]
+            .push_back({v, c, judgement.verdict, judgement.baseline, judgement.baseline_text});
       }
     }
   }
-  return said;
+  return judgements;
 }
 
-Fate fate_of(const std::vector<SiteVerdict>& verdicts, const SaidOfMetric& red,
-             const SaidOfMetric& next) {
+// Returns the fate of a red metric by the next decided judgement of it.
+Fate find_fate(const std::vector<SiteVerdict>& verdicts, const MetricJudgement& red,
+               const MetricJudgement& next) {
   const bool same_base = red.baseline == next.baseline && red.baseline_text == next.baseline_text;
   if (next.outcome == Outcome::accepted || !same_base) return Fate::accepted;
   const auto& before = verdicts[red.verdict].stored->commit;
@@ -62,52 +65,53 @@ std::string_view to_string(Fate fate) {
 
 std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>& stored) {
   std::vector<SiteVerdict> read;
-  for (const history::StoredVerdict& one : stored) {
-    if (auto gate = history::verdict_of(one)) read.push_back({&one, *std::move(gate)});
+  for (const history::StoredVerdict& verdict : stored) {
+    if (auto gate = history::verdict_of(verdict)) read.push_back({&verdict, *std::move(gate)});
   }
-  std::ranges::stable_sort(read, {}, [](const SiteVerdict& one) {
-    const history::StoredVerdict& of = *one.stored;
-    return std::tie(of.project, of.time, of.kept_at, of.id);
+  std::ranges::stable_sort(read, {}, [](const SiteVerdict& verdict) {
+    const history::StoredVerdict& entry = *verdict.stored;
+    return std::tie(entry.project, entry.time, entry.kept_at, entry.id);
   });
   return read;
 }
 
 Tally tally(const std::vector<SiteVerdict>& verdicts) {
-  Tally made;
-  made.verdicts = static_cast<std::int64_t>(verdicts.size());
-  for (const SiteVerdict& one : verdicts) {
-    made.red_gates += one.gate.verdict == Outcome::fail ? 1 : 0;
-    made.errors += one.gate.verdict == Outcome::error ? 1 : 0;
+  Tally result;
+  result.verdicts = static_cast<std::int64_t>(verdicts.size());
+  for (const SiteVerdict& verdict : verdicts) {
+    if (verdict.gate.verdict == Outcome::fail) ++result.red_gates;
+    if (verdict.gate.verdict == Outcome::error) ++result.errors;
   }
-  for (const auto& [key, all] : said_by(verdicts)) {
+  for (const auto& [key, all] : judgements_by_metric(verdicts)) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      // One that was judged again on the same commit counts as its last judgement does.
+      // Only the last of several judgements on the same commit counts.
       const auto& commit = verdicts[all[i].verdict].stored->commit;
-      const bool again =
+      const bool is_repeated =
           commit && i + 1 < all.size() && verdicts[all[i + 1].verdict].stored->commit == commit;
-      if (decided(all[i].outcome) && !again) ++made.judged;
-      if (all[i].outcome == Outcome::inconclusive && !again) ++made.undecided;
+      if (is_repeated) continue;
+      if (is_decided(all[i].outcome)) ++result.judged;
+      if (all[i].outcome == Outcome::inconclusive) ++result.undecided;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].outcome != Outcome::fail) continue;
       Red red{all[i].verdict, all[i].cell, std::get<4>(key), Fate::open};
-      // Whether it was disputed, reverted or accepted shows beside the last red of those in a row.
+      // Several reds in a row are one; its fate shows by comparison with the last of them.
       std::size_t last = i;
       for (++i; i < all.size(); ++i) {
         if (all[i].outcome == Outcome::fail) {
           last = i;
-        } else if (decided(all[i].outcome)) {
-          red.fate = fate_of(verdicts, all[last], all[i]);
+        } else if (is_decided(all[i].outcome)) {
+          red.fate = find_fate(verdicts, all[last], all[i]);
           break;
         }
       }
-      made.reds.push_back(std::move(red));
+      result.reds.push_back(std::move(red));
     }
   }
-  std::ranges::stable_sort(made.reds, [&](const Red& a, const Red& b) {
+  std::ranges::stable_sort(result.reds, [&](const Red& a, const Red& b) {
     return verdicts[a.verdict].stored->time > verdicts[b.verdict].stored->time;
   });
-  return made;
+  return result;
 }
 
 }  // namespace weir::site

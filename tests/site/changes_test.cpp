@@ -1,3 +1,4 @@
+// Tests of the pages of changes by commit.
 #include "gate/site/changes.hpp"
 
 #include <random>
@@ -131,7 +132,7 @@ TEST(SiteSteps, CountWhatGotWorse) {
   EXPECT_EQ(fused["metrics"][1][2], 2);
   const Json& last = steps["steps"][2];
   EXPECT_EQ(last["states"]["worse"], 1);
-  EXPECT_EQ(last["states"]["changed"], 1);  // what is done once judges nothing
+  EXPECT_EQ(last["states"]["changed"], 1);  // a single occurrence judges nothing
 }
 
 TEST(SiteSteps, ShowEachCellOfOne) {

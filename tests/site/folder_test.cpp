@@ -1,3 +1,4 @@
+// Tests of writing a site into a folder.
 #include <gtest/gtest.h>
 
 #include "gate/site/site.hpp"

@@ -1,3 +1,4 @@
+// Tests of the documents of a site.
 #include "gate/site/site.hpp"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// What the script at `path` hands over.
+// Returns the document that the script at `path` hands over.
 Json document(const Site& site, const std::string& path) {
   const auto script = site.text(path);
   EXPECT_TRUE(script) << path;
@@ -157,7 +158,7 @@ TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
     if (one.kind == Kind::device_class) change.new_class.emplace();
     change.before = one.before;
     change.after = one.after;
-    if (one.known) change.known = history::Acknowledgement{};
+    if (one.known) change.acknowledgement = history::Acknowledgement{};
     EXPECT_EQ(series_state(series, {change}), one.state);
   }
   EXPECT_EQ(series_state(series, {}), "steady");

@@ -1,3 +1,4 @@
+// Tests of the state of a series.
 #include <gtest/gtest.h>
 
 #include "gate/site/parts.hpp"

@@ -1,3 +1,4 @@
+// Tests of the tally of verdicts over commits.
 #include <gtest/gtest.h>
 
 #include "gate/site/parts.hpp"
@@ -55,7 +56,7 @@ TEST(SiteTally, SaysWhatBecameOfARed) {
       {{{1, Outcome::fail, 77, 65}, {2, Outcome::fail, 78, 65}, {3, Outcome::pass, 65, 65}},
        {"reverted"}},
       {{{1, Outcome::fail, 77, 65}, {2, Outcome::fail, 77, 65}}, {"open"}},
-      // What is not decided says nothing about it.
+      // An undecided verdict says nothing about it.
       {{{1, Outcome::fail, 77, 65}, {2, Outcome::inconclusive, 70, 65}, {3, Outcome::pass, 65, 65}},
        {"reverted"}},
       // Red, gone, and red again: two, the newest first.
@@ -76,7 +77,7 @@ TEST(SiteTally, CountsACommitThatIsJudgedAgainOnce) {
                                  {2, Outcome::inconclusive, 66, 65}});
   const Tally made = tally(read_verdicts(stored));
   EXPECT_EQ(made.verdicts, 3);
-  EXPECT_EQ(made.undecided, 1);  // of the second commit
+  EXPECT_EQ(made.undecided, 1);  // the undecided one of the second commit
   // The count of the first one, and kernels and placement of both.
   EXPECT_EQ(made.judged, 5);
 }
