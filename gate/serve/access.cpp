@@ -1,3 +1,4 @@
+// Decides who a caller is: addresses behind proxies, rate limits, and tokens.
 #include "gate/serve/access.hpp"
 
 #include <algorithm>
@@ -15,13 +16,13 @@ namespace weir::serve {
 
 namespace {
 
-constexpr std::uint8_t k_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+constexpr std::uint8_t k_ipv4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 
-bool is_mapped(const Address& address) {
-  return std::equal(std::begin(k_mapped), std::end(k_mapped), address.begin());
+bool is_ipv4(const Address& address) {
+  return std::equal(std::begin(k_ipv4_prefix), std::end(k_ipv4_prefix), address.begin());
 }
 
-// As a list of X-Forwarded-For has them, with or without a port.
+// Parses an entry of X-Forwarded-For, with or without a port.
 std::optional<Address> forwarded_address(std::string_view text) {
   text = text::trim(text);
   if (text.starts_with('[')) {
@@ -42,56 +43,57 @@ bool is_hex(std::string_view text) {
   return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Does one of `token`'s scopes do for `scope`?
+// Returns true if one of the token's scopes grants `scope`.
 bool has_scope(const history::StoredToken& token, Scope scope) {
   const std::vector<std::string> words = text::split(token.scopes, ' ');
   return std::ranges::any_of(words, [&](const std::string& word) {
-    const auto held = value_of(k_scopes, word);
-    return held && (*held == scope || *held == Scope::admin);
+    const auto token_scope = value_of(k_scopes, word);
+    return token_scope && (*token_scope == scope || *token_scope == Scope::admin);
   });
 }
 
-// Takes the same time for any two texts of the same length.
+// Compares in a time that depends on the length only.
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace
 
+// Parses IPv6 or IPv4; IPv4 is stored as a mapped IPv6 address.
 std::optional<Address> parse_address(std::string_view text) {
   const std::string name(text.substr(0, text.find('%')));
   Address address{};
   if (name.find('\0') != std::string::npos) return std::nullopt;
   if (inet_pton(AF_INET6, name.c_str(), address.data()) == 1) return address;
-  std::copy(std::begin(k_mapped), std::end(k_mapped), address.begin());
-  if (inet_pton(AF_INET, name.c_str(), address.data() + sizeof k_mapped) == 1) return address;
+  std::copy(std::begin(k_ipv4_prefix), std::end(k_ipv4_prefix), address.begin());
+  if (inet_pton(AF_INET, name.c_str(), address.data() + sizeof k_ipv4_prefix) == 1) return address;
   return std::nullopt;
 }
 
 std::string to_text(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "";
-  if (is_mapped(address)) {
-    inet_ntop(AF_INET, address.data() + sizeof k_mapped, text, sizeof text);
+  if (is_ipv4(address)) {
+    inet_ntop(AF_INET, address.data() + sizeof k_ipv4_prefix, text, sizeof text);
   } else {
     inet_ntop(AF_INET6, address.data(), text, sizeof text);
   }
   return text;
 }
 
-std::string holder_of(const Address& address) {
-  if (is_mapped(address)) return to_text(address);
+std::string client_key(const Address& address) {
+  if (is_ipv4(address)) return to_text(address);
   Address network = address;
   std::fill(network.begin() + 8, network.end(), std::uint8_t{0});
   return to_text(network);
 }
 
+// Parses addresses and networks like "10.0.0.0/8".
 Result<Proxies> Proxies::parse(const std::vector<std::string>& texts) {
   Proxies proxies;
   for (const std::string& text : texts) {
     const std::size_t slash = text.find('/');
     const auto address = parse_address(text.substr(0, slash));
-    const int most =
-        address && is_mapped(*address) && text.find(':') == std::string::npos ? 32 : 128;
+    const int most = address && is_ipv4(*address) && text.find(':') == std::string::npos ? 32 : 128;
     long long bits = most;
     if (slash != std::string::npos) bits = text::to_int(text.substr(slash + 1)).value_or(-1);
     if (!address || bits < 0 || bits > most) {
@@ -107,21 +109,23 @@ Result<Proxies> Proxies::parse(const std::vector<std::string>& texts) {
 
 bool Proxies::trusted(const Address& address) const {
   return std::ranges::any_of(networks_, [&](const Network& network) {
-    const auto whole = static_cast<std::size_t>(network.bits / 8);
+    const auto whole_bytes = static_cast<std::size_t>(network.bits / 8);
     if (!std::equal(address.begin(), address.begin() + network.bits / 8, network.address.begin())) {
       return false;
     }
-    const int rest = network.bits % 8;
-    return rest == 0 || (address[whole] ^ network.address[whole]) >> (8 - rest) == 0;
+    const int rest_bits = network.bits % 8;
+    return rest_bits == 0 ||
+           (address[whole_bytes] ^ network.address[whole_bytes]) >> (8 - rest_bits) == 0;
   });
 }
 
+// Finds out who really sent a request, using the headers of trusted proxies.
 void Proxies::set_peer(const Address& other_end, bool tls, Head& head) const {
   Address peer = other_end;
   head.secure = tls;
   if (trusted(other_end)) {
     if (const std::string* proto = head.header("x-forwarded-proto")) {
-      // Of several, what the nearest proxy said.
+      // If there are several values, use that of the nearest proxy.
       const std::string_view nearest = std::string_view(*proto).substr(proto->rfind(',') + 1);
       head.secure = tls || text::lower(text::trim(nearest)) == "https";
     }
@@ -129,72 +133,75 @@ void Proxies::set_peer(const Address& other_end, bool tls, Head& head) const {
     std::string_view rest = list == nullptr ? std::string_view() : std::string_view(*list);
     while (!rest.empty() && trusted(peer)) {
       const std::size_t comma = rest.rfind(',');
-      const auto named =
+      const auto forwarded =
           forwarded_address(rest.substr(comma == std::string_view::npos ? 0 : comma + 1));
-      if (!named) break;  // "unknown", or nonsense: who stands left of it nobody vouches for
-      peer = *named;
+      if (!forwarded) break;  // "unknown" or nonsense; nobody vouches for the entries left of it
+      peer = *forwarded;
       rest = rest.substr(0, comma == std::string_view::npos ? 0 : comma);
     }
   }
   head.peer = to_text(peer);
 }
 
+// Takes a token from the key's bucket. If it is empty, returns the seconds until the next one.
 std::optional<double> Rates::take(const std::string& key, double now) {
   const std::lock_guard lock(mutex_);
-  auto found = buckets_.find(key);
-  if (found == buckets_.end()) {
+  auto entry = buckets_.find(key);
+  if (entry == buckets_.end()) {
     if (buckets_.size() >= rate_.keys) make_room(now);
-    found = buckets_.emplace(key, Bucket{rate_.burst, now}).first;
+    entry = buckets_.emplace(key, Bucket{rate_.burst, now}).first;
   }
-  Bucket& bucket = found->second;
-  bucket.left = std::min(rate_.burst, bucket.left + (now - bucket.at) * rate_.a_second);
+  Bucket& bucket = entry->second;
+  bucket.tokens = std::min(rate_.burst, bucket.tokens + (now - bucket.at) * rate_.a_second);
   bucket.at = now;
-  if (bucket.left >= 1) {
-    bucket.left -= 1;
+  if (bucket.tokens >= 1) {
+    bucket.tokens -= 1;
     return std::nullopt;
   }
-  return (1 - bucket.left) / rate_.a_second;
+  return (1 - bucket.tokens) / rate_.a_second;
 }
 
-// Full buckets say nothing. Of the others those go that nobody asked for longest, an eighth of all
-// at once: to look at all of them for each key that comes would be work that strangers can order.
+// Makes room for another key. Drops full buckets, which hold no information, then the ones unused
+// for longest. It drops an eighth at once, so that strangers cannot force a scan with every
+// request.
 void Rates::make_room(double now) {
-  std::erase_if(buckets_, [&](const auto& one) {
-    return one.second.left + (now - one.second.at) * rate_.a_second >= rate_.burst;
+  std::erase_if(buckets_, [&](const auto& entry) {
+    return entry.second.tokens + (now - entry.second.at) * rate_.a_second >= rate_.burst;
   });
   const std::size_t batch = std::max<std::size_t>(rate_.keys / 8, 1);
-  const std::size_t kept = rate_.keys - std::min(rate_.keys, batch);
-  if (buckets_.size() <= kept) return;
-  std::size_t many = buckets_.size() - kept;
+  const std::size_t goal = rate_.keys - std::min(rate_.keys, batch);
+  if (buckets_.size() <= goal) return;
+  std::size_t surplus = buckets_.size() - goal;
   std::vector<double> times;
   times.reserve(buckets_.size());
   for (const auto& [key, bucket] : buckets_) times.push_back(bucket.at);
-  const auto last = times.begin() + static_cast<std::ptrdiff_t>(many - 1);
+  const auto last = times.begin() + static_cast<std::ptrdiff_t>(surplus - 1);
   std::nth_element(times.begin(), last, times.end());
-  std::erase_if(buckets_, [&](const auto& one) {
-    const bool goes = many > 0 && one.second.at <= *last;
-    if (goes) --many;
-    return goes;
+  std::erase_if(buckets_, [&](const auto& entry) {
+    const bool is_oldest = surplus > 0 && entry.second.at <= *last;
+    if (is_oldest) --surplus;
+    return is_oldest;
   });
 }
 
 std::string_view to_string(Scope scope) { return name_of(k_scopes, scope); }
 
-Result<NewToken> make_token(history::StoredToken wanted) {
+// Makes a token with a random id and secret; the result stores only the hash of its text.
+Result<NewToken> make_token(history::StoredToken stored) {
   std::array<unsigned char, (k_id_digits + k_secret_digits) / 2> random{};
   if (getentropy(random.data(), random.size()) != 0) {
     return fail(Code::io, "the system has no randomness to give");
   }
-  NewToken made{std::move(wanted), {}};
-  made.stored.id = hex(random.data(), k_id_digits / 2);
-  const std::string text = fmt::format("{}{}_{}", k_prefix, made.stored.id,
+  NewToken token{std::move(stored), {}};
+  token.stored.id = hex(random.data(), k_id_digits / 2);
+  const std::string text = fmt::format("{}{}_{}", k_prefix, token.stored.id,
                                        hex(random.data() + k_id_digits / 2, k_secret_digits / 2));
-  made.stored.hash = sha256_hex(text);
-  made.text = Secret(text);
-  return made;
+  token.stored.hash = sha256_hex(text);
+  token.text = Secret(text);
+  return token;
 }
 
-std::optional<std::string> id_of_token(std::string_view text) {
+std::optional<std::string> parse_token_id(std::string_view text) {
   if (!text.starts_with(k_prefix)) return std::nullopt;
   text.remove_prefix(k_prefix.size());
   if (text.size() != k_id_digits + 1 + k_secret_digits || text[k_id_digits] != '_') {
@@ -218,26 +225,27 @@ bool allows_all(const history::StoredToken& token, Scope scope) {
          token.project.find_first_not_of('*') == std::string::npos;
 }
 
-std::optional<Credential> credential_of(const std::string* authorization) {
+// Returns the token of an Authorization header: Bearer, or the password of Basic.
+std::optional<Credential> parse_credential(const std::string* authorization) {
   if (authorization == nullptr || authorization->size() > k_longest_authorization) {
     return std::nullopt;
   }
-  const std::string_view all = text::trim(*authorization);
-  const std::size_t space = std::min(all.find(' '), all.size());
-  const std::string kind = text::lower(all.substr(0, space));
-  const std::string_view rest = text::trim(all.substr(space));
+  const std::string_view value = text::trim(*authorization);
+  const std::size_t space = std::min(value.find(' '), value.size());
+  const std::string kind = text::lower(value.substr(0, space));
+  const std::string_view rest = text::trim(value.substr(space));
   if (kind == "bearer") return Credential{std::string(rest), false};
   if (kind != "basic") return std::nullopt;
-  const auto decoded = base64_decoded(rest);
+  const auto decoded = decode_base64(rest);
   if (!decoded) return std::nullopt;
   const std::size_t colon = decoded->find(':');
   if (colon == std::string::npos) return std::nullopt;
   return Credential{decoded->substr(colon + 1), true};
 }
 
-std::string holder_of_peer(const std::string& peer) {
+std::string peer_client_key(const std::string& peer) {
   const auto address = parse_address(peer);
-  return address ? holder_of(*address) : peer;
+  return address ? client_key(*address) : peer;
 }
 
 void Access::put(const std::vector<history::StoredToken>& tokens) {
@@ -249,46 +257,50 @@ void Access::put(const std::vector<history::StoredToken>& tokens) {
   table_ = std::move(table);
 }
 
+// Identifies the caller by a token of an issuer or of the store. A token that is unknown is
+// `unverified` if it may be known once keys or tokens are read again.
 Caller Access::find(const std::optional<Credential>& credential, double now, double steady,
                     bool again) {
   if (!credential) return {};
   if (issuer_ != nullptr && !credential->basic && is_signed_token(credential->text)) {
-    auto found = issuer_->find(credential->text, now, steady);
-    if (!found.grant) {
-      const bool perhaps = found.wants_keys && again;
-      return {perhaps ? Standing::perhaps : Standing::unknown, {}, false, {}, perhaps};
+    auto check = issuer_->find(credential->text, now, steady);
+    if (!check.grant) {
+      const bool may_be_known = check.wants_keys && again;
+      return {.standing = may_be_known ? Standing::unverified : Standing::unknown,
+              .wants_keys = may_be_known};
     }
     auto token = std::make_shared<history::StoredToken>();
-    token->id = found.grant->rule.repository + "@" + found.grant->rule.ref;
-    token->project = found.grant->rule.project;
+    token->id = check.grant->rule.repository + "@" + check.grant->rule.ref;
+    token->project = check.grant->rule.project;
     token->scopes = to_string(Scope::upload);
-    return {Standing::known, std::move(token), false,
-            std::make_shared<const Grant>(*std::move(found.grant))};
+    return {.standing = Standing::identified,
+            .token = std::move(token),
+            .grant = std::make_shared<const Grant>(*std::move(check.grant))};
   }
-  const auto answer = [&](Standing standing) {
+  const auto caller_with = [&](Standing standing) {
     return Caller{.standing = standing, .basic = credential->basic};
   };
-  const auto id = id_of_token(credential->text);
-  if (!id) return answer(Standing::unknown);
+  const auto id = parse_token_id(credential->text);
+  if (!id) return caller_with(Standing::unknown);
   std::shared_ptr<const Table> table;
   {
     const std::lock_guard lock(mutex_);
     table = table_;
   }
   const std::string hash = sha256_hex(credential->text);
-  const auto found = table->find(*id);
-  if (found == table->end()) {
+  const auto entry = table->find(*id);
+  if (entry == table->end()) {
     const std::lock_guard lock(mutex_);
-    if (!again || (asked_again_ && steady - *asked_again_ < limits_.look_again_seconds)) {
-      return answer(Standing::unknown);
+    if (!again || (last_recheck_ && steady - *last_recheck_ < limits_.look_again_seconds)) {
+      return caller_with(Standing::unknown);
     }
-    asked_again_ = steady;
-    return answer(Standing::perhaps);
+    last_recheck_ = steady;
+    return caller_with(Standing::unverified);
   }
-  const history::StoredToken& token = *found->second;
-  const bool same = equal_in_constant_time(token.hash, hash);
-  if (!same || !is_good(token, now)) return answer(Standing::unknown);
-  return {.standing = Standing::known, .token = found->second, .basic = credential->basic};
+  const history::StoredToken& token = *entry->second;
+  const bool is_match = equal_in_constant_time(token.hash, hash);
+  if (!is_match || !is_good(token, now)) return caller_with(Standing::unknown);
+  return {.standing = Standing::identified, .token = entry->second, .basic = credential->basic};
 }
 
 }  // namespace weir::serve

@@ -31,9 +31,9 @@ using Address = std::array<std::uint8_t, 16>;
 [[nodiscard]] std::optional<Address> parse_address(std::string_view text);
 // The same address always as the same text; IPv4 as IPv4.
 [[nodiscard]] std::string to_text(const Address& address);
-// Whom an address belongs to where connections are counted: of IPv6 the first 64 bits, because
-// whoever has one of these has them all.
-[[nodiscard]] std::string holder_of(const Address& address);
+// The key under which connections of an address are counted: for IPv6 its first 64 bits, because
+// whoever has one address of such a network has them all.
+[[nodiscard]] std::string client_key(const Address& address);
 
 class Proxies {
  public:
@@ -71,7 +71,7 @@ class Rates {
 
  private:
   struct Bucket {
-    double left = 0, at = 0;
+    double tokens = 0, at = 0;
   };
   void make_room(double now);
 
@@ -80,9 +80,9 @@ class Rates {
   std::unordered_map<std::string, Bucket> buckets_;
 };
 
-// Tokens: who may read or upload which projects. "weir_", 12 hexadecimal digits that name it, "_",
-// and 48 that nobody can guess (192 bits of the system's random source). The store keeps the
-// SHA-256 of it, which is enough for a secret of that length.
+// Tokens: who may read or upload which projects. A token is "weir_", 12 hexadecimal digits that
+// name it, "_", and 48 random ones (192 bits). The store keeps only its SHA-256, which is enough
+// for a secret of that length.
 
 enum class Scope { read, upload, remove, admin };
 // "read", "upload", "delete", "admin".
@@ -92,51 +92,53 @@ struct NewToken {
   history::StoredToken stored;
   Secret text;  // shown once
 };
-// Of `wanted` all but id and hash. Code::io where the system has no randomness to give.
+// Makes a token of `wanted`, and fills in its id and hash. Code::io if the system has no
+// randomness.
 [[nodiscard]] Result<NewToken> make_token(history::StoredToken wanted);
 
 // The id of a text that has the form of a token.
-[[nodiscard]] std::optional<std::string> id_of_token(std::string_view text);
+[[nodiscard]] std::optional<std::string> parse_token_id(std::string_view text);
 
 using sys::sha256_hex;
 
-// Is it good at `now`: neither expired nor revoked?
+// True if the token is neither expired nor revoked at `now`.
 [[nodiscard]] bool is_good(const history::StoredToken& token, double now);
-// May it do that with that project? `admin` may do all. One scope does not hold another.
+// True if the token has the scope for that project. `admin` includes all scopes; no other scope
+// includes another.
 [[nodiscard]] bool allows(const history::StoredToken& token, Scope scope, std::string_view project);
-// … with every project, also those to come?
+// The same for every project, including future ones.
 [[nodiscard]] bool allows_all(const history::StoredToken& token, Scope scope);
 
-// What an Authorization header brings along.
+// The token that an Authorization header carries.
 struct Credential {
-  std::string text;    // of the token; Basic: the password
+  std::string text;    // the token; with Basic, the password
   bool basic = false;  // a browser may send it unasked
 };
 // Nothing where there is no such header, or it is of another kind.
-[[nodiscard]] std::optional<Credential> credential_of(const std::string* authorization);
+[[nodiscard]] std::optional<Credential> parse_credential(const std::string* authorization);
 
 struct AccessLimits {
-  Rate uploads{.burst = 100, .a_second = 10};   // of each token
+  Rate uploads{.burst = 100, .a_second = 10};   // per token
   Rate refusals{.burst = 20, .a_second = 0.2};  // tokens that are none, of each peer
   double look_again_seconds = 1;  // how often a token that is not known makes the store be asked
 };
 
-// holder_of() the address that a Head names as its peer; that text where it is none.
-[[nodiscard]] std::string holder_of_peer(const std::string& peer);
+// client_key() of a Head's peer; the text itself if it is no address.
+[[nodiscard]] std::string peer_client_key(const std::string& peer);
 
 enum class Standing {
-  anonymous,  // brought nothing
-  known,
-  unknown,  // what it brought is no good
-  perhaps,  // it has the form of a token, and the store was not asked for a while
+  anonymous,  // without a token
+  identified,
+  unknown,     // with an invalid token
+  unverified,  // with text in the form of a token, and the store was not asked for a while
 };
 
 struct Caller {
   Standing standing = Standing::anonymous;
-  std::shared_ptr<const history::StoredToken> token{};  // of `known`
+  std::shared_ptr<const history::StoredToken> token{};  // set if `known`
   bool basic = false;
-  std::shared_ptr<const Grant> grant{};  // of a job's token, which an issuer signed
-  bool wants_keys = false;               // of `perhaps`: the issuer's keys have to be fetched first
+  std::shared_ptr<const Grant> grant{};  // set for a job's token, which an issuer signed
+  bool wants_keys = false;  // if unverified: the issuer's keys have to be fetched first
 };
 
 class Access {
@@ -147,18 +149,18 @@ class Access {
 
   void put(const std::vector<history::StoredToken>& tokens);
 
-  // `now` since the epoch. With `again`: `perhaps` may be answered, once in look_again_seconds of
-  // `steady` seconds.
+  // `now` is since the epoch. With `again`, the result may be `unverified`, once in
+  // look_again_seconds of `steady` seconds.
   [[nodiscard]] Caller find(const std::optional<Credential>& credential, double now, double steady,
                             bool again);
 
-  // Seconds to wait where it was too often.
+  // Counts one upload. If there were too many, returns the seconds to wait.
   [[nodiscard]] std::optional<double> count_upload(const Caller& caller, double steady) {
     return uploads_.take(caller.token ? caller.token->id : std::string(), steady);
   }
-  // … of an IPv6 peer's network together: it has as many addresses as it likes.
+  // Counts one invalid token. An IPv6 network counts as one peer: it has any number of addresses.
   [[nodiscard]] std::optional<double> count_refusal(const std::string& peer, double steady) {
-    return refusals_.take(holder_of_peer(peer), steady);
+    return refusals_.take(peer_client_key(peer), steady);
   }
 
  private:
@@ -170,7 +172,7 @@ class Access {
   Rates uploads_, refusals_;
   std::mutex mutex_;
   std::shared_ptr<const Table> table_ = std::make_shared<Table>();  // under mutex_
-  std::optional<double> asked_again_;                               // under mutex_
+  std::optional<double> last_recheck_;                              // under mutex_
 };
 
 }  // namespace weir::serve

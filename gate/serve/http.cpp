@@ -1,3 +1,4 @@
+// Parses request targets and builds responses.
 #include "gate/serve/http.hpp"
 
 #include <algorithm>
@@ -12,8 +13,7 @@ namespace weir::serve {
 
 namespace {
 
-// Who stands behind a proxy may see a path that was decoded once more there; deeper nesting than
-// this has no honest use.
+// A server behind a proxy may decode a path once more. Deeper nesting has no honest use.
 constexpr int k_most_decodings = 4;
 
 int hex_digit(char c) {
@@ -23,18 +23,18 @@ int hex_digit(char c) {
   return -1;
 }
 
-bool escape_at(std::string_view text, std::size_t at) {
+bool is_escape(std::string_view text, std::size_t at) {
   return at + 2 < text.size() && hex_digit(text[at + 1]) >= 0 && hex_digit(text[at + 2]) >= 0;
 }
 
 enum class Plus { stays, is_space };
 
-// A '%' without two hexadecimal digits stays as it is: who may not have one looks for it before.
-std::string decoded(std::string_view text, Plus plus) {
+// Decodes %-escapes. A '%' without two hexadecimal digits is kept; callers reject it before.
+std::string percent_decode(std::string_view text, Plus plus) {
   std::string bytes;
   bytes.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && escape_at(text, i)) {
+    if (text[i] == '%' && is_escape(text, i)) {
       bytes += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
       i += 2;
     } else {
@@ -44,18 +44,18 @@ std::string decoded(std::string_view text, Plus plus) {
   return bytes;
 }
 
-// Well-formed, and without control characters (those of ISO 6429's second set included).
-bool plain_text(std::string_view text) {
+// Returns true for well-formed UTF-8 without control characters (C0, DEL and C1).
+bool is_plain_text(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t from = at;
+    const std::size_t start = at;
     const char32_t point = text::next_code_point(text, at);
-    const bool none = point == 0xFFFD && at == from + 1;
-    if (none || point < 0x20 || (point >= 0x7F && point < 0xA0)) return false;
+    const bool is_invalid = point == 0xFFFD && at == start + 1;
+    if (is_invalid || point < 0x20 || (point >= 0x7F && point < 0xA0)) return false;
   }
   return true;
 }
 
-// With '\' as a '/', as some systems take it.
+// Returns true if a segment is "." or "..". A '\' counts as a '/', as on some systems.
 bool has_dot_segment(std::string_view path) {
   while (true) {
     const std::size_t end = path.find_first_of("/\\");
@@ -66,41 +66,45 @@ bool has_dot_segment(std::string_view path) {
   }
 }
 
-Result<std::string> path_of(std::string_view text) {
-  std::string path = decoded(text, Plus::stays);
-  if (!plain_text(path)) return fail(Code::data, "the path is no text");
+// Decodes a path and rejects it if it is ambiguous or leaves its folder when decoded again.
+Result<std::string> parse_path(std::string_view text) {
+  std::string path = percent_decode(text, Plus::stays);
+  if (!is_plain_text(path)) return fail(Code::data, "the path is no text");
   if (path.starts_with("//") || path.find('\\') != std::string::npos) {
-    return fail(Code::data, "the path is ambiguous");  // as an address it may name another server
+    return fail(Code::data, "the path is ambiguous");  // in a URL it could name another server
   }
-  std::string deeper = path;
+  std::string decoded_path = path;
   for (int i = 0; i < k_most_decodings; ++i) {
-    if (has_dot_segment(deeper)) return fail(Code::data, "the path has a segment of dots");
-    std::string next = decoded(deeper, Plus::stays);
-    if (next == deeper) return path;
-    deeper = std::move(next);
+    if (has_dot_segment(decoded_path)) return fail(Code::data, "the path has a segment of dots");
+    std::string next = percent_decode(decoded_path, Plus::stays);
+    if (next == decoded_path) return path;
+    decoded_path = std::move(next);
   }
   return fail(Code::data, "the path is encoded too often");
 }
 
+// Decodes one "name=value" and adds it to the query.
 Result<void> add_parameter(std::string_view text, Target& target) {
   const std::size_t equal = text.find('=');
-  const std::string name = decoded(text.substr(0, equal), Plus::is_space);
+  const std::string name = percent_decode(text.substr(0, equal), Plus::is_space);
   const std::string value = equal == std::string_view::npos
                                 ? std::string()
-                                : decoded(text.substr(equal + 1), Plus::is_space);
-  if (!plain_text(name) || !plain_text(value)) {
+                                : percent_decode(text.substr(equal + 1), Plus::is_space);
+  if (!is_plain_text(name) || !is_plain_text(value)) {
     return fail(Code::data, "a parameter of the query is no text");
   }
   target.query[name].push_back(value);
   return {};
 }
 
+// Splits a query at '&' and adds its parameters.
 Result<void> add_query(std::string_view text, Target& target) {
   std::size_t count = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('&'), text.size());
     if (end > 0) {
-      if (++count > k_most_parameters) {
+      ++count;
+      if (count > k_most_parameters) {
         return fail(Code::data, "the query has more than {} parameters", k_most_parameters);
       }
       WEIR_CHECK(add_parameter(text.substr(0, end), target));
@@ -116,35 +120,37 @@ constexpr const char* k_page_policy =
     "trusted-types weir";
 constexpr const char* k_other_policy = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-std::string_view word_of(int status) {
+// Returns the error code for programs that goes with a status.
+std::string_view error_code(int status) {
   constexpr std::pair<int, std::string_view> k_words[] = {
       {400, "bad_request"},         {401, "unauthorized"},           {403, "forbidden"},
       {404, "not_found"},           {405, "method_not_allowed"},     {411, "length_required"},
       {413, "too_large"},           {415, "unsupported_media_type"}, {421, "misdirected_request"},
       {422, "unprocessable"},       {429, "too_many_requests"},      {503, "unavailable"},
       {507, "insufficient_storage"}};
-  const auto* found = first_of(k_words, [&](const auto& one) { return one.first == status; });
-  return found == nullptr ? "internal" : found->second;
+  const auto* entry = first_of(k_words, [&](const auto& word) { return word.first == status; });
+  return entry == nullptr ? "internal" : entry->second;
 }
 
-// Is `tag` one of a list like `"a", W/"b"`, or is that "*"?
-bool names_tag(std::string_view list, std::string_view tag) {
+// Returns true if an If-None-Match list like `"a", W/"b"` contains `tag`, or is "*".
+bool matches_tag(std::string_view list, std::string_view tag) {
   for (const std::string& part : text::split(list, ',')) {
-    std::string_view one = text::trim(part);
-    if (one.starts_with("W/")) one.remove_prefix(2);
-    if (one == tag || one == "*") return true;
+    std::string_view candidate = text::trim(part);
+    if (candidate.starts_with("W/")) candidate.remove_prefix(2);
+    if (candidate == tag || candidate == "*") return true;
   }
   return false;
 }
 
 }  // namespace
 
-std::optional<std::string> Target::one(std::string_view name) const {
-  const auto found = query.find(name);
-  if (found == query.end() || found->second.size() != 1) return std::nullopt;
-  return found->second.front();
+std::optional<std::string> Target::value(std::string_view name) const {
+  const auto entry = query.find(name);
+  if (entry == query.end() || entry->second.size() != 1) return std::nullopt;
+  return entry->second.front();
 }
 
+// Parses the target of a request: its path and query. Fails if it is malformed or ambiguous.
 Result<Target> parse_target(std::string_view text) {
   if (text.size() > k_longest_target) {
     return fail(Code::data, "the target is longer than {} bytes", k_longest_target);
@@ -157,20 +163,20 @@ Result<Target> parse_target(std::string_view text) {
     if (c <= ' ' || c > '~' || c == '#') {
       return fail(Code::data, "the target has a character that may not stand in it");
     }
-    if (c == '%' && !escape_at(text, i)) {
+    if (c == '%' && !is_escape(text, i)) {
       return fail(Code::data, "the target has a % without two hexadecimal digits");
     }
   }
   const std::size_t mark = std::min(text.find('?'), text.size());
   Target target;
-  WEIR_TRY(target.path, path_of(text.substr(0, mark)));
+  WEIR_TRY(target.path, parse_path(text.substr(0, mark)));
   if (mark < text.size()) WEIR_CHECK(add_query(text.substr(mark + 1), target));
   return target;
 }
 
 const std::string* Head::header(std::string_view name) const {
-  const auto* found = first_of(headers, [&](const auto& one) { return one.first == name; });
-  return found == nullptr ? nullptr : &found->second;
+  const auto* entry = first_of(headers, [&](const auto& header) { return header.first == name; });
+  return entry == nullptr ? nullptr : &entry->second;
 }
 
 std::string header_value(std::string_view text) {
@@ -190,7 +196,7 @@ Response json_answer(int status, const Json& json) {
 }
 
 Response error_answer(int status, std::string_view message, std::string_view hint) {
-  Json error{{"code", word_of(status)}, {"message", text::printable(message)}};
+  Json error{{"code", error_code(status)}, {"message", text::printable(message)}};
   if (!hint.empty()) error["hint"] = text::printable(hint);
   return json_answer(status, {{"error", std::move(error)}});
 }
@@ -203,8 +209,8 @@ Response error_response(int status, std::string_view code, std::string_view mess
 
 Response later_answer(int status, std::string_view message, double seconds) {
   Response response = error_answer(status, message);
-  const double whole = std::clamp(std::ceil(seconds), 1.0, 86'400.0);
-  set_header(response, "Retry-After", fmt::format("{}", static_cast<int>(whole)));
+  const double whole_seconds = std::clamp(std::ceil(seconds), 1.0, 86'400.0);
+  set_header(response, "Retry-After", fmt::format("{}", static_cast<int>(whole_seconds)));
   return response;
 }
 
@@ -212,28 +218,29 @@ void set_header(Response& response, std::string name, std::string value) {
   response.headers.emplace_back(std::move(name), header_value(value));
 }
 
-void finish(const Head& head, const Finish& how, Response& response) {
+// Adds the security and caching headers; turns the response into 304 if the client has it already.
+void finish(const Head& head, const Finish& options, Response& response) {
   const auto has = [&](std::string_view name) {
     return std::ranges::any_of(response.headers,
                                [&](const auto& header) { return header.first == name; });
   };
-  set_header(response, "Content-Security-Policy", how.page ? k_page_policy : k_other_policy);
+  set_header(response, "Content-Security-Policy", options.page ? k_page_policy : k_other_policy);
   if (!has("Cross-Origin-Resource-Policy")) {
     set_header(response, "Cross-Origin-Resource-Policy", "same-origin");
   }
-  if (how.secure) set_header(response, "Strict-Transport-Security", "max-age=31536000");
-  if (!how.is_public) set_header(response, "Vary", "Authorization");
+  if (options.secure) set_header(response, "Strict-Transport-Security", "max-age=31536000");
+  if (!options.is_public) set_header(response, "Vary", "Authorization");
   if (response.status != 200 || !response.body || has("Cache-Control")) {
     if (!has("Cache-Control")) set_header(response, "Cache-Control", "no-store");
     return;
   }
-  const bool reading = head.method == Method::get || head.method == Method::head;
-  set_header(response, "Cache-Control", how.is_public ? "no-cache" : "private, no-cache");
-  if (!reading) return;
+  const bool is_read = head.method == Method::get || head.method == Method::head;
+  set_header(response, "Cache-Control", options.is_public ? "no-cache" : "private, no-cache");
+  if (!is_read) return;
   const std::string tag = "\"" + hash_hex(*response.body) + "\"";
   set_header(response, "ETag", tag);
-  const std::string* known = head.header("if-none-match");
-  if (known == nullptr || !names_tag(*known, tag)) return;
+  const std::string* known_tags = head.header("if-none-match");
+  if (known_tags == nullptr || !matches_tag(*known_tags, tag)) return;
   response.status = 304;
   response.type.clear();
   response.body.reset();
@@ -244,10 +251,10 @@ std::string address_with_cursor(const Target& target, std::string_view cursor) {
   for (const auto& [name, values] : target.query) {
     if (name == "cursor") continue;
     for (const std::string& value : values) {
-      address += percent_encoded(name) + "=" + percent_encoded(value) + "&";
+      address += percent_encode(name) + "=" + percent_encode(value) + "&";
     }
   }
-  return address + "cursor=" + percent_encoded(cursor);
+  return address + "cursor=" + percent_encode(cursor);
 }
 
 }  // namespace weir::serve

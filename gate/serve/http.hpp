@@ -19,7 +19,7 @@
 
 namespace weir::serve {
 
-// What a request asks for: "/api/v1/series?project=a&cell=b%2Fc", taken apart. Pure.
+// The parts of a request's target, "/api/v1/series?project=a&cell=b%2Fc". Pure.
 
 inline constexpr std::size_t k_longest_target = 8192;  // bytes
 inline constexpr std::size_t k_most_parameters = 64;
@@ -34,7 +34,7 @@ struct Target {
   std::map<std::string, std::vector<std::string>, std::less<>> query;
 
   // The only value, or nothing where there is none or several.
-  [[nodiscard]] std::optional<std::string> one(std::string_view name) const;
+  [[nodiscard]] std::optional<std::string> value(std::string_view name) const;
 };
 
 // An origin-form target alone ("/path?query"). Code::data says what is wrong with another one, and
@@ -45,7 +45,7 @@ enum class Method { get, head, post, put, remove, options, other };
 inline constexpr auto k_methods =
     names_in_order<Method>("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "OTHER");
 
-// What stands before a body.
+// A request without its body.
 struct Head {
   Method method = Method::get;
   Target target;
@@ -97,7 +97,7 @@ class Handler {
   virtual void handle(Request request, Answer answer) = 0;
 };
 
-// What the server has seen, for /metrics. Counted since its start. Thread-safe.
+// The server's own counts since its start, for /metrics. Thread-safe.
 struct Traffic {
   using Count = std::atomic<std::uint64_t>;
   Count connections{0}, open{0};  // accepted in all; now
@@ -123,14 +123,14 @@ struct Traffic {
 
 void set_header(Response& response, std::string name, std::string value);
 
-// What every answer has besides what the server adds: a policy of what a browser may do with it; an
-// ETag where it may be asked for again, and 304 where If-None-Match has it.
+// Adds what every answer needs beyond the server's headers: a policy for browsers, an ETag where
+// the client may ask again, and 304 if If-None-Match has it.
 struct Finish {
   bool secure = false;     // it came by TLS
   bool page = false;       // pages may load their own scripts and styles; all else may do nothing
   bool is_public = false;  // everybody gets the same
 };
-void finish(const Head& head, const Finish& how, Response& response);
+void finish(const Head& head, const Finish& options, Response& response);
 
 // "/api/v1/series" + "?cursor=…", with all parameters of `target` but the cursor.
 [[nodiscard]] std::string address_with_cursor(const Target& target, std::string_view cursor);

@@ -1,3 +1,4 @@
+// Stores uploads in batches, one transaction each, on a writer's thread.
 #include "gate/serve/intake.hpp"
 
 #include <algorithm>
@@ -15,27 +16,29 @@ void Histogram::observe(double seconds) {
   microseconds_ += static_cast<std::uint64_t>(std::max(seconds, 0.0) * 1e6);
 }
 
+// Returns the histogram in the Prometheus text format.
 std::string Histogram::text(const std::string& name, const std::string& help) const {
   std::string text = fmt::format("# HELP {0} {1}\n# TYPE {0} histogram\n", name, help);
-  std::uint64_t all = 0;
+  std::uint64_t total = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
-    all += counts_[i].load();
+    total += counts_[i].load();
     const std::string bound = i < k_bounds.size() ? fmt::format("{}", k_bounds[i]) : "+Inf";
-    text += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bound, all);
+    text += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bound, total);
   }
   const double seconds = static_cast<double>(microseconds_.load()) / 1e6;
-  return text + fmt::format("{0}_sum {1}\n{0}_count {2}\n", name, seconds, all);
+  return text + fmt::format("{0}_sum {1}\n{0}_count {2}\n", name, seconds, total);
 }
 
 Intake::Intake(OpenStore open, const IntakeLimits& limits, Meters& meters)
     : store_(std::move(open)), limits_(limits), meters_(meters) {}
 
+// Queues an upload for the writer; returns false if too much waits or the writer has stopped.
 bool Intake::put(history::Upload upload, std::uint64_t bytes, Done done) {
   const std::lock_guard lock(mutex_);
   const bool full =
       queue_.size() >= limits_.waiting || (!queue_.empty() && bytes_ + bytes > limits_.bytes);
-  // One task an upload: where one before it took several, it finds none and is done.
-  if (full || !writer_.post([this](std::size_t) { keep(next()); })) return false;
+  // One task for each upload. If an earlier task stored it already, its task finds nothing to do.
+  if (full || !writer_.post([this](std::size_t) { store_batch(take_batch()); })) return false;
   queue_.push_back({std::move(upload), bytes, std::move(done)});
   bytes_ += bytes;
   return true;
@@ -46,54 +49,57 @@ std::size_t Intake::waiting() const {
   return queue_.size();
 }
 
-// As many as fit into one transaction.
-std::vector<Intake::Waiting> Intake::next() {
+// Takes the uploads that fit into one transaction from the queue.
+std::vector<Intake::Waiting> Intake::take_batch() {
   const std::lock_guard lock(mutex_);
-  std::vector<Waiting> some;
+  std::vector<Waiting> batch;
   std::uint64_t bytes = 0;
-  while (!queue_.empty() && some.size() < limits_.together) {
+  while (!queue_.empty() && batch.size() < limits_.together) {
     bytes += queue_.front().bytes;
-    if (!some.empty() && bytes > limits_.bytes_together) break;
+    if (!batch.empty() && bytes > limits_.bytes_together) break;
     bytes_ -= queue_.front().bytes;
-    some.push_back(std::move(queue_.front()));
+    batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
-  return some;
+  return batch;
 }
 
+// Stores uploads in one transaction and measures its time.
 Result<std::vector<history::UploadOutcome>> Intake::add(
     const std::vector<history::Upload>& uploads) {
   const sys::RealClock clock;
-  const double begun = clock.steady();
+  const double began_at = clock.steady();
   auto outcomes =
       store_.with([&](history::ServiceStore& store) { return store.add_uploads(uploads); });
-  meters_.store.observe(clock.steady() - begun);
+  meters_.store.observe(clock.steady() - began_at);
   ++meters_.transactions;
   return outcomes;
 }
 
-void Intake::keep(std::vector<Waiting> some) {
-  if (some.empty()) return;
+// Stores a batch in one transaction. If that fails, stores each upload by itself.
+void Intake::store_batch(std::vector<Waiting> batch) {
+  if (batch.empty()) return;
   std::vector<history::Upload> uploads;
-  for (Waiting& one : some) uploads.push_back(std::move(one.upload));
+  for (Waiting& waiting_upload : batch) uploads.push_back(std::move(waiting_upload.upload));
   auto outcomes = add(uploads);
   if (outcomes) {
-    for (std::size_t i = 0; i < some.size(); ++i) some[i].done(std::move((*outcomes)[i]));
+    for (std::size_t i = 0; i < batch.size(); ++i) batch[i].done(std::move((*outcomes)[i]));
     return;
   }
-  // Which one it was is not known: each for itself. Where it was the store (others keep it busy, it
-  // cannot be reached), each would wait as long again.
-  std::optional<Error> for_all;
-  if (some.size() == 1 || outcomes.error().code == Code::unavailable) for_all = outcomes.error();
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    if (for_all) {
-      some[i].done(tl::unexpected(*for_all));
+  // The error does not say which upload failed, so try each one. If the store itself is
+  // unavailable, all get its error: each attempt would wait as long again.
+  std::optional<Error> shared_error;
+  if (batch.size() == 1 || outcomes.error().code == Code::unavailable)
+    shared_error = outcomes.error();
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (shared_error) {
+      batch[i].done(tl::unexpected(*shared_error));
       continue;
     }
-    auto one = add({std::move(uploads[i])});
-    if (!one && one.error().code != Code::data) for_all = one.error();
-    some[i].done(one ? Result<history::UploadOutcome>(std::move(one->front()))
-                     : tl::unexpected(one.error()));
+    auto outcome = add({std::move(uploads[i])});
+    if (!outcome && outcome.error().code != Code::data) shared_error = outcome.error();
+    batch[i].done(outcome ? Result<history::UploadOutcome>(std::move(outcome->front()))
+                          : tl::unexpected(outcome.error()));
   }
 }
 

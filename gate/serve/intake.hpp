@@ -18,7 +18,7 @@
 
 namespace weir::serve {
 
-// What the service counts of itself, for /metrics. Thread-safe.
+// The service's own counts, for /metrics. Thread-safe.
 
 class Histogram {
  public:
@@ -42,7 +42,7 @@ struct Meters {
   Count tokens_refused{0}, rates_exceeded{0};
   std::array<Count, 6> answers{};  // by the first digit of their status; [0]: others
   Count transactions{0};
-  Histogram store, answer;  // of a transaction of uploads; from a request to its answer
+  Histogram store, answer;  // seconds of an upload transaction, and from a request to its answer
 
   void count_answer(int status) {
     ++answers[status >= 100 && status < 600 ? static_cast<std::size_t>(status / 100) : 0];
@@ -57,8 +57,8 @@ class StoreSlot {
  public:
   explicit StoreSlot(OpenStore open) : open_(std::move(open)) {}
 
-  // What `ask` answers of the store; Code::internal where it throws. After an Error that is not the
-  // question's the next call opens another connection.
+  // Returns what `ask` returns for the store; Code::internal if it throws. After an Error that is
+  // not the question's, the next call opens a new connection.
   template <class Ask>
   auto with(Ask ask) -> decltype(ask(std::declval<history::ServiceStore&>())) {
     try {
@@ -68,7 +68,7 @@ class StoreSlot {
       auto answer = ask(*store_);
       if (!answer && answer.error().code != Code::usage) store_.reset();
       return answer;
-    } catch (const std::exception& error) {  // what it holds may be half of something
+    } catch (const std::exception& error) {  // its state may be inconsistent
       store_.reset();
       return fail(Code::internal, "{}", error.what());
     }
@@ -81,7 +81,7 @@ class StoreSlot {
 
 struct IntakeLimits {
   std::size_t waiting = 256;                              // uploads
-  std::uint64_t bytes = std::uint64_t{128} << 20;         // of the bodies that they came as
+  std::uint64_t bytes = std::uint64_t{128} << 20;         // sum of the bodies
   std::size_t together = 64;                              // in one transaction
   std::uint64_t bytes_together = std::uint64_t{8} << 20;  // but one at least
 };
@@ -107,8 +107,8 @@ class Intake {
     std::uint64_t bytes = 0;
     Done done;
   };
-  [[nodiscard]] std::vector<Waiting> next();
-  void keep(std::vector<Waiting> some);
+  [[nodiscard]] std::vector<Waiting> take_batch();
+  void store_batch(std::vector<Waiting> batch);
   [[nodiscard]] Result<std::vector<history::UploadOutcome>> add(
       const std::vector<history::Upload>& uploads);
 

@@ -35,7 +35,7 @@ struct IssuerOptions {
   double fetch_again_seconds = 60;  // how soon a key that is not known makes them be fetched again
 };
 
-// What a job may: its rule, and the facts that its upload has to have.
+// The permissions of a job: its rule, and the facts that its upload must have.
 struct Grant {
   IssuerRule rule;
   std::string ref, commit;
@@ -44,7 +44,7 @@ struct Grant {
 // By kid.
 using IssuerKeys = std::map<std::string, std::shared_ptr<evp_pkey_st>, std::less<>>;
 
-// Of a set those that check RS256, of 2048 to 4096 bits. Code::data where there is none.
+// Reads the keys of a set that check RS256, with 2048 to 4096 bits. Code::data if there is none.
 [[nodiscard]] Result<IssuerKeys> parse_issuer_keys(std::string_view text);
 
 // Has it three parts, as a JSON Web Token has? weir's own tokens have one.
@@ -52,10 +52,11 @@ using IssuerKeys = std::map<std::string, std::shared_ptr<evp_pkey_st>, std::less
 // Which key it says it is signed with. Code::data where it is no token of RS256.
 [[nodiscard]] Result<std::string> key_of(std::string_view token);
 // Its claims. Code::data where `key` did not sign it.
-[[nodiscard]] Result<Json> checked_claims(std::string_view token, evp_pkey_st& key);
+[[nodiscard]] Result<Json> verify_claims(std::string_view token, evp_pkey_st& key);
 // Code::data where they are for somebody else, not valid at `now` (within a minute), or fit no
 // rule.
-[[nodiscard]] Result<Grant> grant_of(const Json& claims, const IssuerOptions& options, double now);
+[[nodiscard]] Result<Grant> find_grant(const Json& claims, const IssuerOptions& options,
+                                       double now);
 
 // Thread-safe. Looking up never waits.
 class Issuer {

@@ -24,14 +24,15 @@ namespace weir::serve {
 
 enum class BadgeState { passing, failing, undecided, unmeasured, unknown };
 
-// Of which part of a verdict: cells and metrics that match ('*' crosses '/'); "": all.
-struct BadgeWanted {
+// The part of a verdict that a badge shows: cells and metrics that match ('*' crosses '/'); "":
+// all.
+struct BadgeSubject {
   std::string cell, metric;
 };
 
-// Nothing where the verdict has no such cell or metric, and was judged.
+// Returns nothing if the verdict has no such cell or metric, and left nothing unjudged.
 [[nodiscard]] std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict,
-                                                 const BadgeWanted& wanted);
+                                                 const BadgeSubject& subject);
 [[nodiscard]] BadgeState state_of(verdict::Outcome outcome);
 
 // "passing", "failing", "undecided", "not measured", "unknown".
@@ -41,7 +42,7 @@ struct BadgeWanted {
 [[nodiscard]] std::string badge_svg(std::string_view label, BadgeState state);
 
 struct PageOptions {
-  std::string folder;  // that ci/web made; "": no pages
+  std::string folder;  // made by ci/web; "": no pages
   std::string title, repo_url;
   std::function<history::CommitOrder()> order{};  // empty: series go by time
   std::function<std::map<std::string, std::string>(const history::History&)> subjects{};

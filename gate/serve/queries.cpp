@@ -1,3 +1,4 @@
+// Answers queries of the history: series, changes, verdicts and projects, page by page.
 #include "gate/serve/queries.hpp"
 
 #include <algorithm>
@@ -13,31 +14,31 @@ namespace weir::serve {
 
 namespace {
 
-struct Takes {
+struct ParameterRules {
   std::vector<std::string> parameters;
   std::size_t limit = 0, most = 0;
 };
 
-Takes takes_of(Route of) {
-  if (of == Route::projects) return {};
-  if (of == Route::verdicts) {
+ParameterRules parameter_rules(Route route) {
+  if (route == Route::projects) return {};
+  if (route == Route::verdicts) {
     return {{"project", "branch", "since", "until", "limit", "cursor", "full"}, 50, 500};
   }
-  const bool changes = of == Route::changes;
+  const bool changes = route == Route::changes;
   return {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit", "cursor",
            changes ? "all" : "samples"},
           1000,
           changes ? 5000U : 10'000U};
 }
 
-// What a cursor is made of: for each part of it a letter, of a string, a number or a count.
-Result<Json> parts_of_cursor(const std::string& cursor, std::string_view kinds) {
-  const auto bytes = base64_decoded(cursor);
+// Decodes a cursor. `kinds` has a letter for each part: 's' string, 'n' number, 'u' count.
+Result<Json> parse_cursor(const std::string& cursor, std::string_view kinds) {
+  const auto bytes = decode_base64(cursor);
   auto json = parse_json(bytes.value_or(""), {.bytes = 8192, .depth = 1, .values = 8});
   const auto fits = [](const Json& part, char kind) {
-    return kind == 's'   ? part.is_string()
-           : kind == 'n' ? part.is_number()
-                         : part.is_number_unsigned();
+    if (kind == 's') return part.is_string();
+    if (kind == 'n') return part.is_number();
+    return part.is_number_unsigned();
   };
   if (json && json->is_array() &&
       std::equal(json->begin(), json->end(), kinds.begin(), kinds.end(), fits)) {
@@ -48,43 +49,43 @@ Result<Json> parts_of_cursor(const std::string& cursor, std::string_view kinds) 
 
 constexpr std::size_t k_most_full = 20;  // verdicts with their documents
 
-// The only value of a parameter that may stand once.
-Result<std::optional<std::string>> single(const Target& target, const std::string& name) {
-  const auto found = target.query.find(name);
-  if (found == target.query.end()) return std::nullopt;
-  if (found->second.size() > 1) return fail(Code::usage, "{}: more than one", name);
-  if (found->second.front().size() > 4 * history::k_longest_name) {
+// Returns the value of a parameter, or nothing if it is absent. Fails if it is given twice.
+Result<std::optional<std::string>> single_value(const Target& target, const std::string& name) {
+  const auto parameter = target.query.find(name);
+  if (parameter == target.query.end()) return std::nullopt;
+  if (parameter->second.size() > 1) return fail(Code::usage, "{}: more than one", name);
+  if (parameter->second.front().size() > 4 * history::k_longest_name) {
     return fail(Code::usage, "{}: too long", name);
   }
-  return found->second.front();
+  return parameter->second.front();
 }
 
-Result<std::optional<double>> time_of_parameter(const Target& target, const std::string& name) {
-  WEIR_TRY(const auto text, single(target, name));
+Result<std::optional<double>> parse_time_parameter(const Target& target, const std::string& name) {
+  WEIR_TRY(const auto text, single_value(target, name));
   if (!text) return std::nullopt;
   const auto time = history::parse_time(*text);
   if (time) return time;
   return fail(Code::usage, "{}: no time: 2026-11-20, 2026-11-20T09:30:15Z or Unix seconds", name);
 }
 
-Result<bool> flag(const Target& target, const std::string& name) {
-  WEIR_TRY(const auto text, single(target, name));
+Result<bool> parse_flag(const Target& target, const std::string& name) {
+  WEIR_TRY(const auto text, single_value(target, name));
   if (!text || *text == "0") return false;
   if (*text == "1") return true;
   return fail(Code::usage, "{}: 0 or 1", name);
 }
 
-std::vector<std::string> globs(const Target& target, const char* name) {
-  const auto found = target.query.find(name);
-  return found == target.query.end() ? std::vector<std::string>() : found->second;
+std::vector<std::string> glob_values(const Target& target, const char* name) {
+  const auto parameter = target.query.find(name);
+  return parameter == target.query.end() ? std::vector<std::string>() : parameter->second;
 }
 
-// Code::usage where one is not known or too long.
-Result<void> check_parameters(const Target& target, const Takes& takes) {
+// Fails with Code::usage if a parameter is unknown or too long.
+Result<void> check_parameters(const Target& target, const ParameterRules& rules) {
   for (const auto& [name, values] : target.query) {
-    if (std::ranges::find(takes.parameters, name) == takes.parameters.end()) {
+    if (std::ranges::find(rules.parameters, name) == rules.parameters.end()) {
       return fail(Code::usage, "unknown parameter \"{}\"{}", text::printable(name.substr(0, 60)),
-                  text::did_you_mean(name.substr(0, 60), takes.parameters));
+                  text::did_you_mean(name.substr(0, 60), rules.parameters));
     }
     for (const std::string& value : values) {
       if (value.size() > 4 * history::k_longest_name)
@@ -94,13 +95,15 @@ Result<void> check_parameters(const Target& target, const Takes& takes) {
   return {};
 }
 
-Result<Response> changes_of(history::ServiceStore& store, const Query& query,
-                            const history::CommitOrder& order) {
-  WEIR_TRY(history::ChangedHistory read,
+// Lists the changes in the history. The cursor is the index of the first one.
+Result<Response> answer_changes(history::ServiceStore& store, const Query& query,
+                                const history::CommitOrder& order) {
+  WEIR_TRY(history::ChangedHistory result,
            history::read_changes(store.history(), query.filter, order, {}));
   if (!query.all) {
-    std::erase_if(read.changes,
-                  [](const history::SeriesChange& one) { return one.known.has_value(); });
+    std::erase_if(result.changes, [](const history::SeriesChange& change) {
+      return change.acknowledgement.has_value();
+    });
   }
   std::size_t from = 0;
   if (!query.cursor.empty()) {
@@ -109,13 +112,13 @@ Result<Response> changes_of(history::ServiceStore& store, const Query& query,
     from = static_cast<std::size_t>(*number);
   }
   Json json = Json::array();
-  for (std::size_t i = from; i < read.changes.size() && json.size() < query.limit; ++i) {
-    json.push_back(history::change_json(read.history, read.changes[i]));
+  for (std::size_t i = from; i < result.changes.size() && json.size() < query.limit; ++i) {
+    json.push_back(history::change_json(result.history, result.changes[i]));
   }
   const std::size_t end = from + json.size();
   Response response = json_answer(200, json);
-  // An array has no place for it.
-  if (!json.empty() && end < read.changes.size()) {
+  // The body is an array, so the next page's address goes into a header.
+  if (!json.empty() && end < result.changes.size()) {
     set_header(response, "Link",
                fmt::format("<{}>; rel=\"next\"",
                            address_with_cursor(query.target, fmt::format("{}", end))));
@@ -123,62 +126,66 @@ Result<Response> changes_of(history::ServiceStore& store, const Query& query,
   return response;
 }
 
-Json json_of(const history::StoredVerdict& one, bool full) {
-  Json json{{"project", one.project},
-            {"id", one.id},
-            {"time", sys::time_of(one.time)},
-            {"kept_at", sys::time_of(one.kept_at)},
-            {"outcome", one.outcome},
-            {"run", one.run.empty() ? Json() : Json(one.run)},
-            {"commit", optional_to_json(one.commit)},
-            {"branch", optional_to_json(one.branch)}};
-  if (full) json["verdict"] = parse_json(one.text).value_or(Json());
+// Returns a stored verdict as JSON; `full` adds its document.
+Json verdict_json(const history::StoredVerdict& stored, bool full) {
+  Json json{{"project", stored.project},
+            {"id", stored.id},
+            {"time", sys::time_of(stored.time)},
+            {"kept_at", sys::time_of(stored.kept_at)},
+            {"outcome", stored.outcome},
+            {"run", stored.run.empty() ? Json() : Json(stored.run)},
+            {"commit", optional_to_json(stored.commit)},
+            {"branch", optional_to_json(stored.branch)}};
+  if (full) json["verdict"] = parse_json(stored.text).value_or(Json());
   return json;
 }
 
-// A verdict's place in a list, as text.
-std::string cursor_of(const history::StoredVerdict& one) {
-  return base64(dump_json(Json{one.time, one.kept_at, one.id, one.run}));
+// Makes the cursor that continues after this verdict.
+std::string make_cursor(const history::StoredVerdict& verdict) {
+  return base64(dump_json(Json{verdict.time, verdict.kept_at, verdict.id, verdict.run}));
 }
 
-Result<Response> verdicts_of(history::ServiceStore& store, const Query& query) {
+// Lists the stored verdicts of a project, newest first.
+Result<Response> answer_verdicts(history::ServiceStore& store, const Query& query) {
   if (!query.filter.project) return fail(Code::usage, "project: name one");
-  history::VerdictsWanted wanted{.project = *query.filter.project,
-                                 .branch = query.filter.branch,
-                                 .since = query.filter.since,
-                                 .until = query.filter.until,
-                                 .behind = {},
-                                 .most = query.limit + 1,
-                                 .texts = query.full};
+  history::VerdictQuery selection{.project = *query.filter.project,
+                                  .branch = query.filter.branch,
+                                  .since = query.filter.since,
+                                  .until = query.filter.until,
+                                  .behind = {},
+                                  .most = query.limit + 1,
+                                  .texts = query.full};
   if (!query.cursor.empty()) {
-    WEIR_TRY(const Json place, parts_of_cursor(query.cursor, "nnss"));
-    wanted.behind = history::VerdictPlace{place[0], place[1], place[2], place[3]};
+    WEIR_TRY(const Json place, parse_cursor(query.cursor, "nnss"));
+    selection.behind = history::VerdictPlace{place[0], place[1], place[2], place[3]};
   }
-  WEIR_TRY(std::vector<history::StoredVerdict> found, store.newest_verdicts(wanted));
-  const bool more = found.size() > query.limit;
-  if (more) found.resize(query.limit);
+  WEIR_TRY(std::vector<history::StoredVerdict> verdicts, store.newest_verdicts(selection));
+  const bool has_more = verdicts.size() > query.limit;
+  if (has_more) verdicts.resize(query.limit);
   Json list = Json::array();
-  for (const history::StoredVerdict& one : found) list.push_back(json_of(one, query.full));
+  for (const history::StoredVerdict& verdict : verdicts)
+    list.push_back(verdict_json(verdict, query.full));
   Json json{{"schema", "weir.verdicts/1"}, {"verdicts", std::move(list)}};
-  if (more) json["next"] = address_with_cursor(query.target, cursor_of(found.back()));
+  if (has_more) json["next"] = address_with_cursor(query.target, make_cursor(verdicts.back()));
   return json_answer(200, json);
 }
 
-Result<Response> projects_of(history::ServiceStore& store,
-                             const std::function<bool(const std::string&)>& sees) {
+// Lists the projects that the caller may read, with their number of series and points.
+Result<Response> answer_projects(history::ServiceStore& store,
+                                 const std::function<bool(const std::string&)>& sees) {
   struct Project {
     std::int64_t series = 0, points = 0;
     double first = 0, last = 0;
   };
   WEIR_TRY(const auto summaries, store.history().summaries({}));
   std::map<std::string, Project> projects;
-  for (const history::SeriesSummary& one : summaries) {
-    if (!sees(one.project)) continue;
-    Project& project = projects[one.project];
-    project.first = project.series == 0 ? one.first : std::min(project.first, one.first);
-    project.last = project.series == 0 ? one.last : std::max(project.last, one.last);
+  for (const history::SeriesSummary& summary : summaries) {
+    if (!sees(summary.project)) continue;
+    Project& project = projects[summary.project];
+    project.first = project.series == 0 ? summary.first : std::min(project.first, summary.first);
+    project.last = project.series == 0 ? summary.last : std::max(project.last, summary.last);
     ++project.series;
-    project.points += one.points;
+    project.points += summary.points;
   }
   Json list = Json::array();
   for (const auto& [name, project] : projects) {
@@ -193,10 +200,10 @@ Result<Response> projects_of(history::ServiceStore& store,
 
 constexpr std::size_t k_most_samples_a_page = 500'000;
 constexpr std::ptrdiff_t k_cells_at_once = 32;
-constexpr int k_looks_at_some = 2;
+constexpr int k_rounds_by_cell = 2;
 
-// By which series stand in order: points lie by cell, so that a page looks at few of them. Metrics
-// that two declarations use differently share a name, and then a place in a page.
+// The sort key of series. Cells come first, so that a page touches few of them. Series whose metric
+// is declared differently can have the same key; they share a place in the page.
 struct SeriesKey {
   std::string cell, project, metric, machine;
 
@@ -205,49 +212,50 @@ struct SeriesKey {
 
 struct SeriesPlace {
   SeriesKey key;
-  std::size_t points = 0;  // of the series of this name that were given already
+  std::size_t points = 0;  // points of the series with this key that earlier pages had
 };
 
-std::string cursor_of(const SeriesPlace& place) {
+std::string make_cursor(const SeriesPlace& place) {
   const auto& [cell, project, metric, machine] = place.key;
   return base64(dump_json(Json{cell, project, metric, machine, place.points}));
 }
 
-// Which series a page begins and ends with, without their points.
+// The series that a page contains, without their points.
 struct Page {
-  std::map<SeriesKey, std::size_t> wanted;  // and how many points of each are there
+  std::map<SeriesKey, std::size_t> wanted;  // number of points of each
   SeriesPlace from;
 };
 
+// Chooses the series of a page: starts at the cursor and stops after `query.limit` points.
 Result<Page> plan_page(history::Store& store, const Query& query) {
   Page page;
   if (!query.cursor.empty()) {
-    WEIR_TRY(const Json place, parts_of_cursor(query.cursor, "ssssu"));
+    WEIR_TRY(const Json place, parse_cursor(query.cursor, "ssssu"));
     page.from = SeriesPlace{{place[0], place[1], place[2], place[3]}, place[4]};
   }
   WEIR_TRY(std::vector<std::string> cells, store.cells(query.filter));
   auto cell = std::lower_bound(cells.begin(), cells.end(), page.from.key.cell);
   std::size_t points = 0;
-  for (int looks = 0; cell != cells.end() && points <= query.limit; ++looks) {
-    // Some at once, as names: '*' in one matches more, which is left out. What few do not fill is
-    // looked for among all that are left, in one go.
-    const bool all = looks == k_looks_at_some;
+  for (int round = 0; cell != cells.end() && points <= query.limit; ++round) {
+    // Ask for a few cells at a time, by name. A '*' in a name matches more cells, which are
+    // skipped. If these do not fill the page, ask for all remaining cells at once.
+    const bool all = round == k_rounds_by_cell;
     const auto end =
         all ? cells.end() : cell + std::min<std::ptrdiff_t>(k_cells_at_once, cells.end() - cell);
-    history::Filter some = query.filter;
-    if (!all) some.cells.assign(cell, end);
-    WEIR_TRY(const auto summaries, store.summaries(some));
-    std::map<SeriesKey, std::size_t> found;
-    for (const history::SeriesSummary& one : summaries) {
-      if (!std::binary_search(cell, end, one.cell)) continue;
-      found[{one.cell, one.project, one.metric.name, one.machine}] +=
-          static_cast<std::size_t>(one.points);
+    history::Filter filter = query.filter;
+    if (!all) filter.cells.assign(cell, end);
+    WEIR_TRY(const auto summaries, store.summaries(filter));
+    std::map<SeriesKey, std::size_t> point_counts;
+    for (const history::SeriesSummary& summary : summaries) {
+      if (!std::binary_search(cell, end, summary.cell)) continue;
+      point_counts[{summary.cell, summary.project, summary.metric.name, summary.machine}] +=
+          static_cast<std::size_t>(summary.points);
     }
-    for (auto at = found.lower_bound(page.from.key); at != found.end(); ++at) {
-      const std::size_t given = at->first == page.from.key ? page.from.points : 0;
-      if (at->second <= given) continue;
+    for (auto at = point_counts.lower_bound(page.from.key); at != point_counts.end(); ++at) {
+      const std::size_t already_sent = at->first == page.from.key ? page.from.points : 0;
+      if (at->second <= already_sent) continue;
       page.wanted.insert(*at);
-      points += at->second - given;
+      points += at->second - already_sent;
       if (points > query.limit) break;
     }
     cell = end;
@@ -255,7 +263,7 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
   return page;
 }
 
-Json json_of(const history::Series& series) {
+Json series_json(const history::Series& series) {
   Json json{{"project", series.project},
             {"cell", series.cell},
             {"metric", series.metric.name},
@@ -266,13 +274,13 @@ Json json_of(const history::Series& series) {
   return json;
 }
 
-// Writes points of a page, with the places that they name.
+// Writes the points of a page, and the places that they refer to by number.
 class PageWriter {
  public:
   PageWriter(const history::History& history, const Query& query)
       : history_(history), query_(query) {}
 
-  // False where the page is full.
+  // Returns false if the page is full.
   bool add(Json& series, const history::SeriesPoint& point) {
     const std::size_t samples = query_.samples ? point.samples.size() : 0;
     if (points_ == query_.limit) return false;
@@ -297,8 +305,8 @@ class PageWriter {
 
  private:
   std::size_t place(std::uint32_t number) {
-    const auto [at, fresh] = numbers_.try_emplace(number, places_.size());
-    if (fresh) places_.push_back(write_fields(history_.places[number]));
+    const auto [at, is_new] = numbers_.try_emplace(number, places_.size());
+    if (is_new) places_.push_back(write_fields(history_.places[number]));
     return at->second;
   }
 
@@ -309,42 +317,43 @@ class PageWriter {
   std::size_t points_ = 0, samples_ = 0;
 };
 
-history::Filter filter_of_page(const Query& query, const Page& page) {
+// Narrows the query's filter to the cells of the page.
+history::Filter page_filter(const Query& query, const Page& page) {
   history::Filter filter = query.filter;
   filter.cells.clear();
   for (const auto& [key, points] : page.wanted) {
     if (filter.cells.empty() || filter.cells.back() != key.cell) {
-      filter.cells.push_back(key.cell);  // '*' in a name matches more, which is left out
+      filter.cells.push_back(key.cell);  // a '*' in a name matches more cells, which are skipped
     }
   }
   return filter;
 }
 
-// Points stand in the order of their commits within each series; a page ends within one where it
-// has to. What comes between two pages may shift the second by that many points.
+// Answers one page of series. Points are ordered by commit within a series, and a page may end
+// within one. Points stored between two requests can shift the second page by their number.
 Result<Response> answer_series(history::ServiceStore& store, const Query& query,
                                const history::CommitOrder& order) {
   WEIR_TRY(const Page page, plan_page(store.history(), query));
   history::History history;
   if (!page.wanted.empty()) {
-    WEIR_TRY(history, store.history().history(filter_of_page(query, page)));
+    WEIR_TRY(history, store.history().history(page_filter(query, page)));
   }
   history::put_in_order(history, order);
-  std::map<SeriesKey, std::vector<const history::Series*>> found;
-  for (const history::Series& one : history.series) {
-    const SeriesKey key{one.cell, one.project, one.metric.name, one.machine};
-    if (page.wanted.contains(key)) found[key].push_back(&one);
+  std::map<SeriesKey, std::vector<const history::Series*>> series_by_key;
+  for (const history::Series& series : history.series) {
+    const SeriesKey key{series.cell, series.project, series.metric.name, series.machine};
+    if (page.wanted.contains(key)) series_by_key[key].push_back(&series);
   }
   Json list = Json::array();
   PageWriter writer(history, query);
   std::optional<SeriesPlace> next;
-  for (const auto& [key, several] : found) {
+  for (const auto& [key, same_key] : series_by_key) {
     SeriesPlace at{key, 0};
-    const std::size_t given = key == page.from.key ? page.from.points : 0;
-    for (const history::Series* one : several) {
-      Json json = json_of(*one);
-      for (const history::SeriesPoint& point : one->points) {
-        if (at.points >= given && !writer.add(json, point)) {
+    const std::size_t already_sent = key == page.from.key ? page.from.points : 0;
+    for (const history::Series* series : same_key) {
+      Json json = series_json(*series);
+      for (const history::SeriesPoint& point : series->points) {
+        if (at.points >= already_sent && !writer.add(json, point)) {
           next = at;
           break;
         }
@@ -356,34 +365,34 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
     if (next) break;
   }
   Json json{{"schema", "weir.series/1"}, {"series", std::move(list)}, {"places", writer.places()}};
-  if (next) json["next"] = address_with_cursor(query.target, cursor_of(*next));
+  if (next) json["next"] = address_with_cursor(query.target, make_cursor(*next));
   return json_answer(200, json);
 }
 
 }  // namespace
 
-Result<Query> parse_query(Route of, const Target& target) {
-  const Takes takes = takes_of(of);
-  WEIR_CHECK(check_parameters(target, takes));
+Result<Query> parse_query(Route route, const Target& target) {
+  const ParameterRules rules = parameter_rules(route);
+  WEIR_CHECK(check_parameters(target, rules));
   Query query;
-  query.of = of;
+  query.route = route;
   query.target = target;
   history::Filter& filter = query.filter;
-  WEIR_TRY(filter.project, single(target, "project"));
-  WEIR_TRY(filter.branch, single(target, "branch"));
-  WEIR_TRY(filter.since, time_of_parameter(target, "since"));
-  WEIR_TRY(filter.until, time_of_parameter(target, "until"));
-  filter.cells = globs(target, "cell");
-  filter.metrics = globs(target, "metric");
-  filter.machines = globs(target, "machine");
-  WEIR_TRY(query.samples, flag(target, "samples"));
-  WEIR_TRY(query.all, flag(target, "all"));
-  WEIR_TRY(query.full, flag(target, "full"));
-  WEIR_TRY(const auto cursor, single(target, "cursor"));
+  WEIR_TRY(filter.project, single_value(target, "project"));
+  WEIR_TRY(filter.branch, single_value(target, "branch"));
+  WEIR_TRY(filter.since, parse_time_parameter(target, "since"));
+  WEIR_TRY(filter.until, parse_time_parameter(target, "until"));
+  filter.cells = glob_values(target, "cell");
+  filter.metrics = glob_values(target, "metric");
+  filter.machines = glob_values(target, "machine");
+  WEIR_TRY(query.samples, parse_flag(target, "samples"));
+  WEIR_TRY(query.all, parse_flag(target, "all"));
+  WEIR_TRY(query.full, parse_flag(target, "full"));
+  WEIR_TRY(const auto cursor, single_value(target, "cursor"));
   query.cursor = cursor.value_or("");
-  const std::size_t most = query.full ? k_most_full : takes.most;
-  query.limit = std::min(takes.limit, most);
-  WEIR_TRY(const auto limit, single(target, "limit"));
+  const std::size_t most = query.full ? k_most_full : rules.most;
+  query.limit = std::min(rules.limit, most);
+  WEIR_TRY(const auto limit, single_value(target, "limit"));
   if (limit) {
     const auto number = text::to_int(*limit);
     if (!number || *number < 1 || static_cast<std::size_t>(*number) > most) {
@@ -397,9 +406,9 @@ Result<Query> parse_query(Route of, const Target& target) {
 Result<Response> answer_query(history::ServiceStore& store, const Query& query,
                               const history::CommitOrder& order,
                               const std::function<bool(const std::string&)>& sees) {
-  if (query.of == Route::changes) return changes_of(store, query, order);
-  if (query.of == Route::verdicts) return verdicts_of(store, query);
-  if (query.of == Route::projects) return projects_of(store, sees);
+  if (query.route == Route::changes) return answer_changes(store, query, order);
+  if (query.route == Route::verdicts) return answer_verdicts(store, query);
+  if (query.route == Route::projects) return answer_projects(store, sees);
   return answer_series(store, query, order);
 }
 

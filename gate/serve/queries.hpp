@@ -1,5 +1,5 @@
-// What a history is asked for: series, changes, verdicts, projects (docs/how-to/serve.md).
-// Parameters are anybody's; answers are bounded and go on at a cursor.
+// Queries of a history: series, changes, verdicts, projects (docs/how-to/serve.md).
+// Parameters are untrusted; answers are bounded and continue at a cursor.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace weir::serve {
 
-// What a path is of.
+// The kind of resource that a path names.
 enum class Route {
   none,
   page,
@@ -28,7 +28,7 @@ enum class Route {
 };
 
 struct Query {
-  Route of = Route::series;
+  Route route = Route::series;
   Target target;
   history::Filter filter;
   std::size_t limit = 0;
@@ -39,7 +39,7 @@ struct Query {
 };
 
 // Code::usage says which parameter is wrong.
-[[nodiscard]] Result<Query> parse_query(Route of, const Target& target);
+[[nodiscard]] Result<Query> parse_query(Route route, const Target& target);
 
 // Code::usage for a cursor that is none. `sees`: may this project be shown?
 [[nodiscard]] Result<Response> answer_query(history::ServiceStore& store, const Query& query,

@@ -1,3 +1,4 @@
+// Accepts connections and runs the threads that serve them.
 #include "gate/serve/server.hpp"
 
 #include <algorithm>
@@ -21,20 +22,19 @@ namespace {
 
 using net::ip::tcp;
 
-// Where the system has no descriptor left: connections wait in its queue, and this is how often it
-// is asked again.
+// Pause before accepting again after the system ran out of descriptors. Connections wait in its
+// queue meanwhile.
 constexpr auto k_accept_pause = std::chrono::milliseconds(100);
 constexpr double k_look = 0.05;  // at a second request to stop, in seconds
 
-// Besides connections: those that are refused (k_most_refusals), files and connections of stores.
+// Descriptors needed besides connections: refused connections, files and stores.
 constexpr std::size_t k_other_descriptors = 192;
 
-// Connections beyond the limit that are told so; still more are closed without a word.
+// Connections beyond the limit that get an answer; further ones are closed at once.
 constexpr std::size_t k_most_refusals = 64;
 
-// How many connections the system has descriptors for; `wanted` where it has enough. Usual is a
-// limit of 1024 that a process may raise.
-std::size_t connections_possible(std::size_t wanted) {
+// Raises the process's limit of open files for `wanted` connections. Returns how many are possible.
+std::size_t raise_connection_limit(std::size_t wanted) {
   const rlim_t needed = wanted + k_other_descriptors;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return wanted;
@@ -50,7 +50,8 @@ std::size_t connections_possible(std::size_t wanted) {
   return std::min(possible, wanted);
 }
 
-Result<tcp::endpoint> endpoint_of(const ServerOptions& options) {
+// Parses the address to listen at; "localhost" and IPv6 in brackets are allowed.
+Result<tcp::endpoint> parse_endpoint(const ServerOptions& options) {
   std::string text = options.address == "localhost" ? "127.0.0.1" : options.address;
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
     text = text.substr(1, text.size() - 2);
@@ -66,24 +67,26 @@ Result<tcp::endpoint> endpoint_of(const ServerOptions& options) {
   return tcp::endpoint(address, options.port);
 }
 
-// Asio's addresses as ours.
-std::optional<Address> address_of(const tcp::socket& socket) {
+// Returns the address of the socket's other end, or nothing if it is gone.
+std::optional<Address> peer_address(const tcp::socket& socket) {
   ErrorCode error;
-  const tcp::endpoint other = socket.remote_endpoint(error);
+  const tcp::endpoint remote = socket.remote_endpoint(error);
   if (error) return std::nullopt;
-  return parse_address(other.address().to_string());
+  return parse_address(remote.address().to_string());
 }
 
-Result<void> open(tcp::acceptor& acceptor, const tcp::endpoint& at) {
+// Binds the acceptor and listens.
+Result<void> open(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   ErrorCode error;
-  acceptor.open(at.protocol(), error);
+  acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   // "::" takes IPv4 as well, whatever the system's own setting is.
-  if (!error && at.address().is_v6()) acceptor.set_option(net::ip::v6_only(false), error);
-  if (!error) acceptor.bind(at, error);
+  if (!error && endpoint.address().is_v6()) acceptor.set_option(net::ip::v6_only(false), error);
+  if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
   if (!error) return {};
-  const std::string where = fmt::format("{} port {}", at.address().to_string(), at.port());
+  const std::string where =
+      fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port());
   if (error == net::error::address_in_use) {
     return fail(Code::unavailable, "{} is taken: another program listens there", where);
   }
@@ -95,31 +98,35 @@ Result<void> open(tcp::acceptor& acceptor, const tcp::endpoint& at) {
 
 }  // namespace
 
+// Registers a connection, unless too many are open in total or for this holder.
 Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string& holder,
                       bool trusted) {
-  ++counted.connections;
+  ++traffic.connections;
   const std::lock_guard lock(mutex_);
-  const auto found = holders_.find(holder);
-  const std::size_t of_holder = found == holders_.end() ? 0 : found->second;
+  const auto entry = holders_.find(holder);
+  const std::size_t open_count = entry == holders_.end() ? 0 : entry->second;
   const bool full = sessions_.size() >= limits.connections ||
-                    (!trusted && of_holder >= limits.connections_a_peer);
-  if (full) ++counted.refused;
+                    (!trusted && open_count >= limits.connections_a_peer);
+  if (full) ++traffic.refused;
   const std::size_t most = limits.connections + k_most_refusals;
   if (full &&
-      (sessions_.size() >= most || of_holder >= limits.connections_a_peer + k_most_refusals))
+      (sessions_.size() >= most || open_count >= limits.connections_a_peer + k_most_refusals))
     return Place::beyond;
   sessions_.insert(session);
-  ++counted.open;
+  ++traffic.open;
   ++holders_[holder];
-  return full ? Place::full : Place::taken;
+  return full ? Place::full : Place::added;
 }
 
 void Core::remove(const std::shared_ptr<Session>& session, const std::string& holder) {
   const std::lock_guard lock(mutex_);
   if (sessions_.erase(session) == 0) return;
-  --counted.open;
-  const auto found = holders_.find(holder);
-  if (found != holders_.end() && --found->second == 0) holders_.erase(found);
+  --traffic.open;
+  const auto entry = holders_.find(holder);
+  if (entry != holders_.end()) {
+    --entry->second;
+    if (entry->second == 0) holders_.erase(entry);
+  }
   if (sessions_.empty()) none_.notify_all();
 }
 
@@ -135,10 +142,10 @@ std::vector<std::shared_ptr<Session>> Core::sessions() const {
 }
 
 void Core::forget_sessions() {
-  std::unordered_set<std::shared_ptr<Session>> ended;
+  std::unordered_set<std::shared_ptr<Session>> sessions;
   const std::lock_guard lock(mutex_);
-  ended.swap(sessions_);
-  counted.open = 0;
+  sessions.swap(sessions_);
+  traffic.open = 0;
   holders_.clear();
 }
 
@@ -151,19 +158,19 @@ bool Core::take_room(std::uint64_t bytes) {
 void Core::give_room(std::uint64_t bytes) { buffered_.fetch_sub(bytes); }
 
 struct Server::State {
-  explicit State(std::shared_ptr<Core> its_core)
-      : core(std::move(its_core)),
+  explicit State(std::shared_ptr<Core> shared_core)
+      : core(std::move(shared_core)),
         strand(net::make_strand(core->io)),
         acceptor(strand),
         pause(strand) {}
 
   void accept();
-  void take(tcp::socket socket);
+  void add_session(tcp::socket socket);
   void work() noexcept;
-  void end_sessions();
+  void close_sessions();
 
   std::shared_ptr<Core> core;
-  net::strand<net::io_context::executor_type> strand;  // of what accepts
+  net::strand<net::io_context::executor_type> strand;  // the acceptor's
   tcp::acceptor acceptor;
   net::steady_timer pause;
   MakeWire wire = [](tcp::socket socket) { return std::make_unique<Wire>(std::move(socket)); };
@@ -171,14 +178,15 @@ struct Server::State {
   std::uint16_t port = 0;
 };
 
+// Accepts one connection after another; pauses if the system has no resources left.
 void Server::State::accept() {
   acceptor.async_accept(net::make_strand(core->io), [this](ErrorCode error, tcp::socket socket) {
     if (!acceptor.is_open()) return;
     if (!error) {
       try {
-        take(std::move(socket));
+        add_session(std::move(socket));
       } catch (const std::exception& thrown) {
-        // Memory, in all likelihood. This one is closed; those after it are accepted still.
+        // Probably out of memory. This connection is closed; later ones are still accepted.
         spdlog::error("a connection was dropped: {}", thrown.what());
       }
     } else if (error != net::error::connection_aborted) {
@@ -192,15 +200,16 @@ void Server::State::accept() {
   });
 }
 
-void Server::State::take(tcp::socket socket) {
-  const auto other_end = address_of(socket);
-  if (!other_end) return;  // gone already
+// Starts a session on the socket, or refuses it.
+void Server::State::add_session(tcp::socket socket) {
+  const auto peer = peer_address(socket);
+  if (!peer) return;  // gone already
   ErrorCode ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  auto its_wire = wire(std::move(socket));
-  const auto session = std::make_shared<Session>(*core, std::move(its_wire), *other_end);
-  const std::string holder = holder_of(*other_end);
-  const auto place = core->add(session, holder, core->proxies.trusted(*other_end));
+  auto session_wire = wire(std::move(socket));
+  const auto session = std::make_shared<Session>(*core, std::move(session_wire), *peer);
+  const std::string holder = client_key(*peer);
+  const auto place = core->add(session, holder, core->proxies.trusted(*peer));
   if (place == Core::Place::beyond) return;
   try {
     net::dispatch(session->executor(), [session, full = place == Core::Place::full] {
@@ -219,32 +228,33 @@ void Server::State::work() noexcept {
       core->io.run();
       return;
     } catch (const std::exception& error) {
-      // Memory, in all likelihood. One connection is stuck until its deadline; the others go on.
+      // Probably out of memory. One connection is stuck until its deadline; the others continue.
       spdlog::error("the server went on after: {}", error.what());
     }
   }
 }
 
-void Server::State::end_sessions() {
+void Server::State::close_sessions() {
   for (const auto& session : core->sessions()) session->close();
   core->forget_sessions();
 }
 
 Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-Server::~Server() { state_->end_sessions(); }
+Server::~Server() { state_->close_sessions(); }
 
+// Checks the options and starts to listen.
 Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Handler& handler) {
-  WEIR_TRY(const tcp::endpoint at, endpoint_of(options));
+  WEIR_TRY(const tcp::endpoint endpoint, parse_endpoint(options));
   WEIR_TRY(Proxies proxies, Proxies::parse(options.trusted_proxies));
   Limits limits = options.limits;
-  limits.connections = connections_possible(limits.connections);
+  limits.connections = raise_connection_limit(limits.connections);
   auto state = std::make_unique<State>(
       std::make_shared<Core>(limits, handler, std::move(proxies), options.refused));
   if (options.tls) {
     WEIR_TRY(state->wire, tls_wires(*options.tls));
   }
-  WEIR_CHECK(open(state->acceptor, at));
+  WEIR_CHECK(open(state->acceptor, endpoint));
   state->threads = std::max<std::size_t>(options.threads, 1);
   state->port = state->acceptor.local_endpoint().port();
   return std::unique_ptr<Server>(new Server(std::move(state)));
@@ -252,8 +262,10 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Han
 
 std::uint16_t Server::port() const { return state_->port; }
 
-const Traffic& Server::traffic() const { return state_->core->counted; }
+const Traffic& Server::traffic() const { return state_->core->traffic; }
 
+// Serves until `stop` is requested, then drains: no new connections, and a limited time for
+// requests in progress.
 void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   State& state = *state_;
   Core& core = *state.core;
@@ -275,14 +287,15 @@ void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   for (const auto& session : core.sessions()) {
     net::post(session->executor(), [session] { session->drain(); });
   }
-  double left = core.limits.shutdown_seconds;
-  while (stop.times() < 2 && left > 0 && !core.wait_until_none(std::min(left, k_look))) {
-    left -= k_look;
+  double seconds_left = core.limits.shutdown_seconds;
+  while (stop.times() < 2 && seconds_left > 0 &&
+         !core.wait_until_none(std::min(seconds_left, k_look))) {
+    seconds_left -= k_look;
   }
   guard.reset();
   core.io.stop();
   for (std::thread& thread : threads) thread.join();
-  state.end_sessions();
+  state.close_sessions();
 }
 
 }  // namespace weir::serve

@@ -23,7 +23,7 @@ struct Limits {
   std::size_t connections = 1024;
   // IPv4 address or IPv6 network of 64 bits; those of trusted proxies are not counted.
   std::size_t connections_a_peer = 256;
-  std::uint64_t header_bytes = 16 << 10;  // of all headers and the request line: else 431
+  std::uint64_t header_bytes = 16 << 10;  // request line and all headers; more is 431
   double header_seconds = 10;    // from the first octet (or the last answer) to the end of headers
   double idle_seconds = 60;      // between requests
   double body_seconds = 60;      // for a whole body; and it has to come at `least_rate`

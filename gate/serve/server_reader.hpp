@@ -1,6 +1,6 @@
-// What the bytes of a connection say, without the connection: one reader for each request, fed with
-// bytes as they come. Boost.Beast parses; what it lets through and others read differently (and so
-// smuggle requests past each other) is refused here. Pure.
+// Reads requests from the bytes of a connection: one reader a request, fed as bytes arrive.
+// Boost.Beast parses them. Requests that it accepts but others read differently (and so smuggle
+// requests past each other) are refused here. Pure.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ class RequestReader {
   [[nodiscard]] bool body_announced() const {  // one of at least one octet, or chunks
     return head_.length.value_or(0) > 0 || head_.header("transfer-encoding") != nullptr;
   }
-  // What came so far.
+  // Bytes of the body so far.
   [[nodiscard]] std::size_t body_bytes() const { return body_.size(); }
   [[nodiscard]] std::string take_body() { return std::move(body_); }
   [[nodiscard]] const Refusal& refusal() const { return refusal_; }  // in `refused`
@@ -80,7 +80,7 @@ struct Framing {
 // The status line and all headers with the empty line behind them. What the connection is framed by
 // (Content-Length, Transfer-Encoding, Connection, Date) is never the answer's own.
 [[nodiscard]] std::string head_text(const Response& response, const Framing& framing);
-// Whether a body goes with that status at all.
+// True if answers with this status have a body.
 [[nodiscard]] bool has_body(int status);
 
 }  // namespace weir::serve

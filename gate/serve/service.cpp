@@ -1,3 +1,4 @@
+// The service: routes requests, checks who may do what, and hands work to its threads.
 #include "gate/serve/service.hpp"
 
 #include "gate/base/text.hpp"
@@ -8,22 +9,23 @@ namespace {
 
 constexpr std::string_view k_badges = "/badge/", k_svg = ".svg", k_run = "/api/v1/runs/";
 
-bool reads_all(const Caller& caller) {
+bool may_read_all(const Caller& caller) {
   return caller.token && allows_all(*caller.token, Scope::read);
 }
 
-std::optional<Response> refused_change(Route route, const Target& target, const Caller& caller) {
+// Returns the refusal of an upload or removal, or nothing if the caller may do it.
+std::optional<Response> check_change(Route route, const Target& target, const Caller& caller) {
   const Scope scope = route == Route::run ? Scope::remove : Scope::upload;
   if (!caller.token || caller.basic) {
     return unauthorized(route,
                         fmt::format("this needs a token with the scope {}", to_string(scope)));
   }
-  const std::string project = target.one("project").value_or("default");
+  const std::string project = target.value("project").value_or("default");
   if (route == Route::run) {
     if (allows(*caller.token, scope, project)) return std::nullopt;
     return error_answer(403, "this token may not remove runs of that project");
   }
-  // Lines say themselves whose they are: each is looked at when they are read.
+  // JSON lines name their projects themselves; each is checked when it is read.
   const bool some = !target.query.contains("project") &&
                     allows(*caller.token, Scope::upload, caller.token->project);
   if (some || allows(*caller.token, Scope::upload, project)) return std::nullopt;
@@ -31,27 +33,29 @@ std::optional<Response> refused_change(Route route, const Target& target, const 
                       "weir serve token list says what it may");
 }
 
-// "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
+// Returns true for names of this machine: "localhost", "127.0.0.1:8080", "[::1]". A missing Host is
+// accepted, because HTTP/1.0 may omit it.
 bool is_own_name(const std::string* host) {
   if (host == nullptr) return true;
   const std::string name = text::lower(host->substr(0, host->rfind(':')));
-  const std::string whole = text::lower(*host);
-  const auto own = [](const std::string& one) {
-    const bool address =
-        one.starts_with("127.") && one.find_first_not_of("0123456789.") == std::string::npos;
-    return one == "localhost" || one == "[::1]" || address;
+  const std::string full_name = text::lower(*host);
+  const auto is_local = [](const std::string& host_name) {
+    const bool address = host_name.starts_with("127.") &&
+                         host_name.find_first_not_of("0123456789.") == std::string::npos;
+    return host_name == "localhost" || host_name == "[::1]" || address;
   };
-  return own(name) || own(whole);
+  return is_local(name) || is_local(full_name);
 }
 
-// What may come with a token that is looked for still. Such a request is admitted once in a while,
-// so that a stranger's hold little of the room for bodies, however slowly they come.
-constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
+// Bytes of a body that may come with a token not yet verified. Few such requests are admitted, so
+// strangers can occupy little of the room for bodies.
+constexpr std::uint64_t k_most_unverified_body = std::uint64_t{64} << 10;
 constexpr double k_keys_seconds = 3600;  // an issuer's keys change by the month
 
 const sys::RealClock k_machine_clock;
 
-Route route_of(const std::string& path) {
+// Returns the route of a path; `none` if there is none.
+Route find_route(const std::string& path) {
   constexpr Name<Route> k_routes[] = {{Route::page, "/"},
                                       {Route::page, "/index.html"},
                                       {Route::runs, "/api/v1/runs"},
@@ -72,21 +76,20 @@ Route route_of(const std::string& path) {
   return Route::none;
 }
 
-// Nothing where the method is one that the route takes: else 404 or 405.
-std::optional<Response> wrong_route(Route route, Method method) {
+// Returns 404 or 405, or nothing if the route takes the method.
+std::optional<Response> check_route(Route route, Method method) {
   if (route == Route::none) {
     return error_answer(404, "there is no such path", "/api/v1/openapi.json describes them");
   }
-  const bool reads = method == Method::get || method == Method::head;
-  const bool fits = route == Route::runs  ? method == Method::post
-                    : route == Route::run ? method == Method::remove
-                                          : reads;
+  bool fits = method == Method::get || method == Method::head;
+  if (route == Route::runs) fits = method == Method::post;
+  if (route == Route::run) fits = method == Method::remove;
   if (fits) return std::nullopt;
   Response response = error_answer(405, "this path takes other methods");
-  set_header(response, "Allow",
-             route == Route::runs  ? "POST"
-             : route == Route::run ? "DELETE"
-                                   : "GET, HEAD");
+  std::string_view allowed = "GET, HEAD";
+  if (route == Route::runs) allowed = "POST";
+  if (route == Route::run) allowed = "DELETE";
+  set_header(response, "Allow", std::string(allowed));
   return response;
 }
 
@@ -101,31 +104,32 @@ std::string removed_run(const std::string& path) { return path.substr(k_run.size
 Response unauthorized(Route route, std::string_view message) {
   Response response = error_answer(
       401, message, "weir serve token add makes one; send it as Authorization: Bearer");
-  // A browser asks for a password, which is the token.
+  // A browser asks the user for a password; the token is that password.
   const bool browser = route == Route::page;
   set_header(response, "WWW-Authenticate",
              browser ? "Basic realm=\"weir\", charset=\"UTF-8\"" : "Bearer realm=\"weir\"");
   return response;
 }
 
-std::optional<Response> refused(Route route, const Target& target, const Caller& caller,
-                                const ReadingRules& rules) {
+// Returns the refusal (401 or 403), or nothing if the caller may use the route.
+std::optional<Response> check_access(Route route, const Target& target, const Caller& caller,
+                                     const ReadingRules& rules) {
   if (route == Route::health || route == Route::description) return std::nullopt;
   if (caller.standing == Standing::unknown) {
     return unauthorized(route, "this token is not known, or no longer good");
   }
-  if (caller.standing == Standing::perhaps) return std::nullopt;
-  if (is_change(route)) return refused_change(route, target, caller);
+  if (caller.standing == Standing::unverified) return std::nullopt;
+  if (is_change(route)) return check_change(route, target, caller);
   if (rules.is_public || (route == Route::badge && rules.public_badges)) return std::nullopt;
   if (!caller.token) return unauthorized(route, "this needs a token with the scope read");
   const auto project =
-      route == Route::badge ? std::optional(badge_project(target.path)) : target.one("project");
+      route == Route::badge ? std::optional(badge_project(target.path)) : target.value("project");
   switch (route) {
     case Route::series:
     case Route::changes:
     case Route::verdicts:
     case Route::badge:
-      if (project ? allows(*caller.token, Scope::read, *project) : reads_all(caller)) {
+      if (project ? allows(*caller.token, Scope::read, *project) : may_read_all(caller)) {
         return std::nullopt;
       }
       return error_answer(403, project ? "this token may not read that project"
@@ -134,18 +138,18 @@ std::optional<Response> refused(Route route, const Target& target, const Caller&
       if (allows(*caller.token, Scope::read, caller.token->project)) return std::nullopt;
       break;
     default:
-      if (reads_all(caller)) return std::nullopt;
+      if (may_read_all(caller)) return std::nullopt;
       return error_answer(403, "this is of all projects, which this token may not read");
   }
   return error_answer(403, "this token lacks the scope read");
 }
 
-Service::Service(ServiceOptions given)
-    : options_(std::move(given)),
+Service::Service(ServiceOptions options)
+    : options_(std::move(options)),
       clock_(options_.clock != nullptr ? *options_.clock : k_machine_clock),
       issuer_(options_.issuer ? std::make_unique<Issuer>(*options_.issuer) : nullptr),
       access_(options_.access, issuer_.get()),
-      keeper_(options_.open),
+      token_store_(options_.open),
       page_maker_(options_.open),
       places_(options_.readers_waiting),
       upload_places_(options_.intake.waiting) {
@@ -154,55 +158,58 @@ Service::Service(ServiceOptions given)
   }
 }
 
+// Loads the pages and tokens, and starts all threads.
 Result<void> Service::begin(const sys::Files& files) {
   WEIR_TRY(pages_, Pages::load(files, options_.pages));
   WEIR_TRY(const auto tokens,
-           keeper_.with([](history::ServiceStore& store) { return store.tokens(); }));
+           token_store_.with([](history::ServiceStore& store) { return store.tokens(); }));
   access_.put(tokens);
   intake_ = std::make_unique<Intake>(options_.open, options_.intake, meters_);
   readers_ = std::make_unique<Workers>(options_.readers, options_.readers_waiting);
   uploaders_ = std::make_unique<Workers>(1, options_.intake.waiting);
-  tokens_again_ = std::make_unique<Periodic>(
+  token_refresh_ = std::make_unique<Periodic>(
       options_.tokens_seconds, [this] { renew_tokens(); },
-      [this](const std::string& words) { tell_trouble("tokens: " + words); });
+      [this](const std::string& words) { log_trouble("tokens: " + words); });
   if (issuer_) {
-    const auto tell = [this](const std::string& words) { tell_trouble("issuer: " + words); };
-    keys_again_ = std::make_unique<Periodic>(
+    const auto report = [this](const std::string& words) { log_trouble("issuer: " + words); };
+    key_refresh_ = std::make_unique<Periodic>(
         k_keys_seconds,
-        [this, tell] {
-          if (const auto done = issuer_->renew(clock_.steady()); !done) tell(done.error().message);
+        [this, report] {
+          if (const auto renewed = issuer_->renew(clock_.steady()); !renewed)
+            report(renewed.error().message);
         },
-        tell, Periodic::First::at_once);
+        report, Periodic::First::at_once);
   }
-  pages_again_ = std::make_unique<Periodic>(
+  page_refresh_ = std::make_unique<Periodic>(
       options_.pages_seconds,
       [this] {
-        const double begun = clock_.steady();
-        if (begun < next_pages_) return;
-        const auto done = page_maker_.with(
+        const double began_at = clock_.steady();
+        if (began_at < next_pages_) return;
+        const auto remade = page_maker_.with(
             [this](history::ServiceStore& store) { return pages_->renew(store, clock_.now()); });
-        if (!done) tell_trouble("pages: " + done.error().message);
-        // Of a large history they take a while: a fifth of one processor at most.
-        next_pages_ = clock_.steady() + 4 * (clock_.steady() - begun);
+        if (!remade) log_trouble("pages: " + remade.error().message);
+        // A large history takes a while: use at most a fifth of one processor.
+        next_pages_ = clock_.steady() + 4 * (clock_.steady() - began_at);
       },
-      [this](const std::string& words) { tell_trouble("pages: " + words); },
-      // Of a large history the first take a while, too: uploads are taken meanwhile.
+      [this](const std::string& words) { log_trouble("pages: " + words); },
+      // The first pages of a large history take a while, so they are made on this thread too.
       Periodic::First::at_once);
   return {};
 }
 
-void Service::tell_trouble(const std::string& words) const {
+void Service::log_trouble(const std::string& words) const {
   if (options_.trouble) options_.trouble(words);
 }
 
 void Service::renew_tokens() {
-  const std::lock_guard lock(keeper_mutex_);
-  const auto tokens = keeper_.with([](history::ServiceStore& store) { return store.tokens(); });
+  const std::lock_guard lock(token_store_mutex_);
+  const auto tokens =
+      token_store_.with([](history::ServiceStore& store) { return store.tokens(); });
   healthy_ = tokens.has_value();
   if (tokens) {
     access_.put(*tokens);
   } else {
-    tell_trouble("tokens: " + tokens.error().message);
+    log_trouble("tokens: " + tokens.error().message);
   }
 }
 
@@ -211,13 +218,13 @@ void Service::stop() {
   if (readers_) readers_->stop();
   if (uploaders_) uploaders_->stop();
   if (intake_) intake_->stop();
-  // They stay there: requests may still come, and ask for tokens.
-  if (tokens_again_) tokens_again_->stop();
-  if (pages_again_) pages_again_->stop();
-  if (keys_again_) keys_again_->stop();
+  // Only stopped, not destroyed: requests may still arrive and use them.
+  if (token_refresh_) token_refresh_->stop();
+  if (page_refresh_) page_refresh_->stop();
+  if (key_refresh_) key_refresh_->stop();
 }
 
-Response Service::finished(const Head& head, Route route, Response response) const {
+Response Service::finish_response(const Head& head, Route route, Response response) const {
   const Finish how{.secure = head.secure,
                    .page = route == Route::page && response.status == 200,
                    .is_public = options_.is_public};
@@ -225,8 +232,9 @@ Response Service::finished(const Head& head, Route route, Response response) con
   return response;
 }
 
-void Service::tell(const Head& head, const Caller& caller, const Response& response, double seconds,
-                   const std::string& note) {
+// Counts an answer and writes it to the log.
+void Service::record_answer(const Head& head, const Caller& caller, const Response& response,
+                            double seconds, const std::string& note) {
   meters_.count_answer(response.status);
   meters_.answer.observe(seconds);
   if (!options_.log) return;
@@ -236,24 +244,27 @@ void Service::tell(const Head& head, const Caller& caller, const Response& respo
 }
 
 void Service::respond(Job& job, Response response) {
-  response = finished(job.request.head, job.route, std::move(response));
-  tell(job.request.head, job.caller, response, clock_.steady() - job.begun, job.note);
-  // Its body is needed no more, and the server may hold the answer for long.
+  response = finish_response(job.request.head, job.route, std::move(response));
+  record_answer(job.request.head, job.caller, response, clock_.steady() - job.begun, job.note);
+  // Free the request's body: the server may hold the answer for a long time.
   job.request.body = {};
   const Handler::Answer answer = std::exchange(job.answer, nullptr);
   answer(std::move(response));
 }
 
 Response Service::store_trouble(const Error& error) const {
-  tell_trouble(error.message);
+  log_trouble(error.message);
   if (error.code == Code::internal) return error_answer(500, "a fault in weir");
   return later_answer(503, "the history cannot be asked at the moment", 5);
 }
 
-std::optional<Response> Service::let_in(const Head& head, Route route, Caller& caller, bool again) {
-  caller = access_.find(credential_of(head.header("authorization")), clock_.now(), clock_.steady(),
-                        again);
-  auto response = refused(route, head.target, caller, rules());
+// Identifies the caller. Returns the refusal if the caller may not use the route; peers that send
+// many invalid tokens are told to wait.
+std::optional<Response> Service::check_caller(const Head& head, Route route, Caller& caller,
+                                              bool again) {
+  caller = access_.find(parse_credential(head.header("authorization")), clock_.now(),
+                        clock_.steady(), again);
+  auto response = check_access(route, head.target, caller, rules());
   if (!response || caller.standing != Standing::unknown) return response;
   ++meters_.tokens_refused;
   if (const auto wait = access_.count_refusal(head.peer, clock_.steady())) {
@@ -263,18 +274,19 @@ std::optional<Response> Service::let_in(const Head& head, Route route, Caller& c
   return response;
 }
 
+// Carries out a job on one of the service's threads.
 void Service::run(const JobPtr& job, std::size_t thread) {
   const bool upload = is_change(job->route);
-  // Uploads are kept to the last; nobody needs to wait for queries that may take long.
+  // While the service stops, uploads are still stored, but queries are refused.
   if (stopping_ && !upload) return respond(*job, later_answer(503, "the service stops", 1));
-  // Whoever asked has given up, or soon will: what comes behind it is not late yet.
+  // A client that waited this long has given up. Skipping it keeps later requests in time.
   if (!upload && clock_.steady() - job->begun > options_.longest_wait_seconds) {
     return respond(*job, later_answer(503, "too busy", 5));
   }
-  if (job->caller.standing == Standing::perhaps) {
-    // It may have been made a moment ago.
+  if (job->caller.standing == Standing::unverified) {
+    // The token may have been added since the last refresh.
     renew_tokens();
-    if (auto response = let_in(job->request.head, job->route, job->caller, false)) {
+    if (auto response = check_caller(job->request.head, job->route, job->caller, /*again=*/false)) {
       return respond(*job, *std::move(response));
     }
   }
@@ -283,24 +295,25 @@ void Service::run(const JobPtr& job, std::size_t thread) {
   respond(*job, read(*job, thread));
 }
 
-// Uploads have a thread of their own: no query keeps them waiting, and no token another's.
+// Queues a job; returns false if there is no room. Uploads have a thread of their own, so no query
+// delays them, and each token has its own share of the queue.
 bool Service::queue(const JobPtr& job) {
   const bool upload = is_change(job->route);
-  const std::string whose =
-      upload && job->caller.token ? job->caller.token->id : holder_of_peer(job->request.head.peer);
-  job->place = (upload ? upload_places_ : places_).take(whose);
+  const std::string owner =
+      upload && job->caller.token ? job->caller.token->id : peer_client_key(job->request.head.peer);
+  job->place = (upload ? upload_places_ : places_).take(owner);
   if (!job->place) return false;
-  // What a library throws in spite of all is this request's trouble alone.
+  // An exception thrown by a library affects this request only.
   const auto run_safely = [this, job](std::size_t thread) {
     job->place.reset();
     try {
       run(job, thread);
     } catch (const std::exception& error) {
-      tell_trouble(fmt::format("a fault in weir: {}", error.what()));
+      log_trouble(fmt::format("a fault in weir: {}", error.what()));
       if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
     }
   };
-  return (upload ? uploaders_ : readers_)->post(run_safely, whose);
+  return (upload ? uploaders_ : readers_)->post(run_safely, owner);
 }
 
 Service::~Service() { stop(); }
@@ -311,33 +324,35 @@ Result<std::unique_ptr<Service>> Service::start(const sys::Files& files, Service
   return service;
 }
 
+// Decides from a request's head whether to read its body, and how many bytes at most.
 Admission Service::admit(const Head& head) {
-  const double begun = clock_.steady();
-  const Route route = route_of(head.target.path);
+  const double began_at = clock_.steady();
+  const Route route = find_route(head.target.path);
   Caller caller;
   auto refuse = [&](Response response) {
-    response = finished(head, route, std::move(response));
-    tell(head, caller, response, clock_.steady() - begun);
+    response = finish_response(head, route, std::move(response));
+    record_answer(head, caller, response, clock_.steady() - began_at);
     return Admission{0, std::move(response)};
   };
   if (options_.own_names_only && !is_own_name(head.header("host"))) {
     return refuse(error_answer(421, "this service answers to localhost alone",
                                "weir serve --public answers to every name"));
   }
-  if (auto wrong = wrong_route(route, head.method)) return refuse(*std::move(wrong));
-  if (auto response = let_in(head, route, caller, true)) return refuse(*std::move(response));
+  if (auto response = check_route(route, head.method)) return refuse(*std::move(response));
+  if (auto response = check_caller(head, route, caller, /*again=*/true))
+    return refuse(*std::move(response));
   if (caller.wants_keys) {
-    keys_again_->soon();
+    key_refresh_->soon();
     return refuse(
         later_answer(503, "the keys of the token's issuer are fetched: send it again", 2));
   }
-  const auto count = [&](std::size_t most) {
+  const auto count_upload = [&](std::size_t most) {
     const auto wait = access_.count_upload(caller, clock_.steady());
     if (!wait) return Admission{most, {}};
     ++meters_.rates_exceeded;
     return refuse(later_answer(429, "too many uploads and removals with this token", *wait));
   };
-  if (route == Route::run && caller.standing == Standing::known) return count(0);
+  if (route == Route::run && caller.standing == Standing::identified) return count_upload(0);
   if (route != Route::runs) return {0, {}};
   const std::string* type = head.header("content-type");
   if (type == nullptr || !upload_type(*type)) {
@@ -347,40 +362,41 @@ Admission Service::admit(const Head& head) {
     return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload),
                                "send runs in several uploads"));
   }
-  if (caller.standing == Standing::perhaps) {
-    tokens_again_->soon();
-    if (!head.length || *head.length > k_most_unknown) {
+  if (caller.standing == Standing::unverified) {
+    token_refresh_->soon();
+    if (!head.length || *head.length > k_most_unverified_body) {
       return refuse(later_answer(503, "this token is looked for: send the upload again", 1));
     }
-    return {k_most_unknown, {}};
+    return {k_most_unverified_body, {}};
   }
-  return count(k_most_upload);
+  return count_upload(k_most_upload);
 }
 
+// Answers a complete request: at once if nothing is to be looked up, else from a thread.
 void Service::handle(Request request, Answer answer) {
   auto job = std::make_shared<Job>();
   job->begun = clock_.steady();
   job->request = std::move(request);
   job->answer = std::move(answer);
   const Head& head = job->request.head;
-  job->route = route_of(head.target.path);
-  if (auto wrong = wrong_route(job->route, head.method)) {
-    return respond(*job, *std::move(wrong));
+  job->route = find_route(head.target.path);
+  if (auto response = check_route(job->route, head.method)) {
+    return respond(*job, *std::move(response));
   }
-  job->caller = access_.find(credential_of(head.header("authorization")), clock_.now(),
-                             clock_.steady(), false);
-  // admit() let it in, so that it may be a token that is new.
-  if (job->caller.standing == Standing::unknown) job->caller.standing = Standing::perhaps;
-  if (auto response = refused(job->route, head.target, job->caller, rules())) {
+  job->caller = access_.find(parse_credential(head.header("authorization")), clock_.now(),
+                             clock_.steady(), /*again=*/false);
+  // admit() has accepted it, so an unknown token may be a new one.
+  if (job->caller.standing == Standing::unknown) job->caller.standing = Standing::unverified;
+  if (auto response = check_access(job->route, head.target, job->caller, rules())) {
     return respond(*job, *std::move(response));
   }
   if (job->route == Route::health) return respond(*job, health());
   if (job->route == Route::description) {
     return respond(*job, text_answer(200, "application/json", std::string(openapi_text())));
   }
-  if (job->route == Route::page && job->caller.standing != Standing::perhaps) {
-    if (auto kept = pages_->find(head.target.path, Pages::Making::no)) {
-      return respond(*job, *std::move(kept));
+  if (job->route == Route::page && job->caller.standing != Standing::unverified) {
+    if (auto page = pages_->find(head.target.path, Pages::Making::no)) {
+      return respond(*job, *std::move(page));
     }
   }
   if (!queue(job)) {

@@ -31,7 +31,7 @@ namespace weir::serve {
 
 // Gating what arrives: what the service asks of whoever put it together (gate/app).
 
-// Where an upload says that it belongs. Its project is what its token may upload to.
+// The facts that an upload states about itself. Its project is one that its token may upload to.
 struct Arrival {
   std::string project;
   std::optional<std::string> commit;
@@ -61,9 +61,9 @@ struct RequestLine {
   std::string method, path, peer;
   std::string token;  // its id; "" without
   int status = 0;
-  std::size_t bytes = 0;  // of the answer's body
+  std::size_t bytes = 0;  // size of the answer's body
   double seconds = 0;
-  std::string note{};  // what was removed
+  std::string note{};  // names a removed run
 };
 
 struct ServiceOptions {
@@ -76,20 +76,20 @@ struct ServiceOptions {
   std::string version;
   std::size_t readers = 2;             // threads that ask the store
   std::size_t readers_waiting = 1024;  // queries, of one peer at most half
-  double longest_wait_seconds = 15;    // of a query for a reader; then 503
+  double longest_wait_seconds = 15;    // for a query that waits for a reader; then 503
   double tokens_seconds = 2;           // how often tokens are read again
   double pages_seconds = 3;            // how often it is looked whether pages have to be made anew
   AccessLimits access{};
   IntakeLimits intake{};
   history::Quota quota{};
-  std::optional<IssuerOptions> issuer{};  // whose tokens count besides the store's
+  std::optional<IssuerOptions> issuer{};  // an issuer whose tokens count too
   const sys::Clock* clock = nullptr;      // default: the machine's
   PageOptions pages{};
   Judge* judge = nullptr;  // may be none, as the next
   Announcer* announcer = nullptr;
   // Called by several threads.
   std::function<void(const RequestLine&)> log{};
-  // What went wrong that answers do not tell: the store's own words.
+  // Called with errors that answers do not show: the store's own messages.
   std::function<void(const std::string&)> trouble{};
 };
 
@@ -108,9 +108,9 @@ struct ReadingRules {
   bool is_public = false, public_badges = false;
 };
 
-// Nothing where `caller` may ask for it: else 401 or 403. `perhaps` may, for now.
-[[nodiscard]] std::optional<Response> refused(Route route, const Target& target,
-                                              const Caller& caller, const ReadingRules& rules);
+// Nothing where `caller` may ask for it: else 401 or 403. `unverified` may, for now.
+[[nodiscard]] std::optional<Response> check_access(Route route, const Target& target,
+                                                   const Caller& caller, const ReadingRules& rules);
 // 401 with what would do.
 [[nodiscard]] Response unauthorized(Route route, std::string_view message);
 
@@ -150,31 +150,31 @@ class Service final : public Handler {
   void stop();
 
  private:
-  // Of service.cpp.
-  explicit Service(ServiceOptions given);
+  // Defined in service.cpp.
+  explicit Service(ServiceOptions options);
   [[nodiscard]] Result<void> begin(const sys::Files& files);
   void renew_tokens();
-  [[nodiscard]] std::optional<Response> let_in(const Head& head, Route route, Caller& caller,
-                                               bool again);
+  [[nodiscard]] std::optional<Response> check_caller(const Head& head, Route route, Caller& caller,
+                                                     bool again);
   // False where there is no place for it.
   [[nodiscard]] bool queue(const JobPtr& job);
   void run(const JobPtr& job, std::size_t thread);
   void respond(Job& job, Response response);
-  void tell_trouble(const std::string& words) const;
-  void tell(const Head& head, const Caller& caller, const Response& response, double seconds,
-            const std::string& note = "");
-  [[nodiscard]] Response finished(const Head& head, Route route, Response response) const;
+  void log_trouble(const std::string& words) const;
+  void record_answer(const Head& head, const Caller& caller, const Response& response,
+                     double seconds, const std::string& note = "");
+  [[nodiscard]] Response finish_response(const Head& head, Route route, Response response) const;
   // An Error of the store as an answer; what it says is for the log alone.
   [[nodiscard]] Response store_trouble(const Error& error) const;
   [[nodiscard]] ReadingRules rules() const { return {options_.is_public, options_.public_badges}; }
 
-  // Of service_reads.cpp: on a reader's thread.
+  // Defined in service_reads.cpp; run on a reader's thread.
   [[nodiscard]] Response read(const Job& job, std::size_t thread);
   [[nodiscard]] Response badge(const Job& job, std::size_t thread);
   [[nodiscard]] Response health() const;
   [[nodiscard]] Response metrics();
 
-  // Of uploads.cpp: on the uploaders' thread; answers from the writer's.
+  // Defined in uploads.cpp; run on the uploaders' thread, and answer from the writer's.
   void take_upload(const JobPtr& job);
   void take_removal(const JobPtr& job);
   // Answers what did not come to be kept; else `answer`, with what became of it.
@@ -188,13 +188,13 @@ class Service final : public Handler {
   Access access_;
   std::unique_ptr<Pages> pages_;
   std::vector<std::unique_ptr<StoreSlot>> slots_;  // by reader
-  std::mutex keeper_mutex_;                        // of the next
-  StoreSlot keeper_;                               // reads tokens
+  std::mutex token_store_mutex_;                   // guards token_store_
+  StoreSlot token_store_;                          // reads tokens
   StoreSlot page_maker_;
   std::unique_ptr<Intake> intake_;
-  Places places_, upload_places_;  // of queries that wait, by peer; of uploads, by token
+  Places places_, upload_places_;  // waiting queries by peer, and uploads by token
   std::unique_ptr<Workers> readers_, uploaders_;
-  std::unique_ptr<Periodic> tokens_again_, pages_again_, keys_again_;
+  std::unique_ptr<Periodic> token_refresh_, page_refresh_, key_refresh_;
   double next_pages_ = 0;   // steady seconds; of the thread that makes them
   std::mutex large_mutex_;  // one large body at a time is taken apart
   std::mutex traffic_mutex_;

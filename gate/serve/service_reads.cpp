@@ -1,4 +1,4 @@
-// What the service answers without changing anything.
+// Answers requests that change nothing: pages, badges, queries, health and metrics.
 #include "gate/history/documents.hpp"
 #include "gate/serve/http.hpp"
 #include "gate/serve/pages.hpp"
@@ -7,33 +7,36 @@
 namespace weir::serve {
 namespace {
 
-// How many verdicts are looked through for one that has a cell.
+// Number of verdicts to search for one that contains the badge's cell.
 constexpr std::size_t k_verdicts_for_badge = 10;
 
-Result<BadgeState> newest_state(history::ServiceStore& store, const std::string& project,
-                                const std::optional<std::string>& branch,
-                                const BadgeWanted& wanted) {
-  const bool part = !wanted.cell.empty() || !wanted.metric.empty();
-  history::VerdictsWanted asked{
+// Returns the state that a badge shows: that of the newest verdict, or, for a cell or metric, that
+// of the newest verdict which contains it.
+Result<BadgeState> newest_badge_state(history::ServiceStore& store, const std::string& project,
+                                      const std::optional<std::string>& branch,
+                                      const BadgeSubject& subject) {
+  const bool for_part = !subject.cell.empty() || !subject.metric.empty();
+  history::VerdictQuery query{
       .project = project, .branch = branch, .since = {}, .until = {}, .behind = {}};
-  asked.most = 1;
-  asked.texts = part;
-  for (std::size_t i = 0; i < (part ? k_verdicts_for_badge : 1); ++i) {
-    WEIR_TRY(const auto found, store.newest_verdicts(asked));
-    if (found.empty()) break;
-    const history::StoredVerdict& one = found.front();
-    if (!part) {
-      const auto outcome = verdict::parse_outcome(one.outcome);
+  query.most = 1;
+  query.texts = for_part;
+  for (std::size_t i = 0; i < (for_part ? k_verdicts_for_badge : 1); ++i) {
+    WEIR_TRY(const auto verdicts, store.newest_verdicts(query));
+    if (verdicts.empty()) break;
+    const history::StoredVerdict& stored = verdicts.front();
+    if (!for_part) {
+      const auto outcome = verdict::parse_outcome(stored.outcome);
       return outcome ? state_of(*outcome) : BadgeState::unknown;
     }
-    if (const auto gate = history::verdict_of(one)) {
-      if (const auto state = state_of(*gate, wanted)) return *state;
+    if (const auto gate = history::verdict_of(stored)) {
+      if (const auto state = state_of(*gate, subject)) return *state;
     }
-    asked.behind = history::VerdictPlace{one.time, one.kept_at, one.id, one.run};
+    query.behind = history::VerdictPlace{stored.time, stored.kept_at, stored.id, stored.run};
   }
   return BadgeState::unknown;
 }
 
+// Builds the text of /metrics in the Prometheus format.
 class MetricsText {
  public:
   void add(std::string_view name, std::string_view type, std::string_view help) {
@@ -66,6 +69,7 @@ void add_traffic(MetricsText& out, const Traffic& traffic) {
   out.count("weir_sent_bytes_total", "Bytes that went", traffic.bytes_out);
 }
 
+// Adds the figures of uploads, answers, tokens and transactions.
 void add_uploads(MetricsText& out, const Meters& meters) {
   out.add("weir_uploads_total", "counter", "Uploads by what became of them");
   out.value("weir_uploads_total", meters.uploads_kept, "{result=\"kept\"}");
@@ -87,11 +91,12 @@ void add_uploads(MetricsText& out, const Meters& meters) {
 
 }  // namespace
 
+// Answers a request that needs the store or the pages, on a reader's thread.
 Response Service::read(const Job& job, std::size_t thread) {
   const Target& target = job.request.head.target;
   if (job.route == Route::page) {
-    auto found = pages_->find(target.path);
-    return found ? *std::move(found) : error_answer(404, "there is no such page");
+    auto page = pages_->find(target.path);
+    return page ? *std::move(page) : error_answer(404, "there is no such page");
   }
   if (job.route == Route::badge) return badge(job, thread);
   if (job.route == Route::metrics) return metrics();
@@ -109,6 +114,7 @@ Response Service::read(const Job& job, std::size_t thread) {
   return store_trouble(response.error());
 }
 
+// Draws the badge of a project, or of one of its cells or metrics.
 Response Service::badge(const Job& job, std::size_t thread) {
   const Target& target = job.request.head.target;
   for (const auto& [name, values] : target.query) {
@@ -117,22 +123,23 @@ Response Service::badge(const Job& job, std::size_t thread) {
       return error_answer(400, "a badge takes cell, metric and branch, each once");
     }
   }
-  const BadgeWanted wanted{target.one("cell").value_or(""), target.one("metric").value_or("")};
+  const BadgeSubject subject{target.value("cell").value_or(""),
+                             target.value("metric").value_or("")};
   const auto state = slots_[thread]->with([&](history::ServiceStore& store) {
-    return newest_state(store, badge_project(target.path), target.one("branch"), wanted);
+    return newest_badge_state(store, badge_project(target.path), target.value("branch"), subject);
   });
   if (!state) return store_trouble(state.error());
-  const std::string& label = !wanted.metric.empty() ? wanted.metric
-                             : !wanted.cell.empty() ? wanted.cell
-                                                    : "weir";
+  std::string label = "weir";
+  if (!subject.cell.empty()) label = subject.cell;
+  if (!subject.metric.empty()) label = subject.metric;
   Response response = text_answer(200, "image/svg+xml", badge_svg(label, *state));
-  // Proxies of images (GitHub's) ask again each time, and others may show it.
+  // Image proxies (GitHub's) must ask again each time, and other sites may show it.
   set_header(response, "Cache-Control", "no-cache, max-age=0");
   set_header(response, "Cross-Origin-Resource-Policy", "cross-origin");
   return response;
 }
 
-// Answered without a reader: long queries do not make a service unwell.
+// Answers without a reader, so that long queries do not make the service look unhealthy.
 Response Service::health() const {
   const auto plain = [](int status, const char* text) {
     Response response = text_answer(status, "text/plain; charset=utf-8", text);
@@ -144,6 +151,7 @@ Response Service::health() const {
   return plain(503, "the history cannot be asked\n");
 }
 
+// Answers /metrics in the Prometheus text format.
 Response Service::metrics() {
   MetricsText out;
   out.add("weir_build_info", "gauge", "Which weir this is");
@@ -155,8 +163,8 @@ Response Service::metrics() {
   add_uploads(out, meters_);
   out.gauge("weir_uploads_waiting", "Uploads that are to be written", intake_->waiting());
   out.gauge("weir_requests_waiting", "Requests that wait for a thread", readers_->waiting());
-  if (const auto made = pages_->made_at()) {
-    out.gauge("weir_pages_age_seconds", "How old what the pages show is", clock_.now() - *made);
+  if (const auto made_at = pages_->made_at()) {
+    out.gauge("weir_pages_age_seconds", "How old what the pages show is", clock_.now() - *made_at);
   }
   Response response =
       text_answer(200, "text/plain; version=0.0.4; charset=utf-8", std::move(out.text));

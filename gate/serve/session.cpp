@@ -1,3 +1,4 @@
+// One connection: reads requests, hands them to the handler, writes answers, and keeps deadlines.
 #include "gate/serve/session.hpp"
 
 #include <algorithm>
@@ -13,8 +14,8 @@ namespace {
 
 constexpr std::size_t k_head_read = 8 << 10, k_body_read = 64 << 10;
 
-// Answers once, whatever the handler does: a second answer is dropped, and one that is forgotten is
-// a fault that the other end hears of.
+// Answers a request exactly once: a second answer is dropped, and if the handler gives none, the
+// destructor answers 500.
 class Promise {
  public:
   Promise(std::shared_ptr<Core> core, std::weak_ptr<Session> session)
@@ -24,7 +25,7 @@ class Promise {
   ~Promise() { give(error_response(500, "internal", "no answer was made")); }
 
   void give(Response response) {
-    if (given_.exchange(true)) return;
+    if (is_answered_.exchange(true)) return;
     const std::shared_ptr<Session> session = session_.lock();
     if (!session) return;
     net::post(session->executor(), [session, response = std::move(response)]() mutable {
@@ -33,27 +34,28 @@ class Promise {
   }
 
  private:
-  // In this order: the session's socket needs the core's io_context.
+  // Keep this order: the session's socket needs the core's io_context.
   std::shared_ptr<Core> core_;
   std::weak_ptr<Session> session_;
-  std::atomic<bool> given_{false};
+  std::atomic<bool> is_answered_{false};
 };
 
+// Logs an exception of the handler and returns the answer for it.
 Response fault(const char* what) {
   spdlog::error("a request ended in an exception: {}", what);
   return error_response(500, "internal", "the service failed");
 }
 
-// Before a rate is asked for: connections begin slowly.
+// Seconds before a minimum rate is enforced: connections begin slowly.
 constexpr double k_rate_grace = 5;
-// How long the other end may take to hear of an answer that comes before it has said all. Closed at
-// once, its system would throw the answer away.
-constexpr double k_parting = 2;
-// Of a body that go with the head in one write.
-constexpr std::size_t k_in_front = 16 << 10;
-constexpr std::size_t k_swallow = 4 << 10;
-// Of an answer that nobody has to have room for: most are smaller.
-constexpr std::uint64_t k_free_of_room = std::uint64_t{64} << 10;
+// Seconds that a closed connection lingers, so that the client can read an answer that came before
+// it had sent everything. If closed at once, the operating system would discard the answer.
+constexpr double k_linger_seconds = 2;
+// Bytes of a body that are written together with the head.
+constexpr std::size_t k_body_bytes_in_text = 16 << 10;
+constexpr std::size_t k_discard_bytes = 4 << 10;
+// Bytes of an answer that need no reserved room: most answers are smaller.
+constexpr std::uint64_t k_free_answer_bytes = std::uint64_t{64} << 10;
 
 std::chrono::steady_clock::duration span(double seconds) {
   constexpr double k_longest = 1e8;  // three years; a clock holds it
@@ -63,54 +65,56 @@ std::chrono::steady_clock::duration span(double seconds) {
 
 }  // namespace
 
+// Waits for the next request, or begins to read it if its first bytes are here.
 void Session::next_request() {
   reader_ = RequestReader::make(static_cast<std::size_t>(core_.limits.header_bytes));
   peer_.clear();
   is_head_request_ = false;
-  keep_ = false;
-  body_came_ = 0;
+  keeps_alive_ = false;
+  body_received_ = 0;
   if (buffer_.empty()) {
     buffer_.shrink_to_fit();
-    if (core_.draining) return part();
+    if (core_.draining) return linger();
     begin(Phase::idle, core_.limits.idle_seconds);
   } else {
     begin(Phase::head, core_.limits.header_seconds);
   }
-  go_on();
+  continue_request();
 }
 
 void Session::read() {
-  read_into_ = buffer_.size();
-  buffer_.resize(read_into_ + (phase_ == Phase::body ? k_body_read : k_head_read));
-  wire_->read_some(buffer_.data() + read_into_, buffer_.size() - read_into_,
+  read_offset_ = buffer_.size();
+  buffer_.resize(read_offset_ + (phase_ == Phase::body ? k_body_read : k_head_read));
+  wire_->read_some(buffer_.data() + read_offset_, buffer_.size() - read_offset_,
                    [self = shared_from_this()](ErrorCode error, std::size_t size) {
                      self->on_read(size, error);
                    });
 }
 
+// Continues with `size` bytes just read.
 void Session::on_read(std::size_t size, ErrorCode error) {
-  buffer_.resize(read_into_ + size);
+  buffer_.resize(read_offset_ + size);
   if (phase_ == Phase::closed) return;
-  if (late_) return refuse_request({408, "timed_out", "the request took too long to come"});
+  if (is_late_) return refuse_request({408, "timed_out", "the request took too long to come"});
   if (error) return close();
-  core_.counted.bytes_in += size;
+  core_.traffic.bytes_in += size;
   if (phase_ == Phase::idle) begin(Phase::head, core_.limits.header_seconds);
   if (phase_ == Phase::body) {
-    body_came_ += size;
-    expect_rate(body_came_, core_.limits.body_seconds);
+    body_received_ += size;
+    expect_rate(body_received_, core_.limits.body_seconds);
   }
-  go_on();
+  continue_request();
 }
 
-// Feeds the reader until it needs more than there is.
-void Session::go_on() {
+// Feeds the reader with the buffer until it needs more bytes, then does what its state asks for.
+void Session::continue_request() {
   for (;;) {
-    const std::size_t taken = reader_->feed(buffer_);
-    buffer_.erase(0, taken);
+    const std::size_t consumed = reader_->feed(buffer_);
+    buffer_.erase(0, consumed);
     switch (reader_->state()) {
       case RequestReader::State::head:
-        if (taken > 0) continue;  // an empty line in front
-        if (core_.draining) return part();
+        if (consumed > 0) continue;  // skipped an empty line
+        if (core_.draining) return linger();
         return read();
       case RequestReader::State::waiting:
         return on_head();
@@ -123,35 +127,38 @@ void Session::go_on() {
   }
 }
 
+// Asks the handler whether it admits the request, then reads the body.
 void Session::on_head() {
-  ++core_.counted.requests;
+  ++core_.traffic.requests;
   Head head = reader_->head();
   core_.proxies.set_peer(other_end_, wire_->tls(), head);
   peer_ = head.peer;
   is_head_request_ = head.method == Method::head;
   http_1_0_ = reader_->http_1_0();
-  keep_ = reader_->keep_alive();
+  keeps_alive_ = reader_->keep_alive();
   Admission admission;
   try {
     admission = core_.handler.admit(head);
   } catch (const std::exception& error) {
     admission.refused = fault(error.what());
   }
-  if (admission.refused) return answer(std::move(*admission.refused), reader_->body_announced());
+  if (admission.refused)
+    return answer(std::move(*admission.refused), /*close=*/reader_->body_announced());
   reader_->admit(admission.most_body);
   if (reader_->state() == RequestReader::State::body) {
     begin(Phase::body, core_.limits.body_seconds);
-    body_came_ = buffer_.size();
-    expect_rate(body_came_, core_.limits.body_seconds);
+    body_received_ = buffer_.size();
+    expect_rate(body_received_, core_.limits.body_seconds);
     if (reader_->expects_continue() && buffer_.empty()) {
-      interim_ = true;
-      put_out("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
+      is_interim_ = true;
+      set_output("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
       return write();
     }
   }
-  go_on();
+  continue_request();
 }
 
+// Reserves room for the body read so far; passes the request on once it is complete.
 void Session::on_body() {
   const std::uint64_t bytes = reader_->body_bytes();
   if (bytes > room_) {
@@ -160,11 +167,12 @@ void Session::on_body() {
     }
     room_ = bytes;
   }
-  if (reader_->state() == RequestReader::State::done) return hand_on();
+  if (reader_->state() == RequestReader::State::done) return call_handler();
   read();
 }
 
-void Session::hand_on() {
+// Passes the complete request to the handler, which answers from any thread.
+void Session::call_handler() {
   phase_ = Phase::handling;
   Request request;
   request.head = reader_->take_head();
@@ -180,27 +188,28 @@ void Session::hand_on() {
 }
 
 void Session::respond(Response response) {
-  if (phase_ == Phase::handling) answer(std::move(response), false);
+  if (phase_ == Phase::handling) answer(std::move(response), /*close=*/false);
 }
 
+// Answers a request that is malformed, too large or too slow, and closes the connection.
 void Session::refuse_request(const Refusal& why) {
-  late_ = false;
+  is_late_ = false;
   if (why.status == 413 || why.status == 414 || why.status == 431) {
-    ++core_.counted.too_large;
+    ++core_.traffic.too_large;
   } else if (why.status == 400 || why.status == 505) {
-    ++core_.counted.malformed;
+    ++core_.traffic.malformed;
   }
   if (core_.refused) core_.refused(why.status, peer_.empty() ? to_text(other_end_) : peer_);
-  answer(error_response(why.status, why.code, why.message), true);
+  answer(error_response(why.status, why.code, why.message), /*close=*/true);
 }
 
-// How answers go out, what time everything has, and how it ends.
+// Writing answers, deadlines, and closing.
 
 Session::Session(Core& core, std::unique_ptr<Wire> wire, const Address& other_end)
     : core_(core),
       wire_(std::move(wire)),
       other_end_(other_end),
-      holder_(holder_of(other_end)),
+      holder_(client_key(other_end)),
       timer_(wire_->socket().get_executor()) {}
 
 void Session::start() {
@@ -215,13 +224,13 @@ void Session::start() {
 
 void Session::refuse() {
   if (wire_->tls()) return close();
-  answer(error_response(503, "busy", "too many connections: try again soon"), true);
+  answer(error_response(503, "busy", "too many connections: try again soon"), /*close=*/true);
 }
 
 void Session::drain() {
-  const bool asked = phase_ == Phase::body || phase_ == Phase::handling ||
-                     phase_ == Phase::writing || phase_ == Phase::parting;
-  if (!asked) close();
+  const bool is_busy = phase_ == Phase::body || phase_ == Phase::handling ||
+                       phase_ == Phase::writing || phase_ == Phase::lingering;
+  if (!is_busy) close();
 }
 
 void Session::close() {
@@ -233,80 +242,85 @@ void Session::close() {
   core_.remove(shared_from_this(), holder_);
 }
 
+// Begins to write an answer. Large answers reserve room, since a slow client holds them for long.
 void Session::answer(Response response, bool close) {
   if (phase_ == Phase::closed) return;
   core_.give_room(std::exchange(room_, 0));
   if (response.status < 200 || response.status > 599) {
     response = error_response(500, "internal", "the service made no answer of its own");
   }
-  // Whoever takes a large answer slowly holds it for long: it has its share of the room for bodies.
+  // A large answer uses the room for bodies until it is sent.
   const std::uint64_t bytes = response.body && !is_head_request_ ? response.body->size() : 0;
-  const std::uint64_t large = bytes > k_free_of_room ? bytes - k_free_of_room : 0;
+  const std::uint64_t large = bytes > k_free_answer_bytes ? bytes - k_free_answer_bytes : 0;
   if (large == 0 || core_.take_room(large)) {
     room_ = large;
   } else {
     response = error_response(503, "busy", "too many large answers at once: try again soon");
   }
-  close_ = close || core_.draining || !keep_;
+  closes_after_ = close || core_.draining || !keeps_alive_;
   const bool with_body = response.body && has_body(response.status) && !is_head_request_;
-  std::string head = head_text(response, {close_, http_1_0_, sys::RealClock().now()});
-  put_out(std::move(head), with_body ? std::move(response.body) : nullptr);
-  interim_ = false;
+  std::string head = head_text(response, {closes_after_, http_1_0_, sys::RealClock().now()});
+  set_output(std::move(head), with_body ? std::move(response.body) : nullptr);
+  is_interim_ = false;
   begin(Phase::writing, core_.limits.answer_seconds);
   expect_rate(0, core_.limits.answer_seconds);
   write();
 }
 
-void Session::put_out(std::string text, std::shared_ptr<const std::string> body) {
+void Session::set_output(std::string text, std::shared_ptr<const std::string> body) {
   text_ = std::move(text);
-  rest_ = std::move(body);
-  in_front_ = rest_ ? std::min(rest_->size(), k_in_front) : 0;
-  if (rest_) text_.append(*rest_, 0, in_front_);
+  body_ = std::move(body);
+  body_bytes_in_text_ = body_ ? std::min(body_->size(), k_body_bytes_in_text) : 0;
+  if (body_) text_.append(*body_, 0, body_bytes_in_text_);
   sent_ = 0;
 }
 
+// Writes the next bytes: first the text (head and beginning of the body), then the rest of the
+// body.
 void Session::write() {
-  const bool front = sent_ < text_.size();
-  const std::string& from = front ? text_ : *rest_;
-  const std::size_t at = front ? sent_ : sent_ - text_.size() + in_front_;
-  wire_->write_some(from.data() + at, from.size() - at,
+  const bool is_text = sent_ < text_.size();
+  const std::string& source = is_text ? text_ : *body_;
+  const std::size_t offset = is_text ? sent_ : sent_ - text_.size() + body_bytes_in_text_;
+  wire_->write_some(source.data() + offset, source.size() - offset,
                     [self = shared_from_this()](ErrorCode error, std::size_t size) {
                       self->on_written(size, error);
                     });
 }
 
+// Continues after `size` bytes were written: with more bytes, the body, or the next request.
 void Session::on_written(std::size_t size, ErrorCode error) {
   if (phase_ == Phase::closed) return;
-  if (error || late_) return close();
-  core_.counted.bytes_out += size;
+  if (error || is_late_) return close();
+  core_.traffic.bytes_out += size;
   sent_ += size;
-  if (sent_ < text_.size() + (rest_ ? rest_->size() - in_front_ : 0)) {
-    if (!interim_) expect_rate(sent_, core_.limits.answer_seconds);
+  if (sent_ < text_.size() + (body_ ? body_->size() - body_bytes_in_text_ : 0)) {
+    if (!is_interim_) expect_rate(sent_, core_.limits.answer_seconds);
     return write();
   }
   text_.clear();
-  rest_ = nullptr;
-  if (std::exchange(interim_, false)) return go_on();
+  body_ = nullptr;
+  if (std::exchange(is_interim_, false)) return continue_request();
   core_.give_room(std::exchange(room_, 0));
-  if (close_) return part();
+  if (closes_after_) return linger();
   next_request();
 }
 
-// Says that nothing more comes, and waits a little until the other end has heard it.
-void Session::part() {
-  begin(Phase::parting, k_parting);
-  wire_->part([self = shared_from_this()](ErrorCode) {
-    if (self->phase_ != Phase::closed) self->swallow();
+// Shuts down our sending side, then waits a little until the client has read everything.
+void Session::linger() {
+  begin(Phase::lingering, k_linger_seconds);
+  wire_->shutdown_send([self = shared_from_this()](ErrorCode) {
+    if (self->phase_ != Phase::closed) self->discard_input();
   });
 }
 
-void Session::swallow() {
-  buffer_.resize(k_swallow);
+// Reads and ignores what the client still sends, until it closes.
+void Session::discard_input() {
+  buffer_.resize(k_discard_bytes);
   wire_->socket().async_read_some(net::buffer(buffer_),
                                   [self = shared_from_this()](ErrorCode error, std::size_t) {
                                     if (self->phase_ == Phase::closed) return;
                                     if (error) return self->close();
-                                    self->swallow();
+                                    self->discard_input();
                                   });
 }
 
@@ -316,7 +330,7 @@ void Session::begin(Phase phase, double seconds) {
   set_deadline(began_ + span(seconds));
 }
 
-// `bytes` have moved since the phase began: when is the next one too late?
+// Sets the deadline for the next bytes, given that `bytes` have moved since the phase began.
 void Session::expect_rate(std::uint64_t bytes, double seconds) {
   double until = seconds;
   if (core_.limits.least_rate > 0) {
@@ -327,17 +341,18 @@ void Session::expect_rate(std::uint64_t bytes, double seconds) {
 
 void Session::set_deadline(Clock::time_point deadline) {
   deadline_ = deadline;
-  // A timer that fires too early looks at the deadline again; one that would fire too late is set
-  // anew. So the usual move of a deadline costs nothing.
+  // A timer that fires early checks the deadline again, so moving a deadline later costs nothing.
+  // Only an earlier deadline needs a new timer.
   if (timer_waits_ && timer_.expiry() <= deadline) return;
   wait_for_deadline();
 }
 
+// Starts the timer for the current deadline.
 void Session::wait_for_deadline() {
   timer_.expires_at(deadline_);
   timer_waits_ = true;
   timer_.async_wait([self = shared_from_this()](ErrorCode error) {
-    if (error || self->phase_ == Phase::closed) return;  // set anew, or over
+    if (error || self->phase_ == Phase::closed) return;  // restarted or closed
     self->timer_waits_ = false;
     if (self->phase_ == Phase::handling) return;
     if (Clock::now() < self->deadline_) return self->wait_for_deadline();
@@ -345,18 +360,19 @@ void Session::wait_for_deadline() {
   });
 }
 
+// Ends what took too long: a late request gets an answer, a client that reads slowly none.
 void Session::on_deadline() {
   switch (phase_) {
     case Phase::head:
     case Phase::body:
-      ++core_.counted.timed_out;
-      if (interim_) return close();
-      late_ = true;
+      ++core_.traffic.timed_out;
+      if (is_interim_) return close();
+      is_late_ = true;
       return wire_->cancel();  // on_read() answers
     case Phase::greeting:
     case Phase::writing:
-      ++core_.counted.timed_out;
-      wire_->abort();  // the system would keep megabytes for who does not take them
+      ++core_.traffic.timed_out;
+      wire_->abort();  // else the system would keep megabytes for a client that does not read
       return close();
     default:
       return close();

@@ -27,8 +27,8 @@ namespace weir::serve {
 namespace net = boost::asio;
 using ErrorCode = boost::system::error_code;
 
-// A connection's two directions: plain as it stands here, with TLS in a class of its own. All calls
-// and completions on the connection's strand; one read and one write at a time.
+// Both directions of a connection: plain TCP here, TLS in a derived class. All calls and
+// completions run on the connection's strand; one read and one write at a time.
 class Wire {
  public:
   using Done = std::function<void(ErrorCode)>;
@@ -40,17 +40,17 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   [[nodiscard]] virtual bool tls() const { return false; }
-  // What has to be said before a request.
+  // Does the handshake that comes before the first request, if there is one.
   virtual void greet(Done done);
   virtual void read_some(char* to, std::size_t size, Moved moved);
   virtual void write_some(const char* from, std::size_t size, Moved moved);
-  // Says that nothing more comes from here.
-  virtual void part(Done done);
+  // Tells the other end that nothing more is sent.
+  virtual void shutdown_send(Done done);
 
-  // What is under way ends with operation_aborted.
+  // Ends pending operations with operation_aborted.
   void cancel() { socket_.cancel(ignored_); }
   void close() { socket_.close(ignored_); }
-  // Also throws away what the system still had to send.
+  // Closes and discards what the system still had to send.
   void abort() {
     socket_.set_option(net::socket_base::linger(true, 0), ignored_);
     close();
@@ -72,10 +72,10 @@ using MakeWire = std::function<std::unique_ptr<Wire>(net::ip::tcp::socket)>;
 
 class Session;
 
-// What all connections of a server share. Thread-safe.
+// The state that all connections of a server share. Thread-safe.
 //
-// Kept alive by the server and by every answer that is still owed: an answer may come from any
-// thread, also when the server has gone.
+// The server and every pending answer keep it alive: an answer may come from any thread, also after
+// the server is gone.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   using Refused = std::function<void(int status, const std::string& peer)>;
@@ -91,23 +91,23 @@ class Core : public std::enable_shared_from_this<Core> {
   const Proxies proxies;
   const Refused refused;  // may be empty
 
-  Traffic counted;
+  Traffic traffic;
   std::atomic<bool> draining{false};
 
   // Declared before the sessions, whose sockets live in it.
   net::io_context io;
 
-  enum class Place { taken, full, beyond };
-  // Is there room for one more connection of `holder`? `full`: for its refusal alone; `beyond`: not
-  // even for that.
+  enum class Place { added, full, beyond };
+  // Returns whether there is room for one more connection of `holder`. `full`: only for its
+  // refusal; `beyond`: not even for that.
   Place add(const std::shared_ptr<Session>& session, const std::string& holder, bool trusted);
   void remove(const std::shared_ptr<Session>& session, const std::string& holder);
-  // False when that time has passed and there still is a connection.
+  // Returns false if a connection is still there after `seconds`.
   bool wait_until_none(double seconds);
   [[nodiscard]] std::vector<std::shared_ptr<Session>> sessions() const;
   void forget_sessions();
 
-  // Room for bodies, and for large answers until they are taken; false where there is none.
+  // Room for bodies, and for large answers until they are sent; false if there is none.
   bool take_room(std::uint64_t bytes);
   void give_room(std::uint64_t bytes);
 
@@ -119,41 +119,41 @@ class Core : public std::enable_shared_from_this<Core> {
   std::atomic<std::uint64_t> buffered_{0};
 };
 
-// All of it runs on the connection's strand.
+// One connection. All of it runs on the connection's strand.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // The socket's executor is a strand. `core` outlives it.
   Session(Core& core, std::unique_ptr<Wire> wire, const Address& other_end);
 
   void start();
-  // Answers 503 whatever is asked, and closes. With TLS without a word: a handshake is work, too.
+  // Answers 503 to any request and closes. With TLS it only closes, since a handshake costs work.
   void refuse();
-  // The core drains: closes at once where no head has come whole.
+  // Called when the core drains: closes at once if no complete head has come.
   void drain();
-  // From outside of the strand only when nothing runs on it any more.
+  // Call it from outside the strand only if nothing runs there any more.
   void close();
 
-  void respond(Response response);  // what the handler answered
+  void respond(Response response);  // called with the handler's answer
   [[nodiscard]] net::any_io_executor executor() { return wire_->socket().get_executor(); }
 
  private:
-  enum class Phase { greeting, idle, head, body, handling, writing, parting, closed };
+  enum class Phase { greeting, idle, head, body, handling, writing, lingering, closed };
   using Clock = std::chrono::steady_clock;
 
   void next_request();
   void read();
   void on_read(std::size_t size, ErrorCode error);
-  void go_on();
+  void continue_request();
   void on_head();
   void on_body();
-  void hand_on();
+  void call_handler();
   void refuse_request(const Refusal& why);
   void answer(Response response, bool close);
   void write();
   void on_written(std::size_t size, ErrorCode error);
-  void put_out(std::string text, std::shared_ptr<const std::string> body);
-  void part();
-  void swallow();
+  void set_output(std::string text, std::shared_ptr<const std::string> body);
+  void linger();
+  void discard_input();
 
   void begin(Phase phase, double seconds);
   void expect_rate(std::uint64_t bytes, double seconds);
@@ -165,28 +165,28 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::unique_ptr<Wire> wire_;
   const Address other_end_;
   const std::string holder_;
-  std::string peer_;  // of the request under way, when its head has come
+  std::string peer_;  // client of the current request, once its head has come
 
   Phase phase_ = Phase::greeting;
-  bool late_ = false;  // the deadline has passed; what was cancelled by that is still on its way
+  bool is_late_ = false;  // the deadline has passed; the cancelled read has not completed yet
 
   net::steady_timer timer_;
   Clock::time_point began_{}, deadline_{};
   bool timer_waits_ = false;
 
-  std::string buffer_;         // came and not yet taken
-  std::size_t read_into_ = 0;  // where in it the read under way writes
+  std::string buffer_;           // received and not yet consumed
+  std::size_t read_offset_ = 0;  // offset in buffer_ of the current read
   std::unique_ptr<RequestReader> reader_;
-  std::uint64_t room_ = 0;  // of the core's, for the body, then for the answer
-  std::uint64_t body_came_ = 0;
+  std::uint64_t room_ = 0;  // reserved from the core: for the body, then for the answer
+  std::uint64_t body_received_ = 0;
 
-  // The answer under way: its head and the beginning of its body, then the rest.
+  // The current answer: its head and the beginning of its body, then the rest of the body.
   std::string text_;
-  std::shared_ptr<const std::string> rest_;
-  std::size_t in_front_ = 0;  // of the body in text_
-  std::size_t sent_ = 0;      // of both
-  bool is_head_request_ = false, http_1_0_ = false, keep_ = false, close_ = false;
-  bool interim_ = false;  // a 100 Continue: the body comes behind it
+  std::shared_ptr<const std::string> body_;
+  std::size_t body_bytes_in_text_ = 0;  // bytes of the body that are in text_
+  std::size_t sent_ = 0;                // bytes of text_ and body_ together
+  bool is_head_request_ = false, http_1_0_ = false, keeps_alive_ = false, closes_after_ = false;
+  bool is_interim_ = false;  // the text is a 100 Continue; the request's body follows
 };
 
 }  // namespace weir::serve

@@ -1,3 +1,5 @@
+// Uploads and removals: reads bodies, checks them against the caller's token, and passes them on to
+// be stored.
 #include "gate/serve/uploads.hpp"
 
 #include <algorithm>
@@ -13,22 +15,23 @@ namespace weir::serve {
 
 namespace {
 
-Result<ParsedUpload> parse_document(std::string_view body, const history::GivenFacts& given,
+// Reads a weir.verdict/1 or weir.profiles/1 document.
+Result<ParsedUpload> parse_document(std::string_view body, const history::SenderFacts& facts,
                                     const history::Around& around) {
   WEIR_TRY(const Json json,
            parse_json(body, {.bytes = k_most_upload, .depth = 64, .values = k_most_upload_values}));
-  JsonReader read(json, "body");
-  const std::string schema = read.string("schema");
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  JsonReader reader(json, "body");
+  const std::string schema = reader.string("schema");
+  if (auto problem = reader.problem()) return tl::unexpected(*problem);
   ParsedUpload parsed;
-  parsed.projects = {given.project};
+  parsed.projects = {facts.project};
   if (schema == history::k_verdict_schema) {
     WEIR_TRY(const verdict::GateVerdict verdict,
              read_fields<verdict::GateVerdict>(json, "verdict"));
-    WEIR_TRY(parsed.batch, history::batch_of(verdict, given, around));
+    WEIR_TRY(parsed.batch, history::batch_of(verdict, facts, around));
   } else if (schema == history::k_profiles_schema) {
     WEIR_TRY(parsed.profiles, history::profiles_from_json(json));
-    WEIR_TRY(parsed.batch, history::batch_of(parsed.profiles, given, around));
+    WEIR_TRY(parsed.batch, history::batch_of(parsed.profiles, facts, around));
     if (parsed.batch.runs.front().points.empty()) {
       return fail(Code::data, "nothing was measured in it");
     }
@@ -40,20 +43,21 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::GivenF
   return parsed;
 }
 
-Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFacts& given,
+// Reads weir.history/1 lines. With `project_given`, every line must be of `facts.project`.
+Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFacts& facts,
                                  bool project_given) {
-  if (given.commit || given.branch || given.machine || given.time) {
+  if (facts.commit || facts.branch || facts.machine || facts.time) {
     return fail(Code::usage,
                 "lines of weir.history/1 say themselves when, where and of which commit they are: "
                 "leave commit, branch, machine and time out");
   }
   ParsedUpload parsed;
   std::set<std::string> projects;
-  const auto count = [&](const std::string& project) -> Result<void> {
+  const auto check_entry = [&](const std::string& project) -> Result<void> {
     projects.insert(project);
-    if (project_given && project != given.project) {
+    if (project_given && project != facts.project) {
       return fail(Code::usage, "its project is \"{}\", and the upload says \"{}\"",
-                  text::printable(project), text::printable(given.project));
+                  text::printable(project), text::printable(facts.project));
     }
     if (parsed.batch.runs.size() + parsed.batch.verdicts.size() > k_most_upload_runs) {
       return fail(Code::data, "more than {} runs: send them in parts", k_most_upload_runs);
@@ -63,16 +67,16 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
   history::Takes take;
   take.run = [&](history::Run run) {
     parsed.batch.runs.push_back(std::move(run));
-    return count(parsed.batch.runs.back().facts.project);
+    return check_entry(parsed.batch.runs.back().facts.project);
   };
-  const auto into = [&](auto& list) {
-    return [&](auto one) {
-      list.push_back(std::move(one));
-      return count(list.back().project);
+  const auto append_to = [&](auto& list) {
+    return [&](auto entry) {
+      list.push_back(std::move(entry));
+      return check_entry(list.back().project);
     };
   };
-  take.verdict = into(parsed.batch.verdicts);
-  take.acknowledgement = into(parsed.batch.acknowledgements);
+  take.verdict = append_to(parsed.batch.verdicts);
+  take.acknowledgement = append_to(parsed.batch.acknowledgements);
   WEIR_CHECK(history::read_lines(body, take));
   if (projects.empty()) return fail(Code::data, "no run in it");
   parsed.opinions = !parsed.batch.acknowledgements.empty();
@@ -83,16 +87,16 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
 constexpr std::size_t k_large_body = std::size_t{1} << 20;
 constexpr std::size_t k_longest_key = 255;
 constexpr std::size_t k_most_differences = 20;
-constexpr double k_ahead = 300;  // seconds that another machine's clock may be ahead
+constexpr double k_most_clock_skew = 300;  // seconds that another machine's clock may be ahead
 constexpr std::string_view k_branches = "refs/heads/", k_pulls = "refs/pull/", k_merge = "/merge";
 
-// What is said of an upload besides its body.
-struct Said {
+// The facts of an upload that its URL and headers state.
+struct UploadFacts {
   UploadType type = UploadType::document;
-  history::GivenFacts facts;
+  history::SenderFacts facts;
   bool project_given = false;
   std::optional<std::int64_t> pull_request;
-  bool is_merge = false;  // as of Arrival
+  bool is_merge = false;  // as in Arrival
   std::optional<std::string> key;
   std::optional<std::string> supersedes;  // a run's id
 };
@@ -102,7 +106,8 @@ bool is_commit(const std::string& text) {
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
 }
 
-Result<void> check_names(const Target& target) {
+// Fails if a query parameter is unknown, repeated, empty or too long.
+Result<void> check_parameters(const Target& target) {
   static const std::vector<std::string> k_known{"project", "commit", "branch",    "machine",
                                                 "time",    "pull",   "supersedes"};
   for (const auto& [name, values] : target.query) {
@@ -119,82 +124,91 @@ Result<void> check_names(const Target& target) {
   return {};
 }
 
-Result<Said> said_of(const Head& head) {
+// Reads what an upload's query and headers state.
+Result<UploadFacts> parse_upload_facts(const Head& head) {
   const Target& target = head.target;
-  WEIR_CHECK(check_names(target));
-  Said said;
+  WEIR_CHECK(check_parameters(target));
+  UploadFacts upload_facts;
   const std::string* type = head.header("content-type");
-  said.type = upload_type(type == nullptr ? "" : *type).value_or(UploadType::document);
-  history::GivenFacts& facts = said.facts;
-  said.project_given = target.one("project").has_value();
-  facts.project = target.one("project").value_or("default");
-  facts.commit = target.one("commit");
-  facts.branch = target.one("branch");
-  facts.machine = target.one("machine");
-  said.supersedes = target.one("supersedes");
-  if (said.supersedes && said.type != UploadType::document) {
+  upload_facts.type = upload_type(type == nullptr ? "" : *type).value_or(UploadType::document);
+  history::SenderFacts& facts = upload_facts.facts;
+  upload_facts.project_given = target.value("project").has_value();
+  facts.project = target.value("project").value_or("default");
+  facts.commit = target.value("commit");
+  facts.branch = target.value("branch");
+  facts.machine = target.value("machine");
+  upload_facts.supersedes = target.value("supersedes");
+  if (upload_facts.supersedes && upload_facts.type != UploadType::document) {
     return fail(Code::usage, "supersedes: documents alone; lines are of many runs and projects");
   }
   if (facts.commit && !is_commit(*facts.commit)) {
     return fail(Code::usage, "commit: hexadecimal digits, 4 to 64");
   }
-  if (const auto time = target.one("time")) {
+  if (const auto time = target.value("time")) {
     facts.time = history::parse_time(*time);
     if (!facts.time) return fail(Code::usage, "time: none: 2026-11-20T09:30:15Z or Unix seconds");
   }
-  if (const auto pull = target.one("pull")) {
-    said.pull_request = text::to_int(*pull);
-    if (!said.pull_request || *said.pull_request < 1) {
+  if (const auto pull = target.value("pull")) {
+    upload_facts.pull_request = text::to_int(*pull);
+    if (!upload_facts.pull_request || *upload_facts.pull_request < 1) {
       return fail(Code::usage, "pull: the number of a pull request");
     }
   }
   if (const std::string* key = head.header("idempotency-key")) {
-    const bool shown = std::ranges::all_of(*key, [](char c) { return c >= ' ' && c <= '~'; });
-    if (!shown || key->empty() || key->size() > k_longest_key) {
+    const bool is_printable =
+        std::ranges::all_of(*key, [](char c) { return c >= ' ' && c <= '~'; });
+    if (!is_printable || key->empty() || key->size() > k_longest_key) {
       return fail(Code::usage, "Idempotency-Key: 1 to {} printable ASCII characters",
                   k_longest_key);
     }
-    said.key = *key;
+    upload_facts.key = *key;
   }
-  return said;
+  return upload_facts;
 }
 
-// Of everything that tells this upload from another.
-std::string digest_of(const Said& said, const std::string& body) {
-  Json facts{said.type == UploadType::lines, said.facts.project, said.project_given};
-  for (const auto& text : {said.facts.commit, said.facts.branch, said.facts.machine}) {
+// Returns a hash of everything that distinguishes this upload from another.
+std::string upload_digest(const UploadFacts& upload_facts, const std::string& body) {
+  Json facts{upload_facts.type == UploadType::lines, upload_facts.facts.project,
+             upload_facts.project_given};
+  for (const auto& text :
+       {upload_facts.facts.commit, upload_facts.facts.branch, upload_facts.facts.machine}) {
     facts.push_back(text ? Json(*text) : Json());
   }
-  facts.push_back(said.facts.time ? Json(*said.facts.time) : Json());
-  facts.push_back(said.pull_request ? Json(*said.pull_request) : Json());
-  if (said.supersedes) facts.push_back(*said.supersedes);
+  facts.push_back(upload_facts.facts.time ? Json(*upload_facts.facts.time) : Json());
+  facts.push_back(upload_facts.pull_request ? Json(*upload_facts.pull_request) : Json());
+  if (upload_facts.supersedes) facts.push_back(*upload_facts.supersedes);
   return sha256_hex(dump_json(facts) + "\n" + body);
 }
 
-// Keys of one project are no business of another's. `projects` are sorted.
-std::string key_space(const std::vector<std::string>& projects) {
+// Returns the namespace of an idempotency key, so that projects can use the same key independently.
+// `projects` must be sorted.
+std::string key_namespace(const std::vector<std::string>& projects) {
   return projects.size() == 1 ? projects.front() : sha256_hex(text::join(projects, "\n"));
 }
 
-// A time that is still to come would be the newest for good.
+// Fails if a time lies in the future: such a run would remain the newest one.
 Result<void> check_times(const history::Batch& batch, double now) {
   std::vector<double> times;
   for (const history::Run& run : batch.runs) {
     times.insert(times.end(), {run.facts.time, run.facts.commit_time.value_or(0)});
   }
-  for (const auto& one : batch.verdicts) times.insert(times.end(), {one.time, one.kept_at});
-  for (const auto& one : batch.acknowledgements) times.insert(times.end(), {one.time, one.at});
-  if (std::ranges::all_of(times, [&](double time) { return time <= now + k_ahead; })) return {};
+  for (const auto& verdict : batch.verdicts)
+    times.insert(times.end(), {verdict.time, verdict.kept_at});
+  for (const auto& acknowledgement : batch.acknowledgements)
+    times.insert(times.end(), {acknowledgement.time, acknowledgement.at});
+  if (std::ranges::all_of(times, [&](double time) { return time <= now + k_most_clock_skew; }))
+    return {};
   return fail(Code::data, "a time of it is more than five minutes in the future: here it is {}",
               sys::time_of(now));
 }
 
-// A job's token says itself what it is of: what the upload says has to be the same.
-Result<void> bind(const Grant& grant, Said& said) {
-  if (said.type != UploadType::document) {
+// Fills in the commit, branch and pull request that a CI job's token is issued for. Fails if the
+// upload states other ones.
+Result<void> bind_to_token(const Grant& grant, UploadFacts& upload_facts) {
+  if (upload_facts.type != UploadType::document) {
     return fail(Code::usage, "a job's token takes documents alone: lines are of many commits");
   }
-  history::GivenFacts& facts = said.facts;
+  history::SenderFacts& facts = upload_facts.facts;
   const bool is_branch = grant.ref.starts_with(k_branches);
   const std::string branch = is_branch ? grant.ref.substr(k_branches.size()) : grant.ref;
   const std::string commit = text::lower(facts.commit.value_or(grant.commit));
@@ -207,18 +221,19 @@ Result<void> bind(const Grant& grant, Said& said) {
     pull = text::to_int(
         std::string_view(grant.ref).substr(k_pulls.size(), grant.ref.rfind('/') - k_pulls.size()));
   }
-  if (said.pull_request && said.pull_request != pull) {
+  if (upload_facts.pull_request && upload_facts.pull_request != pull) {
     return fail(Code::usage, "this token is not of that pull request");
   }
-  said.pull_request = pull;
-  said.is_merge = grant.ref.starts_with(k_pulls);
+  upload_facts.pull_request = pull;
+  upload_facts.is_merge = grant.ref.starts_with(k_pulls);
   facts.commit = commit;
   facts.branch = branch;
   return {};
 }
 
-// "201 " and the answer's body, as it is kept with a key. `cells` were judged here.
-std::string answer_text(const history::UploadDone& done, Json extra,
+// Returns "201 " or "200 " and the answer's body, in the form stored with an idempotency key.
+// `cells` is the number of cells judged here, if any were.
+std::string answer_text(const history::UploadResult& done, Json extra,
                         std::optional<std::size_t> cells) {
   const history::Added& added = done.added;
   if (cells) extra["verdict"] = {{"outcome", done.verdicts.back().outcome}, {"cells", *cells}};
@@ -228,8 +243,10 @@ std::string answer_text(const history::UploadDone& done, Json extra,
   if (done.removed) extra["superseded"] = true;
   Json runs = Json::array();
   for (const history::UploadedRun& run : done.runs) {
-    runs.push_back(
-        {{"project", run.project}, {"id", run.id}, {"points", run.points}, {"known", run.known}});
+    runs.push_back({{"project", run.project},
+                    {"id", run.id},
+                    {"points", run.points},
+                    {"known", run.was_stored}});
   }
   Json json{{"schema", "weir.upload/1"},
             {"runs", std::move(runs)},
@@ -243,11 +260,12 @@ std::string answer_text(const history::UploadDone& done, Json extra,
                                 json["differences"].end());
     }
   }
-  const bool fresh = added.runs + added.points + added.verdicts + added.acknowledgements > 0;
-  return fmt::format("{} {}\n", fresh ? 201 : 200, dump_json(json));
+  const bool is_new = added.runs + added.points + added.verdicts + added.acknowledgements > 0;
+  return fmt::format("{} {}\n", is_new ? 201 : 200, dump_json(json));
 }
 
-Response response_of(const std::string& text, bool again) {
+// Turns the text of answer_text() into a response. `again`: the upload was stored before.
+Response stored_response(const std::string& text, bool again) {
   const int status = text.starts_with("201") ? 201 : 200;
   Response response = text_answer(status, "application/json", text.substr(4));
   set_header(response, "Cache-Control", "no-store");
@@ -255,9 +273,9 @@ Response response_of(const std::string& text, bool again) {
   return response;
 }
 
-// Each project of it has to be one that the token may upload to.
-std::optional<Response> refused_projects(const ParsedUpload& parsed, const Caller& caller,
-                                         bool supersedes) {
+// Returns the refusal if the token lacks a scope for any project of the upload.
+std::optional<Response> check_permissions(const ParsedUpload& parsed, const Caller& caller,
+                                          bool supersedes) {
   for (const std::string& project : parsed.projects) {
     if (!caller.token || !allows(*caller.token, Scope::upload, project)) {
       return error_answer(403, "this token may not upload to that project: " + project);
@@ -282,25 +300,25 @@ std::optional<UploadType> upload_type(std::string_view content_type) {
 }
 
 Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
-                                  const history::GivenFacts& given, bool project_given,
+                                  const history::SenderFacts& facts, bool project_given,
                                   const history::Around& around) {
-  return type == UploadType::document ? parse_document(body, given, around)
-                                      : parse_lines(body, given, project_given);
+  return type == UploadType::document ? parse_document(body, facts, around)
+                                      : parse_lines(body, facts, project_given);
 }
 
-// Uploads: taken apart and judged on an uploader's thread, kept by Intake, answered when it is on
-// the disk.
+// An upload is parsed and judged on an uploader's thread, stored by Intake, and answered once it is
+// on disk.
 
 void Service::take_upload(const JobPtr& job) {
   const auto refuse = [&](Response response) {
     ++meters_.uploads_refused;
     respond(*job, std::move(response));
   };
-  auto said = said_of(job->request.head);
-  if (!said) return refuse(error_answer(400, said.error().message));
+  auto upload_facts = parse_upload_facts(job->request.head);
+  if (!upload_facts) return refuse(error_answer(400, upload_facts.error().message));
   if (job->caller.grant) {
-    if (const auto bound = bind(*job->caller.grant, *said); !bound) {
-      return refuse(error_answer(403, bound.error().message));
+    if (const auto binding = bind_to_token(*job->caller.grant, *upload_facts); !binding) {
+      return refuse(error_answer(403, binding.error().message));
     }
   }
   const std::string& body = job->request.body;
@@ -312,18 +330,20 @@ void Service::take_upload(const JobPtr& job) {
   around.otherwise = around.now;
   std::unique_lock large(large_mutex_, std::defer_lock);
   if (body.size() > k_large_body) large.lock();
-  auto parsed = parse_upload(said->type, body, said->facts, said->project_given, around);
+  auto parsed = parse_upload(upload_facts->type, body, upload_facts->facts,
+                             upload_facts->project_given, around);
   if (!parsed) return refuse(error_answer(422, parsed.error().message));
-  if (auto response = refused_projects(*parsed, job->caller, said->supersedes.has_value())) {
+  if (auto response =
+          check_permissions(*parsed, job->caller, upload_facts->supersedes.has_value())) {
     return refuse(*std::move(response));
   }
-  // Behind this only the store can be at fault.
-  auto fit = history::check(parsed->batch);
-  if (fit) fit = check_times(parsed->batch, around.now);
-  if (!fit) return refuse(error_answer(422, fit.error().message));
+  // From here on only the store can fail.
+  auto validity = history::check(parsed->batch);
+  if (validity) validity = check_times(parsed->batch, around.now);
+  if (!validity) return refuse(error_answer(422, validity.error().message));
 
-  const Arrival arrival{said->facts.project, said->facts.commit, said->pull_request,
-                        said->is_merge};
+  const Arrival arrival{upload_facts->facts.project, upload_facts->facts.commit,
+                        upload_facts->pull_request, upload_facts->is_merge};
   Json extra = Json::object();
   std::optional<std::size_t> cells;
   if (options_.judge != nullptr && !parsed->profiles.empty()) {
@@ -340,47 +360,48 @@ void Service::take_upload(const JobPtr& job) {
   history::Upload upload;
   upload.batch = std::move(parsed->batch);
   upload.at = around.now;
-  if (said->key) {
-    upload.key =
-        history::UploadKey{key_space(parsed->projects), *said->key, digest_of(*said, body)};
+  if (upload_facts->key) {
+    upload.key = history::UploadKey{key_namespace(parsed->projects), *upload_facts->key,
+                                    upload_digest(*upload_facts, body)};
   }
   upload.judged_here = cells.has_value();
   upload.bytes = static_cast<std::int64_t>(body.size());
   upload.quota = options_.quota;
-  if (said->supersedes) {
-    upload.removes = history::Removal{said->facts.project, *said->supersedes, ""};
+  if (upload_facts->supersedes) {
+    upload.removes = history::Removal{upload_facts->facts.project, *upload_facts->supersedes, ""};
   }
-  upload.answer = [extra, cells](const history::UploadDone& done) {
+  upload.answer = [extra, cells](const history::UploadResult& done) {
     return answer_text(done, extra, cells);
   };
   keep(job, std::move(upload), [=, this](const history::UploadOutcome& outcome) {
     const bool again = outcome.kind == history::UploadOutcome::Kind::again;
-    Response response = response_of(outcome.text, again);
+    Response response = stored_response(outcome.text, again);
     if (response.status == 201 && !again) {
       ++meters_.uploads_kept;
     } else {
       ++meters_.uploads_known;
     }
     respond(*job, std::move(response));
-    // Again, too: what was kept before the service was killed may not have been announced, and
+    // Announce again too: the service may have been killed between storing and announcing, and
     // announcing twice edits the same places.
     if (options_.announcer == nullptr || !cells) return;
-    // As it is kept: what it lacks made it "not judged".
+    // Announce the stored verdict: missing baselines made some of it "not judged".
     auto gate = history::verdict_of(outcome.done.verdicts.back());
     if (gate) options_.announcer->announce(arrival, *std::move(gate));
   });
 }
 
+// Removes a stored run.
 void Service::take_removal(const JobPtr& job) {
   const Target& target = job->request.head.target;
-  const auto project = target.one("project");
+  const auto project = target.value("project");
   if (target.query.size() != (project ? 1 : 0)) {
     return respond(*job, error_answer(400, "removing a run takes project, once"));
   }
   history::Upload upload;
   upload.at = clock_.now();
   upload.removes = history::Removal{project.value_or("default"), removed_run(target.path), ""};
-  upload.answer = [removal = *upload.removes](const history::UploadDone& done) {
+  upload.answer = [removal = *upload.removes](const history::UploadResult& done) {
     return dump_json(Json{{"schema", "weir.removal/1"},
                           {"project", removal.project},
                           {"run", removal.run},
@@ -394,6 +415,7 @@ void Service::take_removal(const JobPtr& job) {
   });
 }
 
+// Stores the upload and answers the job when that is done. `answer` is called on success.
 void Service::keep(const JobPtr& job, history::Upload upload,
                    std::function<void(const history::UploadOutcome&)> answer) {
   upload.who = job->caller.token->id;

@@ -11,8 +11,8 @@
 namespace weir::serve {
 
 inline constexpr std::uint64_t k_most_upload = std::uint64_t{32} << 20;  // bytes of a body
-inline constexpr std::size_t k_most_upload_values = 2'000'000;           // of a JSON document
-inline constexpr std::size_t k_most_upload_runs = 10'000;                // of JSON lines
+inline constexpr std::size_t k_most_upload_values = 2'000'000;           // in a JSON document
+inline constexpr std::size_t k_most_upload_runs = 10'000;                // in JSON lines
 
 enum class UploadType { document, lines };
 // "application/json" and "application/x-ndjson", with parameters; nothing for others.
@@ -20,7 +20,7 @@ enum class UploadType { document, lines };
 
 struct ParsedUpload {
   history::Batch batch;
-  // Of weir.profiles/1 alone: what can be judged.
+  // Profiles of a weir.profiles/1 document, which can be judged.
   std::vector<profile::Profile> profiles;
   // Every project that something of it belongs to.
   std::vector<std::string> projects;
@@ -28,12 +28,12 @@ struct ParsedUpload {
   bool opinions = false;
 };
 
-// A weir.profiles/1 or weir.verdict/1 document belongs to given.project. Lines of weir.history/1
+// A weir.profiles/1 or weir.verdict/1 document belongs to facts.project. Lines of weir.history/1
 // say themselves whose they are, when and where: given facts besides the project are Code::usage
 // then, and with `project_given` all of them have to be that one's. Errors: Code::data, or
 // Code::usage for facts.
 [[nodiscard]] Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
-                                                const history::GivenFacts& given,
+                                                const history::SenderFacts& facts,
                                                 bool project_given, const history::Around& around);
 
 }  // namespace weir::serve

@@ -19,7 +19,7 @@ void Wire::write_some(const char* from, std::size_t size, Moved moved) {
   socket_.async_write_some(net::buffer(from, size), std::move(moved));
 }
 
-void Wire::part(Done done) {
+void Wire::shutdown_send(Done done) {
   ErrorCode error;
   socket_.shutdown(net::ip::tcp::socket::shutdown_send, error);
   net::post(socket_.get_executor(), [done = std::move(done), error] { done(error); });
@@ -60,7 +60,7 @@ class TlsWire final : public Wire {
   void write_some(const char* from, std::size_t size, Moved moved) override {
     stream_.async_write_some(net::buffer(from, size), std::move(moved));
   }
-  void part(Done done) override {
+  void shutdown_send(Done done) override {
     stream_.async_shutdown([this, done = std::move(done)](ErrorCode error) {
       ErrorCode ignored;
       socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
@@ -69,14 +69,15 @@ class TlsWire final : public Wire {
   }
 
  private:
-  Context context_;  // the one that it began with, whatever the files say later
+  Context context_;  // the connection keeps it, also if the files change later
   ssl::stream<net::ip::tcp::socket&> stream_;
 };
 
-// Changes whenever a file was replaced or written to.
+// File identity, size and time of change; differs after a file was replaced or written.
 using Stamp = std::vector<std::int64_t>;
 
-Stamp stamp_of(const Tls& files) {
+// Returns the stamp of both files; a missing file counts as zeros.
+Stamp read_stamp(const Tls& files) {
   Stamp stamp;
   for (const std::string* file : {&files.certificate_file, &files.key_file}) {
     struct stat status {};
@@ -92,79 +93,84 @@ Stamp stamp_of(const Tls& files) {
   return stamp;
 }
 
-std::string openssl_words() {
-  std::string words = "unknown";
+// Returns the newest reason in OpenSSL's error queue, and empties the queue.
+std::string openssl_error() {
+  std::string reason_text = "unknown";
   while (const unsigned long error = ERR_get_error()) {
     const char* reason = ERR_reason_error_string(error);
-    if (reason != nullptr) words = reason;
+    if (reason != nullptr) reason_text = reason;
   }
-  return words;
+  return reason_text;
 }
 
+// Chooses HTTP/1.1 from the protocols that the client offers (ALPN).
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
                     const unsigned char* offered, unsigned offered_size, void*) {
-  static constexpr unsigned char k_spoken[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  static constexpr unsigned char k_protocols[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
   unsigned char* chosen = nullptr;
-  if (SSL_select_next_proto(&chosen, out_size, k_spoken, sizeof k_spoken, offered, offered_size) !=
-      OPENSSL_NPN_NEGOTIATED) {
+  if (SSL_select_next_proto(&chosen, out_size, k_protocols, sizeof k_protocols, offered,
+                            offered_size) != OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_NOACK;
   }
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Never asks on a terminal for the password of a key.
+// Makes OpenSSL fail on an encrypted key instead of asking for its password.
 int no_password(char*, int, int, void*) { return -1; }
 
-Result<Context> context_of(const Tls& files) {
+// Loads certificate and key into a TLS context with safe settings.
+Result<Context> load_context(const Tls& files) {
   ERR_clear_error();
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   SSL_CTX* raw = context->native_handle();
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_options(
       raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // Those of 1.3 are all sound. A connection that idles keeps no buffers.
+  // All ciphers of TLS 1.3 are sound. Idle connections keep no buffers.
   SSL_CTX_set_cipher_list(raw, "ECDHE+AESGCM:ECDHE+CHACHA20");
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_default_passwd_cb(raw, no_password);
   SSL_CTX_set_alpn_select_cb(raw, choose_protocol, nullptr);
   if (SSL_CTX_use_certificate_chain_file(raw, files.certificate_file.c_str()) != 1) {
     return fail(Code::config, "{}: no certificate in PEM: {}", files.certificate_file,
-                openssl_words());
+                openssl_error());
   }
   if (SSL_CTX_use_PrivateKey_file(raw, files.key_file.c_str(), SSL_FILETYPE_PEM) != 1 ||
       SSL_CTX_check_private_key(raw) != 1) {
     return fail(Code::config, "{}: no key in PEM (without a password) to the certificate\n{}: {}",
-                files.key_file, files.certificate_file, openssl_words());
+                files.key_file, files.certificate_file, openssl_error());
   }
   return context;
 }
 
-// A certificate and its key, as they are in their files now. Thread-safe.
-class TlsKeeper {
+// The current certificate and key, read again when their files change. Thread-safe.
+class TlsCertificate {
  public:
-  TlsKeeper(Tls files, Context context, Stamp stamp)
+  TlsCertificate(Tls files, Context context, Stamp stamp)
       : files_(std::move(files)),
         context_(std::move(context)),
         stamp_(stamp),
-        tried_(std::move(stamp)) {}
+        tried_stamp_(std::move(stamp)) {}
 
+  // Returns the newest context. Keeps the old one, with a warning, if new files are invalid.
   Context current() {
     const std::lock_guard lock(mutex_);
     const auto now = SteadyClock::now();
-    if (now - looked_ < std::chrono::duration<double>(files_.look_again_seconds)) return context_;
-    looked_ = now;
-    const auto stamp = stamp_of(files_);
+    if (now - checked_at_ < std::chrono::duration<double>(files_.look_again_seconds))
+      return context_;
+    checked_at_ = now;
+    const auto stamp = read_stamp(files_);
     if (stamp == stamp_) return context_;
-    auto fresh = context_of(files_);
-    if (fresh) {
-      context_ = std::move(*fresh);
+    auto loaded = load_context(files_);
+    if (loaded) {
+      context_ = std::move(*loaded);
       stamp_ = stamp;
       spdlog::info("TLS: the certificate of {} is in use from now on", files_.certificate_file);
-    } else if (stamp != tried_) {
-      spdlog::warn("TLS: the certificate stays what it was: {}", fresh.error().message);
+    } else if (stamp != tried_stamp_) {
+      spdlog::warn("TLS: the certificate stays what it was: {}", loaded.error().message);
     }
-    tried_ = stamp;
+    tried_stamp_ = stamp;
     return context_;
   }
 
@@ -174,19 +180,19 @@ class TlsKeeper {
   const Tls files_;
   std::mutex mutex_;
   Context context_;  // all under mutex_
-  Stamp stamp_;      // of what is in context_
-  Stamp tried_;
-  SteadyClock::time_point looked_{};
+  Stamp stamp_;      // the files' stamp when context_ was loaded
+  Stamp tried_stamp_;
+  SteadyClock::time_point checked_at_{};
 };
 
 }  // namespace
 
 Result<MakeWire> tls_wires(const Tls& files) {
-  const auto stamp = stamp_of(files);  // before: what changes meanwhile is read again
-  WEIR_TRY(Context context, context_of(files));
-  const auto keeper = std::make_shared<TlsKeeper>(files, std::move(context), stamp);
-  return [keeper](net::ip::tcp::socket socket) -> std::unique_ptr<Wire> {
-    return std::make_unique<TlsWire>(std::move(socket), keeper->current());
+  const auto stamp = read_stamp(files);  // taken first, so that later changes are noticed
+  WEIR_TRY(Context context, load_context(files));
+  const auto certificate = std::make_shared<TlsCertificate>(files, std::move(context), stamp);
+  return [certificate](net::ip::tcp::socket socket) -> std::unique_ptr<Wire> {
+    return std::make_unique<TlsWire>(std::move(socket), certificate->current());
   };
 }
 

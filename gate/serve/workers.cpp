@@ -1,3 +1,4 @@
+// Worker threads with fair queues, and places in a queue.
 #include "gate/serve/workers.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ Workers::Workers(std::size_t threads, std::size_t most_waiting) : most_waiting_(
 
 Workers::~Workers() { stop(); }
 
+// Runs tasks until the queue is empty and stopped. Owners with waiting tasks take turns.
 void Workers::work(std::size_t number) {
   while (true) {
     Task task;
@@ -30,13 +32,15 @@ void Workers::work(std::size_t number) {
   }
 }
 
-bool Workers::post(Task task, const std::string& whose) {
+// Queues a task under its owner; returns false if the queue is full or stopped.
+bool Workers::post(Task task, const std::string& owner) {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || waiting_ >= most_waiting_) return false;
-    auto own = std::ranges::find_if(queues_, [&](const auto& one) { return one.first == whose; });
-    if (own == queues_.end()) own = queues_.insert(own, {whose, {}});
-    own->second.push_back(std::move(task));
+    auto queue =
+        std::ranges::find_if(queues_, [&](const auto& entry) { return entry.first == owner; });
+    if (queue == queues_.end()) queue = queues_.insert(queue, {owner, {}});
+    queue->second.push_back(std::move(task));
     ++waiting_;
   }
   changed_.notify_one();
@@ -62,36 +66,39 @@ std::size_t Workers::waiting() const {
 
 struct Places::State {
   std::mutex mutex;
-  std::size_t free = 0;                                // under mutex, as the next
-  std::unordered_map<std::string, std::size_t> taken;  // by key; none is 0
+  std::size_t free = 0;                               // under mutex, as the next
+  std::unordered_map<std::string, std::size_t> used;  // by key; none is 0
 
   void give_back(const std::string& key) {
     const std::lock_guard lock(mutex);
     ++free;
-    const auto found = taken.find(key);
-    if (found != taken.end() && --found->second == 0) taken.erase(found);
+    const auto entry = used.find(key);
+    if (entry == used.end()) return;
+    --entry->second;
+    if (entry->second == 0) used.erase(entry);
   }
 };
 
 Places::Places(std::size_t places) : state_(std::make_shared<State>()) { state_->free = places; }
 
+// Takes a place for `key`, if more places are free than the key holds already.
 Places::Place Places::take(const std::string& key) {
-  struct Held {
+  struct HeldPlace {
     std::shared_ptr<State> state;
     std::string key;
-    ~Held() {
+    ~HeldPlace() {
       if (state) state->give_back(key);
     }
   };
-  const auto held = std::make_shared<Held>();  // before anything is counted: it may throw
-  held->key = key;
+  const auto place = std::make_shared<HeldPlace>();  // first, because it may throw
+  place->key = key;
   const std::lock_guard lock(state_->mutex);
-  const auto found = state_->taken.find(key);
-  if (state_->free <= (found == state_->taken.end() ? 0 : found->second)) return nullptr;
-  ++state_->taken[key];
+  const auto entry = state_->used.find(key);
+  if (state_->free <= (entry == state_->used.end() ? 0 : entry->second)) return nullptr;
+  ++state_->used[key];
   --state_->free;
-  held->state = state_;
-  return held;
+  place->state = state_;
+  return place;
 }
 
 }  // namespace weir::serve

@@ -29,9 +29,9 @@ class Workers {
 
   // False where the queue is full or stop() was called: the task is not taken then. The number is
   // that of the thread that runs it, 0 … threads - 1: what one thread may use alone goes by it. A
-  // task throws nothing, and may post others. `whose`: among whom the threads take turns.
+  // task throws nothing, and may post others. `owner`: among whom the threads take turns.
   using Task = std::function<void(std::size_t thread)>;
-  [[nodiscard]] bool post(Task task, const std::string& whose = "");
+  [[nodiscard]] bool post(Task task, const std::string& owner = "");
   // Takes no more; returns when all that was taken has run. Not from a task.
   void stop();
   [[nodiscard]] std::size_t waiting() const;
@@ -42,7 +42,7 @@ class Workers {
   const std::size_t most_waiting_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Those who have something waiting, in turn: under mutex_, as the next two.
+  // Owners with waiting tasks, in the order of their turns. Guarded by mutex_, as the next two.
   std::deque<std::pair<std::string, std::deque<Task>>> queues_;
   std::size_t waiting_ = 0;
   bool stopped_ = false;

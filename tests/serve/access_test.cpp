@@ -1,4 +1,4 @@
-// Tokens, who they let in, and how often.
+// Tests tokens: who is let in, and how often.
 #include "gate/serve/access.hpp"
 
 #include <set>
@@ -26,7 +26,7 @@ TEST(Token, HasAFormThatSecretScannersFind) {
   const NewToken token = made("*", "read");
   EXPECT_THAT(token.text.reveal(), testing::MatchesRegex("weir_[0-9a-f]+_[0-9a-f]+"));
   EXPECT_EQ(token.text.reveal().size(), 5U + 12 + 1 + 48);  // 48 digits are 192 bits
-  EXPECT_EQ(id_of_token(token.text.reveal()), token.stored.id);
+  EXPECT_EQ(parse_token_id(token.text.reveal()), token.stored.id);
 }
 
 TEST(Token, IsAnotherEachTime) {
@@ -44,19 +44,19 @@ TEST(Token, IsKeptAsItsHashAlone) {
   const NewToken token = made("*", "read");
   EXPECT_EQ(token.stored.hash, sha256_hex(token.text.reveal()));
   EXPECT_EQ(token.stored.hash.find(token.text.reveal().substr(18)), std::string::npos);
-  // FIPS 180-4's example.
+  // Example of FIPS 180-4.
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Token, OfAnotherFormIsNone) {
   const std::string good = "weir_" + std::string(12, 'a') + "_" + std::string(48, 'b');
-  ASSERT_TRUE(id_of_token(good));
+  ASSERT_TRUE(parse_token_id(good));
   for (const std::string& text :
        {std::string(), std::string("weir_"), good + "b", good.substr(1), "WEIR" + good.substr(4),
         good.substr(0, 17) + "-" + good.substr(18),
         "weir_" + std::string(12, 'A') + good.substr(17), good.substr(0, 65) + "\n",
         good.substr(0, 64) + std::string(2, '\0')}) {
-    EXPECT_FALSE(id_of_token(text)) << text;
+    EXPECT_FALSE(parse_token_id(text)) << text;
   }
 }
 
@@ -101,7 +101,7 @@ TEST(Token, OfEveryProjectIsAStarAlone) {
 
 TEST(Credential, IsReadFromAnAuthorizationHeader) {
   const auto text = [](const std::string& header) {
-    const auto found = credential_of(&header);
+    const auto found = parse_credential(&header);
     return found ? found->text + (found->basic ? " (basic)" : "") : std::string("none");
   };
   EXPECT_EQ(text("Bearer abc"), "abc");
@@ -112,7 +112,7 @@ TEST(Credential, IsReadFromAnAuthorizationHeader) {
         std::string("Digest abc"), "Bearer " + std::string(10'000, 'a')}) {
     EXPECT_EQ(text(none), "none") << none;
   }
-  EXPECT_FALSE(credential_of(nullptr));
+  EXPECT_FALSE(parse_credential(nullptr));
 }
 
 TEST(Access, KnowsATokenByAllOfIt) {
@@ -120,9 +120,9 @@ TEST(Access, KnowsATokenByAllOfIt) {
   const NewToken token = made("*", "read"), other = made("*", "admin");
   access.put({token.stored, other.stored});
   const Caller caller = find(access, token.text.reveal());
-  ASSERT_EQ(caller.standing, Standing::known);
+  ASSERT_EQ(caller.standing, Standing::identified);
   EXPECT_EQ(caller.token->id, token.stored.id);
-  // The id of one with the rest of another; and each digit counts.
+  // Joins the id of one token and the rest of another; then changes each digit.
   std::string mixed = token.text.reveal().substr(0, 18) + other.text.reveal().substr(18);
   EXPECT_EQ(find(access, mixed).standing, Standing::unknown);
   for (std::size_t at = 18; at < 66; ++at) {
@@ -138,21 +138,21 @@ TEST(Access, KnowsNoTokenThatIsOverOrRevoked) {
   NewToken token = made("*", "read");
   token.stored.expires_at = 100;
   access.put({token.stored});
-  EXPECT_EQ(find(access, token.text.reveal(), 99).standing, Standing::known);
+  EXPECT_EQ(find(access, token.text.reveal(), 99).standing, Standing::identified);
   EXPECT_EQ(find(access, token.text.reveal(), 100).standing, Standing::unknown);
   token.stored.revoked_at = 50;
   access.put({token.stored});
   EXPECT_EQ(find(access, token.text.reveal(), 99).standing, Standing::unknown);
 }
 
-// A token that was made a moment ago is worth asking the store for, but not for each that comes.
+// A token may be new, so the store is asked for it, but not on every request.
 TEST(Access, AsksForATokenThatIsNotKnownOnceInAWhile) {
   Access access({}, nullptr);
   const std::string text = made("*", "read").text.reveal();
-  EXPECT_EQ(find(access, text, 0, 10, true).standing, Standing::perhaps);
+  EXPECT_EQ(find(access, text, 0, 10, true).standing, Standing::unverified);
   EXPECT_EQ(find(access, text, 0, 10.5, true).standing, Standing::unknown);
   EXPECT_EQ(find(access, text, 0, 11, false).standing, Standing::unknown);
-  EXPECT_EQ(find(access, text, 0, 11, true).standing, Standing::perhaps);
+  EXPECT_EQ(find(access, text, 0, 11, true).standing, Standing::unverified);
   EXPECT_EQ(find(access, "no token", 0, 99, true).standing, Standing::unknown);
 }
 
@@ -174,15 +174,15 @@ TEST(Rates, KeepABoundedNumberOfKeys) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(rates.take(std::to_string(i), i * 0.001), std::nullopt);
   }
-  EXPECT_NE(rates.take("99", 0.2), std::nullopt);  // the last ones are known still
-  EXPECT_EQ(rates.take("0", 0.2), std::nullopt);   // the first was forgotten
+  EXPECT_NE(rates.take("99", 0.2), std::nullopt);  // the last ones are still stored
+  EXPECT_EQ(rates.take("0", 0.2), std::nullopt);   // the first one was dropped
 }
 
 TEST(Rates, ForgetThoseThatWereNotAskedForLongest) {
   Rates rates({.burst = 1, .a_second = 1e-6, .keys = 80});
   for (int i = 0; i <= 80; ++i) EXPECT_EQ(rates.take(std::to_string(i), i), std::nullopt);
   for (int i = 80; i >= 10; --i) EXPECT_NE(rates.take(std::to_string(i), 100), std::nullopt) << i;
-  EXPECT_EQ(rates.take("0", 100), std::nullopt);  // an eighth of them went: 0 to 9
+  EXPECT_EQ(rates.take("0", 100), std::nullopt);  // an eighth was dropped: 0 to 9
 }
 
 TEST(Access, CountsRefusalsOfAnIPv6NetworkTogether) {

@@ -1,4 +1,4 @@
-// A service that says back what it was asked, and a server for it that runs as long as it lives.
+// A service that echoes its requests, and a server for it that runs while the object lives.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,8 @@
 
 namespace weir::tests {
 
-// Paths: /slow answers from another thread when let_go() was called; /big has a body of `big`
-// octets; /throw throws; /forget never answers; /refused is not admitted; all others say what was
-// asked, as JSON.
+// Paths: /slow answers from another thread after let_go(); /big has a body of `big` octets; /throw
+// throws; /forget never answers; /refused is not admitted. All others return the request as JSON.
 class Echo final : public serve::Handler {
  public:
   std::uint64_t most_body = 1 << 20;
@@ -93,7 +92,7 @@ class Served {
   explicit Served(const serve::ServerOptions& options = local()) { start(options); }
   ~Served() { end(); }
 
-  // On a free port of 127.0.0.1.
+  // Options for a free port of 127.0.0.1.
   static serve::ServerOptions local() {
     serve::ServerOptions options;
     options.port = 0;

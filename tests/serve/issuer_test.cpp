@@ -1,4 +1,5 @@
-// Tokens of jobs: who signed them, whom they are for, what they may. The issuer is a key made here.
+// Tests tokens of CI jobs: signature, audience, permissions. The issuer is a key that the test
+// generates.
 #include "gate/serve/issuer.hpp"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ class TestIssuer {
  public:
   explicit TestIssuer(unsigned bits = 2048) : key_(EVP_RSA_gen(bits), EVP_PKEY_free) {}
 
-  // A JSON Web Key, as GitHub publishes them.
+  // Returns a JSON Web Key, as GitHub publishes them.
   [[nodiscard]] Json jwk(const std::string& kid) const {
     const auto number = [&](const char* name) {
       BIGNUM* value = nullptr;
@@ -98,9 +99,9 @@ IssuerOptions options_of(std::vector<IssuerRule> rules = {
   return options;
 }
 
-// "" where it is granted.
+// Returns the reason of a refusal; "" if access is granted.
 std::string refusal(const Json& claims, const IssuerOptions& options = options_of()) {
-  const auto grant = grant_of(claims, options, k_now);
+  const auto grant = find_grant(claims, options, k_now);
   return grant ? "" : grant.error().message;
 }
 
@@ -109,8 +110,8 @@ TEST(IssuerToken, IsGrantedWhatItsRuleSays) {
   ASSERT_TRUE(keys) << keys.error().message;
   const std::string token = github().sign(claims());
   EXPECT_EQ(value_of(key_of(token)), "k1");
-  const Json checked = value_of(checked_claims(token, *keys->at("k1")));
-  const Grant grant = value_of(grant_of(checked, options_of(), k_now));
+  const Json checked = value_of(verify_claims(token, *keys->at("k1")));
+  const Grant grant = value_of(find_grant(checked, options_of(), k_now));
   EXPECT_EQ(grant.rule.project, "engine");
   EXPECT_EQ(grant.ref, "refs/heads/main");
   EXPECT_EQ(grant.commit, k_commit);
@@ -134,7 +135,7 @@ TEST(IssuerToken, IsRefusedWhereAClaimIsNotAsItShouldBe) {
            {{{"event_name", "pull_request_target"}}, "event"},
            {{{"event_name", "issue_comment"}}, "event"},
            {{{"event_name", "workflow_run"}}, "event"},
-           {{{"event_name", "pull_request"}}, "event"},  // on refs/heads: of a merged one
+           {{{"event_name", "pull_request"}}, "event"},  // a merged pull request on refs/heads
            {{{"exp", k_now - 61}}, "expired"},
            {{{"nbf", k_now + 61}}, "not valid yet"},
            {{{"iat", k_now + 61}}, "not valid yet"},
@@ -163,13 +164,13 @@ TEST(IssuerToken, GoesByTheFirstRuleThatFits) {
                                             {"pulls", "ME/Engine", "refs/pull/*"},
                                             {"rest", "me/engine", "refs/heads/*"}});
   const auto project = [&](const Json& others) {
-    return value_of(grant_of(claims(others), options, k_now)).rule.project;
+    return value_of(find_grant(claims(others), options, k_now)).rule.project;
   };
   EXPECT_EQ(project({{"ref", "refs/heads/release/1"}}), "by-number");
   EXPECT_EQ(project({{"ref", "refs/heads/release/1"}, {"repository", "me/renamed"}}), "by-number");
   EXPECT_EQ(project({{"ref", "refs/pull/7/merge"}, {"event_name", "pull_request"}}), "pulls");
   EXPECT_EQ(project({{"ref", "refs/heads/main"}}), "rest");
-  // Another repository of the same name, made later.
+  // A later repository has the same name.
   const IssuerOptions number = options_of({{"engine", "74", "refs/heads/main"}});
   EXPECT_NE(refusal(claims({{"repository_id", "75"}}), number), "");
   // A name is no number.
@@ -180,20 +181,20 @@ TEST(IssuerToken, IsRefusedWhereItsKeyDidNotSignIt) {
   const auto keys = value_of(parse_issuer_keys(github().keys()));
   evp_pkey_st& key = *keys.at("k1");
   const std::string token = github().sign(claims());
-  ASSERT_TRUE(checked_claims(token, key));
-  EXPECT_FALSE(checked_claims(TestIssuer().sign(claims()), key));
-  // Any byte of it.
+  ASSERT_TRUE(verify_claims(token, key));
+  EXPECT_FALSE(verify_claims(TestIssuer().sign(claims()), key));
+  // Changes any byte of the token.
   const std::size_t body = token.find('.') + 1, end = token.rfind('.');
   for (const std::size_t at : {std::size_t{3}, body + 5, end - 3, end + 7}) {
     std::string other = token;
     other[at] = other[at] == 'A' ? 'B' : 'A';
-    EXPECT_FALSE(checked_claims(other, key)) << at;
+    EXPECT_FALSE(verify_claims(other, key)) << at;
   }
-  EXPECT_FALSE(checked_claims(token.substr(0, end + 1), key));
-  EXPECT_FALSE(checked_claims(token.substr(0, token.size() - 4), key));
+  EXPECT_FALSE(verify_claims(token.substr(0, end + 1), key));
+  EXPECT_FALSE(verify_claims(token.substr(0, token.size() - 4), key));
 }
 
-// alg "none"; an HMAC whose secret is the public key, which everybody has.
+// Uses alg "none", and an HMAC with the public key as its secret, which everybody has.
 TEST(IssuerToken, IsCheckedByRs256WhateverItSays) {
   for (const char* alg : {"none", "None", "HS256", "RS384", "PS256", "ES256", ""}) {
     const std::string token = github().sign(claims(), {{"alg", alg}, {"kid", "k1"}});
@@ -238,7 +239,7 @@ TEST(IssuerKeys, AreRsaOf2048BitsAtLeast) {
     other[name] = value;
     EXPECT_FALSE(takes(other)) << name << " " << value;
   }
-  // Those of another kind are left out, not refused.
+  // Keys of another kind are left out, not refused.
   set["keys"] = {{{"kty", "EC"}, {"kid", "e"}}, good, 7};
   EXPECT_EQ(value_of(parse_issuer_keys(dump_json(set))).size(), 1U);
   for (const char* text : {"", "[]", "{}", "{\"keys\": 7}", "{\"keys\": []}"}) {
@@ -258,7 +259,7 @@ TEST(Issuer, FetchesKeysThatItDoesNotKnowOnceAMinute) {
   Issuer issuer(options);
   const std::string token = github().sign(claims());
   EXPECT_TRUE(issuer.find(token, k_now, 0).wants_keys);
-  EXPECT_EQ(fetched, 0);  // looking up waits for nothing
+  EXPECT_EQ(fetched, 0);  // looking up does not wait
   ASSERT_TRUE(issuer.renew(0));
   EXPECT_FALSE(issuer.find(token, k_now, 59).wants_keys);
   kid = "k1";
@@ -268,7 +269,7 @@ TEST(Issuer, FetchesKeysThatItDoesNotKnowOnceAMinute) {
   ASSERT_TRUE(issuer.renew(60));
   EXPECT_EQ(fetched, 2);
   EXPECT_TRUE(issuer.find(token, k_now, 60).grant);
-  // Keys stay where the issuer does not answer.
+  // Keys stay if the issuer does not answer.
   kid = "";
   EXPECT_FALSE(issuer.renew(120));
   EXPECT_TRUE(issuer.find(token, k_now, 120).grant);
@@ -285,7 +286,7 @@ class JobUploads : public ServiceTest {
     wanted.judge = judge_;
     wanted.announcer = announcer_;
     auto service = start(std::move(wanted));
-    // Keys are fetched meanwhile: whoever comes before is asked to come again.
+    // Keys are being fetched: a request in the meantime gets 503.
     while (ask(*service, {Method::get, "/api/v1/projects", github().sign(claims())}).status ==
            503) {
       std::this_thread::yield();
@@ -322,7 +323,7 @@ TEST_F(JobUploads, AreKeptUnderWhatTheirTokenSaysAndNothingElse) {
                            history::first_line() + "\n"})
                 .status,
             403);
-  // It reads and removes nothing, and is no password.
+  // The token cannot read or remove anything, and it is no password.
   EXPECT_EQ(ask(*service, {Method::get, "/api/v1/series?project=engine", job}).status, 403);
   EXPECT_EQ(ask(*service, {Method::remove, "/api/v1/runs/r?project=engine", job}).status, 403);
   Asked basic = upload_of("", profiles_text(65), "/api/v1/runs?project=engine");
@@ -345,7 +346,7 @@ TEST_F(JobUploads, OfAPullRequestAreOfThatOne) {
   EXPECT_EQ(status("&branch=main"), 403);
 }
 
-// Judges all, and notes what is posted where.
+// Judges every upload and records the announcements.
 class Pulls final : public Judge, public Announcer {
  public:
   Result<std::optional<verdict::GateVerdict>> judge(const Arrival&,
@@ -359,7 +360,7 @@ class Pulls final : public Judge, public Announcer {
   std::string announced;
 };
 
-// Whether or not the upload names it: the token's commit is GitHub's merge commit.
+// The upload may name the pull request or not: the token's commit is GitHub's merge commit.
 TEST_F(JobUploads, OfAPullRequestAreAnnouncedAsItsMerge) {
   Pulls pulls;
   judge_ = &pulls;

@@ -1,4 +1,4 @@
-// The description holds: every status of every path is seen, and no answer is without one.
+// Tests the OpenAPI description: every status of every path occurs, and no answer lacks one.
 #include <map>
 #include <set>
 #include <thread>
@@ -23,9 +23,9 @@
 namespace weir::serve {
 namespace openapi_test {
 
-// What a schema of the description has against a document; "" when nothing.
+// Returns how `document` violates a schema of the description; "" if it does not.
 std::string complaint(const Json& description, Json schema, const Json& document) {
-  schema["components"] = description["components"];  // what its references point to
+  schema["components"] = description["components"];  // the target of its references
   valijson::Schema made;
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)
       .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), made);
@@ -45,14 +45,14 @@ std::string complaint(const Json& description, Json schema, const Json& document
 
 class Description : public ServiceTest {
  protected:
-  // The path of the description that stands for a real one.
+  // Returns the path of the description that matches a real one.
   static std::string described(const std::string& path) {
     if (path.starts_with("/badge/")) return "/badge/{project}.svg";
     if (path.starts_with("/api/v1/runs/")) return "/api/v1/runs/{run}";
     if (path == "/" || path.starts_with("/data/") || path.starts_with("/assets/")) return "/{page}";
     return path;
   }
-  // Asks, and holds the answer to what the description says of its path, method and status.
+  // Sends a request and checks the answer by the description of its path, method and status.
   void hold(Service& service, const Asked& asked) {
     const Got got = ask(service, asked);
     const std::string path = described(asked.target.substr(0, asked.target.find('?')));
@@ -92,7 +92,7 @@ class Description : public ServiceTest {
   std::set<std::string> seen_;
 };
 
-// Points, places, changes, verdicts: of each something.
+// Builds some points, places, changes and verdicts.
 history::Batch something() {
   history::Batch batch;
   for (int i = 0; i < 6; ++i) {
@@ -123,7 +123,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   wanted.access.uploads = {.burst = 8, .a_second = 0.0001};
   wanted.access.refusals = {.burst = 8, .a_second = 0.0001};
   const auto service = start(std::move(wanted));
-  // Until there is a first snapshot of the pages, also what is not there is answered 503.
+  // Until the first snapshot of the pages, even a missing file is answered 503.
   while (ask(*service, {Method::get, "/data/overview.js", reader}).status == 503) {
     std::this_thread::yield();
   }
@@ -184,7 +184,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   for (int i = 0; i < 8; ++i) (void)ask(*service, upload_of(uploader, "{}"));
   hold(*service, upload_of(uploader, "{}"));  // 429
 
-  // From one peer many tokens that are none.
+  // One peer sends many invalid tokens.
   for (int i = 0; i < 8; ++i) (void)ask(*service, {Method::get, "/metrics", "weir_none"});
   for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, "weir_none"});
   hold(*service, {Method::remove, runs + "/r1", "weir_none"});
@@ -207,7 +207,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   EXPECT_THAT(seen_, testing::ContainerEq(all));
 }
 
-// The judge of the others: it follows references, and refuses.
+// Tests the validator of the other tests: it follows references, and refuses.
 TEST_F(Description, RefusesWhatItDoesNotDescribe) {
   const Json error{{"$ref", "#/components/schemas/Error"}};
   EXPECT_EQ(complaint(description_, error, {{"error", {{"code", "a"}, {"message", "b"}}}}), "");
@@ -216,7 +216,7 @@ TEST_F(Description, RefusesWhatItDoesNotDescribe) {
   EXPECT_NE(complaint(description_, error, Json::object()), "");
 }
 
-// Of what the program takes, and the description says: the same names.
+// The program and the description name the same parameters.
 TEST_F(Description, HasEveryParameterThatIsTaken) {
   const auto service = start(true);
   for (const std::string& path :

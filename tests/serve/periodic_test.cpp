@@ -1,3 +1,4 @@
+// Tests the thread that repeats a task at intervals.
 #include <atomic>
 #include <future>
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Sends bytes to a server over a socket, and reads its answers.
 #include "tests/serve/raw_client.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A client that says exactly the bytes that it is told to, right or wrong, over a socket to
-// 127.0.0.1. Throws where there is no connection.
+// A client that sends exactly the given bytes, valid or not, over a socket to 127.0.0.1. Throws if
+// it cannot connect.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct RawAnswer {
   std::multimap<std::string, std::string> headers;  // names in lower case
   std::string body;
 
-  [[nodiscard]] std::string header(const std::string& name) const;  // "" where there is none
+  [[nodiscard]] std::string header(const std::string& name) const;  // "": no such header
 };
 
 class RawClient {
@@ -26,17 +26,17 @@ class RawClient {
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
 
-  // False when the other end is gone.
+  // Returns false if the peer is gone.
   bool send(std::string_view bytes);
-  // One answer; nothing where the connection ended before it had all come, or where nothing came
-  // for that long. Of one to HEAD, which has no body, say so.
+  // Returns one answer. Nothing if the connection ended before all of it came, or if nothing came
+  // for `seconds`. An answer to HEAD has no body: set `to_head`.
   std::optional<RawAnswer> answer(bool to_head = false, double seconds = 120);
-  // Whether the other end closes, in that time, without a further byte.
+  // Returns true if the other end closes in that time without a further byte.
   bool closed(double seconds = 120);
-  // All until the end.
+  // Returns all bytes until the end.
   std::string rest(double seconds = 120);
   void half_close();
-  // With a RST.
+  // Closes with a RST.
   void abort();
   void small_receive_buffer();
 

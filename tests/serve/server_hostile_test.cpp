@@ -1,4 +1,4 @@
-// What a server is sent that it must not take, byte for byte over a socket.
+// Tests that a server refuses malformed requests, sent byte for byte over a socket.
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ std::string post(const std::string& headers, const std::string& body) {
   return "POST / HTTP/1.1\r\nHost: h\r\n" + headers + "\r\n" + body;
 }
 
-// Behind each stands a whole request that a reader who takes the bytes differently would answer.
+// Follows each bad request: a reader that parses the bytes differently would answer it.
 const std::string k_smuggled = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
 
 void expect_refused(const std::vector<Case>& cases) {
@@ -188,7 +188,7 @@ TEST(Server, RefusesWhatIsTooLarge) {
   });
 }
 
-// Where requests come octet by octet, each state is left and entered again.
+// A request that comes byte by byte leaves and enters each state again.
 TEST(Server, TakesTheSameDropByDrop) {
   Served served;
   RawClient client(served.port());

@@ -1,5 +1,5 @@
-// What a server bears of those who are slow, many, or never satisfied. Its limits are set low here;
-// what is waited for has the time that a busy machine needs, and no test asks how fast it was.
+// Tests how a server bears clients that are slow, many, or never satisfied. Its limits are set low
+// here. Each wait has the time that a busy machine needs, and no test checks how fast it was.
 #include <future>
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ namespace server_limits_test {
 
 const std::string k_get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 
-// Sends a further octet all the time, until the other end does not want it any more.
+// Sends one octet after the other until the peer refuses more.
 std::optional<RawAnswer> drip(RawClient& client, const std::string& begin) {
   client.send(begin);
   for (int i = 0; i < 12000; ++i) {
@@ -56,7 +56,7 @@ TEST(Server, EndsBodiesThatComeDropByDrop) {
   EXPECT_EQ(served.server->traffic().timed_out, 2U);
 }
 
-// At 1024 bytes a second it could go on for a minute; the first seconds are free.
+// At 1024 bytes a second it could go on for a minute; the first seconds are not limited.
 TEST(Server, EndsBodiesThatComeSlowerThanTheyMay) {
   serve::ServerOptions options = Served::local();
   options.limits.body_seconds = 600;
@@ -86,7 +86,7 @@ TEST(Server, ClosesIdleConnectionsWithoutAWord) {
   Served served(options);
   RawClient never(served.port());
   EXPECT_TRUE(never.closed());
-  // A busy machine may be too late with the first ones.
+  // On a busy machine, the first attempts may be too late.
   std::optional<RawClient> once;
   EXPECT_TRUE(eventually([&] {
     once.emplace(served.port());
@@ -140,7 +140,7 @@ TEST(Server, CountsConnectionsByTheirPeerButNotThoseOfItsProxies) {
 TEST(Server, HoldsNoMoreOfBodiesThanItMay) {
   serve::ServerOptions options = Served::local();
   options.limits.buffered_bytes = 100000;
-  options.threads = 1;  // what it has counted of one body is taken before it reads another
+  options.threads = 1;  // it takes all counted bytes of one body before it reads another
   Served served(options);
   const std::string begin = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 80000\r\n\r\n";
   RawClient first(served.port());
@@ -157,7 +157,7 @@ TEST(Server, HoldsNoMoreOfBodiesThanItMay) {
   }
   first.send("a");
   EXPECT_EQ(first.answer()->status, 200);
-  RawClient third(served.port());  // there is room again, also of those that left it halfway
+  RawClient third(served.port());  // room again, also from those that left halfway
   third.send(begin + std::string(80000, 'c'));
   EXPECT_EQ(third.answer()->status, 200);
 }
@@ -166,7 +166,7 @@ TEST(Server, HoldsNoMoreOfAnswersThanItMay) {
   serve::ServerOptions options = Served::local();
   options.limits.buffered_bytes = 18 << 20;
   Served served(options);
-  served.echo.big = std::make_shared<const std::string>(16 << 20, 'b');  // no socket holds that
+  served.echo.big = std::make_shared<const std::string>(16 << 20, 'b');  // no socket holds it
   const std::string big = "GET /big HTTP/1.1\r\nHost: h\r\n\r\n";
   auto first = std::make_unique<RawClient>(served.port());
   first->small_receive_buffer();
@@ -178,13 +178,13 @@ TEST(Server, HoldsNoMoreOfAnswersThanItMay) {
   ASSERT_TRUE(busy);
   EXPECT_EQ(busy->status, 503);
   EXPECT_FALSE(busy->header("retry-after").empty());
-  second.send("HEAD /big HTTP/1.1\r\nHost: h\r\n\r\n");  // nothing is held for it
+  second.send("HEAD /big HTTP/1.1\r\nHost: h\r\n\r\n");  // HEAD needs no memory for the body
   EXPECT_EQ(second.answer(true)->status, 200);
   second.send(k_get);
   EXPECT_EQ(second.answer()->status, 200);
   first->abort();
   EXPECT_TRUE(eventually([&] { return served.server->traffic().open == 1; }));
-  for (int i = 0; i < 3; ++i) {  // there is room again, also when an answer was taken
+  for (int i = 0; i < 3; ++i) {  // room again, also after complete answers
     second.send(big);
     const auto answer = second.answer();
     ASSERT_TRUE(answer);
@@ -243,7 +243,7 @@ TEST(Server, TellsOfRequestsThatItRefusesItself) {
   EXPECT_EQ(told.get_future().get(), "413 192.0.2.7");
 }
 
-// The system has no descriptor left for a while: connections wait, and are served when it has.
+// The system is out of descriptors for a while: connections wait and are served later.
 TEST(Server, WaitsOutALackOfDescriptors) {
   Served served;
   RawClient before(served.port());
@@ -261,12 +261,12 @@ TEST(Server, WaitsOutALackOfDescriptors) {
     taken.push_back(fd);
   }
   ASSERT_FALSE(taken.empty());
-  close(taken.back());  // one for the client, none for the server
+  close(taken.back());  // one descriptor for the client, none for the server
   taken.pop_back();
   RawClient waiting(served.port());
   waiting.send(k_get);
   EXPECT_FALSE(waiting.answer(false, 0.5));
-  before.send(k_get);  // those that are there are served meanwhile
+  before.send(k_get);  // existing connections are served meanwhile
   EXPECT_TRUE(before.answer());
   for (const int fd : taken) close(fd);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);

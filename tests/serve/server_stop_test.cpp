@@ -1,4 +1,4 @@
-// How a server ends, and what it bears at once.
+// Tests how a server ends, and how much it bears at once.
 #include <atomic>
 #include <random>
 #include <stdexcept>
@@ -18,7 +18,7 @@ namespace server_stop_test {
 const std::string k_get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 const std::string k_slow = "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
 
-// Where it listens is closed by a thread of its own, so a moment may pass.
+// A thread of its own closes the listening socket, so a moment may pass.
 bool lets_nobody_in(std::uint16_t port) {
   return eventually([&] {
     try {
@@ -50,7 +50,7 @@ TEST(Server, LosesNoAnswerThatIsMadeWhileItStops) {
     EXPECT_EQ(answer->status, 200);
     EXPECT_EQ(parse_json(answer->body)->at("path"), "/slow");
     EXPECT_EQ(answer->header("connection"), "close");
-    EXPECT_TRUE(client->closed());  // what was sent behind it is not begun
+    EXPECT_TRUE(client->closed());  // the request sent behind it is not begun
   }
   served.wait();
 }
@@ -60,7 +60,7 @@ TEST(Server, TellsThatItStopsBeforeItWaitsForAnswers) {
   auto server = serve::Server::listen(Served::local(), echo);
   ASSERT_TRUE(server);
   sys::Stop stop;
-  // The answer that it waits for comes when it has told.
+  // The pending answer is sent after the stop was announced.
   std::thread running([&] { (*server)->run(stop, [&] { echo.let_go(); }); });
   RawClient client((*server)->port());
   client.send(k_slow);
@@ -97,7 +97,7 @@ TEST(Server, DoesNotWaitForeverForItsService) {
   served.wait();
   EXPECT_TRUE(client.closed());
   served.server.reset();
-  served.echo.let_go();  // an answer that nobody waits for any more
+  served.echo.let_go();  // nobody waits for this answer
 }
 
 TEST(Server, EndsAtOnceWhenItIsAskedTwice) {
@@ -136,7 +136,7 @@ TEST(Server, ServesTwoHundredAtOnce) {
   EXPECT_EQ(served.server->traffic().requests, 600U);
 }
 
-// Bounded in count: 50 clients of 200 requests, some of which leave in the middle of one.
+// Fixed number of requests: 50 clients of 200 requests, some of which leave in the middle of one.
 TEST(Server, BearsManyThatComeAndGo) {
   serve::ServerOptions options = Served::local();
   options.threads = 4;
@@ -185,11 +185,11 @@ TEST(Server, MayBeStoppedInTheMiddleOfALoad) {
           RawClient client(served.port());
           while (client.send(k_get)) {
             const auto answer = client.answer();
-            if (!answer) return;  // closed between requests, as it may be
+            if (!answer) return;  // may close between requests
             ++answered;
             if (parse_json(answer->body)->at("path") != "/a") cut = true;
           }
-        } catch (const std::runtime_error&) {  // it came too late
+        } catch (const std::runtime_error&) {  // the connection came too late
         }
       });
     }

@@ -1,3 +1,4 @@
+// Tests the HTTP server over sockets: requests, answers, bodies and connections.
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,7 +51,7 @@ TEST(Server, SaysOfEveryAnswerWhatItIs) {
     EXPECT_EQ(answer->header("referrer-policy"), "no-referrer") << target;
     EXPECT_EQ(answer->header("date").size(), 29U) << target;
     EXPECT_EQ(answer->headers.count("server"), 0U) << target;
-    // RFC 9110, 8.6: not with 204.
+    // RFC 9110, 8.6: no Content-Length with 204.
     EXPECT_EQ(answer->headers.count("content-length"), answer->status == 204 ? 0U : 1U) << target;
   }
 }
@@ -156,7 +157,7 @@ TEST(Server, AsksForABodyOnlyWhenItMayCome) {
   large.send(head_of("/a", "99999999"));
   EXPECT_EQ(large.answer()->status, 413);
 
-  // By HTTP/1.0 nobody waits for it, and who has sent all of the body needs none.
+  // HTTP/1.0 clients do not wait for it, and a client that has sent the whole body needs none.
   RawClient old(served.port());
   old.send("POST / HTTP/1.0\r\n" + expect + "Content-Length: 1\r\n\r\na");
   EXPECT_EQ(old.answer()->status, 200);
@@ -173,7 +174,8 @@ TEST(Server, AnswersARefusalBeforeTheBodyHasCome) {
   EXPECT_EQ(served.echo.handled, 0);
 }
 
-// Who still sends hears of it: closed at once, the answer would be lost with what was not read.
+// A client that is still sending gets the answer. Closing at once would lose it with the unread
+// bytes.
 TEST(Server, IsHeardByWhoStillSends) {
   Served served;
   for (int i = 0; i < 20; ++i) {
@@ -334,7 +336,7 @@ TEST(Server, BelievesTrustedProxiesAlone) {
 }
 
 TEST(Answer, DatesAreThoseOfHttp) {
-  // RFC 9110, 5.6.7: its own example.
+  // Example of RFC 9110, 5.6.7.
   EXPECT_EQ(serve::http_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
 }
 

@@ -1,4 +1,4 @@
-// Who may see what, queries, pages, badges, metrics: on a real history, without sockets.
+// Tests rights, queries, pages, badges and metrics on a real history, without sockets.
 #include <atomic>
 #include <future>
 #include <set>
@@ -19,7 +19,7 @@ using testing::Not;
 
 class ServiceReads : public ServiceTest {
  protected:
-  // Two projects: `a` with three runs of two cells, `b` with one.
+  // Fills two projects: `a` with three runs of two cells, `b` with one.
   void fill() {
     history::Batch batch;
     for (int i = 0; i < 3; ++i) {
@@ -60,7 +60,7 @@ TEST_F(ServiceReads, AreForThoseWhoMay) {
   const auto open = start(true);
   struct Case {
     std::string target;
-    int nobody, one, all, up;  // of the closed service, by token
+    int nobody, one, all, up;  // statuses of the closed service, by token
     int in_public;
   };
   for (const Case& c : std::vector<Case>{
@@ -113,12 +113,12 @@ TEST_F(ServiceReads, RefuseTokensThatAreNoneAndAtLengthTheirPeer) {
   EXPECT_EQ(ask(*service, bad).status, 429);
   bad.peer = "192.0.2.2";
   EXPECT_EQ(ask(*service, bad).status, 401);
-  // Who brings none, or a good one, is let in.
+  // A request without a token, or with a good one, is admitted.
   EXPECT_EQ(get(*service, "/api/v1/projects").status, 200);
   EXPECT_EQ(get(*service, "/api/v1/projects", token("*", "read")).status, 200);
 }
 
-// What a browser says of a page of somebody else's whose name leads to this machine.
+// A browser sends such headers for a stranger's page whose name leads to this machine.
 TEST_F(ServiceReads, AnswerToNamesOfThisMachineAloneWhereTheyAreOpenToItAlone) {
   ServiceOptions wanted = options();
   wanted.is_public = true;
@@ -180,7 +180,7 @@ TEST_F(ServiceReads, GiveSamplesWhereTheyAreAskedFor) {
             Json({10.0, 11.0}));
 }
 
-// However small the pages are, together they are the whole.
+// Pages together are the whole, however small they are.
 TEST_F(ServiceReads, FindSeriesAmongManyCells) {
   history::Batch batch;
   history::Run run = history::run_at("many", 1000, {});
@@ -198,7 +198,7 @@ TEST_F(ServiceReads, FindSeriesAmongManyCells) {
     target = json.value("next", "");
   }
   EXPECT_EQ(cells.size(), 201U);
-  // Behind more cells than are looked at a few at a time.
+  // The match comes after more cells than one query reads at a time.
   const Json late = get(*service, "/api/v1/series?since=1500").json();
   ASSERT_EQ(late["series"].size(), 1U);
   EXPECT_EQ(late["series"][0]["cell"], "e/z/b/p");
@@ -229,7 +229,7 @@ TEST_F(ServiceReads, GoOnWhereAPageEnds) {
     return points;
   };
   const auto whole = all(100);
-  EXPECT_EQ(whole.size(), 10U);  // 3 runs of 3 points, and one
+  EXPECT_EQ(whole.size(), 10U);  // 3 runs of 3 points, and one more
   EXPECT_THAT(
       whole, testing::UnorderedElementsAreArray(std::set<std::string>(whole.begin(), whole.end())));
   for (const int limit : {1, 2, 3, 4, 9, 10}) EXPECT_EQ(all(limit), whole) << limit;
@@ -263,7 +263,7 @@ TEST_F(ServiceReads, GiveChangesAsTheProgramDoes) {
   value_of(store()->history().add(batch));
   const auto service = start(true);
   const Json changes = get(*service, "/api/v1/changes?project=default").json();
-  ASSERT_EQ(changes.size(), 1U);  // a count that agreed is another count at once
+  ASSERT_EQ(changes.size(), 1U);  // counts that agree change at once
   EXPECT_EQ(changes[0]["kind"], "step");
   EXPECT_EQ(changes[0]["index"], 3);
   EXPECT_EQ(changes[0]["size"], 16);
@@ -371,7 +371,7 @@ TEST_F(ServiceReads, EndAtOnceWhenTheServiceStopsButUploadsDoNot) {
   EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
 }
 
-// There is one thread, which is kept busy.
+// The only thread is kept busy.
 TEST_F(ServiceReads, ThatWaitedTooLongAreToldSoAndFilesOfPagesNeverWait) {
   std::filesystem::create_directories(folder_ / "web/assets");
   value_of(sys::RealFiles().write_atomic(folder_ / "web/index.html", "<!doctype html>"));
@@ -382,7 +382,7 @@ TEST_F(ServiceReads, ThatWaitedTooLongAreToldSoAndFilesOfPagesNeverWait) {
   wanted.pages.folder = folder_ / "web";
   std::promise<void> go, busy;
   std::atomic<bool> first{true};
-  wanted.log = [&](const RequestLine&) {  // by the reader's thread, before it answers
+  wanted.log = [&](const RequestLine&) {  // called by the reader's thread before it answers
     if (!first.exchange(false)) return;
     busy.set_value();
     go.get_future().wait();
@@ -397,7 +397,7 @@ TEST_F(ServiceReads, ThatWaitedTooLongAreToldSoAndFilesOfPagesNeverWait) {
   EXPECT_EQ(late.wait().status, 503);
 }
 
-// There is one thread, which is kept busy.
+// The only thread is kept busy.
 TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   const std::string up = token("*", "upload");
   ServiceOptions wanted = options();
@@ -406,7 +406,7 @@ TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   wanted.readers_waiting = 4;
   std::promise<void> go, busy;
   std::atomic<bool> first{true};
-  wanted.log = [&](const RequestLine&) {  // by the reader's thread, before it answers
+  wanted.log = [&](const RequestLine&) {  // called by the reader's thread before it answers
     if (!first.exchange(false)) return;
     busy.set_value();
     go.get_future().wait();
@@ -424,7 +424,7 @@ TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   busy.get_future().wait();
   begin("192.0.2.1");
   begin("192.0.2.1");
-  EXPECT_EQ(begin("192.0.2.1").wait().status, 503);  // two wait, and two places are free
+  EXPECT_EQ(begin("192.0.2.1").wait().status, 503);  // two wait, two places are free
   begin("192.0.2.2");
   EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
   go.set_value();
@@ -433,7 +433,7 @@ TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   EXPECT_EQ(good, 4);
 }
 
-// A store that is away at times.
+// A store that fails at times.
 class Flaky final : public history::ServiceStore {
  public:
   Flaky(std::unique_ptr<history::ServiceStore> inner, const std::atomic<bool>& there)
@@ -453,7 +453,7 @@ class Flaky final : public history::ServiceStore {
     return when_there([&] { return inner_->add_uploads(uploads); });
   }
   Result<std::vector<history::StoredVerdict>> newest_verdicts(
-      const history::VerdictsWanted& wanted) override {
+      const history::VerdictQuery& wanted) override {
     return when_there([&] { return inner_->newest_verdicts(wanted); });
   }
   Result<std::string> revision() override {
@@ -498,7 +498,7 @@ TEST_F(ServiceReads, SurviveAStoreThatGoesAwayAndComesBack) {
     const Got got = ask(*service, asked);
     EXPECT_EQ(got.status, 503) << asked.target;
     EXPECT_NE(got.header("Retry-After"), "");
-    EXPECT_THAT(got.body, Not(HasSubstr("secret")));  // that is for the log
+    EXPECT_THAT(got.body, Not(HasSubstr("secret")));  // the secret is for the log
   }
   EXPECT_TRUE(told);
   there = true;
@@ -529,7 +529,7 @@ TEST_F(ServiceReads, CountWhatWasDone) {
   }
 }
 
-// Names that would be something else to a database, a browser, a header, a log or a file system.
+// Names that have a meaning to a database, a browser, a header, a log or a file system.
 TEST_F(ServiceReads, TakeNoNameForAnythingButAName) {
   const std::vector<std::string> names{"'; DROP TABLE weir_run; --",
                                        "\" OR 1=1 --",
@@ -546,7 +546,7 @@ TEST_F(ServiceReads, TakeNoNameForAnythingButAName) {
   const std::string up = token("*", "upload");
   const auto service = start(true);
   for (const std::string& name : names) {
-    const std::string encoded = percent_encoded(name);
+    const std::string encoded = percent_encode(name);
     const Got uploaded = ask(*service, upload_of(up, profiles_text(65),
                                                  "/api/v1/runs?project=" + encoded +
                                                      "&branch=" + encoded + "&machine=" + encoded));
@@ -574,7 +574,7 @@ TEST_F(ServiceReads, TakeNoNameForAnythingButAName) {
   EXPECT_FALSE(value_of(store()->history().history({})).runs.empty());
 }
 
-// Other targets are refused before they get here (target_test.cpp).
+// The server refuses other targets earlier (target_test.cpp).
 TEST_F(ServiceReads, KnowNoFilesBesideTheirOwn) {
   std::filesystem::create_directories(folder_ / "web/assets");
   sys::RealFiles files;
@@ -587,7 +587,7 @@ TEST_F(ServiceReads, KnowNoFilesBesideTheirOwn) {
   const auto service = start(std::move(wanted));
   EXPECT_EQ(get(*service, "/assets/weir.js").body, "one");
   EXPECT_EQ(get(*service, "/").type, "text/html; charset=utf-8");
-  // Documents are made after the start.
+  // Documents are generated after the start.
   EXPECT_TRUE(tests::eventually([&] { return get(*service, "/data/overview.js").status != 503; }));
   for (const char* target : {"/assets/", "/assets/secret", "/secret", "/assets/%2E./secret2",
                              "/web/secret", "/data/", "/data/..%5c", "/history.db"}) {
@@ -596,7 +596,7 @@ TEST_F(ServiceReads, KnowNoFilesBesideTheirOwn) {
       EXPECT_EQ(get(*service, target).status, 404) << target;
     }
   }
-  // What came after the start is not there.
+  // A file that came after the start is not there.
   value_of(files.write_atomic(folder_ / "web/assets/late.js", "late"));
   EXPECT_EQ(get(*service, "/assets/late.js").status, 404);
 }
@@ -616,7 +616,7 @@ TEST_F(ServiceReads, ShowPagesOfWhatIsKept) {
   EXPECT_THAT(page.header("Content-Security-Policy"), HasSubstr("script-src 'self'"));
   EXPECT_THAT(page.header("Content-Security-Policy"), Not(HasSubstr("unsafe")));
   Got overview;
-  EXPECT_TRUE(tests::eventually([&] {  // they are made after the start
+  EXPECT_TRUE(tests::eventually([&] {  // generated after the start
     overview = get(*service, "/data/overview.js");
     return overview.status != 503;
   }));

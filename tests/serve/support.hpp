@@ -1,4 +1,4 @@
-// A service on a history of its own, asked without a socket.
+// Runs a service on a history of its own, asked without a socket.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace weir::serve {
 
-// A temporary folder, removed when the test has passed.
+// A temporary folder, removed when the test passes.
 class Folder {
  public:
   Folder() {
@@ -70,7 +70,7 @@ struct Got {
   [[nodiscard]] Json json() const { return Json::parse(body); }
 };
 
-// An answer that may come later, from another thread.
+// An answer that may come later from another thread.
 class Pending {
  public:
   Handler::Answer answer() {
@@ -93,7 +93,7 @@ class Pending {
   std::optional<Response> response_;
 };
 
-// Stands for the server: asks admit(), then hands the body over.
+// Acts as the server: calls admit(), then passes the body on.
 inline Request request_of(const Asked& asked) {
   Request request;
   request.head.method = asked.method;
@@ -122,7 +122,7 @@ inline Got ask(Handler& handler, const Asked& asked) {
   return got_of(pending.wait());
 }
 
-// Stands still until a test says otherwise.
+// A clock that stands still until a test sets it.
 class SetClock final : public sys::Clock {
  public:
   [[nodiscard]] double now() const override { return 1'795'167'015 + seconds; }  // 2026-11-20
@@ -141,7 +141,7 @@ class ServiceTest : public testing::Test {
       return history::open_service_store(history::parse_address(where));
     };
     options.version = "0.0.0";
-    options.tokens_seconds = 3600;  // tests say when
+    options.tokens_seconds = 3600;  // tests set it
     options.pages_seconds = 3600;
     options.log = [this](const RequestLine& line) {
       const std::lock_guard lock(log_mutex_);
@@ -171,7 +171,7 @@ class ServiceTest : public testing::Test {
   std::vector<RequestLine> log_;
 };
 
-// As `weir run --json` writes one: a count and a time of a cell.
+// Returns the output of `weir run --json` with a count and a time of a cell.
 inline std::string profiles_text(int count, const std::string& cell = "llama.cpp/tiny/cpu/decode") {
   profile::Profile one;
   one.cell = value_of(profile::CellKey::parse(cell));

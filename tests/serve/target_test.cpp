@@ -1,3 +1,4 @@
+// Tests how the target of a request is split into path and query.
 #include <random>
 
 #include <gtest/gtest.h>
@@ -64,8 +65,8 @@ TEST(Target, IsRefusedWhereItIsAmbiguousOrNoText) {
       "/%0a",
       "/%7f",
       "/%C2%80",     // a control character of the second set
-      "/%ff",        // no UTF-8
-      "/%C0%AE",     // '.' in too many octets
+      "/%ff",        // not UTF-8
+      "/%C0%AE",     // '.' in an overlong encoding
       "/%ED%A0%80",  // a surrogate
       "/%F4%90%80%80",
       "/%E2%82",  // cut off
@@ -111,10 +112,10 @@ TEST(Target, HasAnEnd) {
 TEST(Target, GivesTheOnlyValueOfAName) {
   const auto target = parse_target("/?a=1&b=2&b=3&c");
   ASSERT_TRUE(target);
-  EXPECT_EQ(target->one("a"), "1");
-  EXPECT_EQ(target->one("b"), std::nullopt);
-  EXPECT_EQ(target->one("c"), "");
-  EXPECT_EQ(target->one("d"), std::nullopt);
+  EXPECT_EQ(target->value("a"), "1");
+  EXPECT_EQ(target->value("b"), std::nullopt);
+  EXPECT_EQ(target->value("c"), "");
+  EXPECT_EQ(target->value("d"), std::nullopt);
 }
 
 TEST(Target, OfRandomBytesKeepsItsPromises) {

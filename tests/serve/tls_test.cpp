@@ -1,4 +1,4 @@
-// TLS with certificates that are made here.
+// Tests TLS, with certificates that the tests make.
 #ifdef WEIR_TLS
 
 #include <chrono>
@@ -40,7 +40,7 @@ struct Pair {
   std::string certificate, key, locked_key;
 };
 
-// Signed by itself, for that name.
+// Generates a self-signed certificate for `name`.
 Pair make_pair_of(const std::string& name) {
   const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const Owned<X509> x509(X509_new(), X509_free);
@@ -72,7 +72,7 @@ class TlsFiles : public ::testing::Test {
   }
   ~TlsFiles() override { std::filesystem::remove_all(folder_); }
 
-  // Each time as if a minute had passed: the clock of file systems is coarse.
+  // Sets the modification time a minute later each time, as file systems have a coarse clock.
   void write(const std::string& certificate, const std::string& key) {
     using namespace std::filesystem;
     std::ofstream(files.certificate_file) << certificate;
@@ -99,7 +99,7 @@ class TlsClient {
   explicit TlsClient(std::uint16_t port, int version = 0)
       : context_(SSL_CTX_new(TLS_client_method()), SSL_CTX_free) {
     if (version != 0) {
-      SSL_CTX_set_security_level(context_.get(), 0);  // 1.1 is none that it would speak otherwise
+      SSL_CTX_set_security_level(context_.get(), 0);  // otherwise the client would not offer 1.1
       SSL_CTX_set_min_proto_version(context_.get(), version);
       SSL_CTX_set_max_proto_version(context_.get(), version);
     }
@@ -124,7 +124,7 @@ class TlsClient {
   TlsClient(const TlsClient&) = delete;
   TlsClient& operator=(const TlsClient&) = delete;
 
-  // All that comes until the other end has said its last.
+  // Sends `bytes` and returns all bytes until the peer closes.
   std::string ask(const std::string& bytes) {
     for (std::size_t sent = 0; sent < bytes.size();) {
       const int size =
@@ -227,7 +227,7 @@ TEST_F(TlsFiles, AreNotForWhoSpeaksNone) {
   RawClient slow(served.port());  // the beginning of a hello
   slow.send(std::string("\x16\x03\x01\x02", 4));
   EXPECT_TRUE(slow.closed());
-  // A busy machine may be too late with the first ones.
+  // On a busy machine, the first attempts may be too late.
   EXPECT_TRUE(eventually([&] {
     TlsClient other(served.port());
     return other.connected && other.ask(k_last).starts_with("HTTP/1.1 200 ");
@@ -237,11 +237,11 @@ TEST_F(TlsFiles, AreNotForWhoSpeaksNone) {
 TEST_F(TlsFiles, AreReadAgainWhenTheyChange) {
   const Pair first = make_pair_of("first"), second = make_pair_of("second");
   write(first.certificate, first.key);
-  files.look_again_seconds = 0;  // with each connection
+  files.look_again_seconds = 0;  // at each connection
   Served served(options());
   const auto name_now = [&] { return TlsClient(served.port()).server_name(); };
   EXPECT_EQ(name_now(), "first");
-  write(second.certificate, first.key);  // half of them
+  write(second.certificate, first.key);  // certificate and key do not match
   EXPECT_EQ(name_now(), "first");
   write(second.certificate, second.key);
   EXPECT_EQ(name_now(), "second");

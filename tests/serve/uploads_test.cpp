@@ -1,4 +1,4 @@
-// What is uploaded: kept once, answered when it is on the disk, refused where it should be.
+// Tests uploads: kept once, answered when they are on the disk, refused where they should be.
 #include "gate/serve/uploads.hpp"
 
 #include <future>
@@ -72,7 +72,7 @@ TEST_F(Uploads, AreKnownTheSecondTime) {
   EXPECT_EQ(second.json()["runs"][0]["known"], true);
   EXPECT_EQ(second.json()["runs"][0]["id"], first.json()["runs"][0]["id"]);
   EXPECT_EQ(kept().runs.size(), 1U);
-  // Another commit with the same numbers is another run.
+  // Another commit with the same numbers is a different run.
   EXPECT_EQ(ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?commit=1a2b3c4")).status,
             201);
 }
@@ -119,7 +119,7 @@ TEST_F(Uploads, KeepAVerdict) {
   EXPECT_EQ(verdicts[0].commit, "1a2b3c4d");
 }
 
-// A gate's verdict on these cells: each passes or fails in one metric.
+// Returns a gate's verdict on these cells: each passes or fails in one metric.
 std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>>& cells,
                       const char* metric = "dispatches_per_token") {
   std::vector<verdict::CellVerdict> made;
@@ -134,7 +134,7 @@ std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>
     one.current = 65;
   }
   verdict::GateVerdict gate = verdict::judge_gate(std::move(made), {});
-  static int count = 0;  // the same document is the same run
+  static int count = 0;  // otherwise the same document is the same run
   gate.commit = fmt::format("{:040x}", ++count);
   return dump_json(write_fields(gate));
 }
@@ -166,7 +166,7 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
   EXPECT_THAT(newest(part(), "branch=main&machine=a&time=300"), testing::HasSubstr("e/m/b/bad"));
   EXPECT_EQ(badge(), "not measured");
   EXPECT_EQ(badge("?cell=*/bad"), "not measured");
-  // However often, whatever branch and machine it names, and where a metric alone is left out.
+  // Repeats with any branch and machine, and with only a metric missing.
   int time = 400;
   for (const char* said : {"branch=main&machine=a", "branch=main&machine=b", "branch=other", ""}) {
     newest(part(), fmt::format("{}&time={}", said, time += 100));
@@ -180,7 +180,7 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
   EXPECT_EQ(newest_one["outcome"], "error");
   EXPECT_THAT(newest_one["verdict"]["unjudged"].get<std::string>(),
               testing::HasSubstr("dispatches_per_token"));
-  // The whole again is a success again; and what is left out of a failure stays one.
+  // A complete upload passes again. A failing one that lacks cells still fails.
   newest(whole(), fmt::format("branch=main&machine=a&time={}", time += 100));
   EXPECT_EQ(badge(), "passing");
   newest(gate_text({{"e/m/b/good", k_fail}}), fmt::format("branch=main&time={}", time += 100));
@@ -230,7 +230,7 @@ TEST_F(Uploads, OfATimeToComeAreRefused) {
   EXPECT_EQ(status(301), 422);
   EXPECT_EQ(status(2'000'000'000), 422);
   EXPECT_EQ(status(300), 201);
-  // Lines say three times each; their own must not go before others' either.
+  // Lines name several times themselves, which must not put them before others.
   history::Run run = run_of("default", "late");
   run.facts.time = clock.now() + 1000;
   EXPECT_EQ(ask(*service, lines_upload(key, lines_of({run}))).status, 422);
@@ -260,7 +260,7 @@ TEST_F(Uploads, AreRemovedByThoseWhoMayAndNotedWithWho) {
   EXPECT_EQ(kept("engine").runs.size(), 1U);
   const std::string before = value_of(store()->revision());
   EXPECT_EQ(remove(remover, target).json()["removed"], true);
-  EXPECT_NE(value_of(store()->revision()), before);  // pages are made anew
+  EXPECT_NE(value_of(store()->revision()), before);  // pages are generated again
   EXPECT_TRUE(kept("engine").runs.empty());
   EXPECT_TRUE(value_of(store()->history().verdicts({})).empty());
   const Got again = remove(remover, target);
@@ -272,7 +272,7 @@ TEST_F(Uploads, AreRemovedByThoseWhoMayAndNotedWithWho) {
     EXPECT_THAT(log_,
                 testing::Contains(testing::Field(&RequestLine::note, "removes engine/" + id)));
   }
-  // Uploading it again brings it back.
+  // Another upload restores it.
   EXPECT_EQ(ask(*service,
                 upload_of(key, gate_text({{"e/m/b/p", k_fail}}), runs + "?project=engine&time=100"))
                 .status,
@@ -310,7 +310,7 @@ TEST_F(Uploads, ThatSupersedeARunAreMissingNothingOfIt) {
   EXPECT_EQ(outcome(), "pass");
   EXPECT_EQ(kept().runs.size(), 2U);
   ASSERT_EQ(send(key, gate_text({{"e/m/b/good", k_pass}}), "time=300").status,
-            201);  // and stays the measure
+            201);  // and is still compared with
   EXPECT_EQ(outcome(), "pass");
 }
 
@@ -334,7 +334,7 @@ TEST_F(Uploads, OfOneDayAreBoundedByProjectAndByTokenAlsoAfterARestart) {
   service.reset();
   service = begin();
   EXPECT_EQ(send(key, "b").status, 201);
-  // The token has sent its three, project a has room for one.
+  // The token has sent its three; project a has room for one more.
   const Got full = send(key, "a");
   EXPECT_EQ(full.status, 429);
   EXPECT_THAT(full.body, testing::HasSubstr("2026-11-21T00:00:00Z"));
@@ -367,12 +367,12 @@ TEST_F(Uploads, OfAProjectAreBoundedInAllUntilSomeAreRemoved) {
   EXPECT_EQ(send("time=400").status, 507);
 }
 
-// There is one thread, which is kept busy by the first.
+// Keeps the only thread busy with the first upload.
 class Busy final : public Judge {
  public:
   Result<std::optional<verdict::GateVerdict>> judge(const Arrival& arrival,
                                                     std::span<const profile::Profile>) override {
-    order += arrival.project;  // by one thread
+    order += arrival.project;  // appended by one thread
     if (order.size() > 1) return std::nullopt;
     began.set_value();
     go.get_future().wait();
@@ -403,7 +403,7 @@ TEST_F(Uploads, OfATokenWithMuchWaitingKeepNoOtherWaiting) {
   judge.go.set_value();
   std::vector<int> statuses;
   for (const auto& one : waiting) statuses.push_back(one->wait().status);
-  EXPECT_EQ(judge.order, "mmfmfmmm");  // one of `many` was too many: half the places, no more
+  EXPECT_EQ(judge.order, "mmfmfmmm");  // `many` had one too many: at most half of the places
   EXPECT_THAT(statuses, testing::ElementsAre(201, 201, 201, 201, 201, 201, 503, 201, 201));
 }
 
@@ -432,7 +432,7 @@ TEST_F(Uploads, WithAKeyAreAnsweredAsTheFirstTime) {
   }
 }
 
-// Lines say their project themselves: a key is no other project's business.
+// Lines name their project themselves; projects do not share keys.
 TEST_F(Uploads, OfTwoProjectsMayHaveTheSameKey) {
   const std::string key = token("*", "upload");
   const auto service = start();
@@ -484,7 +484,7 @@ TEST_F(Uploads, ThatAreNoneAreRefusedAndSaidWhy) {
   EXPECT_TRUE(kept().runs.empty());
 }
 
-// Before the body is read: who is it, what does it say it is, how large.
+// Checks identity, declared type and size before the body is read.
 TEST_F(Uploads, AreRefusedByTheirHeadersAlone) {
   const std::string good = token("a", "upload"), reader = token("*", "read");
   const auto service = start(true);
@@ -515,14 +515,14 @@ TEST_F(Uploads, AreRefusedByTheirHeadersAlone) {
   EXPECT_EQ(status(other), 403);
   other.target = "/api/v1/runs?project=a&project=b";
   EXPECT_EQ(status(other), 403);
-  other.target = "/api/v1/runs";  // may be lines of a
+  other.target = "/api/v1/runs";  // could be lines of project a
   EXPECT_EQ(status(other), 0);
-  // … but a document is the default project's.
+  // A document, however, belongs to the default project.
   other.body = profiles_text(65);
   EXPECT_EQ(ask(*service, other).status, 403);
 }
 
-// A browser sends a password unasked, also where another site made it ask.
+// A browser sends a stored password by itself, even if another site caused the request.
 TEST_F(Uploads, TakeNoPassword) {
   const std::string key = token("*", "admin");
   const auto service = start();
@@ -533,9 +533,9 @@ TEST_F(Uploads, TakeNoPassword) {
 
 TEST_F(Uploads, WithANewTokenAreTakenAtOnceAndWithARevokedOneSoon) {
   const auto service = start();
-  const std::string key = token("*", "upload");  // the service has read none
+  const std::string key = token("*", "upload");  // the service has read no token yet
   EXPECT_EQ(ask(*service, upload_of(key, profiles_text(65))).status, 201);
-  // A token that is none is looked for once in a while, and then refused.
+  // An invalid token is looked up once in a while, and then refused.
   std::string wrong = key;
   wrong.back() = wrong.back() == '0' ? '1' : '0';
   EXPECT_EQ(ask(*service, upload_of(wrong, profiles_text(66))).status, 401);
@@ -545,10 +545,10 @@ TEST_F(Uploads, WithANewTokenAreTakenAtOnceAndWithARevokedOneSoon) {
             401);
 }
 
-// Nobody fills the room for bodies who has no token.
+// A client without a token cannot fill the room for bodies.
 TEST_F(Uploads, OfAStrangerAreNotReadWhereTheyAreLarge) {
   ServiceOptions wanted = options();
-  wanted.access.look_again_seconds = 0;  // each is looked for
+  wanted.access.look_again_seconds = 0;  // looks each of them up
   const auto service = start(std::move(wanted));
   const std::string nobodys = "weir_" + std::string(12, 'a') + "_" + std::string(48, 'a');
   Request request = request_of(upload_of(nobodys, ""));
@@ -563,14 +563,14 @@ TEST_F(Uploads, OfAStrangerAreNotReadWhereTheyAreLarge) {
   };
   EXPECT_EQ(most(64 << 10), 64U << 10);
   EXPECT_EQ(most((64 << 10) + 1), 0U);
-  EXPECT_EQ(most(std::nullopt), 0U);  // in chunks
+  EXPECT_EQ(most(std::nullopt), 0U);  // sent in chunks
 }
 
 TEST_F(Uploads, ThatAreLargeAreTakenWithANewTokenWhenTheyAreSentAgain) {
   ServiceOptions wanted = options();
   wanted.access.look_again_seconds = 0;
   const auto service = start(std::move(wanted));
-  const std::string key = token("*", "upload");  // the service has read none
+  const std::string key = token("*", "upload");  // the service has read no token yet
   const Asked large = upload_of(key, profiles_text(65) + std::string(70'000, ' '));
   Got got = ask(*service, large);
   EXPECT_EQ(got.status, 503);
@@ -619,7 +619,7 @@ TEST_F(Uploads, OfManyAtOnceAreEachKeptOnceAndEachAnswered) {
   for (int t = 0; t < k_threads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < k_each; ++i) {
-        // Two threads each bring the same, and one in five is wrong.
+        // Two threads each bring the same, and one in five is invalid.
         const int number = (t / 2) * k_each + i;
         const bool wrong = i % 5 == 4;
         const Got got = ask(*service, upload_of(key, wrong ? "{}" : profiles_text(number)));
@@ -635,7 +635,7 @@ TEST_F(Uploads, OfManyAtOnceAreEachKeptOnceAndEachAnswered) {
   EXPECT_EQ(kept().runs.size(), 32U);
 }
 
-// What was taken is answered and kept, whatever comes behind.
+// An upload that was taken is answered and kept, whatever comes behind it.
 TEST_F(Uploads, ThatWereTakenAreKeptWhenTheServiceStops) {
   const std::string key = token("*", "upload");
   auto service = start();
@@ -655,7 +655,7 @@ TEST_F(Uploads, ThatWereTakenAreKeptWhenTheServiceStops) {
   EXPECT_EQ(kept().runs.size(), 20U);
 }
 
-// Passes every cell that comes.
+// Passes every cell.
 class Passing final : public Judge, public Announcer {
  public:
   Result<std::optional<verdict::GateVerdict>> judge(
@@ -665,13 +665,13 @@ class Passing final : public Judge, public Announcer {
     return verdict::judge_gate(std::move(cells), {});
   }
   void announce(const Arrival&, verdict::GateVerdict verdict) override {
-    announced += verdict::to_string(verdict.verdict);  // by the writer alone
+    announced += verdict::to_string(verdict.verdict);  // only the writer changes it
     announced += verdict.unjudged ? " not judged\n" : "\n";
   }
   std::string announced;
 };
 
-// Whatever time and key they name: what is posted goes by the commit.
+// Uploads may name any time and key: the commit decides what is posted.
 TEST_F(Uploads, ThatLackCellsAreAnnouncedAsNotJudgedEachTime) {
   const std::string key = token("*", "upload");
   Passing gate;
@@ -692,7 +692,7 @@ TEST_F(Uploads, ThatLackCellsAreAnnouncedAsNotJudgedEachTime) {
   EXPECT_EQ(gate.announced, "pass\nerror not judged\nerror not judged\n");
 }
 
-// Judges by a word in the project's name, and notes what is announced.
+// Judges by a word in the project's name, and records announcements.
 class Gate final : public Judge, public Announcer {
  public:
   Result<std::optional<verdict::GateVerdict>> judge(
@@ -736,8 +736,8 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts[0].run, got.json()["runs"][0]["id"].get<std::string>());
   EXPECT_EQ(verdicts[0].outcome, "fail");
-  (void)ask(*service, asked);  // answered as the first time, and said again: it may not have been
-  // Without a gate, or one that cannot judge: kept all the same.
+  (void)ask(*service, asked);  // announced again, in case the first time failed
+  // Without a gate, or with one that cannot judge, the upload is stored all the same.
   const Got unjudged =
       ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?project=free"));
   EXPECT_EQ(unjudged.status, 201);
@@ -750,7 +750,7 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
   EXPECT_THAT(gate.announced(), testing::ElementsAre("a 1a2b3c4 7 fail", "a 1a2b3c4 7 fail"));
 }
 
-// Whatever comes, nothing that is taken is unfit to be kept.
+// Random bytes: nothing that is accepted is unfit to be stored.
 TEST(UploadBodies, OfAnyBytesAreTakenOrRefused) {
   std::mt19937 random(1);  // the same each time
   const std::string lines = lines_of({run_of("a", "r1"), run_of("b", "r2")});
@@ -781,7 +781,7 @@ TEST(UploadBodies, OfAnyBytesAreTakenOrRefused) {
   EXPECT_GT(taken, 1000);  // a quarter has no edit at all
 }
 
-// One that the store will not take fails alone.
+// An upload that the store refuses fails alone.
 TEST(Intake, LetsAWrongUploadFailAlone) {
   const Folder folder;
   Meters meters;
@@ -794,7 +794,7 @@ TEST(Intake, LetsAWrongUploadFailAlone) {
     history::Upload upload;
     upload.batch.runs = {
         history::run_at(i == 7 ? "" : "r" + std::to_string(i), 1, {history::count_point("a", 1)})};
-    upload.answer = [](const history::UploadDone& done) {
+    upload.answer = [](const history::UploadResult& done) {
       return std::to_string(done.added.points);
     };
     ASSERT_TRUE(intake.put(std::move(upload), 1, [&, i](Result<history::UploadOutcome> outcome) {
@@ -813,7 +813,7 @@ TEST(Intake, TakesNoMoreThanItMayHold) {
   std::mutex gate;
   gate.lock();
   const Folder folder;
-  // The writer waits for its store, so that all else has to wait for it.
+  // The writer waits for its store, so everything else waits for the writer.
   Intake intake(
       [&] {
         const std::lock_guard lock(gate);
@@ -826,7 +826,7 @@ TEST(Intake, TakesNoMoreThanItMayHold) {
   };
   ASSERT_TRUE(put(1));
   EXPECT_TRUE(tests::eventually([&] { return intake.waiting() == 0; })) << "the writer has it";
-  EXPECT_TRUE(put(1000));  // one may be as large as it likes
+  EXPECT_TRUE(put(1000));  // a single one may have any size
   EXPECT_FALSE(put(1));
   gate.unlock();
   intake.stop();

@@ -1,3 +1,4 @@
+// Tests the pool of worker threads and its queue.
 #include "gate/serve/workers.hpp"
 
 #include <atomic>
@@ -41,7 +42,7 @@ TEST(Workers, SayAtOnceThatTheirQueueIsFull) {
   EXPECT_EQ(workers.waiting(), 0U);
 }
 
-// However much one has waiting, who comes next waits for one task of his at most.
+// With any number of queued tasks of one client, the next client waits for one of them at most.
 TEST(Workers, TakeTurnsAmongThoseWhoWait) {
   Workers workers(1, 100);
   std::promise<void> started, go;
@@ -81,7 +82,7 @@ TEST(Workers, NumberTheirThreadsAndNeverUseOneTwiceAtOnce) {
       --busy[thread];
     }));
   }
-  // As many tasks as threads that each wait for the others: all threads do work.
+  // As many tasks as threads, each waiting for the others: all threads work.
   for (std::size_t i = 0; i < k_threads; ++i) {
     ASSERT_TRUE(workers.post([&](std::size_t) {
       ++here;
@@ -132,7 +133,7 @@ TEST(Places, AreFreeAgainWhenTheyAreGivenBack) {
   one = places->take("a");
   EXPECT_TRUE(one);
   places.reset();
-  one.reset();  // also when nobody asks for them any more
+  one.reset();  // also if nobody asks for them any more
 }
 
 }  // namespace workers_test
