@@ -1,3 +1,4 @@
+// weir ab: makes a configuration of one cell from a command line, and gates it against a base.
 #include "gate/flow/ab.hpp"
 
 #include "gate/adapters/format.hpp"
@@ -16,31 +17,32 @@ namespace {
 
 constexpr double k_trial_seconds = 300;
 
-Result<config::Environment> environment_of(const std::vector<std::string>& words) {
+// Parses the words "NAME=VALUE" of --env.
+Result<config::Environment> parse_environment(const std::vector<std::string>& assignments) {
   config::Environment env;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == 0 || equals == word.npos) {
-      return fail(Code::usage, "--env {}: expected NAME=VALUE", text::printable(word));
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == 0 || equals == assignment.npos) {
+      return fail(Code::usage, "--env {}: expected NAME=VALUE", text::printable(assignment));
     }
-    env[word.substr(0, equals)] = word.substr(equals + 1);
+    env[assignment.substr(0, equals)] = assignment.substr(equals + 1);
   }
   return env;
 }
 
-// By its name; else nothing.
-Result<const config::Preset*> preset_of(const std::string& asked, const std::string& program) {
-  if (asked.empty()) return config::preset_of_program(sys::file_name_of(program));
-  if (const config::Preset* found = find_named(config::presets(), asked)) return found;
+// Returns the preset of that name; without a name, the program's preset or null.
+Result<const config::Preset*> choose_preset(const std::string& name, const std::string& program) {
+  if (name.empty()) return config::find_preset_by_program(sys::file_name_of(program));
+  if (const config::Preset* preset = find_named(config::presets(), name)) return preset;
   const std::vector<std::string> names = config::preset_names();
   return fail(Code::usage, "--preset: unknown preset \"{}\"{}\n  known here: {}",
-              text::printable(asked), text::did_you_mean(asked, names), text::join(names));
+              text::printable(name), text::did_you_mean(name, names), text::join(names));
 }
 
-// What an engine says did its work, as `device:` names it; nothing where it does not say, or names
-// something else.
-std::optional<std::string> device_said(const adapters::Format& format,
-                                       const adapters::Document& printed) {
+// Returns the device that an engine reports to have used, as `device:` names it. Nothing if it
+// reports none or another kind.
+std::optional<std::string> reported_device(const adapters::Format& format,
+                                           const adapters::Document& printed) {
   const auto observed = adapters::read_as(format.name, printed);
   if (!observed || !observed->context.backend) return std::nullopt;
   std::string name = text::lower(*observed->context.backend);
@@ -48,15 +50,16 @@ std::optional<std::string> device_said(const adapters::Format& format,
   return holds(unit::device_names(), name) ? std::optional(name) : std::nullopt;
 }
 
-// What one run of a program that nobody knows shows.
+// The findings of one run of a program without a preset.
 struct Trial {
-  std::string output{};        // the adapter that reads what it prints; "": none does
+  std::string output{};        // the adapter that reads its output; "": none
   std::string reported{};      // the device that the engine names; "": none
-  std::string device = "cpu";  // that one, or one on which a probe saw work
-  bool is_counted = false;     // a probe saw something
+  std::string device = "cpu";  // the reported device, or one on which a probe saw work
+  bool is_counted = false;     // a probe counted something
   std::set<std::string> cpu_ops{};
 };
-// Of the base: what its counterpart does elsewhere is for the gate to find.
+// Runs the base program once with probes. Only the base: differences of the candidate are for the
+// gate to find.
 Result<Trial> try_once(const Job& job, const config::CommandLine& line,
                        const std::vector<std::string>& probes, run::Probing& probing,
                        const sys::Stop& stop) {
@@ -67,43 +70,45 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
   const std::string& folder = scratch.path();
   WEIR_CHECK(attach_probes(probing, probes, folder, line.env, spec));
   job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(program)));
-  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
+  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
   const auto counted = probing.collect(probes, folder);
-  if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
-    talk_of(job, finished.err);
-    return fail(Code::unavailable, "{}: {}", program, failed);
+  if (const std::string failure = failure_text(finished, spec); !failure.empty()) {
+    talk_stderr(job, finished.err);
+    return fail(Code::unavailable, "{}: {}", program, failure);
   }
   Trial trial;
   const adapters::Printed printed({finished.out, finished.err});
-  const auto formats = adapters::recognised(printed);
+  const auto formats = adapters::find_formats(printed);
   if (!formats.empty()) trial.output = formats.front()->adapter.name;
-  for (const profile::ProbeCounts& one : counted.value_or(std::vector<profile::ProbeCounts>())) {
-    trial.is_counted = trial.is_counted || std::ranges::any_of(one.counts, [](const auto& count) {
-                         return count.second > 0;
-                       });
-    for (const profile::OpCount& op : one.ops) {
+  for (const profile::ProbeCounts& probe_counts :
+       counted.value_or(std::vector<profile::ProbeCounts>())) {
+    trial.is_counted =
+        trial.is_counted || std::ranges::any_of(probe_counts.counts,
+                                                [](const auto& count) { return count.second > 0; });
+    for (const profile::OpCount& op : probe_counts.ops) {
       if (op.on_cpu) trial.cpu_ops.insert(op.op);
     }
-    const bool dispatches = look_up(one.counts, "dispatches", 0) != 0;
+    const bool dispatches = look_up(probe_counts.counts, "dispatches", 0) != 0;
     if (!dispatches) continue;
-    if (unit::find_device_api(one.probe) != nullptr) {
-      trial.device = one.probe;
-    } else if (trial.device == "cpu") {  // marks, of whatever the engine says
-      for (const profile::DeviceSeen& device : one.devices) {
+    if (unit::find_device_api(probe_counts.probe) != nullptr) {
+      trial.device = probe_counts.probe;
+    } else if (trial.device == "cpu") {  // the engine's own marks, which may name a device
+      for (const profile::ProbedDevice& device : probe_counts.devices) {
         if (holds(unit::device_names(), device.api)) trial.device = device.api;
       }
     }
   }
   if (!formats.empty()) {
-    trial.reported = device_said(*formats.front(), {finished.out, finished.err}).value_or("");
+    trial.reported = reported_device(*formats.front(), {finished.out, finished.err}).value_or("");
   }
   if (!trial.reported.empty()) trial.device = trial.reported;
   return trial;
 }
 
-// What the preset sets for a device, but for what whoever types the command has set.
-config::Environment device_env(const Job& job, const config::Preset* preset,
-                               const std::string& device) {
+// Returns the environment that the preset sets for a device. Variables set by the user keep their
+// values.
+config::Environment device_environment(const Job& job, const config::Preset* preset,
+                                       const std::string& device) {
   const auto* row = preset == nullptr ? nullptr : find_named(preset->devices, device);
   if (row == nullptr) return {};
   config::Environment env = row->extra.env;
@@ -111,110 +116,112 @@ config::Environment device_env(const Job& job, const config::Preset* preset,
   return env;
 }
 
-config::CommandLine typed_line(const std::string& program, const config::TypedCommand& typed) {
+config::CommandLine command_line(const std::string& program, const config::TypedCommand& typed) {
   config::CommandLine line{{program}, {}};
   line.argv.insert(line.argv.end(), typed.args.begin(), typed.args.end());
   return line;
 }
 
-// The base's shortest counted run: with the preset's own arguments, some of which make the engine
-// name its backend (--profile).
-Result<config::CommandLine> counted_line(const Job& job, const std::string& program,
-                                         config::TypedCommand typed) {
+// Returns the base's shortest counted command line. It includes the preset's own arguments, as some
+// make the engine name its backend (--profile).
+Result<config::CommandLine> counted_command_line(const Job& job, const std::string& program,
+                                                 config::TypedCommand typed) {
   typed.program = program;
   typed.env.clear();
   WEIR_TRY(const config::TypedConfig config, config::config_of(typed));
-  WEIR_TRY(const Configured known,
-           configured(config.yaml, "the command line", known_now(job.world, "the command line")));
-  WEIR_TRY(const config::Matrix matrix, config::expand(*known.settings));
+  WEIR_TRY(const Configuration configuration,
+           parse_configuration(config.yaml, "the command line",
+                               config_context(job.world, "the command line")));
+  WEIR_TRY(const config::Matrix matrix, config::expand(*configuration.settings));
   const config::Cell& cell = matrix.cells.front();
-  config::Filling filling{config::counted_asked(cell).front(), cell.model_path, "", "", ""};
+  config::Filling filling{config::counted_requests(cell).front(), cell.model_path, "", "", ""};
   filling.pass = profile::Pass::counted;
   return config::fill(cell, filling);
 }
 
-// What the engine reports of itself, if it counts its own work and runs as typed; "" else.
-Result<std::string> device_reported(const Job& job, const std::string& program,
-                                    const config::TypedCommand& typed, run::Probing& probing,
-                                    const sys::Stop& stop) {
+// Returns the device that the engine reports, if it counts its own work and runs as typed; else "".
+Result<std::string> ask_engine_for_device(const Job& job, const std::string& program,
+                                          const config::TypedCommand& typed, run::Probing& probing,
+                                          const sys::Stop& stop) {
   const auto* adapter = adapters::find(typed.preset->output);
   if (adapter == nullptr || adapter->counts == adapters::Counts::none) return "";
-  const auto line = counted_line(job, program, typed);
-  if (!line) return "";  // as the gate will say
+  const auto line = counted_command_line(job, program, typed);
+  if (!line) return "";  // the gate will report the error
   const auto trial = try_once(job, *line, {}, probing, stop);
   if (trial) return trial->reported;
   if (trial.error().code == Code::interrupted) return tl::unexpected(trial.error());
   return "";
 }
 
-// The one device that the arguments name. If they name none or several: what the engine reports;
-// else the first that is here and that a probe sees work on; else the CPU. Where only the engine
-// can tell what is here (CUDA), it runs once.
-Result<std::string> device_of(const Job& job, const std::string& program,
-                              const config::TypedCommand& typed, run::Probing& probing,
-                              const sys::Stop& stop) {
-  std::vector<std::string> names = config::devices_typed(*typed.preset, typed.args);
+// Chooses the device: the only one that the arguments name, else what the engine reports. Else the
+// first that is present and that a probe sees, else the CPU. If only the engine can tell (CUDA), it
+// runs once.
+Result<std::string> choose_device(const Job& job, const std::string& program,
+                                  const config::TypedCommand& typed, run::Probing& probing,
+                                  const sys::Stop& stop) {
+  std::vector<std::string> names = config::typed_devices(*typed.preset, typed.args);
   if (names.size() != 1) {
-    WEIR_TRY(std::string reported, device_reported(job, program, typed, probing, stop));
+    WEIR_TRY(std::string reported, ask_engine_for_device(job, program, typed, probing, stop));
     if (!reported.empty()) return reported;
   }
-  if (names.empty()) names = config::devices_untyped(*typed.preset);
+  if (names.empty()) names = config::default_devices(*typed.preset);
   config::Cell cell;
   const auto machine = sys::read_machine(job.files());
-  bool runs = false;
+  bool may_run = false;
   for (const std::string& name : names) {
     if (!holds(typed.probes, name)) continue;
     cell.device = name;
-    cell.env = device_env(job, typed.preset, name);
-    WEIR_TRY(const auto devices, look_for_devices(cell, machine, job.world, stop));
-    const auto* found = look_up(devices, name);
-    runs = runs || found == nullptr;
-    if (found != nullptr && !found->absent) return name;
+    cell.env = device_environment(job, typed.preset, name);
+    WEIR_TRY(const auto devices, find_devices(cell, machine, job.world, stop));
+    const auto* device = look_up(devices, name);
+    may_run = may_run || device == nullptr;
+    if (device != nullptr && !device->absent) return name;
   }
-  if (!runs) return "cpu";
+  if (!may_run) return "cpu";
   WEIR_TRY(const Trial trial,
-           try_once(job, typed_line(program, typed), typed.probes, probing, stop));
+           try_once(job, command_line(program, typed), typed.probes, probing, stop));
   return trial.device;
 }
 
-Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
-                                      const config::Environment& env) {
+// Makes the configuration of the one cell from the options, the preset, and a trial run if needed.
+Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options,
+                                        const config::Environment& env) {
   const sys::Interrupts interrupts;
   config::TypedCommand typed;
-  // A file that lies elsewhere is read from there.
-  const std::string kept = sys::folder_of(sys::absolute(options.write));
-  const bool moves = !options.write.empty() && kept != sys::absolute(".");
-  const auto placed = [&](const std::string& word) {
-    return moves && job.files().exists(word) ? sys::absolute(word) : word;
+  // The configuration may be written to another folder, so paths to files become absolute.
+  const std::string config_folder = sys::folder_of(sys::absolute(options.write));
+  const bool is_elsewhere = !options.write.empty() && config_folder != sys::absolute(".");
+  const auto resolve_path = [&](const std::string& word) {
+    return is_elsewhere && job.files().exists(word) ? sys::absolute(word) : word;
   };
-  typed.program = placed(options.programs.back());
-  for (const std::string& word : options.words) typed.args.push_back(placed(word));
+  typed.program = resolve_path(options.programs.back());
+  for (const std::string& word : options.words) typed.args.push_back(resolve_path(word));
   typed.env = env;
   typed.budget = options.budget;
-  WEIR_TRY(typed.preset, preset_of(options.preset, typed.program));
-  const std::string base = placed(options.programs.front());
+  WEIR_TRY(typed.preset, choose_preset(options.preset, typed.program));
+  const std::string base = resolve_path(options.programs.front());
   WEIR_TRY(const auto probing, make_probing(job.world));
   for (const std::string& program : options.programs) {
     WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
     for (const std::string& probe :
-         fitting_probes(job, spec.argv.front(), *probing, sys::absolute(job.asked.out))) {
+         fitting_probes(job, spec.argv.front(), *probing, sys::absolute(job.selection.out))) {
       if (!holds(typed.probes, probe)) typed.probes.push_back(probe);
     }
   }
-  // An engine that its preset knows to be without ggml; a script's file does not tell.
+  // A preset knows if its engine is without ggml; the file of a script does not show that.
   if (typed.preset != nullptr && !holds(typed.preset->probes, "ggml")) {
     std::erase(typed.probes, "ggml");
   }
   if (typed.preset == nullptr) {
     WEIR_TRY(const Trial trial,
-             try_once(job, typed_line(base, typed), typed.probes, *probing, interrupts.stop()));
+             try_once(job, command_line(base, typed), typed.probes, *probing, interrupts.stop()));
     typed.output = trial.output;
     typed.device = trial.device;
     if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;
-    // By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may
-    // print.
-    typed.preset = first_of(config::presets(), [&](const config::Preset& one) {
-      return !one.output.empty() && trial.output.starts_with(one.output) &&
+    // Finds the preset by the output format: "llama-bench-table" is llama-bench's. weir-observed
+    // may come from any engine.
+    typed.preset = first_of(config::presets(), [&](const config::Preset& preset) {
+      return !preset.output.empty() && trial.output.starts_with(preset.output) &&
              trial.output != "weir-observed";
     });
     if (typed.output.empty() && !trial.is_counted) {
@@ -229,31 +236,32 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
                 "  weir gate --against compares servers: docs/how-to/servers.md",
                 typed.program);
   } else if (options.device.empty()) {
-    WEIR_SET(typed.device, device_of(job, base, typed, *probing, interrupts.stop()));
+    WEIR_SET(typed.device, choose_device(job, base, typed, *probing, interrupts.stop()));
   }
   if (!options.device.empty()) typed.device = options.device;
-  typed.device_env = device_env(job, typed.preset, typed.device);
+  typed.device_env = device_environment(job, typed.preset, typed.device);
   return config::config_of(typed);
 }
 
 }  // namespace
 
-Result<Answer> ab(const Job& asked, const AbOptions& options) {
+// Gates two programs, or one with two environments, without a configuration file.
+Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   if (options.programs.size() == 1 && options.env.empty()) {
     return fail(Code::usage,
                 "one program and nothing that differs: name the new one after the old one, or\n"
                 "  what the candidate's environment has besides: --env NAME=VALUE");
   }
-  if (!options.write.empty() && asked.files().exists(options.write)) {
+  if (!options.write.empty() && given_job.files().exists(options.write)) {
     return fail(Code::usage, "--write {}: it is there already; move it away or name another",
                 options.write);
   }
-  WEIR_TRY(const config::Environment env, environment_of(options.env));
-  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
-  Job job = asked;
-  job.asked.counts_only = job.asked.counts_only || !config.is_read;
-  job.asked.config = "the command line";
-  job.asked.config_text = config.yaml;
+  WEIR_TRY(const config::Environment env, parse_environment(options.env));
+  WEIR_TRY(const config::TypedConfig config, make_config(given_job, options, env));
+  Job job = given_job;
+  job.selection.counts_only = job.selection.counts_only || !config.is_read;
+  job.selection.config = "the command line";
+  job.selection.config_text = config.yaml;
   if (!options.write.empty()) {
     WEIR_CHECK(job.files().write_atomic(options.write, config.yaml));
     job.talk(fmt::format("wrote {}", options.write));
@@ -264,12 +272,13 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
   gate_options.require_baseline = true;  // the base's counts are all there is to judge by
   gate_options.words = config.command;
   gate_options.words.front() = options.programs.front();
-  WEIR_TRY(const Configured known,
-           configured(config.yaml, job.asked.config, known_now(job.world, job.asked.config)));
-  config::Environment base = known.settings->engines.front().extra.env;
-  for (const auto& [name, value] : env) base.erase(name);
-  base.insert(config.base_env.begin(), config.base_env.end());
-  gate_options.base_env = std::move(base);
+  WEIR_TRY(const Configuration configuration,
+           parse_configuration(config.yaml, job.selection.config,
+                               config_context(job.world, job.selection.config)));
+  config::Environment base_environment = configuration.settings->engines.front().extra.env;
+  for (const auto& [name, value] : env) base_environment.erase(name);
+  base_environment.insert(config.base_env.begin(), config.base_env.end());
+  gate_options.base_env = std::move(base_environment);
   auto answer = gate(job, gate_options);
   if (answer && config.totals) {
     job.say(

@@ -9,12 +9,12 @@ struct AbOptions {
   std::vector<std::string> programs;  // base and candidate, or one for both
   std::vector<std::string> words;     // the arguments of both
   std::vector<std::string> env;       // "NAME=VALUE", of the candidate alone
-  std::string preset, device;         // "": found out
+  std::string preset, device;         // "": chosen by ab()
   std::string budget = "2m";
   std::string write;  // a file to keep the configuration in
   ReportFiles files;
 };
-// A configuration of one cell, made of the command line, and gate() beside the base's command.
+// Makes a configuration of one cell from the command line, and gates it against the base's command.
 [[nodiscard]] Result<Answer> ab(const Job& job, const AbOptions& options);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// weir baseline accept: measures or reads the counts and times of cells, and stores them.
 #include "gate/flow/accept.hpp"
 
 #include "gate/base/find.hpp"
@@ -13,46 +14,51 @@
 namespace weir::flow {
 namespace {
 
-struct Taken {
-  explicit Taken(const Configured& known) : redactor(known.redactor) {}
+// Measured cells that may become baselines.
+struct Candidates {
+  explicit Candidates(const Configuration& configuration) : redactor(configuration.redactor) {}
   std::vector<profile::Profile> profiles;
   std::vector<std::string> notes;
-  config::Redactor redactor;  // over all that is said
+  config::Redactor redactor;  // for everything that is printed
 };
 
-// "exact" is a promise: so many fresh processes of this engine agreed.
+// A stored count is "exact" only if so many fresh processes of the engine agreed.
 constexpr std::int64_t k_processes_that_agree = 3;
-// What only nearly repeats says how nearly.
+// A count that varies is stored with its spread over so many processes.
 constexpr std::int64_t k_processes_that_vary = 10;
 
 bool is_count(const profile::Measurement& measurement) {
   return measurement.metric.kind == unit::Kind::count;
 }
 
-// Times of an earlier run beside counts taken just now; both must be of the same engine.
-Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
+// Adds the times of an earlier run to counts taken just now. Leaves out times of another
+// configuration, machine or build, with a note. Fails with Code::data if an exact count differs:
+// then the engine changed.
+Result<void> add_times(profile::Profile& counted_profile, const profile::Profile& earlier,
                        const std::string& run, std::vector<std::string>& notes) {
-  const std::string cell = fresh.cell.str();
-  profile::Provenance& now = fresh.provenance;
-  const profile::Provenance& then = earlier.provenance;
-  if (now.fingerprint != then.fingerprint) {
+  const std::string cell = counted_profile.cell.str();
+  profile::Provenance& provenance = counted_profile.provenance;
+  const profile::Provenance& earlier_provenance = earlier.provenance;
+  if (provenance.fingerprint != earlier_provenance.fingerprint) {
     notes.push_back(
         fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
     return {};
   }
-  const auto differ = [](const std::string& a, const std::string& b) {
+  const auto both_differ = [](const std::string& a, const std::string& b) {
     return !a.empty() && !b.empty() && a != b;
   };
-  // Times belong to one build on one machine class; the session is filed under the fresh run's.
-  const bool elsewhere = differ(now.machine_class, then.machine_class) ||
-                         differ(now.engine_build.value_or(""), then.engine_build.value_or(""));
-  if (elsewhere) {
+  // Times belong to one build on one machine class, and are stored under the new run's.
+  const bool is_elsewhere =
+      both_differ(provenance.machine_class, earlier_provenance.machine_class) ||
+      both_differ(provenance.engine_build.value_or(""),
+                  earlier_provenance.engine_build.value_or(""));
+  if (is_elsewhere) {
     notes.push_back(
         fmt::format("{}: {} was measured on another machine class or build; its times are left out",
                     cell, run));
   }
   for (const auto& [name, measurement] : earlier.metrics) {
-    const auto* counted = look_up(fresh.metrics, name);
+    const auto* counted = look_up(counted_profile.metrics, name);
     if (is_count(measurement) && counted != nullptr && measurement.exact && counted->exact &&
         *measurement.exact != *counted->exact) {
       return fail(Code::data,
@@ -61,41 +67,41 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
                   cell, unit::label(measurement.metric), measurement.exact->str(), run,
                   counted->exact->str());
     }
-    if (is_count(measurement) || elsewhere) continue;
-    fresh.metrics.insert({name, measurement});
-    fresh.timed_runs = earlier.timed_runs;
+    if (is_count(measurement) || is_elsewhere) continue;
+    counted_profile.metrics.insert({name, measurement});
+    counted_profile.timed_runs = earlier.timed_runs;
   }
-  if (now.machine_class.empty()) now.machine_class = then.machine_class;
-  if (!now.engine_build) now.engine_build = then.engine_build;
-  if (now.device_class.empty()) now.device_class = then.device_class;
+  if (provenance.machine_class.empty()) provenance.machine_class = earlier_provenance.machine_class;
+  if (!provenance.engine_build) provenance.engine_build = earlier_provenance.engine_build;
+  if (provenance.device_class.empty()) provenance.device_class = earlier_provenance.device_class;
   return {};
 }
 
-// They take long: not where they are not to be stored.
+// Returns true if instructions are to be stored: counting them takes long.
 bool wants_instructions(const AcceptOptions& options) {
-  const auto matches = [](const std::string& glob) {
+  const auto selects_instructions = [](const std::string& glob) {
     return glob.starts_with("instructions") || text::glob_match(glob, "instructions_per_token") ||
            text::glob_match(glob, "instructions_per_prefill") ||
            text::glob_match(glob, "instructions_fixed");
   };
-  return options.metrics.empty() || std::ranges::any_of(options.metrics, matches);
+  return options.metrics.empty() || std::ranges::any_of(options.metrics, selects_instructions);
 }
 
-// The counts of a run that was measured elsewhere, as its journal has them. What it is of is its
-// own claim, so only cells of this configuration are taken, and it is said whose they are.
-Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
+// Reads the counts of a run that was measured elsewhere. The run's origin is its own claim, so only
+// cells of this configuration count, and a note names the machines.
+Result<Candidates> read_artifact(const Job& job, const AcceptOptions& options) {
   const std::string& run = *options.artifact;
   if (run.empty()) return fail(Code::usage, "--from-artifact needs the folder of a run");
-  WEIR_TRY(const Loaded loaded, load_config(job));
-  WEIR_TRY(Measured measured, read_measured(job, run));
+  WEIR_TRY(const LoadedConfig loaded, load_config(job));
+  WEIR_TRY(MeasuredRun measured, read_measured(job, run));
   if (!measured.interrupted.empty()) return fail(Code::usage, "{}", measured.interrupted);
-  const std::set<std::string> known = names_of(loaded.cells);
-  Taken taken(loaded.known);
+  const std::set<std::string> configured_cells = cell_names(loaded.cells);
+  Candidates candidates(loaded.configuration);
   std::map<std::string, std::set<std::string>> machines;  // and their devices
   for (profile::Profile& profile : measured.profiles) {
-    if (!known.contains(profile.cell.str())) {
-      taken.notes.push_back(
-          fmt::format("{}: no cell of {}; left out", profile.cell.str(), job.asked.config));
+    if (!configured_cells.contains(profile.cell.str())) {
+      candidates.notes.push_back(
+          fmt::format("{}: no cell of {}; left out", profile.cell.str(), job.selection.config));
       continue;
     }
     const profile::Provenance& from = profile.provenance;
@@ -103,28 +109,28 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
     if (!from.device_name.empty()) devices.insert(text::printable(from.device_name));
     std::erase_if(profile.metrics, [](const auto& metric) { return !is_count(metric.second); });
     profile.timed_runs = 0;
-    taken.profiles.push_back(std::move(profile));
+    candidates.profiles.push_back(std::move(profile));
   }
-  const std::string commit = measured.beside && measured.beside->facts.candidate_commit
-                                 ? *measured.beside->facts.candidate_commit
+  const std::string commit = measured.base_runs && measured.base_runs->facts.candidate_commit
+                                 ? *measured.base_runs->facts.candidate_commit
                                  : std::string("a commit that it does not name");
   std::vector<std::string> places;
   for (const auto& [machine, devices] : machines) {
     const std::vector<std::string> names(devices.begin(), devices.end());
-    places.push_back(machine + (names.empty() ? "" : " (" + verdict::some_of(names) + ")"));
+    places.push_back(machine + (names.empty() ? "" : " (" + verdict::list_some(names) + ")"));
   }
-  taken.notes.push_back(fmt::format(
+  candidates.notes.push_back(fmt::format(
       "counts alone, as the journal of {} has them: of {}, counted on {}. Nobody counted them "
       "here; look at what changed before you keep it",
       measured.folder, text::printable(commit.substr(0, 40)), text::join(places, "; ")));
-  return taken;
+  return candidates;
 }
 
-std::string why_not(const profile::Profile& profile, const std::vector<std::string>& metrics) {
-  // Of single metrics only where it is one of them.
-  const bool is_answer =
+// Returns the reason why a measured cell cannot become a baseline; "" if it can.
+std::string rejection(const profile::Profile& profile, const std::vector<std::string>& metrics) {
+  const bool does_not_fit =
       profile::only_does_not_fit(profile) && (metrics.empty() || holds(metrics, unit::k_fits));
-  if (!profile.errors.empty() && !is_answer) return profile.errors.front();
+  if (!profile.errors.empty() && !does_not_fit) return profile.errors.front();
   if (profile.placement.state == profile::Placement::State::refuted) {
     return "its work did not run where it was asked to: " + profile.placement.reason;
   }
@@ -132,27 +138,30 @@ std::string why_not(const profile::Profile& profile, const std::vector<std::stri
   return "";
 }
 
-// What a run says cannot be accepted, which measuring again would find again: cells with an error,
-// and under the same configuration those whose work ran elsewhere.
-std::vector<profile::Profile> refused(const Measured& earlier, const Job& job,
-                                      const std::vector<std::string>& metrics) {
-  const auto now = job.files().read(job.asked.config, std::uint64_t{1} << 22);
-  const bool same = now && *now == earlier.config_text;
+// Returns the cells of `earlier` that measuring again would reject again: those with an error, and
+// those whose work ran elsewhere under the same configuration.
+std::vector<profile::Profile> find_rejected(const MeasuredRun& earlier, const Job& job,
+                                            const std::vector<std::string>& metrics) {
+  const auto config_text = job.files().read(job.selection.config, std::uint64_t{1} << 22);
+  const bool same_config = config_text && *config_text == earlier.config_text;
   std::vector<profile::Profile> list;
   for (const profile::Profile& profile : earlier.profiles) {
-    const bool elsewhere = same && profile.placement.state == profile::Placement::State::refuted;
-    const bool known = !profile.errors.empty() || elsewhere;
-    if (known && !why_not(profile, metrics).empty()) list.push_back(profile);
+    const bool ran_elsewhere =
+        same_config && profile.placement.state == profile::Placement::State::refuted;
+    const bool is_final = !profile.errors.empty() || ran_elsewhere;
+    if (is_final && !rejection(profile, metrics).empty()) list.push_back(profile);
   }
   return list;
 }
 
-// Measures; goes on with `run` where that is an interrupted one of the same plan.
-Result<Measured> measure_on(const Job& job, const std::string& run, MeasureOptions wanted,
-                            const std::function<Result<Measured>(const MeasureOptions&)>& start) {
-  const auto begun = read_measured(job, run);
-  if (begun && begun->verb == run::k_accept_verb && !begun->interrupted.empty()) {
-    wanted.resume = begun->folder;
+// Measures by `start`, and resumes `run` if it is an interrupted run of the same plan.
+Result<MeasuredRun> resume_or_start(
+    const Job& job, const std::string& run, MeasureOptions wanted,
+    const std::function<Result<MeasuredRun>(const MeasureOptions&)>& start) {
+  const auto interrupted_run = read_measured(job, run);
+  if (interrupted_run && interrupted_run->verb == run::k_accept_verb &&
+      !interrupted_run->interrupted.empty()) {
+    wanted.resume = interrupted_run->folder;
     auto resumed = start(wanted);
     if (resumed || resumed.error().code != Code::usage) return resumed;
     wanted.resume.reset();
@@ -160,76 +169,79 @@ Result<Measured> measure_on(const Job& job, const std::string& run, MeasureOptio
   return start(wanted);
 }
 
-// Measures what has to be measured for it. Fails with Code::data where the run that times are taken
-// from counted something else.
-Result<Taken> take(const Job& job, const AcceptOptions& options) {
-  if (options.artifact) return take_artifact(job, options);
+// Obtains the cells to store: reads a run, or measures what it lacks. Fails with Code::data if the
+// run that the times come from counted something else.
+Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& options) {
+  if (options.artifact) return read_artifact(job, options);
   MeasureOptions wanted;
   wanted.verb = run::k_accept_verb;
   wanted.plan.counted_processes = k_processes_that_agree;
   wanted.plan.overlapping_processes = k_processes_that_vary;
   wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
-  WEIR_TRY(wanted.output_places, places_of(job));
-  wanted.output_places.push_back(job.asked.baselines);
+  WEIR_TRY(wanted.output_places, report_places(job));
+  wanted.output_places.push_back(job.selection.baselines);
   const bool have_run =
-      !options.run.empty() || run::newest_run(job.files(), job.asked.out).has_value();
-  // Counting to accept is no run to judge or to take times from: it is kept apart.
+      !options.run.empty() || run::newest_run(job.files(), job.selection.out).has_value();
+  // A run that only counts for acceptance is neither judged nor used for times: it has a folder of
+  // its own.
   const Job counting = job.below("accept");
-  const bool counts_only = job.asked.counts_only;
-  Measured earlier;
+  const bool counts_only = job.selection.counts_only;
+  MeasuredRun earlier;
   if (have_run && !counts_only) WEIR_SET(earlier, read_measured(job, options.run));
-  const bool begun = !earlier.interrupted.empty() && earlier.verb == run::k_accept_verb;
-  if (counts_only || !have_run || begun) {
+  const bool resumes = !earlier.interrupted.empty() && earlier.verb == run::k_accept_verb;
+  if (counts_only || !have_run || resumes) {
     wanted.plan.times = !counts_only;
-    const Job& place = counts_only ? counting : job;
-    WEIR_TRY(Measured measured, measure_on(place, counts_only ? "" : options.run, wanted,
-                                           [&](const auto& how) { return measure(place, how); }));
-    Taken taken(measured.known);
-    taken.profiles = std::move(measured.profiles);
-    return taken;
+    const Job& measuring_job = counts_only ? counting : job;
+    WEIR_TRY(MeasuredRun measured, resume_or_start(measuring_job, counts_only ? "" : options.run,
+                                                   wanted, [&](const auto& measure_options) {
+                                                     return measure(measuring_job, measure_options);
+                                                   }));
+    Candidates candidates(measured.configuration);
+    candidates.profiles = std::move(measured.profiles);
+    return candidates;
   }
   if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
   const bool countable = std::ranges::any_of(
       earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
   if (!countable) {
-    Taken taken(earlier.known);
-    taken.profiles = std::move(earlier.profiles);
-    return taken;
+    Candidates candidates(earlier.configuration);
+    candidates.profiles = std::move(earlier.profiles);
+    return candidates;
   }
   wanted.plan.times = false;
-  std::vector<profile::Profile> out = refused(earlier, job, options.metrics);
-  const auto load = [&]() -> Result<Loaded> {
-    WEIR_TRY(Loaded loaded, load_config(job));
+  std::vector<profile::Profile> rejected = find_rejected(earlier, job, options.metrics);
+  const auto load = [&]() -> Result<LoadedConfig> {
+    WEIR_TRY(LoadedConfig loaded, load_config(job));
     std::erase_if(loaded.cells, [&](const config::Cell& cell) {
-      return std::ranges::count(out, cell.key, &profile::Profile::cell) > 0;
+      return std::ranges::count(rejected, cell.key, &profile::Profile::cell) > 0;
     });
     return loaded;
   };
-  WEIR_TRY(const Loaded loaded, load());
-  Taken taken(loaded.known);
+  WEIR_TRY(const LoadedConfig loaded, load());
+  Candidates candidates(loaded.configuration);
   if (!loaded.cells.empty()) {
-    const auto count = [&](const MeasureOptions& how) {
+    const auto count_cells = [&](const MeasureOptions& how) {
       return load().and_then(
-          [&](Loaded cells) { return measure_loaded(std::move(cells), counting, how); });
+          [&](LoadedConfig cells) { return measure_loaded(std::move(cells), counting, how); });
     };
-    WEIR_TRY(Measured fresh,
-             measure_on(counting, "", wanted, count).map_error(redacting(taken.redactor)));
-    taken.profiles = std::move(fresh.profiles);
+    WEIR_TRY(MeasuredRun counted_run, resume_or_start(counting, "", wanted, count_cells)
+                                          .map_error(redacting(candidates.redactor)));
+    candidates.profiles = std::move(counted_run.profiles);
   }
-  for (profile::Profile& profile : taken.profiles) {
+  for (profile::Profile& profile : candidates.profiles) {
     const auto same_cell =
         std::ranges::find(earlier.profiles, profile.cell, &profile::Profile::cell);
     if (same_cell == earlier.profiles.end()) continue;
-    WEIR_CHECK(add_times(profile, *same_cell, earlier.folder, taken.notes)
-                   .map_error(redacting(taken.redactor)));
+    WEIR_CHECK(add_times(profile, *same_cell, earlier.folder, candidates.notes)
+                   .map_error(redacting(candidates.redactor)));
   }
-  std::ranges::move(out, std::back_inserter(taken.profiles));
-  return taken;
+  std::ranges::move(rejected, std::back_inserter(candidates.profiles));
+  return candidates;
 }
 
-// What to write in the config so that the ops a cell ran on the CPU may stay there; "" when that is
-// not what keeps it out.
-std::string proposal(const profile::Profile& profile) {
+// Returns the config line that lets a cell's ops stay on the CPU; "" if such ops are not the reason
+// for its rejection.
+std::string cpu_ops_hint(const profile::Profile& profile) {
   std::map<std::string, std::set<std::string>> backends;  // by op
   for (const std::string& op : profile.placement.not_allowed) backends[op] = {profile.cell.backend};
   const std::string line = report::allowed_ops({{profile.cell.engine, std::move(backends)}});
@@ -237,6 +249,7 @@ std::string proposal(const profile::Profile& profile) {
   return fmt::format("    If they belong there, say why in the config:\n      {}\n", line);
 }
 
+// Returns a stored value as text, with its spread if it varies.
 std::string stored_value(const profile::Measurement& measurement) {
   if (measurement.exact) return measurement.exact->str();
   if (!measurement.value() || !measurement.repeatability) return "varies";
@@ -244,50 +257,53 @@ std::string stored_value(const profile::Measurement& measurement) {
                      report::about(100 * *measurement.repeatability));
 }
 
-std::string kernels_that_changed(const profile::KernelSet& before, const profile::KernelSet& now) {
-  std::vector<std::pair<std::string, Rational>> differ;  // one that has another count stands twice
-  std::ranges::set_symmetric_difference(before.counts, now.counts, std::back_inserter(differ));
+std::string kernel_change_text(const profile::KernelSet& before, const profile::KernelSet& after) {
+  std::vector<std::pair<std::string, Rational>> differ;  // a kernel with another count occurs twice
+  std::ranges::set_symmetric_difference(before.counts, after.counts, std::back_inserter(differ));
   std::set<std::string> names;
   for (const auto& [name, count] : differ) names.insert(name);
   return names.empty() ? "kernels changed" : report::plural(names.size(), "kernel") + " changed";
 }
 
-std::string changes(const std::optional<baseline::Baseline>& old, const baseline::Baseline& now) {
+// Lists the counts that change from the old baseline to the new one.
+std::string describe_changes(const std::optional<baseline::Baseline>& before,
+                             const baseline::Baseline& after) {
   std::vector<std::string> parts;
-  for (const auto& [name, measurement] : now.counts) {
+  for (const auto& [name, measurement] : after.counts) {
     if (measurement.metric.scope == unit::Scope::fixed) continue;
     const std::string value = stored_value(measurement);
-    const auto* then = old ? look_up(old->counts, name) : nullptr;
-    const std::string before = then == nullptr ? "" : stored_value(*then);
-    if (before == value) continue;
-    const std::string change = before.empty() ? value : fmt::format("{} → {}", before, value);
+    const auto* old_measurement = before ? look_up(before->counts, name) : nullptr;
+    const std::string old_value = old_measurement == nullptr ? "" : stored_value(*old_measurement);
+    if (old_value == value) continue;
+    const std::string change = old_value.empty() ? value : fmt::format("{} → {}", old_value, value);
     parts.push_back(fmt::format("{} {}", unit::label(measurement.metric), change));
   }
-  if (old && old->kernels && now.kernels && !(*old->kernels == *now.kernels)) {
-    parts.push_back(kernels_that_changed(*old->kernels, *now.kernels));
+  if (before && before->kernels && after.kernels && !(*before->kernels == *after.kernels)) {
+    parts.push_back(kernel_change_text(*before->kernels, *after.kernels));
   }
-  if (parts.empty()) return old ? "gated counts and kernels as they were" : "no gated counts";
+  if (parts.empty()) return before ? "gated counts and kernels as they were" : "no gated counts";
   return text::join(parts);
 }
 
-// For people: of a first baseline how much it holds, for the file has the values.
-std::string shown_changes(const std::optional<baseline::Baseline>& old,
-                          const baseline::Baseline& now, int width) {
-  std::string words = changes(old, now);
-  if (!old && !now.counts.empty()) {
-    words = report::plural(now.counts.size(), "count");
-    if (now.kernels) words += ", " + report::plural(now.kernels->counts.size(), "kernel");
+// Returns the change of a baseline as a paragraph. For a first baseline it only says how much it
+// holds.
+std::string changes_paragraph(const std::optional<baseline::Baseline>& before,
+                              const baseline::Baseline& after, int width) {
+  std::string text = describe_changes(before, after);
+  if (!before && !after.counts.empty()) {
+    text = report::plural(after.counts.size(), "count");
+    if (after.kernels) text += ", " + report::plural(after.kernels->counts.size(), "kernel");
   }
   report::Page page(report::columns_of(width));
-  page.paragraph("    ", words, 4);
+  page.paragraph("    ", text, 4);
   return page.finish();
 }
 
-// Counts that lie so far apart that no limit on them tells much.
-std::string blind(const baseline::Baseline& now) {
-  constexpr double k_too_far = 0.2;  // three times that is allowed
+// Returns a warning if some counts vary too much for any limit to be useful; else "".
+std::string spread_warning(const baseline::Baseline& accepted) {
+  constexpr double k_too_far = 0.2;  // a limit at three times this spread allows a lot
   std::vector<std::string> names;
-  for (const auto& [name, measurement] : now.counts) {
+  for (const auto& [name, measurement] : accepted.counts) {
     if (measurement.repeatability.value_or(0) > k_too_far && measurement.value() != 0)
       names.push_back(unit::label(measurement.metric));
   }
@@ -298,47 +314,52 @@ std::string blind(const baseline::Baseline& now) {
       text::join(names));
 }
 
-Result<Acceptance> store(const AcceptOptions& options, const Taken& taken, int width,
-                         StoredBaselines& stored) {
+// Stores each candidate or says why not, as text and as JSON.
+Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidates& candidates,
+                                    int width, StoredBaselines& stored) {
   Acceptance acceptance;
-  const auto redact_error = redacting(taken.redactor);
-  const auto say = [&](const std::string& text) { acceptance.said += taken.redactor.text(text); };
-  const auto keep = [&](const profile::Profile& profile, std::string_view outcome, const char* what,
-                        const std::string& words) {
-    acceptance.cells.push_back({{"cell", taken.redactor.cell(profile.cell).str()},
-                                {"outcome", outcome},
-                                {what, taken.redactor.text(words)}});
+  const auto redact_error = redacting(candidates.redactor);
+  const auto add_text = [&](const std::string& text) {
+    acceptance.text += candidates.redactor.text(text);
   };
-  for (const profile::Profile& profile : taken.profiles) {
+  const auto add_json = [&](const profile::Profile& profile, std::string_view outcome,
+                            const char* key, const std::string& words) {
+    acceptance.cells.push_back({{"cell", candidates.redactor.cell(profile.cell).str()},
+                                {"outcome", outcome},
+                                {key, candidates.redactor.text(words)}});
+  };
+  for (const profile::Profile& profile : candidates.profiles) {
     const std::string cell = profile.cell.str();
-    if (const std::string why = why_not(profile, options.metrics); !why.empty()) {
+    if (const std::string reason = rejection(profile, options.metrics); !reason.empty()) {
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
-      say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
-      keep(profile, skipped ? "skipped" : "left out", "reason", why);
-      if (profile.errors.empty()) say(proposal(profile));
+      add_text(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, reason));
+      add_json(profile, skipped ? "skipped" : "left out", "reason", reason);
+      if (profile.errors.empty()) add_text(cpu_ops_hint(profile));
       acceptance.left_out += skipped ? 0 : 1;
       continue;
     }
     WEIR_TRY(
-        const std::optional<baseline::Baseline> old,
+        const std::optional<baseline::Baseline> before,
         stored.of_class(profile.cell, profile.provenance.device_class).map_error(redact_error));
-    const baseline::Baseline now = baseline::accept(profile, old, options.metrics, options.reason);
-    if (old && baseline::to_text(*old) == baseline::to_text(now)) {
-      say(fmt::format("same      {}\n", cell));
-      keep(profile, "same", "changes", "");
+    const baseline::Baseline after =
+        baseline::accept(profile, before, options.metrics, options.reason);
+    if (before && baseline::to_text(*before) == baseline::to_text(after)) {
+      add_text(fmt::format("same      {}\n", cell));
+      add_json(profile, "same", "changes", "");
     } else {
-      WEIR_TRY(const std::string path, stored.put(now).map_error(redact_error));
-      say(fmt::format("accepted  {}\n{}    {}\n", cell, shown_changes(old, now, width), path));
+      WEIR_TRY(const std::string path, stored.put(after).map_error(redact_error));
+      add_text(fmt::format("accepted  {}\n{}    {}\n", cell,
+                           changes_paragraph(before, after, width), path));
       if (!profile.errors.empty()) {
-        say(fmt::format("    does not fit: {}\n    {} held before are gone\n",
-                        profile.errors.front(),
-                        report::plural(old ? old->counts.size() : 0, "count")));
+        add_text(fmt::format("    does not fit: {}\n    {} held before are gone\n",
+                             profile.errors.front(),
+                             report::plural(before ? before->counts.size() : 0, "count")));
       }
-      keep(profile, "accepted", "changes", changes(old, now));
-      acceptance.cells.back()["path"] = taken.redactor.text(path);
-      if (const std::string why = blind(now); !why.empty()) {
-        say(fmt::format("    warning: {}\n", why));
-        acceptance.cells.back()["warning"] = taken.redactor.text(why);
+      add_json(profile, "accepted", "changes", describe_changes(before, after));
+      acceptance.cells.back()["path"] = candidates.redactor.text(path);
+      if (const std::string warning = spread_warning(after); !warning.empty()) {
+        add_text(fmt::format("    warning: {}\n", warning));
+        acceptance.cells.back()["warning"] = candidates.redactor.text(warning);
       }
       acceptance.names.push_back(cell);
     }
@@ -349,11 +370,13 @@ Result<Acceptance> store(const AcceptOptions& options, const Taken& taken, int w
 
 }  // namespace
 
+// Calls `store` on the folder of baselines, or on the files of `branch`, which it then commits with
+// the message that `finish` sets.
 Result<Acceptance> store_baselines(const Job& job, const std::optional<std::string>& branch,
                                    const std::function<Result<Acceptance>(StoredBaselines&)>& store,
                                    const FinishEdit& finish) {
   if (!branch) {
-    StoredBaselines stored(job.files(), job.asked.baselines);
+    StoredBaselines stored(job.files(), job.selection.baselines);
     return store(stored);
   }
   WEIR_TRY(const BaselinesPlace place, baselines_place(*branch));
@@ -363,30 +386,30 @@ Result<Acceptance> store_baselines(const Job& job, const std::optional<std::stri
     std::unique_ptr<source::TreeFiles> files;
     if (parent) {
       WEIR_TRY(const std::string folder, baselines_folder(repository->git(), *parent, place));
-      WEIR_TRY(files,
-               source::TreeFiles::open(repository->git(), *parent, folder, job.asked.baselines));
+      WEIR_TRY(files, source::TreeFiles::open(repository->git(), *parent, folder,
+                                              job.selection.baselines));
     } else {
       files = source::TreeFiles::nothing(repository->git(), place.path.value_or("baselines"),
-                                         job.asked.baselines);
+                                         job.selection.baselines);
     }
-    StoredBaselines stored(*files, job.asked.baselines);
+    StoredBaselines stored(*files, job.selection.baselines);
     WEIR_TRY(acceptance, store(stored));
-    BranchEdit made{files->changes(), ""};
-    WEIR_CHECK(finish(place.ref, parent, acceptance, made));
-    return made;
+    BranchEdit branch_edit{files->changes(), ""};
+    WEIR_CHECK(finish(place.ref, parent, acceptance, branch_edit));
+    return branch_edit;
   };
   WEIR_TRY(const std::string commit, edit_branch(*repository, place.ref, edit));
-  acceptance.said += written_words(place.ref, commit);
+  acceptance.text += written_text(place.ref, commit);
   return acceptance;
 }
 
-Answer answer_of(Acceptance acceptance, const std::string& summary) {
-  return {acceptance.said + summary,
+Answer acceptance_answer(Acceptance acceptance, const std::string& summary) {
+  return {acceptance.text + summary,
           document({{"schema", "weir.accepted/1"}, {"cells", std::move(acceptance.cells)}}),
           acceptance.left_out == 0 ? ExitCode::pass : ExitCode::unmeasured};
 }
 
-Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
+Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
   for (const std::string& glob : options.metrics) {
     const auto& names = unit::metric_names();
     if (glob != "kernels" && glob.find('*') == std::string::npos && !unit::find_metric(glob) &&
@@ -398,37 +421,42 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
     return fail(Code::usage, "--reason: expected one line of at most 1000 bytes");
   }
   if (options.allowances) {
-    if (options.artifact || !options.run.empty() || asked.asked.counts_only) {
-      return fail(Code::usage, "--allowances measures nothing: leave {} out",
-                  options.artifact          ? "--from-artifact"
-                  : asked.asked.counts_only ? "--counts-only"
-                                            : "RUN");
+    const char* unused = nullptr;
+    if (!options.run.empty()) unused = "RUN";
+    if (given_job.selection.counts_only) unused = "--counts-only";
+    if (options.artifact) unused = "--from-artifact";
+    if (unused != nullptr) {
+      return fail(Code::usage, "--allowances measures nothing: leave {} out", unused);
     }
-    return accept_allowed(asked, options);
+    return accept_allowed(given_job, options);
   }
   if (options.artifact && !options.run.empty()) {
     return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");
   }
-  Job job = asked;
-  if (options.baselines_ref) WEIR_SET(job.rules, rules_of_branch(*options.baselines_ref, job));
-  WEIR_TRY(const Taken taken, take(job, options));
-  WEIR_TRY(
-      Acceptance acceptance,
-      store_baselines(
-          job, options.baselines_ref,
-          [&](StoredBaselines& stored) { return store(options, taken, job.width(), stored); },
-          [&](const auto&, const auto&, const Acceptance& made, BranchEdit& edit) -> Result<void> {
-            edit.message = made.names.size() == 1
-                               ? "Accept " + made.names.front() + " as the baseline"
-                               : fmt::format("Accept {} cells as baselines", made.names.size());
-            if (!options.reason.empty()) edit.message += "\n\n" + options.reason;
-            return {};
-          }));
-  for (const std::string& note : taken.notes) acceptance.said += taken.redactor.text(note + "\n");
+  Job job = given_job;
+  if (options.baselines_ref) WEIR_SET(job.rules, read_branch_rules(*options.baselines_ref, job));
+  WEIR_TRY(const Candidates candidates, obtain_candidates(job, options));
+  WEIR_TRY(Acceptance acceptance,
+           store_baselines(
+               job, options.baselines_ref,
+               [&](StoredBaselines& stored) {
+                 return store_candidates(options, candidates, job.width(), stored);
+               },
+               [&](const auto&, const auto&, const Acceptance& result,
+                   BranchEdit& edit) -> Result<void> {
+                 edit.message =
+                     result.names.size() == 1
+                         ? "Accept " + result.names.front() + " as the baseline"
+                         : fmt::format("Accept {} cells as baselines", result.names.size());
+                 if (!options.reason.empty()) edit.message += "\n\n" + options.reason;
+                 return {};
+               }));
+  for (const std::string& note : candidates.notes)
+    acceptance.text += candidates.redactor.text(note + "\n");
   const std::string summary =
       fmt::format("{} accepted, {} left out\n", report::plural(acceptance.accepted, "cell"),
                   acceptance.left_out);
-  return answer_of(std::move(acceptance), summary);
+  return acceptance_answer(std::move(acceptance), summary);
 }
 
 }  // namespace weir::flow

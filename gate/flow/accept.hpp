@@ -1,4 +1,4 @@
-// What weir baseline accept stores: counted now, taken from a run, or from a downloaded one.
+// weir baseline accept: stores baselines from a new count, from a run, or from a downloaded run.
 #pragma once
 
 #include <optional>
@@ -14,39 +14,38 @@ namespace weir::flow {
 struct AcceptOptions {
   std::string run;
   std::vector<std::string> metrics;
-  std::string reason;  // stored with what changed; "": none
+  std::string reason;  // stored with each change; "": none
   std::optional<std::string> baselines_ref, artifact;
-  std::optional<std::int64_t> allowances;  // of this pull request
+  std::optional<std::int64_t> allowances;  // accept those of this pull request
   std::string allowances_ref = "perf-baselines";
 };
 
-// weir baseline accept: what was measured becomes the baseline.
+// Makes the measured values of the selected cells their baselines.
 [[nodiscard]] Result<Answer> accept(const Job& job, const AcceptOptions& options);
 
-// With options.allowances: what a merged pull request was allowed becomes the baseline. Exit 3
-// where something that was allowed could not be stored: a time, or a value that is stored as
-// another by now. What is stored on the branch of the allowances takes their file away with it.
-// In allowances.cpp.
+// Makes the changes that were allowed for a merged pull request (options.allowances) the baseline.
+// Exit 3 if an allowed change cannot be stored: a time, or a count whose stored value differs by
+// now. When it stores on the branch of the allowances, it removes their file. In allowances.cpp.
 [[nodiscard]] Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options);
 
-// What storing came to: in words, and as JSON, once it is on the disk or on the branch.
+// The result of storing, as text and as JSON, once it is on the disk or on the branch.
 struct Acceptance {
-  std::string said;
+  std::string text;
   Json cells = Json::array();
   std::size_t accepted = 0, left_out = 0;
-  std::vector<std::string> names;  // of cells whose files changed
+  std::vector<std::string> names;  // cells whose files changed
 };
 // Gives the commit its message, and may change more files with it or refuse it; `parent` is absent
 // where the branch is new.
 using FinishEdit =
     std::function<Result<void>(const std::string& branch, const std::optional<std::string>& parent,
                                const Acceptance&, BranchEdit&)>;
-// Stores by `store`: in the folder --baselines, or onto `branch` (BRANCH[:PATH]), whose files are
-// read again where somebody else was faster.
+// Stores by `store`: in the folder --baselines, or on `branch` (BRANCH[:PATH]). If somebody else
+// moves the branch meanwhile, `store` is called again with the new files.
 [[nodiscard]] Result<Acceptance> store_baselines(
     const Job& job, const std::optional<std::string>& branch,
     const std::function<Result<Acceptance>(StoredBaselines&)>& store, const FinishEdit& finish);
-// weir.accepted/1; the exit code says whether all was stored.
-[[nodiscard]] Answer answer_of(Acceptance acceptance, const std::string& summary);
+// Returns weir.accepted/1; the exit code is `unmeasured` if something was left out.
+[[nodiscard]] Answer acceptance_answer(Acceptance acceptance, const std::string& summary);
 
 }  // namespace weir::flow

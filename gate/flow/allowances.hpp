@@ -1,4 +1,4 @@
-// What a gate's pull request was allowed: read from a branch (--allowances-ref), kept in the run.
+// Changes that are allowed for one pull request: read from a branch, and kept in the run.
 #pragma once
 
 #include <memory>
@@ -12,27 +12,28 @@
 #include "gate/verdict/allowance.hpp"
 
 namespace weir::flow {
-struct AllowedWanted {
+struct AllowanceOptions {
   std::optional<std::string> ref;            // --allowances-ref
-  std::optional<std::int64_t> pull_request;  // --pr; absent: of the event that a CI system tells of
-  std::string base;                          // --base; "": likewise
+  std::optional<std::int64_t> pull_request;  // --pr; absent: that of the CI system's event
+  std::string base;                          // --base; "": that of the event
 };
 
 struct Allowed {
   std::vector<verdict::Allowance> list;
   std::int64_t pull_request = 0;
   std::string head, today, base;
-  std::vector<std::string> notes;  // why there are none
+  std::vector<std::string> notes;  // the reasons if there are none
 };
-// Null where none is asked for. A branch that is not there yet, or no pull request, is a note: then
-// nothing is allowed. Fails with Code::data on a file that is no list of allowances.
-[[nodiscard]] Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
-                                                                  const Job& job);
+// Reads the allowances of the pull request; null without --allowances-ref. If the branch or the
+// pull request is unknown, nothing is allowed and a note says so. Code::data for a file that is no
+// list of allowances.
+[[nodiscard]] Result<std::shared_ptr<const Allowed>> load_allowances(
+    const AllowanceOptions& options, const Job& job);
 
 void fields(Fields& io, Allowed& allowed);
 
-// weir allow: a change is accepted for one pull request. By hand onto a local branch, or, asked for
-// by a comment, through GitHub's API.
+// weir allow: allows a change for one pull request. Writes to a local branch, or answers a comment
+// through GitHub's API.
 struct AllowOptions {
   std::string verdict;  // a run's folder or a verdict.json
   std::optional<std::int64_t> pull_request;
@@ -41,6 +42,6 @@ struct AllowOptions {
   std::string event_file, gate;
   GithubOptions access{.time_limit = "2m"};
 };
-[[nodiscard]] Result<Answer> allow(const Job& job, const AllowOptions& words);
+[[nodiscard]] Result<Answer> allow(const Job& job, const AllowOptions& options);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// Judges the runs that come to weir serve, and posts their verdicts to GitHub.
 #ifdef WEIR_SERVE
 #include "gate/flow/arrivals.hpp"
 
@@ -14,10 +15,11 @@
 namespace weir::flow {
 namespace {
 
+// Returns a job with the configuration and the baselines of a project's folder.
 Job job_in(sys::World& world, const std::string& folder) {
   Job job{world};
-  job.asked.config = sys::join_path(folder, "weir.yaml");
-  job.asked.baselines = sys::join_path(folder, "baselines");
+  job.selection.config = sys::join_path(folder, "weir.yaml");
+  job.selection.baselines = sys::join_path(folder, "baselines");
   return job;
 }
 
@@ -33,34 +35,38 @@ Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
   return judge;
 }
 
+// Judges an uploaded run by its project's configuration and baselines; nothing if the project has
+// no folder. Errors name no places of this machine.
 Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
     const serve::Arrival& arrival, std::span<const profile::Profile> profiles) {
   const std::string* folder = look_up(folders_, arrival.project);
   if (folder == nullptr) return std::nullopt;
   const Job job = job_in(world_, *folder);
   auto loaded = load_config(job);
-  // Its words name places of this machine.
+  // The error itself would name places of this machine.
   if (!loaded) return fail(Code::config, "the configuration of this project cannot be read here");
-  Measured measured;
+  MeasuredRun measured;
   measured.profiles.assign(profiles.begin(), profiles.end());
-  // What comes has aliases for private names; baselines go by the true ones.
+  // Uploads hold aliases of private names; baselines hold the true ones.
   std::map<std::string, profile::CellKey> true_names;
   for (const config::Cell& cell : loaded->cells) {
-    true_names.emplace(loaded->known.redactor.cell(cell.key).str(), cell.key);
+    true_names.emplace(loaded->configuration.redactor.cell(cell.key).str(), cell.key);
   }
-  for (profile::Profile& one : measured.profiles)
-    one.cell = look_up(true_names, one.cell.str(), one.cell);
+  for (profile::Profile& profile : measured.profiles)
+    profile.cell = look_up(true_names, profile.cell.str(), profile.cell);
   measured.some_cells = measured.profiles.size() < loaded->cells.size();
-  measured.known = std::move(loaded->known);
-  measured.known.notes.clear();
-  measured.known.file = "weir.yaml";
-  measured.known.place = job.asked.config;
+  measured.configuration = std::move(loaded->configuration);
+  measured.configuration.notes.clear();
+  measured.configuration.file = "weir.yaml";
+  measured.configuration.place = job.selection.config;
   measured.commit = arrival.commit;
-  const StoredBaselines stored(job.files(), job.asked.baselines, "stored baselines of the service");
-  auto verdict = judge_stored(measured, stored, policy_of(measured, false), world_.files);
+  const StoredBaselines stored(job.files(), job.selection.baselines,
+                               "stored baselines of the service");
+  auto verdict = judge_stored(measured, stored, gate_policy(measured, /*require_baseline=*/false),
+                              world_.files);
   if (!verdict) return fail(Code::config, "a baseline of this project cannot be read here");
   verdict->run.reset();
-  return redacted(*std::move(verdict), measured.known.redactor);
+  return redacted(*std::move(verdict), measured.configuration.redactor);
 }
 
 Poster::Poster(sys::World& world, std::map<std::string, std::string> repositories, MakeApi api,
@@ -73,7 +79,7 @@ Poster::Poster(sys::World& world, std::map<std::string, std::string> repositorie
       thread_([this] { work(); }) {}
 
 Poster::~Poster() {
-  constexpr std::chrono::seconds k_last_posts{15};  // when the service ends
+  constexpr std::chrono::seconds k_last_posts{15};  // time to post when the service ends
   {
     std::unique_lock lock(mutex_);
     over_ = true;
@@ -84,10 +90,12 @@ Poster::~Poster() {
   thread_.join();
 }
 
+// Queues a verdict for posting, if its project posts. Logs one that cannot be posted or finds the
+// queue full.
 void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdict) {
   if (!repositories_.contains(arrival.project)) return;
-  const bool whole = arrival.commit && publish::is_sha(*arrival.commit);
-  if (!whole && !arrival.pull_request) {
+  const bool has_commit = arrival.commit && publish::is_sha(*arrival.commit);
+  if (!has_commit && !arrival.pull_request) {
     say_(fmt::format("{}: not posted: the upload names no whole commit and no pull request",
                      arrival.project));
     return;
@@ -103,38 +111,42 @@ void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdic
   say_(fmt::format("not posted: {} wait already", k_most_posts));
 }
 
+// Posts queued verdicts in order, until the poster ends and the queue is empty.
 void Poster::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return over_ || !queue_.empty(); });
     if (queue_.empty() || stop_.requested()) return;
-    const Waiting one = queue_.front();
+    const Waiting waiting = queue_.front();
     lock.unlock();
-    post(one);
+    post(waiting);
     lock.lock();
-    queue_.pop_front();  // only now: who waits for the last one sees it
+    queue_.pop_front();  // only now, so that an empty queue means that all is posted
     changed_.notify_all();
   }
 }
 
-void Poster::post(const Waiting& one) {
-  const std::string& repository = repositories_.at(one.arrival.project);
+// Posts one verdict to its project's repository, and logs the outcome of each part.
+void Poster::post(const Waiting& waiting) {
+  const std::string& repository = repositories_.at(waiting.arrival.project);
   auto api = make_api_(stop_);
   if (!api) return say_(fmt::format("{}: not posted: {}", repository, api.error().message));
   publish::Event event;
   event.repository = repository;
-  event.pull_request = one.arrival.pull_request;
-  const std::string commit = text::lower(one.arrival.commit.value_or(""));
-  if (!one.arrival.is_merge && publish::is_sha(commit)) event.sha = commit;
+  event.pull_request = waiting.arrival.pull_request;
+  const std::string commit = text::lower(waiting.arrival.commit.value_or(""));
+  if (!waiting.arrival.is_merge && publish::is_sha(commit)) event.sha = commit;
   std::vector<std::string> notes;
-  auto found = publish::look_up(**api, event, notes);
-  if (found && one.arrival.is_merge) found = publish::check_merge(**api, event, commit);
-  if (!found) return say_(fmt::format("{}: not posted: {}", repository, found.error().message));
+  auto event_found = publish::look_up(**api, event, notes);
+  if (event_found && waiting.arrival.is_merge)
+    event_found = publish::check_merge(**api, event, commit);
+  if (!event_found)
+    return say_(fmt::format("{}: not posted: {}", repository, event_found.error().message));
   report::MarkdownStyle style;
   style.verbs = report_hints();
-  const publish::Texts texts = publish::texts_of(one.verdict, style, {});
+  const publish::Texts texts = publish::texts_of(waiting.verdict, style, {});
   publish::PostOptions options;
-  options.gate = publish::gate_name(one.arrival.project);  // others may post to this repository
+  options.gate = publish::gate_name(waiting.arrival.project);  // others may post to this repository
   options.settle_seconds = settle_seconds_;
   const auto parts = publish::post(**api, event, texts, options, [&](double seconds) {
     (void)world_.pause.wait(seconds, stop_);

@@ -1,5 +1,5 @@
-// What weir serve does besides answering: runs that come to it are judged by stored baselines, what
-// came of it is posted to GitHub, and requests are logged.
+// The work of weir serve besides answering: judges uploaded runs by stored baselines, posts the
+// verdicts to GitHub, and logs requests.
 #pragma once
 
 #ifdef WEIR_SERVE
@@ -24,10 +24,10 @@
 
 namespace weir::flow {
 
-// By the weir.yaml and baselines that lie in a project's folder when a run comes.
+// Judges by the weir.yaml and the baselines in a project's folder at the time of the upload.
 class FolderJudge final : public serve::Judge {
  public:
-  // Project and folder. Code::config where a folder has no weir.yaml that can be read.
+  // `folders`: pairs of project and folder. Code::config if a folder has no readable weir.yaml.
   [[nodiscard]] static Result<std::unique_ptr<FolderJudge>> make(
       sys::World& world, const std::vector<std::pair<std::string, std::string>>& folders);
 
@@ -41,8 +41,8 @@ class FolderJudge final : public serve::Judge {
   std::map<std::string, std::string> folders_;
 };
 
-// A thread that posts, one verdict after the other. Bounded: at most k_most_posts wait, and what
-// comes then is left out and told.
+// Posts one verdict after the other on its own thread. At most k_most_posts wait; later ones are
+// left out and logged.
 inline constexpr std::size_t k_most_posts = 100;
 
 class Poster final : public serve::Announcer {
@@ -53,7 +53,7 @@ class Poster final : public serve::Announcer {
   // `settle_seconds`: as PostOptions has it.
   Poster(sys::World& world, std::map<std::string, std::string> repositories, MakeApi api, Say say,
          double settle_seconds = 7);
-  // Posts what waits, for `seconds` at most.
+  // Posts the waiting verdicts, for 15 s at most.
   ~Poster() override;
 
   void announce(const serve::Arrival& arrival, verdict::GateVerdict verdict) override;
@@ -64,7 +64,7 @@ class Poster final : public serve::Announcer {
     verdict::GateVerdict verdict;
   };
   void work();
-  void post(const Waiting& one);
+  void post(const Waiting& waiting);
 
   sys::World& world_;
   std::map<std::string, std::string> repositories_;  // by project
@@ -79,15 +79,15 @@ class Poster final : public serve::Announcer {
   std::thread thread_;
 };
 
-// The log of weir serve: one line a request, on standard error. Nothing in it can begin a line of
-// its own or say something to a terminal, and no token is in it.
+// The log of weir serve on standard error, one line a request. Text of clients cannot break lines
+// or control a terminal, and no token appears.
 enum class LogForm { text, json, none };
 
-// Without a final newline. `now`: since the epoch.
+// Returns a line without a newline. `now`: seconds since the epoch.
 [[nodiscard]] std::string log_line(const serve::RequestLine& line, double now, LogForm form);
 [[nodiscard]] std::string log_line(const std::string& trouble, double now, LogForm form);
 
-// To standard error; thread-safe. What the server says of itself (TLS) goes there too from now on.
+// Makes the thread-safe log on standard error, and sends the server's own messages (TLS) there too.
 [[nodiscard]] std::shared_ptr<spdlog::logger> make_log();
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// The base program of --against: finds and builds it, and keeps what was counted of it.
 #include "gate/flow/base.hpp"
 
 #include <cmath>
@@ -15,38 +16,41 @@
 namespace weir::flow {
 namespace {
 
-// The links of the two sides lie beside the cache, for a run's folder is often kept as an artifact,
-// and what follows links would take the repository along.
-Result<void> point(run::PreparedCell& cell, const Job& job, const std::string& root,
-                   const std::string& program, const std::string& name = "") {
-  const std::string out = source::default_cache_folder().value_or(sys::absolute(job.asked.out));
+// Gives a cell the program at `program`, through a link of a fixed length. The links lie beside the
+// cache: a run's folder is often kept as an artifact, and copying it would follow them.
+Result<void> link_program(run::PreparedCell& cell, const Job& job, const std::string& root,
+                          const std::string& program, const std::string& name = "") {
+  const std::string links_folder =
+      source::default_cache_folder().value_or(sys::absolute(job.selection.out));
   WEIR_TRY(cell.program_stamp, job.files().stamp(program));
-  WEIR_TRY(cell.program, source::through_equal_length_link(job.files(), out, root, program, name));
+  WEIR_TRY(cell.program,
+           source::through_equal_length_link(job.files(), links_folder, root, program, name));
   return {};
 }
 
-// A program may look for what belongs to it in the folder above its own ("bin/../lib"), so the link
-// stands for that.
-std::string root_of(const std::string& program) {
+// Returns the folder that a program's link stands for: the one above its own, as a program may look
+// for its files there ("bin/../lib").
+std::string link_root(const std::string& program) {
   const std::string folder = sys::folder_of(program), above = sys::folder_of(folder);
   return above.empty() || above == "/" || above == "." ? folder : above;
 }
 
-// Programs that no checkout has, by the `name` of their side.
-Result<void> point_all(std::vector<run::PreparedCell>& cells, const Job& job,
-                       const std::string& name = "") {
+// Links the programs of all cells that belong to no checkout. `name` keeps base and candidate
+// apart.
+Result<void> link_programs(std::vector<run::PreparedCell>& cells, const Job& job,
+                           const std::string& name = "") {
   for (run::PreparedCell& cell : cells) {
-    if (cell.program.empty() || run::container_of(cell) != nullptr) continue;
-    const std::string own = cell.program;
-    WEIR_CHECK(point(cell, job, root_of(own), own, name));
+    if (cell.program.empty() || run::find_container(cell) != nullptr) continue;
+    const std::string program = cell.program;
+    WEIR_CHECK(link_program(cell, job, link_root(program), program, name));
   }
   return {};
 }
 
-// A checkout has no image of its own.
-Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
+// Fails with Code::usage if a cell runs in a container: a checkout has no image.
+Result<void> check_no_containers(const std::vector<run::PreparedCell>& cells) {
   for (const run::PreparedCell& cell : cells) {
-    const config::ContainerSettings* container = run::container_of(cell);
+    const config::ContainerSettings* container = run::find_container(cell);
     if (container == nullptr) continue;
     return fail(Code::usage,
                 "{}: it runs in a container, whose image no commit has: name the base's with\n"
@@ -57,59 +61,65 @@ Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
   return {};
 }
 
-// The base's cells with the programs of `tree`, and both sides' by paths of equal length.
-Result<PreparedBase> from_tree(const source::BaseTree& tree, const std::string& counts_folder,
-                               const Job& job, std::vector<run::PreparedCell>& candidate) {
-  PreparedBase side;
-  side.facts = {{},        tree.words, tree.commit, tree.candidate_commit, tree.candidate_dirty,
+// Returns the base's cells with the programs of `tree`. Changes both sides to paths of equal
+// length.
+Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
+                                       const std::string& counts_folder, const Job& job,
+                                       std::vector<run::PreparedCell>& candidate) {
+  PreparedBase base;
+  base.facts = {{},        tree.words, tree.commit, tree.candidate_commit, tree.candidate_dirty,
                 tree.notes};
-  side.held = tree.held;
-  side.counts_folder = counts_folder;
-  side.cells = candidate;
+  base.held = tree.held;
+  base.counts_folder = counts_folder;
+  base.cells = candidate;
   for (std::size_t i = 0; i < candidate.size(); ++i) {
-    const std::string own = candidate[i].program;
-    if (own.empty()) continue;
-    WEIR_TRY(const std::string program, source::program_in_base(job.files(), tree, own));
-    WEIR_CHECK(point(side.cells[i], job, tree.root, program));
-    std::string root = root_of(own);
+    const std::string own_program = candidate[i].program;
+    if (own_program.empty()) continue;
+    WEIR_TRY(const std::string program, source::program_in_base(job.files(), tree, own_program));
+    WEIR_CHECK(link_program(base.cells[i], job, tree.root, program));
+    std::string root = link_root(own_program);
     for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
-      if (own.starts_with(top + "/")) root = top;
+      if (own_program.starts_with(top + "/")) root = top;
     }
-    WEIR_CHECK(point(candidate[i], job, root, own));
+    WEIR_CHECK(link_program(candidate[i], job, root, own_program));
   }
-  return side;
+  return base;
 }
 
-Result<PreparedBase> from_spec(const BaseRequest& wanted, const Job& job,
-                               const config::Redactor& redactor,
-                               std::vector<run::PreparedCell>& candidate, const sys::Stop& stop) {
-  WEIR_CHECK(all_run_here(candidate));
+// Checks out and builds the commit, or uses the folder, that --against names.
+Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job,
+                                       const config::Redactor& redactor,
+                                       std::vector<run::PreparedCell>& candidate,
+                                       const sys::Stop& stop) {
+  WEIR_CHECK(check_no_containers(candidate));
   source::BaseWanted base_wanted;
   base_wanted.spec = wanted.spec;
   base_wanted.config_folder = job.folder();
   for (const run::PreparedCell& cell : candidate) add_build(base_wanted.builds, cell.cell);
   WEIR_TRY(base_wanted.cache_folder, source::default_cache_folder());
-  WEIR_TRY(
-      source::BaseTree tree,
-      source::prepare_base(base_wanted, effects_of(job.world, stop, [&](const std::string& line) {
-                             job.talk(redactor.text(line));
-                           })));
+  WEIR_TRY(source::BaseTree tree,
+           source::prepare_base(base_wanted,
+                                source_effects(job.world, stop, [&](const std::string& line) {
+                                  job.talk(redactor.text(line));
+                                })));
   if (wanted.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
       !tree.candidate_dirty) {
     return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
   }
   const bool in_cache = tree.kind == source::BaseTree::Kind::worktree;
-  WEIR_TRY(PreparedBase side,
-           from_tree(tree, in_cache ? counts_of_tree(base_wanted.cache_folder, tree.root) : "", job,
-                     candidate));
-  side.facts.against.spec = wanted.spec;
-  return side;
+  WEIR_TRY(PreparedBase base,
+           prepare_from_tree(
+               tree, in_cache ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "", job,
+               candidate));
+  base.facts.against.spec = wanted.spec;
+  return base;
 }
 
-Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
-                                  const config::Settings& settings,
-                                  std::vector<run::PreparedCell>& candidate,
-                                  const PrepareCells& prepare) {
+// Returns the candidate's cells with the command after `--against --` in place of the engine's.
+Result<PreparedBase> prepare_from_command(const BaseRequest& wanted, const Job& job,
+                                          const config::Settings& settings,
+                                          std::vector<run::PreparedCell>& candidate,
+                                          const PrepareCells& prepare) {
   std::set<std::string> engines;
   for (const run::PreparedCell& cell : candidate) engines.insert(cell.cell.key.engine);
   if (engines.size() != 1) {
@@ -119,9 +129,9 @@ Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
                 engines.size(),
                 text::join(std::vector<std::string>(engines.begin(), engines.end())));
   }
-  PreparedBase side;
-  side.settings = std::make_unique<config::Settings>(settings);
-  for (config::EngineSettings& engine : side.settings->engines) {
+  PreparedBase base;
+  base.settings = std::make_unique<config::Settings>(settings);
+  for (config::EngineSettings& engine : base.settings->engines) {
     if (engine.name != *engines.begin()) continue;
     engine.command = wanted.command;
     engine.source = "--against -- " + text::shell_word(wanted.command.front());
@@ -133,39 +143,40 @@ Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
     }
   }
   WEIR_TRY(const config::Matrix matrix,
-           config::expand(*side.settings)
+           config::expand(*base.settings)
                .map_error(in_context("with the command of --against in place of the engine's")));
   std::vector<config::Cell> cells;
   for (const run::PreparedCell& cell : candidate) {
-    const auto found = std::ranges::find(matrix.cells, cell.cell.key, &config::Cell::key);
-    if (found == matrix.cells.end()) {
+    const auto cell_of_base = std::ranges::find(matrix.cells, cell.cell.key, &config::Cell::key);
+    if (cell_of_base == matrix.cells.end()) {
       return fail(Code::usage,
                   "--against -- {}: it has no placeholder for what {} asks for; give it those of "
                   "the engine's own command",
                   text::join(wanted.command, " "), cell.cell.key.str());
     }
-    cells.push_back(*found);
-    cells.back().gpu = cell.cell.gpu;  // it was asked
+    cells.push_back(*cell_of_base);
+    cells.back().gpu = cell.cell.gpu;  // the candidate's GPU is known already
   }
-  WEIR_TRY(side.cells, prepare(cells));
-  side.facts.words = "another command of the engine";
+  WEIR_TRY(base.cells, prepare(cells));
+  base.facts.words = "another command of the engine";
   if (!candidate.front().cell.engine->is_private) {
-    side.facts.against.command = wanted.command;
-    side.facts.words = "the command " + text::join(wanted.command, " ");
+    base.facts.against.command = wanted.command;
+    base.facts.words = "the command " + text::join(wanted.command, " ");
   }
-  WEIR_CHECK(point_all(side.cells, job));
-  WEIR_CHECK(point_all(candidate, job));
-  return side;
+  WEIR_CHECK(link_programs(base.cells, job));
+  WEIR_CHECK(link_programs(candidate, job));
+  return base;
 }
 
-// A/A: the same program, by two paths of equal length.
-Result<PreparedBase> from_own(const Job& job, std::vector<run::PreparedCell>& candidate) {
-  PreparedBase side;
-  side.facts.words = "the same program by another path";
-  side.cells = candidate;
-  WEIR_CHECK(point_all(side.cells, job, "base"));
-  WEIR_CHECK(point_all(candidate, job));
-  return side;
+// Returns the candidate's own program by another path of equal length, for A/A runs.
+Result<PreparedBase> prepare_same_program(const Job& job,
+                                          std::vector<run::PreparedCell>& candidate) {
+  PreparedBase base;
+  base.facts.words = "the same program by another path";
+  base.cells = candidate;
+  WEIR_CHECK(link_programs(base.cells, job, "base"));
+  WEIR_CHECK(link_programs(candidate, job));
+  return base;
 }
 
 }  // namespace
@@ -180,22 +191,24 @@ void fields(Fields& io, BaseFacts& facts) {
   io.always("notes", facts.notes);
 }
 
+// Prepares the base that `wanted` names: two checked-out commits, the candidate's own program, a
+// commit or folder, or a command.
 Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
                                   const config::Settings& settings,
                                   const config::Redactor& redactor,
                                   std::vector<run::PreparedCell>& candidate,
                                   const PrepareCells& prepare, const sys::Stop& stop) {
   if (wanted.commits) {
-    return from_tree(wanted.commits->base, wanted.commits->counts_folder, job, candidate);
+    return prepare_from_tree(wanted.commits->base, wanted.commits->counts_folder, job, candidate);
   }
-  if (wanted.own) return from_own(job, candidate);
-  return wanted.command.empty() ? from_spec(wanted, job, redactor, candidate, stop)
-                                : from_command(wanted, job, settings, candidate, prepare);
+  if (wanted.own) return prepare_same_program(job, candidate);
+  return wanted.command.empty() ? prepare_from_spec(wanted, job, redactor, candidate, stop)
+                                : prepare_from_command(wanted, job, settings, candidate, prepare);
 }
 
 std::vector<baseline::Baseline> CachedCounts::of(const profile::CellKey& cell) const {
   if (folder_.empty()) return {};
-  // A cache that cannot be read is one that is not there: the base is counted again.
+  // A cache that cannot be read counts as absent: then the base is counted again.
   return stored_.of_cell(cell).value_or(std::vector<baseline::Baseline>());
 }
 
@@ -205,8 +218,8 @@ Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
   return {};
 }
 
-std::string counts_of_tree(const std::string& cache_folder, const std::string& tree) {
-  // To be raised when more is counted than before: what is kept lacks it.
+std::string tree_counts_folder(const std::string& cache_folder, const std::string& tree) {
+  // Increase the number when more is counted than before: stored counts lack it.
   return sys::join_path(cache_folder, "counts-2/" + tree.substr(tree.find_last_of('/') + 1));
 }
 
@@ -214,35 +227,39 @@ std::string base_counts_folder(const std::string& run_folder) {
   return sys::join_path(run_folder, "base-counts");
 }
 
-Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
-                       const std::vector<profile::Profile>& profiles,
-                       const std::vector<profile::RunRecord>& records,
-                       const run::KnownCounts& known) {
-  Beside beside;
-  beside.facts = facts;
+// Collects the base's counts and the pairs of each cell, then those of the lines over depths.
+BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header,
+                            const std::vector<profile::Profile>& profiles,
+                            const std::vector<profile::RunRecord>& records,
+                            const run::KnownCounts& known_counts) {
+  BaseRuns base_runs;
+  base_runs.facts = facts;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
-    beside.counts.push_back(run::base_counts_of(profiles[i], header.base_cells[i], records,
-                                                known.of(profiles[i].cell)));
-    beside.pairs.push_back(profile::paired_runs(header.cells[i], records));
-    beside.cells.push_back(header.cells[i]);
+    base_runs.counts.push_back(run::choose_base_counts(profiles[i], header.base_cells[i], records,
+                                                       known_counts.of(profiles[i].cell)));
+    base_runs.pairs.push_back(profile::paired_runs(header.cells[i], records));
+    base_runs.cells.push_back(header.cells[i]);
   }
   const auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
   for (const verdict::DepthGroup& group : verdict::depth_groups(keys)) {
     const profile::Profile line = verdict::fit_profile(group, profiles);
-    beside.counts.push_back(verdict::fit_choice(group, line, beside.counts));
-    beside.pairs.push_back(verdict::fit_pairs(group, beside.pairs));
-    beside.cells.emplace_back().cell = group.fit;
+    base_runs.counts.push_back(verdict::fit_baseline(group, line, base_runs.counts));
+    base_runs.pairs.push_back(verdict::fit_pairs(group, base_runs.pairs));
+    base_runs.cells.emplace_back().cell = group.fit;
   }
-  return beside;
+  return base_runs;
 }
 
+// Stores fresh counts of the base in the cache, and cached ones in the run's folder. Returns a
+// warning if that fails.
 std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::RunHeader& header,
                                           const std::vector<profile::RunRecord>& records,
                                           const std::string& run_folder, sys::Files& files) {
-  std::vector<std::string> told;
-  const auto keep = [&](CachedCounts& where, const baseline::Baseline& counts) {
-    if (const auto kept = where.keep(counts); !kept && told.empty()) {
-      told.push_back("the base's counts are not kept for the next run: " + kept.error().message);
+  std::vector<std::string> warnings;
+  const auto keep_in = [&](CachedCounts& cache_or_run, const baseline::Baseline& counts) {
+    if (const auto result = cache_or_run.keep(counts); !result && warnings.empty()) {
+      warnings.push_back("the base's counts are not kept for the next run: " +
+                         result.error().message);
     }
   };
   CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
@@ -252,80 +269,83 @@ std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::R
       if (!profile.errors.empty()) continue;
       baseline::Baseline counts = baseline::accept(profile, std::nullopt, {});
       counts.sessions.clear();
-      keep(cache, counts);
+      keep_in(cache, counts);
       continue;
     }
-    for (const baseline::Baseline& known : cache.of(facts.cell)) keep(run, known);
+    for (const baseline::Baseline& stored : cache.of(facts.cell)) keep_in(run, stored);
   }
-  return told;
+  return warnings;
 }
 
 namespace {
 
-// Seconds that a cell takes, as far as is known before it runs.
-double seconds_of(const run::PlannedPairs& cell) {
+// Returns the seconds that a cell's pairs take, as far as is known before they run.
+double estimate_seconds(const run::PlannedPairs& cell) {
   const auto fewest = static_cast<double>(cell.fewest);
   return std::max(fewest, cell.calibrated.value_or(fewest)) * cell.pair_seconds;
 }
 
-// Which cells this budget is not likely to decide, when those that take least come first.
-std::vector<bool> too_much(const run::PairsPlan& plan) {
+// Returns which cells the budget is not likely to decide, if the fastest cells run first.
+std::vector<bool> find_undecidable(const run::PairsPlan& plan) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     if (plan.cells[i].now) order.push_back(i);
   }
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return seconds_of(plan.cells[a]) < seconds_of(plan.cells[b]);
+    return estimate_seconds(plan.cells[a]) < estimate_seconds(plan.cells[b]);
   });
-  std::vector<bool> beyond(plan.cells.size(), false);
-  double left = plan.budget_seconds;
+  std::vector<bool> is_undecidable(plan.cells.size(), false);
+  double seconds_left = plan.budget_seconds;
   for (const std::size_t i : order) {
-    left -= seconds_of(plan.cells[i]);
-    beyond[i] = left < 0 && plan.cells[i].calibrated;
+    seconds_left -= estimate_seconds(plan.cells[i]);
+    is_undecidable[i] = seconds_left < 0 && plan.cells[i].calibrated;
   }
-  return beyond;
+  return is_undecidable;
 }
 
-std::string pairs_words(const run::PlannedPairs& cell, bool beyond, const BaseFacts& facts) {
-  std::string words =
+// Describes the pairs of one cell: their time, how many, and if the budget is likely to suffice.
+std::string pairs_text(const run::PlannedPairs& cell, bool is_undecidable, const BaseFacts& facts) {
+  std::string text =
       fmt::format("{:.1f} s a pair, {} pairs at least", cell.pair_seconds, cell.fewest);
   if (cell.calibrated) {
-    words += fmt::format(", about {:.0f} here ({})", std::ceil(*cell.calibrated),
-                         run::show_time_left(*cell.calibrated * cell.pair_seconds));
+    text += fmt::format(", about {:.0f} here ({})", std::ceil(*cell.calibrated),
+                        run::show_time_left(*cell.calibrated * cell.pair_seconds));
   }
   if (!cell.now) {
-    // Which cells are left out depends on the commit, where there is one.
-    return words + "; not within this budget" +
+    // With a commit to depend on, other cells are left out the next time.
+    return text + "; not within this budget" +
            (facts.candidate_commit ? ", a later commit's turn" : "");
   }
-  return beyond ? words + "; this budget is not likely to decide it" : words;
+  return is_undecidable ? text + "; this budget is not likely to decide it" : text;
 }
 
 }  // namespace
 
-std::vector<std::string> words_of(const run::PairsPlan& plan, const BaseFacts& facts,
-                                  const config::Redactor& redactor) {
+// Describes the planned pairs for people. With many cells, it lists only those that the budget is
+// not likely to decide.
+std::vector<std::string> describe_pairs(const run::PairsPlan& plan, const BaseFacts& facts,
+                                        const config::Redactor& redactor) {
   std::vector<std::string> lines;
-  const std::vector<bool> beyond = too_much(plan);
-  const auto trouble = [&](std::size_t i) { return !plan.cells[i].now || beyond[i]; };
-  std::size_t not_now = 0;
-  for (std::size_t i = 0; i < plan.cells.size(); ++i) not_now += trouble(i) ? 1 : 0;
+  const std::vector<bool> is_undecidable = find_undecidable(plan);
+  const auto needs_line = [&](std::size_t i) { return !plan.cells[i].now || is_undecidable[i]; };
+  std::size_t lines_needed = 0;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) lines_needed += needs_line(i) ? 1 : 0;
   lines.push_back(fmt::format(
       "pairs: {} beside the base within {}; to decide all takes {} at least",
       report::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),
       run::show_time_left(plan.seconds_for_all)));
   constexpr std::size_t k_most_lines = 16;
-  std::size_t shown = 0;
+  std::size_t listed = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     const run::PlannedPairs& cell = plan.cells[i];
-    // Of many, those that this budget does not reach.
-    if (plan.cells.size() > k_most_lines && (!trouble(i) || shown >= k_most_lines)) continue;
-    ++shown;
+    // With many cells, only those that the budget does not reach get a line.
+    if (plan.cells.size() > k_most_lines && (!needs_line(i) || listed >= k_most_lines)) continue;
+    ++listed;
     const auto key = profile::CellKey::parse(cell.cell);
     lines.push_back(fmt::format("  {}: {}", key ? redactor.cell(*key).str() : cell.cell,
-                                pairs_words(cell, beyond[i], facts)));
+                                pairs_text(cell, is_undecidable[i], facts)));
   }
-  if (not_now > shown) lines.push_back(fmt::format("  … and {} more", not_now - shown));
+  if (lines_needed > listed) lines.push_back(fmt::format("  … and {} more", lines_needed - listed));
   return lines;
 }
 

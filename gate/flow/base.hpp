@@ -1,5 +1,5 @@
-// The base program that --against names: found (and built), put beside the candidate's cells, and
-// what a run has measured of it.
+// The base program that --against names: finds and builds it, prepares its cells, and assembles
+// what a run measured of it.
 #pragma once
 
 #include <memory>
@@ -16,28 +16,26 @@
 #include "gate/source/base.hpp"
 
 namespace weir::flow {
-// Two commits of the candidate's repository, checked out and built: neither side is what lies in
-// the user's checkout.
+// Two commits of the candidate's repository, checked out and built apart from the user's checkout.
 struct TwoCommits {
-  // The one that the other is held to; what candidate_root and candidate_commit say is of the
-  // other.
+  // The base commit. Its candidate_root and candidate_commit describe the candidate.
   source::BaseTree base;
-  std::shared_ptr<sys::Held> candidate_held;
-  std::vector<std::string> own_roots;  // all names of the top of the user's checkout
-  std::string counts_folder;           // of counts known by the base's commit
+  std::shared_ptr<sys::Held> candidate_checkout;
+  std::vector<std::string> own_roots;  // every path of the top of the user's checkout
+  std::string counts_folder;           // the folder of counts by commit, for the base's
 };
 
 struct BaseRequest {
-  std::string spec;                  // REF or DIR; "" with a command
-  std::vector<std::string> command;  // what stands behind "--"
-  // Of the command, in place of the engine's; absent: the engine's.
+  std::string spec;                  // REF or DIR; "" if there is a command
+  std::vector<std::string> command;  // after "--"
+  // The environment of the command; absent: that of the engine.
   std::optional<config::Environment> env = std::nullopt;
-  bool own = false;           // neither: the candidate's own program, by another path
-  bool other_commit = false;  // a base that is the candidate itself is Code::unavailable
-  std::shared_ptr<const TwoCommits> commits{};  // in place of all of these
+  bool own = false;           // no spec or command: the candidate's program by another path
+  bool other_commit = false;  // Code::unavailable if the base is the candidate itself
+  std::shared_ptr<const TwoCommits> commits{};  // replaces all other fields
 };
 
-// What the verdict says of the base.
+// Facts about the base, for the verdict.
 struct BaseFacts {
   verdict::Against against;  // as typed
   std::string words;         // "merge-base of HEAD and origin/main, 1a2b3c4 …", "the command …"
@@ -47,34 +45,34 @@ struct BaseFacts {
 };
 void fields(Fields& io, BaseFacts& facts);
 
-// Both sides, ready to be planned. Keep it while the cells are used.
+// The base's cells, ready to be planned. Keep it while the cells are used.
 struct PreparedBase {
   BaseFacts facts;
-  std::vector<run::PreparedCell> cells;        // the base's, in the candidate's order
-  std::unique_ptr<config::Settings> settings;  // of a base command, whose cells point into it
-  std::string counts_folder;                   // of counts known by its commit; "" when none may be
-  std::shared_ptr<sys::Held> held;             // its worktree
+  std::vector<run::PreparedCell> cells;        // in the candidate's order
+  std::unique_ptr<config::Settings> settings;  // for a base command: its cells point into them
+  std::string counts_folder;        // the folder of counts by commit; "" if none may be reused
+  std::shared_ptr<sys::Held> held;  // keeps its worktree
 };
 
-// How one set of cells is prepared: preflight with all that it looks up.
+// Prepares a set of cells: preflight with everything that it looks up.
 using PrepareCells =
     std::function<Result<std::vector<run::PreparedCell>>(const std::vector<config::Cell>&)>;
 
-// Finds the base, builds it where that is configured, and points both sides' programs through
-// paths of equal length: `candidate` is changed too. Takes as long as a build.
+// Finds the base, builds it if a build is configured, and gives the programs of both sides paths of
+// equal length, so it changes `candidate` too. Takes as long as a build.
 [[nodiscard]] Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
                                                 const config::Settings& settings,
                                                 const config::Redactor& redactor,
                                                 std::vector<run::PreparedCell>& candidate,
                                                 const PrepareCells& prepare, const sys::Stop& stop);
 
-// Counts by commit from the cache, or those that were copied into a run's folder.
+// Counts of a base commit, from the cache or from a run's folder.
 class CachedCounts final : public run::KnownCounts {
  public:
-  // "": knows nothing.
+  // `folder` "" holds nothing.
   CachedCounts(sys::Files& files, std::string folder) : stored_(files, folder), folder_(folder) {}
   [[nodiscard]] std::vector<baseline::Baseline> of(const profile::CellKey& cell) const override;
-  // Nothing where there is no folder.
+  // Stores nothing without a folder.
   [[nodiscard]] Result<void> keep(const baseline::Baseline& counts);
 
  private:
@@ -82,32 +80,34 @@ class CachedCounts final : public run::KnownCounts {
   std::string folder_;
 };
 
-// What a run measured beside its base, cell by cell; behind them the lines over depths, of whose
-// facts there is the name alone.
-struct Beside {
+// The runs of a base program, by cell of the candidate. The lines over depths follow the cells;
+// their facts have the name alone.
+struct BaseRuns {
   BaseFacts facts;
-  std::vector<baseline::Choice> counts;  // what each cell's counts are held to; none with a reason
+  std::vector<baseline::Choice> counts;  // the base counts of each cell; `none` has a reason
   std::vector<profile::PairedRuns> pairs;
   std::vector<profile::CellFacts> cells;  // the candidate's
 };
-[[nodiscard]] Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
-                                     const std::vector<profile::Profile>& profiles,
-                                     const std::vector<profile::RunRecord>& records,
-                                     const run::KnownCounts& known);
+[[nodiscard]] BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header,
+                                          const std::vector<profile::Profile>& profiles,
+                                          const std::vector<profile::RunRecord>& records,
+                                          const run::KnownCounts& known_counts);
 
-// Keeps what was counted of the base for the next run, and what was known of it for this one.
-// What could not be kept is told; the run loses nothing by it.
+// Stores the base's counts in the cache for later runs, and cached counts in this run's folder.
+// Returns a warning if they could not be stored; the run itself is complete without.
 [[nodiscard]] std::vector<std::string> keep_base_counts(
     const PreparedBase& base, const run::RunHeader& header,
     const std::vector<profile::RunRecord>& records, const std::string& run_folder,
     sys::Files& files);
-// Where a run's folder holds the latter.
+// Returns the folder of base counts in a run's folder.
 [[nodiscard]] std::string base_counts_folder(const std::string& run_folder);
-// Where the cache holds what was counted of a commit's checkout.
-[[nodiscard]] std::string counts_of_tree(const std::string& cache_folder, const std::string& tree);
+// Returns the cache's folder of counts for a commit's checkout.
+[[nodiscard]] std::string tree_counts_folder(const std::string& cache_folder,
+                                             const std::string& tree);
 
-// The plan of pairs, for people: a line each.
-[[nodiscard]] std::vector<std::string> words_of(const run::PairsPlan& plan, const BaseFacts& facts,
-                                                const config::Redactor& redactor);
+// Describes the plan of pairs for people, in lines.
+[[nodiscard]] std::vector<std::string> describe_pairs(const run::PairsPlan& plan,
+                                                      const BaseFacts& facts,
+                                                      const config::Redactor& redactor);
 
 }  // namespace weir::flow

@@ -1,5 +1,5 @@
-// The work of weir bisect: each commit is checked out and built in weir's cache and held to the
-// good one's own program, measured on this machine.
+// weir bisect: finds the first bad commit. Checks out and builds each commit in weir's cache, and
+// compares it with the good one on this machine.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,17 @@
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {
-struct BisectWanted {
-  std::string good, bad;              // as typed
-  bool times = false;                 // pairs beside the good one, in place of counts
-  std::optional<std::string> resume;  // a folder, "" is the newest; good and bad are then its own
+struct BisectOptions {
+  std::string good, bad;  // as typed
+  bool times = false;     // judge by pairs with the good one, in place of counts
+  std::optional<std::string>
+      resume;  // a folder, or "" for the newest; then good and bad are not given
 };
 
-// Never touches the checkout, the index, HEAD or the references of the user. Code::config where the
-// good one is bad already or the bad one is good (nothing else was built then), or names nothing;
-// Code::unavailable where one of these two cannot be built or judged; Code::interrupted on a stop,
-// saying how to go on.
-[[nodiscard]] Result<Answer> bisect(const Job& job, const BisectWanted& wanted);
+// Finds the first bad commit. Never touches the checkout, the index, HEAD or the references of the
+// user. Code::config if the good commit is bad, the bad one is good (nothing else is built then),
+// or a name is unknown. Code::unavailable if one of these two cannot be built or judged;
+// Code::interrupted on a stop, with the command to resume.
+[[nodiscard]] Result<Answer> bisect(const Job& job, const BisectOptions& wanted);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// Reads and writes the journal of a bisection.
 #include "gate/flow/bisect_journal.hpp"
 
 #include "gate/sys/paths.hpp"
@@ -12,17 +13,18 @@ std::string path_in(const std::string& folder) { return sys::join_path(folder, "
 
 }  // namespace
 
-static void fields(Fields& io, BisectAsked& asked) {
+// Reads or writes the first line of a journal.
+static void fields(Fields& io, BisectRequest& request) {
   io.schema(k_schema, "is no journal of a bisection");
-  io("good", asked.good);
-  io("bad", asked.bad);
-  io("good_words", asked.good_words);
-  io("bad_words", asked.bad_words);
-  io.always("notes", asked.notes);
-  io.always("cells", asked.cells);
-  io("times", asked.times);
-  io("config", asked.config_file);
-  io("config_hash", asked.config_hash);
+  io("good", request.good);
+  io("bad", request.bad);
+  io("good_words", request.good_words);
+  io("bad_words", request.bad_words);
+  io.always("notes", request.notes);
+  io.always("cells", request.cells);
+  io("times", request.times);
+  io("config", request.config_file);
+  io("config_hash", request.config_hash);
 }
 
 void fields(Fields& io, BisectStep& step) {
@@ -35,6 +37,7 @@ void fields(Fields& io, BisectStep& step) {
   io("run", step.run);
 }
 
+// Parses a journal: the request in its first line, then one step a line.
 Result<BisectState> parse_bisect(std::string_view text) {
   BisectState state;
   std::size_t line = 0;
@@ -44,7 +47,7 @@ Result<BisectState> parse_bisect(std::string_view text) {
     const std::string place = fmt::format("bisect.jsonl, line {}", line);
     WEIR_TRY(const Json json, parse_json(text.substr(0, end)).map_error(in_context(place)));
     if (line == 1) {
-      WEIR_TRY(state.asked, read_fields<BisectAsked>(json, place));
+      WEIR_TRY(state.request, read_fields<BisectRequest>(json, place));
     } else {
       WEIR_TRY(state.steps.emplace_back(), read_fields<BisectStep>(json, place));
     }
@@ -56,9 +59,9 @@ Result<BisectState> parse_bisect(std::string_view text) {
 }
 
 Result<BisectJournal> begin_bisect(sys::Files& files, const std::string& folder,
-                                   const BisectAsked& asked) {
+                                   const BisectRequest& request) {
   WEIR_TRY(auto log, files.append_log(path_in(folder), 0));
-  WEIR_CHECK(log->append(dump_json(write_fields(asked))));
+  WEIR_CHECK(log->append(dump_json(write_fields(request))));
   return log;
 }
 

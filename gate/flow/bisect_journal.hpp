@@ -1,6 +1,6 @@
-// The state of a bisection, <out>/bisect/<time>/bisect.jsonl: what was asked for, then one commit a
-// line, each on the disk before the next one is tried. What can be missing after a kill is the end
-// of the last line, which is left out.
+// The journal of a bisection, <out>/bisect/<time>/bisect.jsonl: the request, then one commit a
+// line. Each is on the disk before the next is tried. After a kill the last line may be incomplete;
+// it is ignored.
 #pragma once
 
 #include <memory>
@@ -13,39 +13,39 @@
 #include "gate/sys/files.hpp"
 
 namespace weir::flow {
-struct BisectAsked {
+struct BisectRequest {
   std::string good, bad;  // commits
   std::string good_words, bad_words;
   std::vector<std::string> notes;
-  std::vector<std::string> cells;  // of --cell
+  std::vector<std::string> cells;  // --cell
   bool times = false;
-  std::string config_file, config_hash;  // as it was; the repository's own place of it
+  std::string config_file, config_hash;  // the config's path and the hash of its text
 };
 
-// One commit that was tried.
+// One tried commit.
 struct BisectStep {
   std::string commit, subject;
   source::Tried tried = source::Tried::skipped;
-  std::string reason;  // why bad or skipped, one line
-  bool built = false;  // now, not taken from the cache
-  double seconds = 0;  // all of it
-  std::string run;     // its folder, "" where nothing was measured
+  std::string reason;  // the reason if bad or skipped, one line
+  bool built = false;  // built in this step, not taken from the cache
+  double seconds = 0;  // the whole step
+  std::string run;     // the run's folder; "" if nothing was measured
 };
 void fields(Fields& io, BisectStep& step);
 
 struct BisectState {
-  BisectAsked asked;
+  BisectRequest request;
   std::vector<BisectStep> steps;
   std::uint64_t whole_bytes = 0;
 };
-// Hostile text. Code::data naming the line.
+// Parses a journal, which may be hostile. Code::data names the line.
 [[nodiscard]] Result<BisectState> parse_bisect(std::string_view text);
 
-// The journal, to which steps are appended. `folder` is there and holds none yet.
+// The journal, to which steps are appended. `folder` exists and has no journal yet.
 using BisectJournal = std::unique_ptr<sys::AppendLog>;
 [[nodiscard]] Result<BisectJournal> begin_bisect(sys::Files& files, const std::string& folder,
-                                                 const BisectAsked& asked);
-// Goes on: `state` becomes what is there. Code::io when another weir is writing it.
+                                                 const BisectRequest& request);
+// Resumes a journal and reads it into `state`. Code::io if another weir is writing to it.
 [[nodiscard]] Result<BisectJournal> resume_bisect(sys::Files& files, const std::string& folder,
                                                   BisectState& state);
 

@@ -1,3 +1,4 @@
+// weir calibrate: finds out if this machine can decide the limits, and keeps the answer.
 #include "gate/flow/calibrate.hpp"
 
 #include "gate/base/find.hpp"
@@ -14,7 +15,8 @@ namespace {
 constexpr std::int64_t k_cost_pairs = 8;
 constexpr std::uint64_t k_largest_calibration = std::uint64_t{1} << 20;
 
-bool judged_a_time(const verdict::CellVerdict& cell) {
+// Returns true if the cell has a judged limit on a time.
+bool has_judged_time(const verdict::CellVerdict& cell) {
   using verdict::Outcome;
   return std::ranges::any_of(cell.metrics(), [](const auto& metric) {
     return metric.metric.kind != unit::Kind::count && metric.limit.mode == verdict::Mode::gate &&
@@ -24,9 +26,9 @@ bool judged_a_time(const verdict::CellVerdict& cell) {
   });
 }
 
-// Below the folder of all of them.
-std::string path_of(const profile::CellKey& cell, const std::string& machine_class,
-                    const std::string& fingerprint) {
+// Returns the file of a cell's calibration, relative to the folder of calibrations.
+std::string calibration_path(const profile::CellKey& cell, const std::string& machine_class,
+                             const std::string& fingerprint) {
   return fmt::format("{}/{}.json", machine_class, short_hash(cell.str() + "\n" + fingerprint, 16));
 }
 
@@ -38,84 +40,94 @@ Calibrations::Calibrations(sys::Files& files) : files_(files) {
   }
 }
 
+// Returns the stored calibration of a cell with this fingerprint on this machine class; nothing if
+// there is none.
 std::optional<verdict::CalibratedCell> Calibrations::of(
     const profile::CellKey& cell, const profile::Provenance& provenance) const {
   if (folder_.empty() || provenance.machine_class.empty()) return std::nullopt;
-  const std::string path = path_of(cell, provenance.machine_class, provenance.fingerprint);
+  const std::string path = calibration_path(cell, provenance.machine_class, provenance.fingerprint);
   const auto text = files_.read(sys::join_path(folder_, path), k_largest_calibration);
   if (!text) return std::nullopt;
-  auto read = parse_json(*text).and_then(verdict::calibrated_cell_from_json);
-  const bool is_it = read && read->cell == cell && read->fingerprint == provenance.fingerprint &&
-                     read->machine_class == provenance.machine_class;
-  return is_it ? std::optional(std::move(*read)) : std::nullopt;
+  auto calibrated = parse_json(*text).and_then(verdict::calibrated_cell_from_json);
+  const bool matches = calibrated && calibrated->cell == cell &&
+                       calibrated->fingerprint == provenance.fingerprint &&
+                       calibrated->machine_class == provenance.machine_class;
+  return matches ? std::optional(std::move(*calibrated)) : std::nullopt;
 }
 
 Result<std::string> Calibrations::keep(const verdict::CalibratedCell& cell) {
   if (folder_.empty())
     return fail(Code::config, "no place for a cache: set WEIR_CACHE to a folder");
   const std::string path =
-      sys::join_path(folder_, path_of(cell.cell, cell.machine_class, cell.fingerprint));
+      sys::join_path(folder_, calibration_path(cell.cell, cell.machine_class, cell.fingerprint));
   WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
   WEIR_CHECK(files_.write_atomic(path, document(write_fields(cell))));
   return path;
 }
 
+// Returns by cell the pairs that its limits typically take, for cells calibrated with the present
+// limits.
 std::map<std::string, double> calibrated_pairs(const Calibrations& calibrations,
                                                const std::vector<run::PreparedCell>& cells,
                                                const config::Settings& settings) {
   std::map<std::string, double> pairs;
   for (const run::PreparedCell& cell : cells) {
-    const auto known = calibrations.of(cell.cell.key, cell.facts.provenance);
-    if (known && verdict::still_holds(*known, settings.limits)) {
-      pairs[cell.cell.key.str()] = known->typical_pairs();
+    const auto calibrated = calibrations.of(cell.cell.key, cell.facts.provenance);
+    if (calibrated && verdict::still_holds(*calibrated, settings.limits)) {
+      pairs[cell.cell.key.str()] = calibrated->typical_pairs();
     }
   }
   return pairs;
 }
 
-void tell_calibration(const Measured& measured, const Calibrations& calibrations,
-                      verdict::GateVerdict& verdict) {
+// Notes at each cell with judged times how many pairs its limits take, and in the verdict how many
+// cells were never calibrated.
+void add_calibration_notes(const MeasuredRun& measured, const Calibrations& calibrations,
+                           verdict::GateVerdict& verdict) {
   const auto keys = collect<profile::CellKey>(measured.profiles, &profile::Profile::cell);
   std::set<std::string> lines;
   for (const verdict::DepthGroup& group : verdict::depth_groups(keys))
     lines.insert(group.fit.str());
-  std::size_t timed = 0, unknown = 0;
+  std::size_t timed = 0, uncalibrated = 0;
   for (std::size_t i = 0; i < verdict.cells.size() && i < measured.profiles.size(); ++i) {
-    // A line over depths is made of cells that are calibrated, and is not itself.
-    if (!judged_a_time(verdict.cells[i])) continue;
+    // A line over depths has no calibration of its own; its cells have.
+    if (!has_judged_time(verdict.cells[i])) continue;
     if (lines.contains(verdict.cells[i].cell.str())) continue;
     ++timed;
     const profile::Profile& profile = measured.profiles[i];
-    const auto known = calibrations.of(profile.cell, profile.provenance);
-    if (known && verdict::still_holds(*known, measured.known.settings->limits)) {
-      verdict.cells[i].notes.push_back(verdict::words(*known));
+    const auto calibrated = calibrations.of(profile.cell, profile.provenance);
+    if (calibrated && verdict::still_holds(*calibrated, measured.configuration.settings->limits)) {
+      verdict.cells[i].notes.push_back(verdict::words(*calibrated));
     } else {
-      ++unknown;
+      ++uncalibrated;
     }
   }
-  if (unknown == 0) return;
-  const std::string which =
-      unknown == timed ? std::string("these limits on times were")
-                       : fmt::format("the limits on times of {} of {} cells were", unknown, timed);
-  verdict.notes.push_back(which + " never calibrated on this machine: weir calibrate");
+  if (uncalibrated == 0) return;
+  const std::string limits_text =
+      uncalibrated == timed
+          ? std::string("these limits on times were")
+          : fmt::format("the limits on times of {} of {} cells were", uncalibrated, timed);
+  verdict.notes.push_back(limits_text + " never calibrated on this machine: weir calibrate");
 }
 
 namespace {
 
-Result<BaseRequest> wanted_base(const CalibrateOptions& options) {
-  const std::vector<std::string>& words = options.words;
+// Returns the base to calibrate with: the same program, or another build that --against names.
+Result<BaseRequest> base_request(const CalibrateOptions& options) {
+  const std::vector<std::string>& command = options.words;
   if (!options.against) {
-    if (words.empty()) return BaseRequest{.spec = "", .command = {}, .own = true};
+    if (command.empty()) return BaseRequest{.spec = "", .command = {}, .own = true};
     return fail(Code::usage, "words after \"--\" are another build: --against -- COMMAND…");
   }
-  if (options.against->empty() == words.empty()) {
+  if (options.against->empty() == command.empty()) {
     return fail(Code::usage,
                 "--against takes another build of the same source: a REF, a DIR, or -- COMMAND…");
   }
-  return BaseRequest{*options.against, words};
+  return BaseRequest{*options.against, command};
 }
 
-Error of_calibration(Error error, const CalibrateOptions& options) {
+// Rewrites an error about gate.budget so that it names the options of weir calibrate.
+Error add_budget_hint(Error error, const CalibrateOptions& options) {
   constexpr std::string_view k_budget = "gate.budget: ";
   if (error.code == Code::config && error.message.starts_with(k_budget)) {
     error.message.replace(0, k_budget.size(), options.budget ? "--budget " : "gate.budget: ");
@@ -127,84 +139,87 @@ Error of_calibration(Error error, const CalibrateOptions& options) {
   return error;
 }
 
-// What a run says of each cell, with its error where it could not be run at all.
-verdict::Calibration judge(const Job& job, const Measured& measured,
-                           const CalibrateOptions& options, double budget) {
-  std::vector<profile::PairedRuns> runs = measured.beside->pairs;
+// Calibrates each cell of a run by replays of its pairs. A cell that could not be run keeps its
+// error.
+verdict::Calibration calibrate_run(const Job& job, const MeasuredRun& measured,
+                                   const CalibrateOptions& options, double budget) {
+  std::vector<profile::PairedRuns> runs = measured.base_runs->pairs;
   std::map<std::string, std::string> errors;
   for (const profile::Profile& profile : measured.profiles) {
     if (!profile.errors.empty()) errors[profile.cell.str()] = profile.errors.front();
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::string* error = look_up(errors, measured.beside->cells[i].cell.str());
+    const std::string* error = look_up(errors, measured.base_runs->cells[i].cell.str());
     if (!runs[i].error && error != nullptr) runs[i].error = *error;
   }
   verdict::CalibrationFacts facts;
   facts.weir_version = k_version;
   facts.date = sys::date_of(job.world.clock.now());
-  facts.config = measured.known.file;
-  facts.base = measured.beside->facts.words;
+  facts.config = measured.configuration.file;
+  facts.base = measured.base_runs->facts.words;
   facts.two_builds = options.against.has_value();
   facts.budget_seconds = budget;
   facts.replays = options.replays;
-  verdict::Calibration made =
-      verdict::calibrate(facts, measured.beside->cells, runs, measured.known.settings->limits,
-                         policy_of(measured.known.settings->gate));
+  verdict::Calibration calibration = verdict::calibrate(
+      facts, measured.base_runs->cells, runs, measured.configuration.settings->limits,
+      gate_policy(measured.configuration.settings->gate));
   for (const profile::Profile& profile : measured.profiles) {
     if (!profile.profiling_cost) continue;
-    made.notes.push_back(fmt::format("probes cost {:.1f} % of throughput in {}",
-                                     *profile.profiling_cost * 100, profile.cell.str()));
+    calibration.notes.push_back(fmt::format("probes cost {:.1f} % of throughput in {}",
+                                            *profile.profiling_cost * 100, profile.cell.str()));
   }
-  const std::vector<std::string>& notes = measured.beside->facts.notes;
-  made.notes.insert(made.notes.end(), notes.begin(), notes.end());
-  return made;
+  const std::vector<std::string>& notes = measured.base_runs->facts.notes;
+  calibration.notes.insert(calibration.notes.end(), notes.begin(), notes.end());
+  return calibration;
 }
 
 }  // namespace
 
-Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
-  // Apart from the runs that `gate --from` and `baseline accept` look for.
-  const Job job = asked.below("calibrations");
+// Measures the cells against themselves in pairs, replays gates from the pairs, and stores how well
+// this machine decides the limits.
+Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) {
+  // These runs stay apart from those that `gate --from` and `baseline accept` look for.
+  const Job job = given_job.below("calibrations");
   MeasureOptions wanted;
   wanted.plan.counts = false;
   wanted.plan.cost_pairs = k_cost_pairs;
   wanted.resume = options.resume;
   wanted.verb = "calibrate";
   wanted.least_pairs = static_cast<std::size_t>(options.pairs);
-  WEIR_TRY(wanted.against, wanted_base(options));
-  WEIR_TRY(wanted.output_places, places_of(job));
-  WEIR_TRY(Loaded loaded, load_config(job));
-  double& budget_seconds = loaded.known.settings->gate.budget_seconds;
+  WEIR_TRY(wanted.against, base_request(options));
+  WEIR_TRY(wanted.output_places, report_places(job));
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
+  double& budget_seconds = loaded.configuration.settings->gate.budget_seconds;
   const double budget = budget_seconds;
   if (options.budget) WEIR_SET(budget_seconds, unit::parse_duration_seconds(*options.budget));
-  const config::Redactor redactor = loaded.known.redactor;
-  WEIR_TRY(const Measured measured,
+  const config::Redactor redactor = loaded.configuration.redactor;
+  WEIR_TRY(const MeasuredRun measured,
            measure_loaded(std::move(loaded), job, wanted).map_error([&](Error error) {
-             return of_calibration(redacted(std::move(error), redactor), options);
+             return add_budget_hint(redacted(std::move(error), redactor), options);
            }));
   job.talk(fmt::format("replaying {} gates", options.replays));
-  const verdict::Calibration made = judge(job, measured, options, budget);
-  if (made.cells.empty()) {
+  const verdict::Calibration calibration = calibrate_run(job, measured, options, budget);
+  if (calibration.cells.empty()) {
     return fail(Code::config,
                 "{}: no cell has a limit on a time that gates (max_drop, max_increase): there is "
                 "nothing to calibrate",
-                job.asked.config);
+                job.selection.config);
   }
-  Calibrations kept(job.files());
-  bool broken = false;
-  for (const verdict::CalibratedCell& cell : made.cells) {
-    broken = broken || cell.error;
+  Calibrations calibrations(job.files());
+  bool has_errors = false;
+  for (const verdict::CalibratedCell& cell : calibration.cells) {
+    has_errors = has_errors || cell.error;
     if (cell.error) continue;
-    const auto path = kept.keep(cell);
+    const auto path = calibrations.keep(cell);
     if (!path) job.talk("weir: the calibration is not kept: " + path.error().message);
   }
-  const verdict::Calibration shown = redacted(made, redactor);
-  const bool fits = made.holds || !measured.known.settings->gate.fail_on_inconclusive;
-  return Answer{report::calibration_text(shown, {job.width(), job.colored()}),
-                document(verdict::to_json(shown)),
-                broken ? ExitCode::unmeasured
-                : fits ? ExitCode::pass
-                       : ExitCode::inconclusive};
+  const verdict::Calibration redacted_calibration = redacted(calibration, redactor);
+  const bool fits =
+      calibration.holds || !measured.configuration.settings->gate.fail_on_inconclusive;
+  ExitCode code = fits ? ExitCode::pass : ExitCode::inconclusive;
+  if (has_errors) code = ExitCode::unmeasured;
+  return Answer{report::calibration_text(redacted_calibration, {job.width(), job.colored()}),
+                document(verdict::to_json(redacted_calibration)), code};
 }
 
 }  // namespace weir::flow

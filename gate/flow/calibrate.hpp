@@ -1,7 +1,7 @@
-// What `weir calibrate` found of cells, kept for later gates of the same machine class:
-// <cache>/calibration/<machine class>/<16 hex digits>.json, one a cell and fingerprint. The cache
-// is source::default_cache_folder(); a CI system that gives every job a fresh machine has to keep
-// that folder.
+// Calibrations of cells, stored for later gates of the same machine class in
+// <cache>/calibration/<machine class>/<16 hex digits>.json, one for each cell and fingerprint. The
+// cache is source::default_cache_folder(); a CI system with a fresh machine for every job has to
+// keep it.
 #pragma once
 
 #include <map>
@@ -14,13 +14,14 @@
 namespace weir::flow {
 class Calibrations {
  public:
-  // Of the user's cache; knows and keeps nothing where there is none.
+  // Uses the user's cache; without one, finds and stores nothing.
   explicit Calibrations(sys::Files& files);
 
-  // Nothing where none was made, or where it cannot be read: it is only told, never judged by.
+  // Returns the calibration of a cell; nothing if there is none or it cannot be read. It only
+  // informs people: no verdict depends on it.
   [[nodiscard]] std::optional<verdict::CalibratedCell> of(
       const profile::CellKey& cell, const profile::Provenance& provenance) const;
-  // Fails where there is no cache. The answer is the file.
+  // Stores a calibration and returns its file. Fails without a cache.
   [[nodiscard]] Result<std::string> keep(const verdict::CalibratedCell& cell);
 
  private:
@@ -28,25 +29,25 @@ class Calibrations {
   std::string folder_;
 };
 
-// By cell name: pairs that the limits of each cell typically take on this machine, of those that
-// were calibrated for these limits.
+// Returns by cell name how many pairs the limits typically take on this machine, for cells that
+// were calibrated with these limits.
 [[nodiscard]] std::map<std::string, double> calibrated_pairs(
     const Calibrations& calibrations, const std::vector<run::PreparedCell>& cells,
     const config::Settings& settings);
 
-// Notes of a verdict: for each cell with times that were judged what its limits take, and once how
-// many cells nobody calibrated.
-void tell_calibration(const Measured& measured, const Calibrations& calibrations,
-                      verdict::GateVerdict& verdict);
+// Adds notes to a verdict: for each cell with judged times how many pairs its limits take, and one
+// for the cells that nobody calibrated.
+void add_calibration_notes(const MeasuredRun& measured, const Calibrations& calibrations,
+                           verdict::GateVerdict& verdict);
 
-// weir calibrate: the configured cells against themselves, through the whole gate but its counts;
-// then replays of what was measured. Can this machine hold these limits?
+// weir calibrate: gates the configured cells against themselves (without counts), then replays the
+// measured pairs. The answer: can this machine decide these limits?
 struct CalibrateOptions {
   std::optional<std::string> against, budget, resume;
   std::vector<std::string> words;  // after "--"
   std::int64_t pairs = 40;
   std::int64_t replays = 1000;
 };
-[[nodiscard]] Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options);
+[[nodiscard]] Result<Answer> calibrate(const Job& job, const CalibrateOptions& options);
 
 }  // namespace weir::flow

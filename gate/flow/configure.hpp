@@ -19,41 +19,42 @@ namespace weir::flow {
 
 inline constexpr std::uint64_t k_largest_config = std::uint64_t{1} << 20;
 
-// What weir.yaml is checked against besides itself, on this machine and day.
-[[nodiscard]] config::Known known_now(const sys::World& world, const std::string& config_file);
+// Returns the facts of this machine and day that weir.yaml is checked against.
+[[nodiscard]] config::Known config_context(const sys::World& world, const std::string& config_file);
 
-// What is known of a configuration.
-struct Configured {
+// A parsed configuration.
+struct Configuration {
   std::unique_ptr<config::Settings> settings;
-  std::string file;                    // as reports name it
-  std::optional<std::string> place{};  // where it lies, where reports name it by something else
-  config::Redactor redactor;           // over all that is shown
-  std::vector<std::string> notes;      // of the matrix, or of a run
-  std::optional<RulesUsed> rules{};    // in place of the configuration's own
+  std::string file;                    // the name in reports
+  std::optional<std::string> place{};  // its path, if reports use another name
+  config::Redactor redactor;           // applied to everything that is shown
+  std::vector<std::string> notes;      // notes of the matrix or of a run
+  std::optional<RulesUsed> rules{};    // a commit's rules, which replace the configuration's
 };
-// Parsed text. `file` need not be there.
-[[nodiscard]] Result<Configured> configured(const std::string& text, const std::string& file,
-                                            const config::Known& known);
+// Parses the text of a configuration. `file` need not exist.
+[[nodiscard]] Result<Configuration> parse_configuration(const std::string& text,
+                                                        const std::string& file,
+                                                        const config::Known& context);
 
-// weir.yaml, with its cells, which point into `known.settings`.
-struct Loaded {
-  Configured known;
+// A loaded weir.yaml. The cells point into `configuration.settings`.
+struct LoadedConfig {
+  Configuration configuration;
   std::string text;
-  std::vector<config::Cell> cells;  // those selected with --cell
+  std::vector<config::Cell> cells;  // selected with --cell
 };
-[[nodiscard]] Result<Loaded> load_config(const Job& job);
-// What the file comes to: its presets expanded, as YAML. Fails where load_config does.
+[[nodiscard]] Result<LoadedConfig> load_config(const Job& job);
+// Returns the file as YAML with its presets expanded. Fails like load_config.
 [[nodiscard]] Result<Answer> show_config(const Job& job);
-// Of the cells, and of the lines over their depths.
-[[nodiscard]] std::set<std::string> names_of(const std::vector<config::Cell>& cells);
+// Returns the names of the cells, and of the lines over their depths.
+[[nodiscard]] std::set<std::string> cell_names(const std::vector<config::Cell>& cells);
 
-// What a gate's settings say of how it judges.
-[[nodiscard]] verdict::Policy policy_of(const config::GateSettings& gate);
+// Returns the policy that a gate's settings ask for.
+[[nodiscard]] verdict::Policy gate_policy(const config::GateSettings& gate);
 
-// gate.reference, the pinned workload, runs beside whatever is timed against stored samples,
-// selected or not; beside a base program it has nothing to say and is left out.
-[[nodiscard]] Result<void> choose_reference(Loaded& loaded, bool times, bool against);
-// Gives every timed profile its rates, where there is one.
+// Adds gate.reference, the pinned workload, to cells that are timed against stored samples,
+// selected or not. With a base program it is of no use, and is left out.
+[[nodiscard]] Result<void> choose_reference(LoadedConfig& loaded, bool times, bool against);
+// Gives each timed profile the reference's rates, if a reference was measured.
 void take_reference(const config::Settings& settings, std::vector<profile::Profile>& profiles);
 
 }  // namespace weir::flow

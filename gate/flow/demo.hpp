@@ -9,14 +9,14 @@
 
 namespace weir::flow {
 struct DemoOptions {
-  std::string plant;   // the regression; "": one that this machine can show
-  std::string keep;    // a folder that is made and stays; "": one that is removed
+  std::string plant;   // the regression; "": one that shows on this machine
+  std::string keep;    // a new folder that stays; "": a temporary one
   std::string engine;  // weir-engine; "": the one beside this program
 };
 
-// ExitCode::pass when all went as it should: the gate passed before the regression and failed with
-// it. Code::data with what a step said where one went otherwise, Code::usage for a regression that
-// the engine does not have.
+// Returns ExitCode::pass if the gate passed before the regression and failed with it. Code::data
+// with the output of the step that went otherwise; Code::usage for a regression that the engine
+// does not have.
 [[nodiscard]] Result<Answer> demo(const Job& job, const DemoOptions& options);
 
 }  // namespace weir::flow

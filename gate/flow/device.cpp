@@ -1,3 +1,4 @@
+// weir device: lists, shows, records, imports and compiles descriptions of GPUs.
 #include "gate/flow/device.hpp"
 
 #include "gate/base/text.hpp"
@@ -18,25 +19,26 @@ namespace {
 constexpr double k_describe_patience_seconds = 60;
 constexpr std::uint64_t k_most_description_bytes = std::uint64_t{16} << 20;
 
-std::vector<std::string> folders_of(const Job& job) {
-  return probes::twin_folders(job.files(), sys::folder_of(job.asked.config));
+std::vector<std::string> description_folders(const Job& job) {
+  return probes::twin_folders(job.files(), sys::folder_of(job.selection.config));
 }
 
 }  // namespace
 
 Result<Answer> list_devices(const Job& job, const DeviceOptions& /*options*/) {
-  WEIR_TRY(const auto found, probes::list_twins(job.files(), folders_of(job)));
+  WEIR_TRY(const auto descriptions, probes::list_twins(job.files(), description_folders(job)));
   std::vector<report::DeviceLine> lines;
-  for (const probes::FoundTwin& one : found) {
-    lines.push_back({one.name, one.title, one.source, one.error});
-    if (one.vulkan) lines.back().apis.emplace_back("vulkan");
-    if (one.cuda) lines.back().apis.emplace_back("cuda");
+  for (const probes::TwinEntry& description : descriptions) {
+    lines.push_back({description.name, description.title, description.source, description.error});
+    if (description.vulkan) lines.back().apis.emplace_back("vulkan");
+    if (description.cuda) lines.back().apis.emplace_back("cuda");
   }
   return Answer{report::device_list_text(lines, job.width()), report::device_list_json(lines)};
 }
 
 Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
-  WEIR_TRY(probes::Twin twin, probes::load_twin(job.files(), folders_of(job), options.name));
+  WEIR_TRY(probes::Twin twin,
+           probes::load_twin(job.files(), description_folders(job), options.name));
   if (twin.has_vulkan()) static_cast<void>(probes::compile_twin(twin));  // for its doubts
   const report::DeviceSheet sheet{twin.name,    twin.title,    twin.source,
                                   twin.assumed, twin.warnings, probes::facts_of(twin)};
@@ -45,8 +47,8 @@ Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
 
 namespace {
 
-void talk_of_doubts(const Job& job, const probes::Twin& twin) {
-  for (const std::string& doubt : twin.warnings) job.talk(fmt::format("  warning: {}", doubt));
+void print_warnings(const Job& job, const probes::Twin& twin) {
+  for (const std::string& warning : twin.warnings) job.talk(fmt::format("  warning: {}", warning));
 }
 
 Result<void> write_out(const Job& job, const DeviceOptions& options, const std::string& text) {
@@ -54,9 +56,8 @@ Result<void> write_out(const Job& job, const DeviceOptions& options, const std::
   return job.files().write_atomic(options.out, text);
 }
 
-// The new description, its name and title as asked for, else as they are: where --out says, which
-// is then said; else to standard output.
-Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Twin& twin) {
+// Writes a description to --out, or to standard output, with --name and --title applied.
+Result<Answer> write_description(const Job& job, const DeviceOptions& options, probes::Twin& twin) {
   if (!options.called.empty()) {
     if (!probes::is_twin_name(options.called)) {
       return fail(Code::usage,
@@ -68,7 +69,7 @@ Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Tw
   }
 
   if (!options.title.empty()) twin.title = options.title;
-  talk_of_doubts(job, twin);
+  print_warnings(job, twin);
   const std::string text = document(probes::document_of(twin), 2);
   if (options.out.empty()) {
     job.world.terminal.write(1, text);
@@ -81,23 +82,24 @@ Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Tw
 
 }  // namespace
 
+// Records a description of one GPU of this machine with weir-devices.
 Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   const sys::Interrupts interrupts;
   sys::ProcessSpec spec;
   spec.argv = {"--describe"};
   spec.timeout_seconds = k_describe_patience_seconds;
   spec.output_limit = k_most_description_bytes;
-  WEIR_TRY(const sys::Finished described, ask_devices_program(spec, job.world, interrupts.stop()));
-  if (!failure_words(described, spec).empty()) {
+  WEIR_TRY(const sys::Finished described, run_devices_program(spec, job.world, interrupts.stop()));
+  if (!failure_text(described, spec).empty()) {
     return fail(Code::unavailable,
                 "a driver of Vulkan or CUDA crashed or did not answer when asked for its devices");
   }
   WEIR_TRY(const Json json,
            parse_json(described.out, {.bytes = k_most_description_bytes, .depth = 16}));
-  JsonReader read(json, "weir-devices");
-  const Json& devices = read.array("descriptions");
-  const auto error = read.optional_string("error");
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  JsonReader fields(json, "weir-devices");
+  const Json& devices = fields.array("descriptions");
+  const auto error = fields.optional_string("error");
+  if (auto problem = fields.problem()) return tl::unexpected(*problem);
   if (devices.empty()) {
     return fail(Code::unavailable, "this machine has no device of Vulkan or CUDA{}",
                 error ? fmt::format(" ({})", text::printable(*error)) : "");
@@ -111,22 +113,25 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
     job.talk(fmt::format("{} devices; this is {}: {}", devices.size(), options.index,
                          text::disarm(twin.title)));
   twin.source = "recorded";
-  return hand_out(job, options, twin);
+  return write_description(job, options, twin);
 }
 
 Result<Answer> import_device(const Job& job, const DeviceOptions& options) {
-  // A path even where it looks like a name.
+  // Read as a path, even if it looks like the name of a stored description.
   const std::string path =
       options.name.find('/') == std::string::npos ? "./" + options.name : options.name;
   WEIR_TRY(probes::Twin twin, probes::load_twin(job.files(), {}, path));
   if (twin.source.empty()) {
     twin.source = "imported: a document of vulkaninfo or of a database, not recorded by weir";
   }
-  return hand_out(job, options, twin);
+  return write_description(job, options, twin);
 }
 
+// Compiles a description for the Vulkan driver of device twins, and prints the environment that
+// selects it.
 Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
-  WEIR_TRY(probes::Twin twin, probes::load_twin(job.files(), folders_of(job), options.name));
+  WEIR_TRY(probes::Twin twin,
+           probes::load_twin(job.files(), description_folders(job), options.name));
   if (!twin.has_vulkan()) {
     return fail(Code::usage,
                 "{} is described for CUDA alone, and weir compile is for Vulkan's driver; a run "
@@ -134,9 +139,9 @@ Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
                 twin.name);
   }
   const std::string blob = probes::compile_twin(twin);
-  talk_of_doubts(job, twin);
+  print_warnings(job, twin);
   WEIR_CHECK(write_out(job, options, blob));
-  // The environment that shows a program this device and no other.
+  // Prints the environment that shows a program this device alone.
   WEIR_TRY(const probes::Places places, probe_places(job.world));
   const std::string driver = sys::join_path(places.probes, "weir_twin.json");
   std::string lines = fmt::format("{}={}\n", WEIR_TWIN_VARIABLE, sys::absolute(options.out));
@@ -148,10 +153,10 @@ Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
 
 namespace {
 
-// The backends of the config give way to one for each twin, with the arguments and the environment
-// of the first that asks for Vulkan.
-Result<void> put_twins_in(config::Settings& settings, const std::vector<std::string>& globs,
-                          const std::vector<probes::FoundTwin>& known) {
+// Replaces the config's backends by one for each matching description. Each takes the arguments and
+// the environment of the first backend for Vulkan.
+Result<void> replace_backends(config::Settings& settings, const std::vector<std::string>& globs,
+                              const std::vector<probes::TwinEntry>& descriptions) {
   const auto base =
       std::ranges::find(settings.backends, std::string("vulkan"), &config::BackendSettings::device);
   if (base == settings.backends.end()) {
@@ -160,39 +165,40 @@ Result<void> put_twins_in(config::Settings& settings, const std::vector<std::str
                 settings.file);
   }
   std::vector<config::BackendSettings> backends;
-  for (const probes::FoundTwin& twin : known) {
+  for (const probes::TwinEntry& twin : descriptions) {
     if (!twin.vulkan || !matches(globs, twin.name)) continue;
     config::BackendSettings& backend = backends.emplace_back(*base);
     backend.name = backend.twin.emplace(twin.name);
-    backend.compile = config::k_no_compiler;  // counts are shown, alike ones together
+    backend.compile = config::k_no_compiler;  // the matrix shows counts alone
   }
   if (backends.empty()) {
     return fail(Code::usage, "no description matches {}; weir device list shows those there are",
                 text::join(globs));
   }
   settings.backends = std::move(backends);
-  settings.include.clear();  // they name backends that are not there now
+  settings.include.clear();  // they name the replaced backends
   settings.exclude.clear();
   return {};
 }
 
 }  // namespace
 
+// Counts the engine on each device twin that matches, and shows the counts as a matrix.
 Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& options) {
-  Job whole = job;
-  whole.asked.cells.clear();  // they name twins, which are no backends yet
-  WEIR_TRY(Loaded loaded, load_config(whole));
-  config::Settings& settings = *loaded.known.settings;
-  WEIR_TRY(const auto known, probes::list_twins(job.files(), folders_of(job)));
-  WEIR_CHECK(put_twins_in(settings, options.twins, known));
+  Job all_cells_job = job;
+  all_cells_job.selection.cells.clear();  // --cell names twins, which become backends below
+  WEIR_TRY(LoadedConfig loaded, load_config(all_cells_job));
+  config::Settings& settings = *loaded.configuration.settings;
+  WEIR_TRY(const auto descriptions, probes::list_twins(job.files(), description_folders(job)));
+  WEIR_CHECK(replace_backends(settings, options.twins, descriptions));
   WEIR_TRY(config::Matrix matrix, config::expand(settings));
-  const config::Redactor redactor = loaded.known.redactor;
-  WEIR_TRY(loaded.cells, config::select(matrix, job.asked.cells, redactor));
+  const config::Redactor redactor = loaded.configuration.redactor;
+  WEIR_TRY(loaded.cells, config::select(matrix, job.selection.cells, redactor));
   MeasureOptions wanted;
   wanted.plan.times = false;
   wanted.plan.instruction_processes = 0;
-  WEIR_TRY(Measured measured, measure_loaded(std::move(loaded), job.below("devices"), wanted)
-                                  .map_error(redacting(redactor)));
+  WEIR_TRY(MeasuredRun measured, measure_loaded(std::move(loaded), job.below("devices"), wanted)
+                                     .map_error(redacting(redactor)));
   redact_profiles(measured);
   if (!options.html.empty()) {
     WEIR_CHECK(

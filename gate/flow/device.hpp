@@ -9,7 +9,7 @@
 namespace weir::flow {
 
 struct DeviceOptions {
-  std::string name;    // of a description, or the path of a file
+  std::string name;    // the name of a description, or the path of a file
   std::string out;     // "" is standard output
   std::string called;  // the new description's name
   std::string title;
@@ -17,11 +17,11 @@ struct DeviceOptions {
 };
 [[nodiscard]] Result<Answer> list_devices(const Job& job, const DeviceOptions& options);
 [[nodiscard]] Result<Answer> show_device(const Job& job, const DeviceOptions& options);
-// Of a GPU of this machine; Code::unavailable where there is none.
+// Records a description of a GPU of this machine; Code::unavailable if there is none.
 [[nodiscard]] Result<Answer> record_device(const Job& job, const DeviceOptions& options);
-// Of a file of vulkaninfo or of a database.
+// Makes a description from a file of vulkaninfo or of a database.
 [[nodiscard]] Result<Answer> import_device(const Job& job, const DeviceOptions& options);
-// What the twin driver reads.
+// Compiles a description into the file that the twin driver reads.
 [[nodiscard]] Result<Answer> compile_device(const Job& job, const DeviceOptions& options);
 
 struct DeviceMatrixOptions {
@@ -29,7 +29,7 @@ struct DeviceMatrixOptions {
   std::string html;
   bool all = false;
 };
-// One engine on every twin, side by side.
+// Counts one engine on every device twin, and shows the results as a matrix.
 [[nodiscard]] Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& options);
 
 }  // namespace weir::flow

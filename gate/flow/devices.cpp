@@ -1,3 +1,4 @@
+// Devices, device twins and probes: finds what is installed here, and makes what engines need.
 #include "gate/flow/devices.hpp"
 
 #include "gate/base/find.hpp"
@@ -20,7 +21,8 @@ Result<probes::Places> probe_places(const sys::World& world) {
   return probes::locate(world.files, sys::own_program(), world.environment("WEIR_PROBES"));
 }
 
-Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& world,
+// Runs weir-devices with the arguments in `spec`; Code::unavailable if it is not installed.
+Result<sys::Finished> run_devices_program(sys::ProcessSpec& spec, sys::World& world,
                                           const sys::Stop& stop) {
   WEIR_TRY(const probes::Places places, probe_places(world));
   if (places.devices_program.empty()) {
@@ -31,53 +33,57 @@ Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& wo
                           ": build or install weir again");
   }
   spec.argv.insert(spec.argv.begin(), places.devices_program);
-  return run_program(world, spec, stop, true);
+  return run_program(world, spec, stop, /*has_to=*/true);
 }
 
-Result<std::string> gpu_inside(const config::Cell& cell, const Job& job, const sys::Stop& stop) {
+// Runs nvidia-smi in the cell's container, and returns the GPUs that it lists, like "2x NVIDIA
+// H100, 81559 MiB".
+Result<std::string> container_gpus(const config::Cell& cell, const Job& job,
+                                   const sys::Stop& stop) {
   constexpr double k_start_seconds = 120;  // an image may have to be fetched
   constexpr std::size_t k_longest = 100;
-  const auto words = config::asking_inside(
+  const auto command = config::command_inside(
       cell.command, cell.engine->container->runtime,
       {"nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"});
-  if (!words) return fail(Code::unavailable, "its options hold placeholders");
+  if (!command) return fail(Code::unavailable, "its options hold placeholders");
   const config::Runtime runtime = cell.engine->container->runtime;
-  run::Carried carried;
-  carried.name =
-      "weir-" + short_hash(fmt::format("{} gpu {}", job.asked.out, job.world.clock.now()));
-  carried.id_file = sys::absolute(sys::join_path(job.asked.out, carried.name));
-  WEIR_CHECK(job.files().make_dirs(job.asked.out));
-  WEIR_TRY(const sys::ProcessSpec program, command_spec(job, *words, k_start_seconds));
-  WEIR_TRY(sys::ProcessSpec spec, run::carry_in(runtime, program.argv, carried));
+  run::Carried container;
+  container.name =
+      "weir-" + short_hash(fmt::format("{} gpu {}", job.selection.out, job.world.clock.now()));
+  container.id_file = sys::absolute(sys::join_path(job.selection.out, container.name));
+  WEIR_CHECK(job.files().make_dirs(job.selection.out));
+  WEIR_TRY(const sys::ProcessSpec program, command_spec(job, *command, k_start_seconds));
+  WEIR_TRY(sys::ProcessSpec spec, run::container_command(runtime, program.argv, container));
   spec.timeout_seconds = program.timeout_seconds;
   spec.output_limit = program.output_limit;
-  const auto finished = run_program(job.world, spec, stop, true);
-  const run::Leftovers left{job.world.processes, job.files(),  runtime,
-                            spec.argv.front(),   carried.name, carried.id_file};
-  if (const std::string why = left.end(finished); !why.empty()) job.talk(why);
-  (void)job.files().remove(carried.id_file);
+  const auto finished = run_program(job.world, spec, stop, /*has_to=*/true);
+  const run::Leftovers leftovers{job.world.processes, job.files(),    runtime,
+                                 spec.argv.front(),   container.name, container.id_file};
+  if (const std::string why = leftovers.end(finished); !why.empty()) job.talk(why);
+  (void)job.files().remove(container.id_file);
   if (!finished) return tl::unexpected(finished.error());
-  if (const std::string failed = failure_words(*finished, spec); !failed.empty())
-    return fail(Code::unavailable, "nvidia-smi: {}", failed);
+  if (const std::string failure = failure_text(*finished, spec); !failure.empty())
+    return fail(Code::unavailable, "nvidia-smi: {}", failure);
   std::map<std::string, std::size_t> gpus;
   for (const std::string& line : text::lines(finished->out)) {
     const std::string name = text::printable(text::trim(line)).substr(0, k_longest);
     if (!name.empty()) ++gpus[name];
   }
   if (gpus.empty()) return fail(Code::unavailable, "nvidia-smi lists no GPU");
-  const auto list = collect<std::string>(gpus, [](const auto& gpu) {
+  const auto names = collect<std::string>(gpus, [](const auto& gpu) {
     return gpu.second == 1 ? gpu.first : fmt::format("{}x {}", gpu.second, gpu.first);
   });
-  return text::join(list, " + ").substr(0, k_longest);
+  return text::join(names, " + ").substr(0, k_longest);
 }
 
 namespace {
 
-constexpr double k_patience_seconds = 30;
+constexpr double k_patience_seconds = 30;  // for one call of weir-devices
 
-using Api = unit::DeviceApi;  // whose devices weir-devices can list
+using Api = unit::DeviceApi;
 
-run::DeviceFacts absent(const Api& api, const std::string& why) {
+// Returns an absent device, with a reason and a way out for people.
+run::DeviceFacts absent_device(const Api& api, const std::string& why) {
   run::DeviceFacts facts;
   facts.absent = fmt::format(
       "asked for {}: {}, so nothing was run.\n"
@@ -87,91 +93,97 @@ run::DeviceFacts absent(const Api& api, const std::string& why) {
   return facts;
 }
 
-// The answer of weir-devices.
-Result<run::DeviceFacts> read_answer(const Api& api, const std::string& text) {
+// Parses the output of weir-devices. With several devices the class is "": the engine chooses one.
+Result<run::DeviceFacts> parse_device_list(const Api& api, const std::string& text) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = std::size_t{1} << 20, .depth = 8}));
-  JsonReader read(json, "weir-devices");
+  JsonReader fields(json, "weir-devices");
   const std::string error_key = fmt::format("{}_error", api.name);
-  const Json& devices = read.array(api.name);
-  const auto error = read.optional_string(error_key.c_str());
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
+  const Json& devices = fields.array(api.name);
+  const auto error = fields.optional_string(error_key.c_str());
+  if (auto problem = fields.problem()) return tl::unexpected(*problem);
   if (devices.empty()) {
-    const std::string none = fmt::format("this machine has no {} device", api.title);
-    return absent(api, error ? fmt::format("{} ({})", none, text::printable(*error)) : none);
+    const std::string no_device = fmt::format("this machine has no {} device", api.title);
+    return absent_device(
+        api, error ? fmt::format("{} ({})", no_device, text::printable(*error)) : no_device);
   }
   run::DeviceFacts facts;
   facts.on_cpu = true;
   for (const Json& device : devices) {
-    JsonReader one(device, fmt::format("weir-devices: {}", api.name));
-    const std::string name = text::printable(one.string("name"));
-    facts.on_cpu = facts.on_cpu && one.string("type") == "cpu";
-    // With several devices the engine chooses; the probe tells which one it was.
-    facts.device_class = devices.size() == 1 ? one.string("class") : "";
+    JsonReader device_fields(device, fmt::format("weir-devices: {}", api.name));
+    const std::string name = text::printable(device_fields.string("name"));
+    facts.on_cpu = facts.on_cpu && device_fields.string("type") == "cpu";
+    // With several devices the engine chooses; the probe reports which one it was.
+    facts.device_class = devices.size() == 1 ? device_fields.string("class") : "";
     facts.name += (facts.name.empty() ? "" : ", ") + name;
-    if (auto problem = one.problem()) return tl::unexpected(*problem);
+    if (auto problem = device_fields.problem()) return tl::unexpected(*problem);
   }
   return facts;
 }
 
-Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, sys::World& world,
-                                  const sys::Stop& stop) {
+// Asks weir-devices for the devices of one API, in the cell's environment. A driver that fails
+// counts as absent.
+Result<run::DeviceFacts> find_device(const Api& api, const config::Cell& cell, sys::World& world,
+                                     const sys::Stop& stop) {
   sys::ProcessSpec spec;
   spec.argv = {api.name};
   spec.env = run::merge_environment(sys::own_environment(), cell.env, {});
   spec.timeout_seconds = k_patience_seconds;
   spec.output_limit = std::uint64_t{1} << 20;
-  WEIR_TRY(const sys::Finished finished, ask_devices_program(spec, world, stop));
-  const std::string how = failure_words(finished, spec);
-  if (how.empty()) return read_answer(api, finished.out);
-  return absent(api, fmt::format("its driver failed when asked for devices ({})", how));
+  WEIR_TRY(const sys::Finished finished, run_devices_program(spec, world, stop));
+  const std::string failure = failure_text(finished, spec);
+  if (failure.empty()) return parse_device_list(api, finished.out);
+  return absent_device(api, fmt::format("its driver failed when asked for devices ({})", failure));
 }
 
 }  // namespace
 
-Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::Cell& cell,
-                                                                 const sys::Machine& machine,
-                                                                 sys::World& world,
-                                                                 const sys::Stop& stop) {
+// Returns the CPU and the cell's own device, as the cell's environment shows it.
+Result<std::map<std::string, run::DeviceFacts>> find_devices(const config::Cell& cell,
+                                                             const sys::Machine& machine,
+                                                             sys::World& world,
+                                                             const sys::Stop& stop) {
   std::map<std::string, run::DeviceFacts> devices;
   devices["cpu"] = {
       .device_class = machine.cpu_class, .name = machine.cpu_model, .on_cpu = true, .absent = {}};
   for (const Api& api : unit::device_apis()) {
     if (cell.device != api.name || api.package.empty()) continue;
-    WEIR_TRY(devices[api.name], look_for(api, cell, world, stop));
+    WEIR_TRY(devices[api.name], find_device(api, cell, world, stop));
   }
-  // Nothing here can ask for other devices yet; the engine itself says when one is missing.
+  // Other devices cannot be asked for yet; the engine itself reports a missing one.
   return devices;
 }
 
 namespace {
 
-// A file beside the probes; `what` is not installed where it is not there.
-Result<std::string> installed(const sys::World& world, const char* name, const char* what) {
+// Returns a file beside the probes. Code::unavailable if it is absent; `what` begins the message.
+Result<std::string> find_installed(const sys::World& world, const char* name,
+                                   const char* message_start) {
   WEIR_TRY(const probes::Places places, probe_places(world));
   std::string path = sys::join_path(places.probes, name);
   if (world.files.kind(path) == sys::Kind::file) return path;
-  return fail(Code::unavailable, "{} not installed: no {}", what, path);
+  return fail(Code::unavailable, "{} not installed: no {}", message_start, path);
 }
 
 Result<std::string> driver_manifest(const sys::World& world) {
-  return installed(world, "weir_twin.json", "the driver of device twins is");
+  return find_installed(world, "weir_twin.json", "the driver of device twins is");
 }
 
-// Named by what is in it: one that is there is the same.
-Result<std::string> keep(const std::string& place, const std::string& stem, const std::string& end,
-                         const std::string& bytes, sys::Files& files) {
+// Writes a file whose name is made from its contents, unless it exists already.
+Result<std::string> write_by_hash(const std::string& folder, const std::string& stem,
+                                  const std::string& end, const std::string& bytes,
+                                  sys::Files& files) {
   const std::string path =
-      sys::join_path(place, fmt::format("{}-{}.{}", stem, short_hash(bytes), end));
+      sys::join_path(folder, fmt::format("{}-{}.{}", stem, short_hash(bytes), end));
   if (files.kind(path) != sys::Kind::file) WEIR_CHECK(files.write_atomic(path, bytes));
   return path;
 }
 
-// A folder in which the one library has the name of each that it stands for.
-Result<std::string> cuda_libraries(const std::string& place, sys::World& world) {
+// Makes a folder of links to the one library of CUDA twins, under each name that it stands for.
+Result<std::string> cuda_libraries(const std::string& twins_folder, sys::World& world) {
   sys::Files& files = world.files;
   WEIR_TRY(const std::string library,
-           installed(world, probes::k_cuda_twin_library, "the libraries of CUDA twins are"));
-  std::string folder = sys::join_path(place, "cuda-" + short_hash(library));
+           find_installed(world, probes::k_cuda_twin_library, "the libraries of CUDA twins are"));
+  std::string folder = sys::join_path(twins_folder, "cuda-" + short_hash(library));
   WEIR_CHECK(files.make_dirs(folder));
   for (const char* name : probes::k_cuda_libraries) {
     const std::string link = sys::join_path(folder, name);
@@ -180,44 +192,48 @@ Result<std::string> cuda_libraries(const std::string& place, sys::World& world) 
   return folder;
 }
 
+// Compiles the description of a cell's device twin, and writes it where its driver reads it.
 Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<std::string>& folders,
-                                  const std::string& place, sys::World& world) {
+                                  const std::string& twins_folder, sys::World& world) {
   sys::Files& files = world.files;
   WEIR_TRY(probes::Twin twin, probes::load_twin(files, folders, *cell.twin));
-  run::DeviceTwin made;
-  made.title = twin.title;
-  made.cuda = cell.device == "cuda";
+  run::DeviceTwin device_twin;
+  device_twin.title = twin.title;
+  device_twin.cuda = cell.device == "cuda";
   std::string blob;
-  if (made.cuda) {
-    WEIR_TRY(made.driver, cuda_libraries(place, world));
+  if (device_twin.cuda) {
+    WEIR_TRY(device_twin.driver, cuda_libraries(twins_folder, world));
     WEIR_TRY(probes::CudaTwin compiled, probes::compile_cuda_twin(twin, cell.twin_devices));
-    made.major = compiled.major;
-    made.minor = compiled.minor;
-    made.device = compiled.name;
+    device_twin.major = compiled.major;
+    device_twin.minor = compiled.minor;
+    device_twin.device = compiled.name;
     blob = std::move(compiled.blob);
   } else if (twin.has_vulkan()) {
-    WEIR_TRY(made.driver, driver_manifest(world));
+    WEIR_TRY(device_twin.driver, driver_manifest(world));
     blob = probes::compile_twin(twin);
-    made.compile = twin.compile;
+    device_twin.compile = twin.compile;
     const Json* name = twin.value("VkPhysicalDeviceProperties", "deviceName");
-    made.device = name != nullptr && name->is_string() ? name->get<std::string>() : twin.title;
+    device_twin.device =
+        name != nullptr && name->is_string() ? name->get<std::string>() : twin.title;
   } else {
     return fail(Code::config, "twin {}: it is described for CUDA alone: device: cuda", *cell.twin);
   }
-  made.hash = hash_hex(blob);
-  WEIR_TRY(made.blob, keep(place, twin.name, made.cuda ? "cuda" : "blob", blob, files));
-  return made;
+  device_twin.hash = hash_hex(blob);
+  WEIR_TRY(device_twin.blob,
+           write_by_hash(twins_folder, twin.name, device_twin.cuda ? "cuda" : "blob", blob, files));
+  return device_twin;
 }
 
 }  // namespace
 
-std::vector<std::string> known_twins(const sys::World& world, const std::string& config_folder) {
+std::vector<std::string> twin_names(const sys::World& world, const std::string& config_folder) {
   const sys::Files& files = world.files;
   if (!driver_manifest(world)) return {};
   return probes::twin_names(files, probes::twin_folders(files, config_folder))
       .value_or(std::vector<std::string>());
 }
 
+// Makes the device twin of each cell that asks for one, once for each key.
 Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config::Cell> cells,
                                                           const std::string& config_folder,
                                                           const std::string& out,
@@ -225,32 +241,34 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   sys::Files& files = world.files;
   std::map<std::string, run::DeviceTwin> twins;
   const auto folders = probes::twin_folders(files, config_folder);
-  const std::string place = sys::absolute(sys::join_path(out, "twins"));
+  const std::string twins_folder = sys::absolute(sys::join_path(out, "twins"));
   for (const config::Cell& cell : cells) {
     if (!cell.twin || twins.count(run::twin_key(cell)) != 0) continue;
-    WEIR_CHECK(files.make_dirs(place));
-    WEIR_TRY(twins[run::twin_key(cell)], make_twin(cell, folders, place, world));
+    WEIR_CHECK(files.make_dirs(twins_folder));
+    WEIR_TRY(twins[run::twin_key(cell)], make_twin(cell, folders, twins_folder, world));
   }
   return twins;
 }
 
-Result<std::string> cuda_kernels_of(const std::string& program, const std::string& library,
-                                    const run::DeviceTwin& twin, const std::string& out,
-                                    sys::World& world,
-                                    std::map<std::string, probes::CudaCode>& known) {
-  const std::string place = sys::absolute(sys::join_path(out, "twins"));
-  const std::string& of = library.empty() ? program : library;
-  if (!known.contains(of))
-    WEIR_SET(known[of], probes::find_cuda_code(of, twin.driver, world.files, variables_of(world)));
-  const probes::CudaCode& code = known[of];
+// Writes the table of a program's CUDA kernels for a twin, unless it exists, and returns its path.
+Result<std::string> write_cuda_kernels(const std::string& program, const std::string& library,
+                                       const run::DeviceTwin& twin, const std::string& out,
+                                       sys::World& world,
+                                       std::map<std::string, probes::CudaCode>& code_by_file) {
+  const std::string twins_folder = sys::absolute(sys::join_path(out, "twins"));
+  const std::string& binary = library.empty() ? program : library;
+  if (!code_by_file.contains(binary))
+    WEIR_SET(code_by_file[binary],
+             probes::find_cuda_code(binary, twin.driver, world.files, environment_reader(world)));
+  const probes::CudaCode& code = code_by_file[binary];
   if (code.files.empty() && library.empty()) {
     return fail(Code::unavailable,
                 "{} has no CUDA code: name the library that has it (engine: cuda_code: FILE)",
                 sys::file_name_of(program));
   }
   const std::string path =
-      sys::join_path(place, fmt::format("{}-{}{}.kernels{}", short_hash(code.stamp), twin.major,
-                                        twin.minor, probes::k_cuda_reader));
+      sys::join_path(twins_folder, fmt::format("{}-{}{}.kernels{}", short_hash(code.stamp),
+                                               twin.major, twin.minor, probes::k_cuda_reader));
   if (world.files.kind(path) == sys::Kind::file) return path;
   WEIR_TRY(const probes::CudaKernels kernels,
            probes::read_cuda_kernels(code, twin.major, twin.minor, world.files));
@@ -265,6 +283,8 @@ class InstalledProbes final : public run::Probing {
   InstalledProbes(sys::World& world, probes::Places places)
       : world_(world), places_(std::move(places)) {}
 
+  // Returns the variables that attach probes which write to `folder`. `inside` is the environment
+  // in a container; null outside of one.
   Result<config::Environment> attach(std::span<const std::string> names, const std::string& folder,
                                      const config::Environment* inside) override {
 #ifdef __APPLE__
@@ -279,12 +299,12 @@ class InstalledProbes final : public run::Probing {
     };
     config::Environment added;
     for (const std::string& name : names) {
-      WEIR_TRY(const auto one,
+      WEIR_TRY(const auto variables,
                probes::environment_for(name, places_, folder, world_.files, variable));
-      // Loader lists of several probes are joined; the caller keeps what is there already.
-      for (const auto& [key, value] : one) {
-        std::string& there = added[key];
-        if (there != value) there += (there.empty() ? "" : ":") + value;
+      // Several probes share a loader's list; the caller keeps the existing entries.
+      for (const auto& [key, value] : variables) {
+        std::string& joined = added[key];
+        if (joined != value) joined += (joined.empty() ? "" : ":") + value;
       }
     }
     return added;

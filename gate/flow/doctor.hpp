@@ -1,4 +1,4 @@
-// weir doctor: what probes can see of a program, and what makes this machine's times worse.
+// weir doctor: reports what probes can see of a program, and what makes this machine's times worse.
 //
 // No engine is started but a command after "--", once, with all probes that may fit. weir-devices
 // and nvidia-smi are asked, each in a process of its own with a time limit: one that is missing,
@@ -13,8 +13,8 @@
 namespace weir::flow {
 
 struct DoctorOptions {
-  std::vector<std::string> engines{};  // programs too; none: those of the configuration
-  std::vector<std::string> words{};    // after "--": a program that is run
+  std::vector<std::string> engines{};  // names or programs; none: all of the configuration
+  std::vector<std::string> words{};    // a command after "--" to run
 };
 [[nodiscard]] Result<Answer> doctor(const Job& job, const DoctorOptions& options);
 

@@ -1,3 +1,4 @@
+// weir explain and weir compare: why a cell changed, and how two runs or profiles differ.
 #include "gate/flow/explain.hpp"
 
 #include "gate/adapters/format.hpp"
@@ -18,8 +19,8 @@ namespace {
 
 constexpr std::uint64_t k_longest_config = std::uint64_t{4} << 20;
 
-// What of a folder tells most: config.json, else its first GGUF file.
-std::optional<std::string> header_in(const std::string& folder, const sys::Files& files) {
+// Returns the file that describes a model's folder: config.json, else its first GGUF file.
+std::optional<std::string> find_header(const std::string& folder, const sys::Files& files) {
   const std::string config = sys::join_path(folder, "config.json");
   if (files.kind(config) == sys::Kind::file) return config;
   for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
@@ -28,10 +29,10 @@ std::optional<std::string> header_in(const std::string& folder, const sys::Files
   return std::nullopt;
 }
 
-// A GGUF file, a config.json, or a folder that holds one of them.
+// Reads a model's facts from a GGUF file, a config.json, or a folder that holds one of them.
 Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys::Files& files) {
   if (files.kind(path) == sys::Kind::folder) {
-    const auto inside = header_in(path, files);
+    const auto inside = find_header(path, files);
     if (!inside) return fail(Code::data, "{}: neither config.json nor a GGUF file in it", path);
     return read_model_facts(*inside, files);
   }
@@ -39,28 +40,28 @@ Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys:
     WEIR_TRY(const std::string config, files.read_prefix(path, k_longest_config));
     return explain::model_facts_from_config(config).map_error(in_context(path));
   }
-  const auto read = [&](std::uint64_t bytes) { return files.read_prefix(path, bytes); };
-  WEIR_TRY(const auto header, model::load_gguf(read).map_error(in_context(path)));
+  const auto read_header = [&](std::uint64_t bytes) { return files.read_prefix(path, bytes); };
+  WEIR_TRY(const auto header, model::load_gguf(read_header).map_error(in_context(path)));
   return explain::model_facts(header);
 }
 
-// The models of a configuration, each read once and only when asked for. What cannot be read, and
-// what is private, has no facts: an explanation goes without. Not thread-safe.
+// The models of a configuration, each read once and only on demand. Private models and those that
+// cannot be read have no facts. Not thread-safe.
 class ModelHeaders {
  public:
-  // `settings` is the caller's; relative paths count from the folder of `config_file`, "": none is
-  // read.
+  // `settings` is the caller's. Relative paths start at the folder of `config_file`; if that is "",
+  // no model is read.
   ModelHeaders(const config::Settings& settings, std::string config_file, const sys::Files& files)
       : settings_(settings), config_file_(std::move(config_file)), files_(files) {}
 
-  // Null where nothing is known. Valid as long as this object.
+  // Returns null for a model without facts. Valid as long as this object.
   [[nodiscard]] const explain::ModelFacts* of(const std::string& model) {
-    const auto [entry, fresh] = known_.try_emplace(model);
-    const config::ModelSettings* found = fresh ? find_named(settings_.models, model) : nullptr;
-    // What is called private keeps its layers to itself too.
-    if (found != nullptr && !found->is_private && !config_file_.empty()) {
+    const auto [entry, is_new] = facts_.try_emplace(model);
+    const config::ModelSettings* settings = is_new ? find_named(settings_.models, model) : nullptr;
+    // A private model keeps its layers private too.
+    if (settings != nullptr && !settings->is_private && !config_file_.empty()) {
       const std::string folder = sys::absolute(sys::folder_of(config_file_));
-      auto facts = read_model_facts(sys::join_path(folder, found->path), files_);
+      auto facts = read_model_facts(sys::join_path(folder, settings->path), files_);
       if (facts) entry->second = std::move(*facts);
     }
     return entry->second ? &*entry->second : nullptr;
@@ -70,7 +71,7 @@ class ModelHeaders {
   const config::Settings& settings_;
   std::string config_file_;
   const sys::Files& files_;
-  std::map<std::string, std::optional<explain::ModelFacts>> known_;
+  std::map<std::string, std::optional<explain::ModelFacts>> facts_;
 };
 
 explain::Options explain_options(const config::Settings& settings) {
@@ -81,14 +82,17 @@ explain::Options explain_options(const config::Settings& settings) {
 
 }  // namespace
 
-explain::AllowedOps allowed_ops_of(const config::Settings& settings, const profile::CellKey& cell) {
-  const config::EngineSettings* found = find_named(settings.engines, cell.engine);
-  if (found == nullptr) return std::nullopt;
+explain::AllowedOps allowed_cpu_ops(const config::Settings& settings,
+                                    const profile::CellKey& cell) {
+  const config::EngineSettings* engine = find_named(settings.engines, cell.engine);
+  if (engine == nullptr) return std::nullopt;
   std::set<std::string> ops;
-  for (const config::CpuOp& one : found->cpu_ops_in(cell)) ops.insert(one.op);
+  for (const config::CpuOp& op : engine->cpu_ops_in(cell)) ops.insert(op.op);
   return ops;
 }
 
+// Adds explanations to cells that failed, improved or were accepted, at most 8 each besides those
+// of the config's own rules.
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
                    const std::string& config_file, const sys::Files& files) {
   using verdict::Outcome;
@@ -98,12 +102,13 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
   const explain::Options options = explain_options(settings);
   for (verdict::CellVerdict& cell : cells) {
     if (!holds(k_explained, cell.verdict)) continue;
-    auto why = explain::explain(explain::evidence_of(cell), models.of(cell.cell.model), options);
-    // What the rules of the config say comes last, and is all kept.
-    const auto own = std::ranges::find_if(
-        why.findings, [](const auto& one) { return one.kind == explain::kind::user_rule; });
+    auto why = explain::explain(explain::make_evidence(cell), models.of(cell.cell.model), options);
+    // Findings of the config's own rules come last, and none of them is dropped.
+    const auto own_findings = std::ranges::find_if(
+        why.findings, [](const auto& finding) { return finding.kind == explain::kind::user_rule; });
     const auto most = static_cast<std::ptrdiff_t>(k_most_findings);
-    if (own - why.findings.begin() > most) why.findings.erase(why.findings.begin() + most, own);
+    if (own_findings - why.findings.begin() > most)
+      why.findings.erase(why.findings.begin() + most, own_findings);
     cell.findings = std::move(why.findings);
   }
 }
@@ -112,50 +117,52 @@ namespace {
 
 using explain::Explanation;
 
-Result<Answer> told(const Job& job, const ExplainOptions& options,
-                    const std::vector<Explanation>& all) {
-  return Answer{
-      report::explain_text(
-          all, {.color = job.colored(), .width = job.width(), .checklist = options.checklist}),
-      document(report::explain_json(all))};
+Result<Answer> explanation_answer(const Job& job, const ExplainOptions& options,
+                                  const std::vector<Explanation>& explanations) {
+  return Answer{report::explain_text(
+                    explanations,
+                    {.color = job.colored(), .width = job.width(), .checklist = options.checklist}),
+                document(report::explain_json(explanations))};
 }
 
-// What explanations are made with: the models and rules of a run's configuration, or none.
+// The inputs of explanations besides the measurements: models and rules of a run's configuration.
 struct Rulebook {
-  const Measured* run = nullptr;
+  const MeasuredRun* run = nullptr;
   std::optional<explain::ModelFacts> named{};  // --model
   std::optional<ModelHeaders> models{};
   explain::Options settings{explain::default_bands(), {}};
 
   [[nodiscard]] static Result<Rulebook> make(const Job& job, const ExplainOptions& options) {
-    Rulebook made;
-    if (!options.model.empty()) WEIR_SET(made.named, read_model_facts(options.model, job.files()));
-    return made;
+    Rulebook rulebook;
+    if (!options.model.empty())
+      WEIR_SET(rulebook.named, read_model_facts(options.model, job.files()));
+    return rulebook;
   }
-  void take(const Measured& measured, const sys::Files& files) {
+  void take(const MeasuredRun& measured, const sys::Files& files) {
     run = &measured;
-    models.emplace(*measured.known.settings, measured.known.file, files);
-    settings = explain_options(*measured.known.settings);
+    models.emplace(*measured.configuration.settings, measured.configuration.file, files);
+    settings = explain_options(*measured.configuration.settings);
   }
-  // Of a cell. The model is null where nothing is known of it.
-  [[nodiscard]] const explain::ModelFacts* model_of(const profile::CellKey& cell) {
+  // Returns the facts of a cell's model, null if there are none.
+  [[nodiscard]] const explain::ModelFacts* find_model(const profile::CellKey& cell) {
     if (named) return &*named;
     return models ? models->of(cell.model) : nullptr;
   }
-  Explanation explained(const explain::Evidence& evidence, const profile::CellKey& cell) {
+  Explanation explain_cell(const explain::Evidence& evidence, const profile::CellKey& cell) {
     if (run != nullptr) {
-      settings.cpu_ops_allowed = allowed_ops_of(*run->known.settings, cell);
+      settings.cpu_ops_allowed = allowed_cpu_ops(*run->configuration.settings, cell);
     }
-    return explain::explain(evidence, model_of(cell), settings);
+    return explain::explain(evidence, find_model(cell), settings);
   }
-  // What the other models of its shape do in the cell's place, of `alike`: the cells in that place.
+  // Returns the other quantizations of the cell's model in `alike`, with their decode rates.
+  // `alike` are the cells that differ from `cell` in the model alone.
   [[nodiscard]] std::vector<std::string> other_quantizations(
-      std::span<const verdict::CellVerdict* const> alike, const profile::CellKey& cell) {
+      std::span<const verdict::CellVerdict* const> same_place_cells, const profile::CellKey& cell) {
     std::vector<std::string> others;
-    const explain::ModelFacts* mine = model_of(cell);
+    const explain::ModelFacts* mine = find_model(cell);
     if (named || mine == nullptr || mine->layers == 0) return others;
-    for (const verdict::CellVerdict* other : alike) {
-      const explain::ModelFacts* facts = model_of(other->cell);
+    for (const verdict::CellVerdict* other : same_place_cells) {
+      const explain::ModelFacts* facts = find_model(other->cell);
       if (other->cell == cell || facts == nullptr || *facts != *mine) continue;
       const auto* rate = first_of(other->judgements, [](const verdict::Judgement& metric) {
         return metric.metric.name == "decode_tokens_per_second" && metric.current;
@@ -165,91 +172,99 @@ struct Rulebook {
     }
     return others;
   }
-  [[nodiscard]] Explanation shown(Explanation why) const {
-    return run != nullptr ? redacted(std::move(why), run->known.redactor) : why;
+  // Returns the explanation with private names hidden.
+  [[nodiscard]] Explanation hide_private(Explanation why) const {
+    return run != nullptr ? redacted(std::move(why), run->configuration.redactor) : why;
   }
 };
 
 // --- a run that was judged ---------------------------------------------------------------------
 
-struct JudgedRun {
+// A verdict that was read, and where from.
+struct VerdictFile {
   verdict::GateVerdict gate;
-  std::string run;  // its folder; "" where there is none beside it
+  std::string run;  // its folder; "" if the verdict lies elsewhere
 };
 
+// Explains each cell of a verdict, with the models and profiles of its run if that can be read.
 Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
-                               const JudgedRun& judged) {
-  WEIR_TRY(Rulebook book, Rulebook::make(job, options));
-  // The run's own configuration leads to its models. A verdict may be all there is.
+                               const VerdictFile& judged) {
+  WEIR_TRY(Rulebook rulebook, Rulebook::make(job, options));
+  // The run's configuration leads to its models. The verdict's file may be all there is.
   Job every = job;
-  every.asked.cells.clear();
-  const auto measured = judged.run.empty() ? Result<Measured>(fail(Code::data, "no run"))
+  every.selection.cells.clear();
+  const auto measured = judged.run.empty() ? Result<MeasuredRun>(fail(Code::data, "no run"))
                                            : read_measured(every, judged.run);
   std::map<profile::CellKey, const profile::Profile*> profiles;
   if (measured) {
-    book.take(*measured, job.files());
+    rulebook.take(*measured, job.files());
     for (const profile::Profile& profile : measured->profiles) profiles[profile.cell] = &profile;
   }
-  std::vector<Explanation> all;
-  const auto place_of = [](profile::CellKey cell) {
+  std::vector<Explanation> explanations;
+  const auto without_model = [](profile::CellKey cell) {
     cell.model.clear();
     return cell;
   };
   std::map<profile::CellKey, std::vector<const verdict::CellVerdict*>> places;
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
-    places[place_of(cell.cell)].push_back(&cell);
+    places[without_model(cell.cell)].push_back(&cell);
   }
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
-    if (!job.asked.wants(cell.cell.str())) continue;
-    book.settings.other_quantizations =
-        book.other_quantizations(places[place_of(cell.cell)], cell.cell);
-    explain::Evidence evidence = explain::evidence_of(cell);
+    if (!job.selection.wants(cell.cell.str())) continue;
+    rulebook.settings.other_quantizations =
+        rulebook.other_quantizations(places[without_model(cell.cell)], cell.cell);
+    explain::Evidence evidence = explain::make_evidence(cell);
     if (const auto* profile = look_up(profiles, cell.cell)) {
-      evidence.fusible = explain::fusible_of(**profile);
+      evidence.fusible = explain::find_fusible(**profile);
     }
-    all.push_back(book.shown(book.explained(evidence, cell.cell)));
+    explanations.push_back(rulebook.hide_private(rulebook.explain_cell(evidence, cell.cell)));
   }
-  if (all.empty()) return fail(Code::usage, "no cell of this verdict is selected by --cell");
-  return told(job, options, all);
+  if (explanations.empty())
+    return fail(Code::usage, "no cell of this verdict is selected by --cell");
+  return explanation_answer(job, options, explanations);
 }
 
 // --- one profile, or a run that was not judged ------------------------------------------------
 
+// Explains profiles that were not judged: those of a run or a file.
 Result<Answer> explain_alone(const Job& job, const ExplainOptions& options,
                              const std::string& path) {
-  WEIR_TRY(Rulebook book, Rulebook::make(job, options));
-  std::optional<Measured> run;
+  WEIR_TRY(Rulebook rulebook, Rulebook::make(job, options));
+  std::optional<MeasuredRun> run;
   WEIR_TRY(const ProfileFile file, read_profiles(job, path, run));
-  if (run) book.take(*run, job.files());
-  std::vector<Explanation> all;
+  if (run) rulebook.take(*run, job.files());
+  std::vector<Explanation> explanations;
   if (file.observed) {
-    all.push_back(explain::explain(explain::evidence_of(*file.observed),
-                                   book.named ? &*book.named : nullptr, book.settings));
+    explanations.push_back(explain::explain(explain::make_evidence(*file.observed),
+                                            rulebook.named ? &*rulebook.named : nullptr,
+                                            rulebook.settings));
   }
   for (const profile::Profile& profile : file.profiles) {
-    if (!job.asked.wants(profile.cell.str())) continue;
-    all.push_back(book.shown(book.explained(explain::evidence_of(profile), profile.cell)));
+    if (!job.selection.wants(profile.cell.str())) continue;
+    explanations.push_back(rulebook.hide_private(
+        rulebook.explain_cell(explain::make_evidence(profile), profile.cell)));
   }
-  if (all.empty()) return fail(Code::usage, "{} has no cell that --cell selects", path);
+  if (explanations.empty()) return fail(Code::usage, "{} has no cell that --cell selects", path);
   if (run && job.files().kind(path) == sys::Kind::folder) {
     job.talk(
         fmt::format("{0}: this run was not judged: weir gate --from {0} judges it,\n"
                     "  weir explain RUN OTHER compares two runs",
                     text::shell_word(path)));
   }
-  return told(job, options, all);
+  return explanation_answer(job, options, explanations);
 }
 
-// Names itself a verdict: if it cannot be read as one it is no profile either.
+// Returns true if the file names itself a verdict. One that cannot be read is no profile either.
 bool names_verdict(const std::string& file, const sys::Files& files) {
   const auto text = files.read(file, adapters::k_most_read);
   return text && text->find("\"weir.verdict/") != std::string::npos;
 }
 
-Result<Answer> explain_what_there_is(const Job& job, const ExplainOptions& options) {
+// Explains one verdict, run or profile; by default the newest run.
+Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.asked.out));
+  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.selection.out));
   const bool folder = files.kind(path) == sys::Kind::folder;
   const bool judged = folder
                           ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file
@@ -263,51 +278,53 @@ Result<Answer> explain_what_there_is(const Job& job, const ExplainOptions& optio
 
 // --- two sides ---------------------------------------------------------------------------------
 
-struct TwoSides {
+struct ProfilePair {
   ProfileFile a, b;
-  std::optional<Measured> run_a{}, run_b{};
+  std::optional<MeasuredRun> run_a{}, run_b{};
 };
 
-Result<TwoSides> read_sides(const Job& job, const std::string& a, const std::string& b) {
-  TwoSides sides;
+Result<ProfilePair> read_profile_pair(const Job& job, const std::string& a, const std::string& b) {
+  ProfilePair sides;
   WEIR_TRY(sides.a, read_profiles(job, a, sides.run_a));
   WEIR_TRY(sides.b, read_profiles(job, b, sides.run_b));
   return sides;
 }
 
-tl::unexpected<Error> nothing_in_common(const Job& job, const std::string& a,
-                                        const std::string& b) {
+tl::unexpected<Error> no_common_cell(const Job& job, const std::string& a, const std::string& b) {
   return fail(Code::usage, "{} and {} have no cell in common{}", a, b,
-              job.asked.cells.empty() ? "" : " that --cell selects");
+              job.selection.cells.empty() ? "" : " that --cell selects");
 }
 
+// Explains how the second of two profiles or runs differs from the first.
 Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
-  WEIR_TRY(Rulebook book, Rulebook::make(job, options));
-  WEIR_TRY(const TwoSides sides, read_sides(job, options.what[0], options.what[1]));
+  WEIR_TRY(Rulebook rulebook, Rulebook::make(job, options));
+  WEIR_TRY(const ProfilePair sides, read_profile_pair(job, options.what[0], options.what[1]));
   const ProfileFile &a = sides.a, &b = sides.b;
-  if (sides.run_b) book.take(*sides.run_b, job.files());
-  std::vector<Explanation> all;
+  if (sides.run_b) rulebook.take(*sides.run_b, job.files());
+  std::vector<Explanation> explanations;
   if (a.observed.has_value() != b.observed.has_value()) {
     return fail(Code::usage,
                 "one side is a profiler's output and the other is not:\n"
                 "  they hold other things: weir compare puts them beside each other");
   }
   if (a.observed) {
-    all.push_back(explain::explain(explain::evidence_of(*a.observed, *b.observed),
-                                   book.named ? &*book.named : nullptr, book.settings));
-    return told(job, options, all);
+    explanations.push_back(explain::explain(explain::make_evidence(*a.observed, *b.observed),
+                                            rulebook.named ? &*rulebook.named : nullptr,
+                                            rulebook.settings));
+    return explanation_answer(job, options, explanations);
   }
   for (const auto& [before, after] : cell_pairs(a, b, job)) {
-    all.push_back(book.shown(book.explained(explain::evidence_of(*before, *after), after->cell)));
+    explanations.push_back(rulebook.hide_private(
+        rulebook.explain_cell(explain::make_evidence(*before, *after), after->cell)));
   }
-  if (all.empty()) return nothing_in_common(job, options.what[0], options.what[1]);
-  return told(job, options, all);
+  if (explanations.empty()) return no_common_cell(job, options.what[0], options.what[1]);
+  return explanation_answer(job, options, explanations);
 }
 
 }  // namespace
 
 Result<Answer> explain_changes(const Job& job, const ExplainOptions& options) {
-  return options.what.size() == 2 ? explain_two(job, options) : explain_what_there_is(job, options);
+  return options.what.size() == 2 ? explain_two(job, options) : explain_one(job, options);
 }
 
 namespace {
@@ -316,23 +333,24 @@ using explain::Comparison;
 
 // --- two runs ----------------------------------------------------------------------------------
 
+// Judges the candidate run by the limits of its configuration, with the other run as base.
 Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
-  if (options.top_given) return fail(Code::usage, "--top is for profiles: these are runs");
-  WEIR_TRY(const Measured base, read_measured(job, options.base));
-  WEIR_TRY(Measured candidate, read_measured(job, options.candidate));
-  verdict::GateVerdict verdict =
-      judge_against(candidate, base, policy_of(candidate, false), job.files());
+  if (options.top_is_set) return fail(Code::usage, "--top is for profiles: these are runs");
+  WEIR_TRY(const MeasuredRun base, read_measured(job, options.base));
+  WEIR_TRY(MeasuredRun candidate, read_measured(job, options.candidate));
+  verdict::GateVerdict verdict = judge_against(
+      candidate, base, gate_policy(candidate, /*require_baseline=*/false), job.files());
   verdict.run.reset();  // a comparison is not the run's own verdict
   verdict.runs = {options.base, options.candidate};
-  // What either side calls private stays so.
-  return publish_verdict(job, options.files, redacted(verdict, base.known.redactor),
-                         candidate.known.redactor);
+  // A name that is private in either run stays hidden.
+  return publish_verdict(job, options.files, redacted(verdict, base.configuration.redactor),
+                         candidate.configuration.redactor);
 }
 
 // --- two profiles ------------------------------------------------------------------------------
 
-// What has a verdict in it can be made of runs alone.
-Result<void> refuse_reports(const CompareOptions& options) {
+// Fails if a report was requested that needs a verdict: profiles are not judged.
+Result<void> check_report_options(const CompareOptions& options) {
   for (std::size_t i = 0; i < options.files.files.size(); ++i) {
     if (!options.files.files[i] || &*options.files.files[i] == &*options.files.markdown()) continue;
     return fail(Code::usage,
@@ -343,87 +361,95 @@ Result<void> refuse_reports(const CompareOptions& options) {
   return {};
 }
 
-std::string name_of_side(const std::string& path, const sys::Files& files) {
+// Returns a short name for one side of a comparison: its file, or folder with the one around it.
+std::string side_name(const std::string& path, const sys::Files& files) {
   std::string_view trimmed = path;
   while (trimmed.size() > 1 && trimmed.ends_with('/')) trimmed.remove_suffix(1);
   const std::string name = sys::file_name_of(std::string(trimmed));
   if (files.kind(path) != sys::Kind::folder) return name;
-  // Of a folder of probe files the one around it says more; where both lie is nobody's business.
+  // A folder of probe files says little by itself; a full path would show where both lie.
   const std::string around = sys::file_name_of(sys::folder_of(std::string(trimmed)));
   return around.empty() || around == "." ? name : around + "/" + name;
 }
 
+// Compares two profiles of one kind, and lists what explains the difference.
 template <class Profile>
-Comparison comparison_of(const std::pair<std::string, std::string>& names, const Profile& a,
-                         const Profile& b, const explain::Options& settings) {
-  Comparison made = explain::compare({names.first, &a}, {names.second, &b});
-  made.findings = explain::explain(explain::evidence_of(a, b), nullptr, settings).findings;
-  explain::shift_named_rows(made);
-  return made;
+Comparison compare_pair(const std::pair<std::string, std::string>& names, const Profile& a,
+                        const Profile& b, const explain::Options& settings) {
+  Comparison comparison = explain::compare({names.first, &a}, {names.second, &b});
+  comparison.findings = explain::explain(explain::make_evidence(a, b), nullptr, settings).findings;
+  explain::shift_named_rows(comparison);
+  return comparison;
 }
 
-// The one profile of a side that stands beside what a profiler wrote.
+// Returns the only selected profile of a side, to compare with the output of a profiler.
 Result<const profile::Profile*> only_profile(const Job& job, const ProfileFile& side,
                                              const std::string& path) {
   const profile::Profile* only = nullptr;
-  for (const profile::Profile& one : side.profiles) {
-    if (!job.asked.wants(one.cell.str())) continue;
+  for (const profile::Profile& cell_profile : side.profiles) {
+    if (!job.selection.wants(cell_profile.cell.str())) continue;
     if (only != nullptr) {
       return fail(Code::usage,
                   "{} holds several cells, and the other side is one profile:\n"
                   "  --cell selects one of them, such as {}",
                   path, text::shell_word(only->cell.str()));
     }
-    only = &one;
+    only = &cell_profile;
   }
   if (only == nullptr) return fail(Code::usage, "{} has no cell that --cell selects", path);
   return only;
 }
 
-Result<std::vector<Comparison>> comparisons_of(const Job& job, const CompareOptions& options,
-                                               const ProfileFile& a, const ProfileFile& b,
-                                               const explain::Options& settings) {
-  const std::pair names{name_of_side(options.base, job.files()),
-                        name_of_side(options.candidate, job.files())};
-  std::vector<Comparison> all;
+// Compares the cells of two files of profiles, or what two profilers wrote, or one with the other.
+Result<std::vector<Comparison>> compare_cells(const Job& job, const CompareOptions& options,
+                                              const ProfileFile& a, const ProfileFile& b,
+                                              const explain::Options& settings) {
+  const std::pair names{side_name(options.base, job.files()),
+                        side_name(options.candidate, job.files())};
+  std::vector<Comparison> comparisons;
   if (a.observed && b.observed) {
-    all.push_back(comparison_of(names, *a.observed, *b.observed, settings));
-    return all;
+    comparisons.push_back(compare_pair(names, *a.observed, *b.observed, settings));
+    return comparisons;
   }
   if (a.observed || b.observed) {
-    const bool first = a.observed.has_value();
+    const bool base_is_observed = a.observed.has_value();
     WEIR_TRY(const profile::Profile* profile,
-             only_profile(job, first ? b : a, first ? options.candidate : options.base));
-    const observed::Observed& observed = first ? *a.observed : *b.observed;
-    all.push_back(first ? explain::compare({names.first, &observed}, {names.second, profile})
-                        : explain::compare({names.first, profile}, {names.second, &observed}));
-    return all;
+             only_profile(job, base_is_observed ? b : a,
+                          base_is_observed ? options.candidate : options.base));
+    const observed::Observed& observed = base_is_observed ? *a.observed : *b.observed;
+    comparisons.push_back(
+        base_is_observed ? explain::compare({names.first, &observed}, {names.second, profile})
+                         : explain::compare({names.first, profile}, {names.second, &observed}));
+    return comparisons;
   }
   for (const auto& [before, after] : cell_pairs(a, b, job)) {
-    all.push_back(comparison_of(names, *before, *after, settings));
+    comparisons.push_back(compare_pair(names, *before, *after, settings));
   }
-  if (all.empty()) return nothing_in_common(job, options.base, options.candidate);
-  return all;
+  if (comparisons.empty()) return no_common_cell(job, options.base, options.candidate);
+  return comparisons;
 }
 
+// Compares two profiles and shows the differences; nothing is judged.
 Result<Answer> compare_profiles(const Job& job, const CompareOptions& options) {
-  WEIR_CHECK(refuse_reports(options));
-  WEIR_TRY(const TwoSides sides, read_sides(job, options.base, options.candidate));
-  const explain::Options settings = sides.run_b ? explain_options(*sides.run_b->known.settings)
-                                                : explain::Options{explain::default_bands(), {}};
-  WEIR_TRY(auto all, comparisons_of(job, options, sides.a, sides.b, settings));
-  for (Comparison& one : all) {
+  WEIR_CHECK(check_report_options(options));
+  WEIR_TRY(const ProfilePair sides, read_profile_pair(job, options.base, options.candidate));
+  const explain::Options settings = sides.run_b
+                                        ? explain_options(*sides.run_b->configuration.settings)
+                                        : explain::Options{explain::default_bands(), {}};
+  WEIR_TRY(auto comparisons, compare_cells(job, options, sides.a, sides.b, settings));
+  for (Comparison& comparison : comparisons) {
     for (const auto* run : {&sides.run_a, &sides.run_b}) {
-      if (*run) one = redacted(std::move(one), (*run)->known.redactor);
+      if (*run) comparison = redacted(std::move(comparison), (*run)->configuration.redactor);
     }
   }
   if (const auto& file = options.files.markdown()) {
     WEIR_CHECK(job.files().write_atomic(
-        *file, report::compare_markdown(all, options.top, report::k_comment_limit)));
+        *file, report::compare_markdown(comparisons, options.top, report::k_comment_limit)));
   }
-  return Answer{report::compare_text(
-                    all, {.color = job.colored(), .width = job.width(), .most_rows = options.top}),
-                document(report::compare_json(all))};
+  return Answer{
+      report::compare_text(
+          comparisons, {.color = job.colored(), .width = job.width(), .most_rows = options.top}),
+      document(report::compare_json(comparisons))};
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// weir gate and weir run: measures, judges and reports; the main flow of weir.
 #include "gate/flow/gate.hpp"
 
 #include "gate/adapters/format.hpp"
@@ -14,25 +15,28 @@
 namespace weir::flow {
 namespace {
 
-// What pairs of the suspected cells gave, or why there are none (one line; empty where nothing is
-// to be said).
-struct Pairs {
-  std::optional<Measured> measured{};
+// Result of the paired runs of the suspected cells. If there are none, the reason on one line,
+// which may be "".
+struct SuspectedPairs {
+  std::optional<MeasuredRun> measured{};
   std::string why_not{};
 };
 
-std::optional<std::string> base_ref(const ConfirmOptions& confirm, const Measured& first,
-                                    const sys::Files& files) {
+// Returns the commit to pair with: --confirm, else gate.confirm, else the pull request's base
+// branch.
+std::optional<std::string> find_base_ref(const ConfirmOptions& confirm,
+                                         const MeasuredRun& stored_run, const sys::Files& files) {
   if (confirm.ref) return confirm.ref;
-  if (first.known.settings->gate.confirm) return first.known.settings->gate.confirm;
+  if (stored_run.configuration.settings->gate.confirm)
+    return stored_run.configuration.settings->gate.confirm;
   const source::PullRequest pull = source::read_pull_request(files);
   if (pull.base_branch.empty()) return std::nullopt;
   return "origin/" + pull.base_branch;
 }
 
-// A suspected line over depths is looked at at all of its depths.
-std::vector<config::Cell> chosen(std::vector<config::Cell> cells,
-                                 const std::vector<profile::CellKey>& suspected) {
+// Leaves the suspected cells. A suspected line over depths stands for all of its depths.
+std::vector<config::Cell> select_cells(std::vector<config::Cell> cells,
+                                       const std::vector<profile::CellKey>& suspected) {
   std::set<std::string> names;
   for (const profile::CellKey& key : suspected) names.insert(key.str());
   std::erase_if(cells, [&](const config::Cell& cell) {
@@ -41,50 +45,54 @@ std::vector<config::Cell> chosen(std::vector<config::Cell> cells,
   return cells;
 }
 
-// What was allowed, and by which rules, is the whole gate's to say, once.
-Measured alone(Measured pairs) {
+// Removes allowances and rules from a run of pairs: the gate as a whole applies them once. New
+// names of cells stay, so that they are judged by their old ones.
+MeasuredRun without_gate_rules(MeasuredRun pairs) {
   pairs.allowed.reset();
-  if (pairs.known.rules) {
-    // A cell under a new name is still judged as the one it was.
+  if (pairs.configuration.rules) {
     RulesUsed names;
-    for (const verdict::HeldCell& held : pairs.known.rules->held) {
-      if (!held.now.empty()) names.held.push_back({held.cell, held.shown, held.now});
+    for (const verdict::BaseCell& held_cell : pairs.configuration.rules->held) {
+      if (!held_cell.now.empty())
+        names.held.push_back({held_cell.cell, held_cell.shown, held_cell.now});
     }
-    pairs.known.rules = std::move(names);
+    pairs.configuration.rules = std::move(names);
   }
   return pairs;
 }
 
-// `first` is the run whose stored verdict is `verdict`. Takes gate.budget at most. Fails with
-// Code::interrupted alone: whatever else goes wrong leaves the stored verdict as it is, and says
-// so.
-Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
-                                 const Measured& first, const verdict::GateVerdict& verdict) {
+// Measures suspected cells of `first` in pairs with a base, for at most gate.budget. `verdict` is
+// the verdict by stored runs. Fails with Code::interrupted alone: after any other failure the
+// stored verdict stands, with the reason.
+Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& confirm,
+                                         const MeasuredRun& stored_run,
+                                         const verdict::GateVerdict& verdict) {
   const std::vector<profile::CellKey> suspected = verdict::suspected(verdict.cells);
-  if (suspected.empty() || confirm.off) return Pairs{};
-  if (!confirm.ref && !first.known.settings->gate.confirms) return Pairs{};
-  Job inner = job;
-  inner.asked.out = sys::join_path(first.folder, "confirm");
-  inner.asked.cells.clear();
-  const std::vector<std::string> earlier = run::list_runs(job.files(), inner.asked.out);
-  const auto none = [](std::string why) { return Pairs{{}, std::move(why)}; };
+  if (suspected.empty() || confirm.off) return SuspectedPairs{};
+  if (!confirm.ref && !stored_run.configuration.settings->gate.confirms) return SuspectedPairs{};
+  Job pairs_job = job;
+  pairs_job.selection.out = sys::join_path(stored_run.folder, "confirm");
+  pairs_job.selection.cells.clear();
+  const std::vector<std::string> earlier = run::list_runs(job.files(), pairs_job.selection.out);
+  const auto without_pairs = [](std::string why) { return SuspectedPairs{{}, std::move(why)}; };
   constexpr const char* k_alone =
       "compared with stored runs alone; weir gate --confirm REF re-tests such drops in paired runs "
       "before they fail";
   if (confirm.read_only) {
-    if (earlier.empty()) return none(k_alone);
-    auto read = read_measured(inner, earlier.back());
-    if (!read) {
-      return none("their pairs cannot be read: " + text::first_line(read.error().message));
+    if (earlier.empty()) return without_pairs(k_alone);
+    auto earlier_pairs = read_measured(pairs_job, earlier.back());
+    if (!earlier_pairs) {
+      return without_pairs("their pairs cannot be read: " +
+                           text::first_line(earlier_pairs.error().message));
     }
-    if (read->interrupted.empty()) return Pairs{alone(std::move(*read))};
-    return none("their pairs were interrupted: weir gate --resume goes on with them");
+    if (earlier_pairs->interrupted.empty())
+      return SuspectedPairs{without_gate_rules(std::move(*earlier_pairs))};
+    return without_pairs("their pairs were interrupted: weir gate --resume goes on with them");
   }
-  if (first.shard && first.shard->index > 0) {
-    return none("a shard is not confirmed by pairs of its own: gate the joined run");
+  if (stored_run.shard && stored_run.shard->index > 0) {
+    return without_pairs("a shard is not confirmed by pairs of its own: gate the joined run");
   }
-  const std::optional<std::string> ref = base_ref(confirm, first, job.files());
-  if (!ref) return none(k_alone);
+  const std::optional<std::string> ref = find_base_ref(confirm, stored_run, job.files());
+  if (!ref) return without_pairs(k_alone);
   job.talk(fmt::format(
       "{} slower than stored runs: re-testing in pairs with {}",
       suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
@@ -92,31 +100,32 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
   wanted.plan.counts = false;
   wanted.against = BaseRequest{.spec = *ref, .command = {}, .own = false, .other_commit = true};
   config::Redactor redactor;
-  // A run that was interrupted in its pairs goes on with these, where they are of the same cells.
+  // Interrupted pairs of the same cells are resumed.
   auto measured = measure_or_resume(
-      [&]() -> Result<Loaded> {
-        WEIR_TRY(Loaded loaded, load_config(job));
-        loaded.cells = chosen(std::move(loaded.cells), suspected);
-        redactor = loaded.known.redactor;
+      [&]() -> Result<LoadedConfig> {
+        WEIR_TRY(LoadedConfig loaded, load_config(job));
+        loaded.cells = select_cells(std::move(loaded.cells), suspected);
+        redactor = loaded.configuration.redactor;
         return loaded;
       },
-      inner, wanted);
-  if (measured) return Pairs{alone(std::move(*measured))};
+      pairs_job, wanted);
+  if (measured) return SuspectedPairs{without_gate_rules(std::move(*measured))};
   const Error error = redacted(std::move(measured).error(), redactor);
   if (error.code == Code::interrupted) {
     return fail(
         Code::interrupted,
         "interrupted in the pairs that were to confirm a drop; go on with: weir gate --resume "
         "{} and the same options",
-        text::shell_word(first.folder));
+        text::shell_word(stored_run.folder));
   }
-  return none("could not be confirmed in paired runs: " + text::first_line(error.message));
+  return without_pairs("could not be confirmed in paired runs: " + text::first_line(error.message));
 }
 
-Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
-  const std::vector<std::string>& words = options.words;
+// Returns the base that --against asks for; nothing without it. Checks that other options allow it.
+Result<std::optional<BaseRequest>> base_request(const GateOptions& options) {
+  const std::vector<std::string>& command = options.words;
   if (!options.against) {
-    if (words.empty()) return std::nullopt;
+    if (command.empty()) return std::nullopt;
     return fail(Code::usage, "words after \"--\" are the base's command: --against -- COMMAND…");
   }
   if (options.confirm.ref) {
@@ -129,18 +138,18 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
                 "--runs is for stored baselines: with --against, pairs run until the verdict is "
                 "certain or gate.budget is spent");
   }
-  if (options.against->empty() == words.empty()) {
+  if (options.against->empty() == command.empty()) {
     return fail(Code::usage, "--against {}",
-                words.empty() ? "needs a base: a REF, a DIR, or -- COMMAND…"
-                              : "takes one base: a REF or DIR, or -- COMMAND…");
+                command.empty() ? "needs a base: a REF, a DIR, or -- COMMAND…"
+                                : "takes one base: a REF or DIR, or -- COMMAND…");
   }
-  return BaseRequest{.spec = *options.against, .command = words, .env = options.base_env};
+  return BaseRequest{.spec = *options.against, .command = command, .env = options.base_env};
 }
 
-// The weir.yaml of result files, where there is none.
-Result<std::string> config_of_results(const std::string& file, const Job& job) {
+// Returns a minimal weir.yaml for a result file, for use without a configuration.
+Result<std::string> make_results_config(const std::string& file, const Job& job) {
   WEIR_TRY(const std::string text, job.files().read(file, adapters::k_most_read));
-  const auto formats = adapters::recognised(adapters::Printed({text, {}, file}));
+  const auto formats = adapters::find_formats(adapters::Printed({text, {}, file}));
   if (formats.empty() || formats.front()->adapter.counts != adapters::Counts::results) {
     return fail(Code::usage, "{}: no result of AIPerf, guidellm or vllm bench serve", file);
   }
@@ -152,16 +161,19 @@ Result<std::string> config_of_results(const std::string& file, const Job& job) {
       formats.front()->adapter.name);
 }
 
-Result<Measured> obtain(const Job& job, const GateOptions& options) {
-  // Of somebody else's run it says what is judged: a run's word that it takes no times is not
-  // taken.
-  const bool counts_only = job.asked.counts_only && !options.rules.rules_from;
-  if (options.from && (counts_only || options.wanted.plan.runs || options.against)) {
+// Measures, or reads the run of --from, which excludes the options that change a measurement.
+Result<MeasuredRun> obtain_run(const Job& job, const GateOptions& options) {
+  // A run by others may claim that it takes no times, so --counts-only decides what is judged of
+  // it.
+  const bool counts_only = job.selection.counts_only && !options.rules.rules_from;
+  const char* measuring_option = nullptr;
+  if (counts_only) measuring_option = "--counts-only";
+  if (options.wanted.plan.runs) measuring_option = "--runs";
+  if (options.against) measuring_option = "--against";
+  if (options.from && measuring_option != nullptr) {
     return fail(Code::usage,
                 "--from judges what RUN measured, which {} cannot change: leave one of them out",
-                options.against            ? "--against"
-                : options.wanted.plan.runs ? "--runs"
-                                           : "--counts-only");
+                measuring_option);
   }
   if (options.from && options.confirm.ref) {
     return fail(Code::usage, "--from judges what RUN measured: leave --confirm out");
@@ -173,104 +185,109 @@ Result<Measured> obtain(const Job& job, const GateOptions& options) {
         "--baselines-ref out");
   }
   if (options.from) {
-    WEIR_TRY(Measured measured, read_measured(job, *options.from));
-    const std::string& config = job.asked.config;
-    if (!measured.claimed && job.asked.config_given &&
-        sys::absolute(config) != sys::absolute(measured.known.file)) {
+    WEIR_TRY(MeasuredRun measured, read_measured(job, *options.from));
+    const std::string& config = job.selection.config;
+    if (!measured.claimed && job.selection.config_is_set &&
+        sys::absolute(config) != sys::absolute(measured.configuration.file)) {
       return fail(Code::usage,
                   "--from judges {} under the configuration it was measured with ({}): leave -c {} "
                   "out",
-                  measured.folder, measured.known.file, config);
+                  measured.folder, measured.configuration.file, config);
     }
     return measured;
   }
   MeasureOptions wanted = options.wanted;
   wanted.results = options.results;
-  WEIR_TRY(wanted.against, against_wanted(options));
-  wanted.plan.times = !job.asked.counts_only;
-  WEIR_TRY(wanted.output_places, places_of(job, options.files));
+  WEIR_TRY(wanted.against, base_request(options));
+  wanted.plan.times = !job.selection.counts_only;
+  WEIR_TRY(wanted.output_places, report_places(job, options.files));
   return measure(job, wanted);
 }
 
-// Against stored baselines; what is slower there is looked at in pairs before it fails.
+// Judges by stored baselines, after re-testing suspected slowdowns in paired runs.
 Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
-                                   const Measured& measured, const StoredBaselines& stored,
+                                   const MeasuredRun& measured, const StoredBaselines& stored,
                                    const verdict::Policy& policy) {
   WEIR_TRY(verdict::GateVerdict verdict, judge_stored(measured, stored, policy, job.files()));
   ConfirmOptions confirm = options.confirm;
   confirm.off = confirm.off || !options.results.empty();  // nothing can be started again
   confirm.read_only = options.from.has_value();
-  WEIR_TRY(const Pairs pairs, pairs_of_suspected(job, confirm, measured, verdict));
+  WEIR_TRY(const SuspectedPairs pairs, measure_suspected(job, confirm, measured, verdict));
   if (!pairs.why_not.empty()) verdict.notes.push_back("slower times: " + pairs.why_not);
   if (!pairs.measured) return verdict;
   return judge_stored(measured, stored, policy, job.files(), &*pairs.measured);
 }
 
-// Where the baselines are that judge: a run that was measured under a commit's keeps them.
-StoredBaselines baselines_for(const Job& job, const GateOptions& options,
-                              const Measured& measured) {
-  if (options.from && !measured.claimed && measured.known.rules &&
-      !measured.known.rules->baselines_words.empty()) {
-    return {job.files(), baselines_in_run(measured.folder), measured.known.rules->baselines_words};
+// Returns the baselines that judge. A run that was measured under a commit's rules keeps its own.
+StoredBaselines choose_baselines(const Job& job, const GateOptions& options,
+                                 const MeasuredRun& measured) {
+  if (options.from && !measured.claimed && measured.configuration.rules &&
+      !measured.configuration.rules->baselines_words.empty()) {
+    return {job.files(), baselines_in_run(measured.folder),
+            measured.configuration.rules->baselines_words};
   }
-  return baselines_of(job);
+  return stored_baselines(job);
 }
 
-// GateVerdict::options
-std::map<std::string, std::string> given_options(const Job& job, const GateOptions& options) {
-  const Asked usual;
-  std::map<std::string, std::string> given;
-  if (job.asked.baselines != usual.baselines) given["--baselines"] = job.asked.baselines;
-  if (job.asked.out != usual.out) given["--out"] = job.asked.out;
-  if (const auto& ref = options.rules.rules_from) given["--rules-from"] = *ref;
-  if (const auto& ref = options.rules.baselines_ref) given["--baselines-ref"] = *ref;
-  if (options.from && !options.from->empty()) given["--from"] = *options.from;
-  return given;
+// Returns the options that differ from their defaults, for GateVerdict::options.
+std::map<std::string, std::string> changed_options(const Job& job, const GateOptions& options) {
+  const Selection defaults;
+  std::map<std::string, std::string> changed;
+  if (job.selection.baselines != defaults.baselines)
+    changed["--baselines"] = job.selection.baselines;
+  if (job.selection.out != defaults.out) changed["--out"] = job.selection.out;
+  if (const auto& ref = options.rules.rules_from) changed["--rules-from"] = *ref;
+  if (const auto& ref = options.rules.baselines_ref) changed["--baselines-ref"] = *ref;
+  if (options.from && !options.from->empty()) changed["--from"] = *options.from;
+  return changed;
 }
 
 }  // namespace
 
-Result<Answer> gate(const Job& asked, const GateOptions& options) {
-  Job job = asked;
-  if (!options.results.empty() && !job.asked.config_given && !job.files().exists(job.asked.config))
-    WEIR_SET(job.asked.config_text, config_of_results(options.results.front(), job));
+// Measures or reads a run, judges it by the base or by stored baselines, and publishes the verdict.
+Result<Answer> gate(const Job& given_job, const GateOptions& options) {
+  Job job = given_job;
+  if (!options.results.empty() && !job.selection.config_is_set &&
+      !job.files().exists(job.selection.config))
+    WEIR_SET(job.selection.config_text, make_results_config(options.results.front(), job));
   if (!options.from || options.rules.rules_from)
     WEIR_SET(job.rules, read_rules(options.rules, job));
-  WEIR_TRY(job.allowed, read_allowed(options.allowed, job));
-  WEIR_TRY(Measured measured, obtain(job, options));
+  WEIR_TRY(job.allowed, load_allowances(options.allowed, job));
+  WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
   if (job.allowed) measured.allowed = *job.allowed;
-  const StoredBaselines stored = baselines_for(job, options, measured);
-  if (measured.known.rules) {
-    WEIR_CHECK(find_renamed(*measured.known.rules, measured.profiles, stored));
+  const StoredBaselines stored = choose_baselines(job, options, measured);
+  if (measured.configuration.rules) {
+    WEIR_CHECK(find_renamed(*measured.configuration.rules, measured.profiles, stored));
   }
-  const verdict::Policy policy = policy_of(measured, options.require_baseline);
-  WEIR_TRY(verdict::GateVerdict verdict, measured.beside
-                                             ? judge_beside(measured, stored, policy, job.files())
-                                             : judge(job, options, measured, stored, policy));
-  if (measured.claimed && measured.counts_only && !job.asked.counts_only) {
-    verdict::leave_unjudged(
-        verdict, "the run has no times: pass --counts-only (ci/post: counts-only: true)");
+  const verdict::Policy policy = gate_policy(measured, options.require_baseline);
+  WEIR_TRY(verdict::GateVerdict verdict,
+           measured.base_runs ? judge_against_base(measured, stored, policy, job.files())
+                              : judge(job, options, measured, stored, policy));
+  if (measured.claimed && measured.counts_only && !job.selection.counts_only) {
+    verdict::mark_unjudged(verdict,
+                           "the run has no times: pass --counts-only (ci/post: counts-only: true)");
   }
-  // These ask this machine for what a run of others names.
-  if (!measured.claimed) tell_reach(measured, job, verdict);
-  if (!measured.claimed && !job.asked.config_text)
-    tell_calibration(measured, Calibrations(job.files()), verdict);
-  verdict.options = given_options(job, options);
-  return publish_verdict(job, options.files, verdict, measured.known.redactor);
+  // These read files of this machine by names in the run, so not for a run by others.
+  if (!measured.claimed) add_reach_note(measured, job, verdict);
+  if (!measured.claimed && !job.selection.config_text)
+    add_calibration_notes(measured, Calibrations(job.files()), verdict);
+  verdict.options = changed_options(job, options);
+  return publish_verdict(job, options.files, verdict, measured.configuration.redactor);
 }
 
 namespace {
 
+// Prints the commands that a run would start, with private names hidden.
 Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
-  WEIR_TRY(Loaded loaded, load_config(job));
-  const config::Redactor redactor = loaded.known.redactor;
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
+  const config::Redactor redactor = loaded.configuration.redactor;
   WEIR_TRY(const auto commands,
-           planned_commands(std::move(loaded), job, wanted, {job.asked.out, ""}));
+           planned_commands(std::move(loaded), job, wanted, {job.selection.out, ""}));
   Json planned = Json::array();
   std::string lines;
-  std::vector<std::string> passed;
+  std::vector<std::string> passed_names;
   for (const PlannedCommand& command : commands) {
-    passed.insert(passed.end(), command.spec.passed.begin(), command.spec.passed.end());
+    passed_names.insert(passed_names.end(), command.spec.passed.begin(), command.spec.passed.end());
     Json env = Json::object();
     std::vector<std::string> words;
     for (const auto& [name, value] : command.spec.env) {
@@ -287,7 +304,7 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
                        {"passed", command.spec.passed}});
     lines += text::join(words, " ") + "\n";
   }
-  if (const std::string names = sys::withheld_names(passed); !names.empty()) {
+  if (const std::string names = sys::withheld_names(passed_names); !names.empty()) {
     job.talk(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
   }
   return Answer{lines, document({{"schema", "weir.commands/1"}, {"commands", planned}})};
@@ -295,17 +312,18 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
 
 }  // namespace
 
+// Measures the matrix without judging it, or prints its commands (--dry-run).
 Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
   MeasureOptions wanted = options.wanted;
-  wanted.plan.times = !job.asked.counts_only;
+  wanted.plan.times = !job.selection.counts_only;
   if (options.against) wanted.against = BaseRequest{.spec = *options.against, .command = {}};
-  WEIR_TRY(wanted.output_places, places_of(job));
+  WEIR_TRY(wanted.output_places, report_places(job));
   if (options.dry_run) return dry_run(job, wanted);
-  WEIR_TRY(Measured measured, measure(job, wanted));
+  WEIR_TRY(MeasuredRun measured, measure(job, wanted));
   redact_profiles(measured);
   report::Page notes(static_cast<std::size_t>(job.width()));
   for (const std::string& note : profile::missing_kernel_costs(measured.profiles)) {
-    notes.paragraph("note: ", measured.known.redactor.text(note), 2);
+    notes.paragraph("note: ", measured.configuration.redactor.text(note), 2);
   }
   return profiles_answer(report::profiles_text(measured.profiles, {.width = job.width()}) +
                              notes.finish() + fmt::format("run {}\n", measured.folder),

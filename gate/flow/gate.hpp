@@ -1,7 +1,6 @@
 // weir run and weir gate.
-//
-// --confirm: a drop that stored samples suggest is looked at in pairs beside a base program before
-// it fails. These pairs are a run of their own, inside the folder of the run that raised them.
+// --confirm: a slowdown that stored samples suggest is re-tested in pairs with a base program
+// before it fails. These pairs are a run of their own, in the folder of the suspecting run.
 #pragma once
 
 #include <optional>
@@ -15,7 +14,7 @@ namespace weir::flow {
 struct ConfirmOptions {
   std::optional<std::string> ref;  // --confirm REF
   bool off = false;                // --no-confirm
-  bool read_only = false;          // --from: pairs that were run then, and no others
+  bool read_only = false;          // --from: use pairs that exist, run none
 };
 
 struct GateOptions {
@@ -25,10 +24,10 @@ struct GateOptions {
   std::vector<std::string> results;               // files, judged as the runs of one cell
   std::vector<std::string> words;                 // after "--"
   std::optional<config::Environment> base_env{};  // BaseRequest::env
-  RulesWanted rules;
-  AllowedWanted allowed;
+  RulesOptions rules;
+  AllowanceOptions allowed;
   ConfirmOptions confirm;
-  MeasureOptions wanted;  // of shards, --runs and --resume
+  MeasureOptions wanted;  // for shards, --runs and --resume
 };
 // Run, compare, report; the exit code is the verdict.
 [[nodiscard]] Result<Answer> gate(const Job& job, const GateOptions& options);
@@ -36,7 +35,7 @@ struct GateOptions {
 struct RunOptions {
   bool dry_run = false;
   std::optional<std::string> against;
-  MeasureOptions wanted;  // of shards, --runs and --resume
+  MeasureOptions wanted;  // for shards, --runs and --resume
 };
 // Measures the matrix and writes a run; judges nothing.
 [[nodiscard]] Result<Answer> run_matrix(const Job& job, const RunOptions& options);

@@ -1,3 +1,4 @@
+// The pre-push hook: installs and removes it, and judges what is pushed by counts.
 #include "gate/flow/hook.hpp"
 
 #include <filesystem>
@@ -14,32 +15,35 @@
 namespace weir::flow {
 namespace {
 
-// Depths of one list: their line needs all of them.
+// The cells of one list of depths, judged together: their line over depths needs all of them.
 struct CellGroup {
   std::string name;
   std::set<std::string> cells;
-  std::optional<double> seconds;  // of the counted pass, where some run knew
+  std::optional<double> seconds;  // the counted pass's, if an earlier run measured it
 };
 
 constexpr std::string_view k_all_the_same =
     "to push it all the same: WEIR_SKIP=1 git push, or git push --no-verify";
 
+// Judges pushed commits by counts, each compared with its merge-base, cheapest cells first.
 class PushJudge {
  public:
   PushJudge(const Job& job, const HookRunOptions& options, double limit_seconds)
       : job_(job), options_(options), limit_seconds_(limit_seconds) {}
 
+  // Judges each pushed commit. Fails the push if a limit is broken, or with --strict if something
+  // was not judged.
   Result<ExitCode> run(const std::vector<source::Pushed>& pushed) {
-    WEIR_TRY(const Loaded loaded, load_config(job_));
-    redactor_ = loaded.known.redactor;
-    builds_ = builds_of_cells(loaded.cells);
-    groups_ = groups_of(loaded.cells);
-    place_ = job_.folder();
+    WEIR_TRY(const LoadedConfig loaded, load_config(job_));
+    redactor_ = loaded.configuration.redactor;
+    builds_ = engine_builds(loaded.cells);
+    groups_ = group_cells(loaded.cells);
+    config_folder_ = job_.folder();
     WEIR_TRY(cache_, source::default_cache_folder());
-    std::set<std::string> told;
-    for (const source::Pushed& one : pushed) {
-      if (one.deletes()) continue;
-      WEIR_TRY(const auto sides, sides_of(one, loaded, told));
+    std::set<std::string> judged_commits;
+    for (const source::Pushed& pushed_ref : pushed) {
+      if (pushed_ref.deletes()) continue;
+      WEIR_TRY(const auto sides, find_sides(pushed_ref, loaded, judged_commits));
       if (sides) WEIR_CHECK(judge(*sides));
     }
     if (options_.strict && unjudged_ && !failed_) {
@@ -51,12 +55,13 @@ class PushJudge {
  private:
   struct Sides {
     std::shared_ptr<TwoCommits> commits;
-    std::string words;              // of what is pushed
-    std::vector<CellGroup> groups;  // that may see what changed, the cheapest first
+    std::string words;              // describes the pushed commit
+    std::vector<CellGroup> groups;  // may run the change, cheapest first
   };
 
   void say(const std::string& line) const { job_.answer("weir: " + redactor_.text(line) + "\n"); }
-  // What was not judged, in red: a push that passes all the same looks as if it were good.
+  // Prints in red that something was not judged: a push that passes anyway looks as if it were
+  // good.
   std::nullopt_t warn(const std::string& line) {
     unjudged_ = true;
     const bool red = job_.colored();
@@ -65,64 +70,66 @@ class PushJudge {
     return std::nullopt;
   }
 
-  // The trees of a pushed commit and its base; nothing, and said why, where one is not there.
-  Result<std::optional<Sides>> sides_of(const source::Pushed& one, const Loaded& loaded,
-                                        std::set<std::string>& told) {
-    WEIR_TRY(const auto repository, Repository::open(job_.world, place_));
+  // Returns the trees of a pushed commit and of its base. Returns nothing if there is nothing to
+  // judge, or if a tree is missing, which it reports.
+  Result<std::optional<Sides>> find_sides(const source::Pushed& pushed_ref,
+                                          const LoadedConfig& loaded,
+                                          std::set<std::string>& judged_commits) {
+    WEIR_TRY(const auto repository, Repository::open(job_.world, config_folder_));
     const source::Git& git = repository->git();
-    WEIR_TRY(const auto commit, git.commit(one.commit));
-    if (!commit || !told.insert(*commit).second) return std::nullopt;
-    WEIR_TRY(const std::string words, git.words(*commit));
-    WEIR_TRY(const auto base, base_of(git, one, *commit));
+    WEIR_TRY(const auto commit, git.commit(pushed_ref.commit));
+    if (!commit || !judged_commits.insert(*commit).second) return std::nullopt;
+    WEIR_TRY(const std::string commit_text, git.words(*commit));
+    WEIR_TRY(const auto base, find_base(git, pushed_ref, *commit));
     if (!base) {
       return warn(
-          fmt::format("{}: no base is known ({}), not judged", words,
+          fmt::format("{}: no base is known ({}), not judged", commit_text,
                       options_.against.empty()
                           ? "fetch the remote's branches, or install the hook with --against REF"
                           : options_.against));
     }
     if (*base == *commit) return std::nullopt;  // nothing that is not there already
-    const std::vector<CellGroup> groups = reached(git, *base, *commit, loaded);
+    const std::vector<CellGroup> groups = groups_that_run_changes(git, *base, *commit, loaded);
     if (groups.empty()) {
-      say(fmt::format("{}: no cell runs anything of what changed, nothing to judge", words));
+      say(fmt::format("{}: no cell runs anything of what changed, nothing to judge", commit_text));
       return std::nullopt;
     }
     auto commits = std::make_shared<TwoCommits>();
-    source::BaseTree& side = commits->base;
-    WEIR_TRY(const auto base_tree, tree(git, *base, repository->effects()));
+    source::BaseTree& trees = commits->base;
+    WEIR_TRY(const auto base_tree, find_or_build_tree(git, *base, repository->effects()));
     WEIR_TRY(const std::string base_words, git.words(*base));
     if (!base_tree) {
       return warn(
           fmt::format("{}: its merge-base {} is not built, not judged (weir gate --counts-only "
                       "--against {} builds it once)",
-                      words, base_words, source::short_commit(*base)));
+                      commit_text, base_words, source::short_commit(*base)));
     }
-    WEIR_TRY(const bool own, is_own(git, *commit, loaded));
-    side.candidate_root = git.top();
-    if (!own) {
-      WEIR_TRY(const auto pushed_tree, tree(git, *commit, repository->effects()));
-      if (!pushed_tree) return warn(fmt::format("{}: not built, not judged", words));
-      side.candidate_root = pushed_tree->root;
-      commits->candidate_held = pushed_tree->held;
+    WEIR_TRY(const bool is_checkout, is_built_checkout(git, *commit, loaded));
+    trees.candidate_root = git.top();
+    if (!is_checkout) {
+      WEIR_TRY(const auto pushed_tree, find_or_build_tree(git, *commit, repository->effects()));
+      if (!pushed_tree) return warn(fmt::format("{}: not built, not judged", commit_text));
+      trees.candidate_root = pushed_tree->root;
+      commits->candidate_checkout = pushed_tree->held;
     }
-    side.candidate_real_root = side.candidate_root;
-    side.root = base_tree->root;
-    side.held = base_tree->held;
-    side.commit = *base;
-    side.candidate_commit = *commit;
-    side.built = !builds_.empty();
-    side.words = "merge-base " + base_words;
-    commits->own_roots = {source::top_as_named(git, place_), git.top()};
-    commits->counts_folder = counts_of_tree(cache_, base_tree->root);
-    return Sides{commits, words, groups};
+    trees.candidate_real_root = trees.candidate_root;
+    trees.root = base_tree->root;
+    trees.held = base_tree->held;
+    trees.commit = *base;
+    trees.candidate_commit = *commit;
+    trees.built = !builds_.empty();
+    trees.words = "merge-base " + base_words;
+    commits->own_roots = {source::top_as_named(git, config_folder_), git.top()};
+    commits->counts_folder = tree_counts_folder(cache_, base_tree->root);
+    return Sides{commits, commit_text, groups};
   }
 
-  // Without those that, by what they were recorded to run, cannot see the change. Says so, and
-  // what no cell sees.
-  std::vector<CellGroup> reached(const source::Git& git, const std::string& base,
-                                 const std::string& commit, const Loaded& loaded) const {
+  // Returns the groups whose recorded code includes a change, and prints which ones it leaves out.
+  std::vector<CellGroup> groups_that_run_changes(const source::Git& git, const std::string& base,
+                                                 const std::string& commit,
+                                                 const LoadedConfig& loaded) const {
     if (options_.all) return groups_;
-    const StoredReach stored(files_, job_.asked.out);
+    const StoredReach stored(files_, job_.selection.out);
     const auto between = reach_between(git, base, commit, reach_cells(loaded.cells), stored);
     if (!between) {
       say("what changed is not held to what cells run: " +
@@ -130,7 +137,7 @@ class PushJudge {
       return groups_;
     }
     if (between->recorded == 0) return groups_;
-    std::set<std::string> cells = with_old_records(git, base, loaded, stored);
+    std::set<std::string> cells = cells_with_old_records(git, base, loaded, stored);
     for (const profile::ReachedCell& cell : between->diff.cells) {
       if (!cell.by.empty()) cells.insert(cell.cell);
     }
@@ -145,26 +152,31 @@ class PushJudge {
     if (!others.empty()) {
       say(fmt::format("not judged, for they run nothing of what changed: {}", shortened(others)));
     }
-    const std::string none = profile::words_of_none(between->diff);
-    if (!none.empty()) say(none);
+    const std::string unreached_text = profile::unreached_files_text(between->diff);
+    if (!unreached_text.empty()) say(unreached_text);
     return groups;
   }
-  // Cells whose record may be of something else than the base: of a working tree, of a commit that
-  // is not here, or before something changed that they run. Here it decides, so what is not known
-  // counts as seen.
-  static std::set<std::string> with_old_records(const source::Git& git, const std::string& base,
-                                                const Loaded& loaded, const StoredReach& stored) {
+  // Returns the cells whose record may not describe the base. Such a record is of a working tree,
+  // of a commit that is not here, or older than a change to what the cell runs. These cells are
+  // judged anyway.
+  static std::set<std::string> cells_with_old_records(const source::Git& git,
+                                                      const std::string& base,
+                                                      const LoadedConfig& loaded,
+                                                      const StoredReach& stored) {
     std::set<std::string> cells;
     for (const ReachCell& cell : reach_cells(loaded.cells)) {
       const auto record = stored.of(cell.cell);
       if (!record || !*record) continue;  // never recorded: everything that is run reaches it
-      const auto since = (*record)->dirty || (*record)->commit.empty()
-                             ? Result<ReachBetween>(fail(Code::data, "of no commit"))
-                             : reach_between(git, (*record)->commit, base, {&cell, 1}, stored);
-      if (!since || !since->diff.cells.front().by.empty()) cells.insert(cell.cell);
+      bool is_current = false;
+      if (!(*record)->dirty && !(*record)->commit.empty()) {
+        const auto since = reach_between(git, (*record)->commit, base, {&cell, 1}, stored);
+        is_current = since && since->diff.cells.front().by.empty();
+      }
+      if (!is_current) cells.insert(cell.cell);
     }
     return cells;
   }
+  // Joins at most five names, and says how many more there are.
   static std::string shortened(const std::vector<std::string>& names) {
     constexpr std::size_t k_most = 5;
     if (names.size() <= k_most) return text::join(names);
@@ -172,31 +184,36 @@ class PushJudge {
     return fmt::format("{} (+{} more)", text::join(first), names.size() - k_most);
   }
 
-  Result<std::optional<source::Tree>> tree(const source::Git& git, const std::string& commit,
-                                           const source::Effects& effects) {
-    source::TreeWanted asked{commit, builds_, cache_};
+  // Returns the checked-out and built tree of a commit, from the cache or made within the time for
+  // builds; nothing if it cannot be built.
+  Result<std::optional<source::Tree>> find_or_build_tree(const source::Git& git,
+                                                         const std::string& commit,
+                                                         const source::Effects& effects) {
+    source::TreeWanted request{commit, builds_, cache_};
     const double build_left = limit_seconds_ - build_spent_;
-    const bool checkout_does = builds_.empty();
-    const bool makes = checkout_does || options_.build || (!options_.no_build && build_left > 0);
-    WEIR_TRY(auto known, source::known_tree(git, asked, effects));
-    if (known || !makes) return known;
-    if (!checkout_does) {
+    const bool needs_no_build = builds_.empty();
+    const bool may_prepare =
+        needs_no_build || options_.build || (!options_.no_build && build_left > 0);
+    WEIR_TRY(auto cached, source::find_tree(git, request, effects));
+    if (cached || !may_prepare) return cached;
+    if (!needs_no_build) {
       say(fmt::format("{}: building it", source::short_commit(commit)));
-      if (!options_.build) asked.build_timeout_seconds = build_left;
+      if (!options_.build) request.build_timeout_seconds = build_left;
     }
-    const double begun = clock_.steady();
-    auto made = source::prepare_tree(git, asked, effects);
-    build_spent_ += clock_.steady() - begun;
-    if (made) return std::optional<source::Tree>(*std::move(made));
-    if (made.error().code != Code::unavailable) return tl::unexpected(made.error());
-    say(made.error().message);
+    const double started = clock_.steady();
+    auto built = source::prepare_tree(git, request, effects);
+    build_spent_ += clock_.steady() - started;
+    if (built) return std::optional<source::Tree>(*std::move(built));
+    if (built.error().code != Code::unavailable) return tl::unexpected(built.error());
+    say(built.error().message);
     return std::nullopt;
   }
 
-  // What the pushed commit is held to: the merge-base with a branch of the remote, of which the
-  // main one is the first to ask; else with what is being replaced.
-  Result<std::optional<std::string>> base_of(const source::Git& git, const source::Pushed& one,
-                                             const std::string& commit) {
+  // Returns the merge-base with --against or a branch of the remote, tried in order: HEAD, main,
+  // master. The commit that the push replaces comes last.
+  Result<std::optional<std::string>> find_base(const source::Git& git,
+                                               const source::Pushed& pushed_ref,
+                                               const std::string& commit) {
     std::vector<std::string> names;
     if (!options_.against.empty()) {
       names = {options_.against};
@@ -208,20 +225,21 @@ class PushJudge {
       for (const char* branch : {"HEAD", "main", "master"}) {
         names.push_back(fmt::format("refs/remotes/{}/{}", remote, branch));
       }
-      if (!one.is_new()) names.push_back(one.remote_commit);
+      if (!pushed_ref.is_new()) names.push_back(pushed_ref.remote_commit);
     }
     for (const std::string& name : names) {
-      WEIR_TRY(const auto meant, git.commit(name));
-      if (!meant) continue;
-      WEIR_TRY(const auto bases, git.merge_bases(commit, *meant));
+      WEIR_TRY(const auto branch_commit, git.commit(name));
+      if (!branch_commit) continue;
+      WEIR_TRY(const auto bases, git.merge_bases(commit, *branch_commit));
       if (!bases.empty()) return bases.front();
     }
     return std::nullopt;
   }
 
-  // The checkout holds the commit, nothing in it differs, and its programs were built from that: no
-  // file that git knows is newer.
-  Result<bool> is_own(const source::Git& git, const std::string& commit, const Loaded& loaded) {
+  // Returns true if the checkout holds the commit unchanged, and no tracked file is newer than its
+  // built programs.
+  Result<bool> is_built_checkout(const source::Git& git, const std::string& commit,
+                                 const LoadedConfig& loaded) {
     WEIR_TRY(const auto head, git.commit("HEAD"));
     if (head != commit) return false;
     WEIR_TRY(const bool dirty, git.dirty());
@@ -229,7 +247,7 @@ class PushJudge {
     std::set<std::string> programs;
     for (const config::Cell& cell : loaded.cells) {
       if (cell.command.empty() || cell.engine == nullptr || cell.engine->build.empty()) continue;
-      programs.insert(sys::join_path(place_, cell.command.front()));
+      programs.insert(sys::join_path(config_folder_, cell.command.front()));
     }
     if (programs.empty()) return true;
     namespace fs = std::filesystem;
@@ -247,17 +265,18 @@ class PushJudge {
     });
   }
 
-  // --- measuring, the cheapest first
+  // --- measures the cheapest groups first
 
-  std::vector<CellGroup> groups_of(const std::vector<config::Cell>& cells) const {
-    const std::map<std::string, double> known = known_seconds();
+  // Groups cells by their line over depths, those with a known time first, fastest first.
+  std::vector<CellGroup> group_cells(const std::vector<config::Cell>& cells) const {
+    const std::map<std::string, double> seconds_by_cell = recorded_seconds();
     std::vector<CellGroup> groups;
     for (const config::Cell& cell : cells) {
       const std::string name = cell.key.line().str();
       auto group = std::ranges::find(groups, name, &CellGroup::name);
       if (group == groups.end()) group = groups.insert(groups.end(), CellGroup{name, {}, {}});
       group->cells.insert(cell.key.str());
-      const double* seconds = look_up(known, cell.key.str());
+      const double* seconds = look_up(seconds_by_cell, cell.key.str());
       if (seconds != nullptr) group->seconds = group->seconds.value_or(0) + *seconds;
     }
     std::ranges::stable_sort(groups, [](const CellGroup& a, const CellGroup& b) {
@@ -267,46 +286,50 @@ class PushJudge {
     return groups;
   }
 
-  // What one counted process of a cell took in the newest runs here, three of which make a slope.
-  [[nodiscard]] std::map<std::string, double> known_seconds() const {
+  // Returns the seconds of three counted processes, which make a slope, for each cell that the
+  // newest runs measured.
+  [[nodiscard]] std::map<std::string, double> recorded_seconds() const {
     constexpr std::size_t k_most_runs = 64;
-    std::map<std::string, double> known;
-    for (const std::string& out : {job_.asked.out, folder_of_runs()}) {
-      std::vector<std::string> runs = run::list_runs(files_, out);
+    std::map<std::string, double> seconds_by_cell;
+    for (const std::string& folder : {job_.selection.out, runs_folder()}) {
+      std::vector<std::string> runs = run::list_runs(files_, folder);
       if (runs.size() > k_most_runs) runs.erase(runs.begin(), runs.end() - k_most_runs);
       for (const std::string& name : runs) {
         const auto run = run::read_run(files_, name);
-        if (!run) continue;  // of another version, or none at all
-        for (const auto& [cell, times] : known_times(*run)) {
-          if (times.counted > 0) known[cell] = 3 * times.counted;
+        if (!run) continue;  // another version, or no run
+        for (const auto& [cell, times] : process_times(*run)) {
+          if (times.counted > 0) seconds_by_cell[cell] = 3 * times.counted;
         }
       }
     }
-    return known;
+    return seconds_by_cell;
   }
-  // Apart from the runs that `gate --from` and `baseline accept` look for.
-  [[nodiscard]] std::string folder_of_runs() const { return job_.below("hook").asked.out; }
+  // The hook's runs stay apart from those that `gate --from` and `baseline accept` look for.
+  [[nodiscard]] std::string runs_folder() const { return job_.below("hook").selection.out; }
 
-  [[nodiscard]] double left() const { return limit_seconds_ - spent_ - (clock_.steady() - since_); }
+  [[nodiscard]] double seconds_left() const {
+    return limit_seconds_ - spent_ - (clock_.steady() - started_);
+  }
 
+  // Measures and judges each group that fits into the time left, and prints the result.
   Result<void> judge(const Sides& sides) {
-    since_ = clock_.steady();  // builds have a limit of their own
+    started_ = clock_.steady();  // builds have a limit of their own
     std::size_t passed = 0, broken = 0;
     std::vector<std::string> not_judged;
     for (const CellGroup& group : sides.groups) {
-      if (left() <= 0 || group.seconds.value_or(0) > left()) {
+      if (seconds_left() <= 0 || group.seconds.value_or(0) > seconds_left()) {
         const std::string limit = unit::show_duration(limit_seconds_);
-        not_judged.push_back(group.seconds
-                                 ? fmt::format("{}: takes about {}, {} are left of {}", group.name,
-                                               run::show_time_left(*group.seconds),
-                                               run::show_time_left(std::max(0.0, left())), limit)
-                                 : fmt::format("{}: the {} are over", group.name, limit));
+        not_judged.push_back(
+            group.seconds ? fmt::format("{}: takes about {}, {} are left of {}", group.name,
+                                        run::show_time_left(*group.seconds),
+                                        run::show_time_left(std::max(0.0, seconds_left())), limit)
+                          : fmt::format("{}: the {} are over", group.name, limit));
         continue;
       }
-      WEIR_TRY(const auto found, measure_group(group, sides, not_judged));
-      if (!found) continue;
-      const Judged judged = judged_step(found->verdict);
-      if (judged.tried == source::Tried::skipped && !found->engine_broke) {
+      WEIR_TRY(const auto group_verdict, measure_group(group, sides, not_judged));
+      if (!group_verdict) continue;
+      const StepVerdict judged = judge_step(group_verdict->verdict);
+      if (judged.tried == source::Tried::skipped && !group_verdict->engine_broke) {
         not_judged.push_back(judged.nothing ? group.name + ": no count of it can be judged here"
                                             : judged.reason);
         continue;
@@ -317,9 +340,9 @@ class PushJudge {
       } else {
         ++passed;
       }
-      if (bad) job_.answer(verdict_text(job_, redacted(found->verdict, redactor_)));
+      if (bad) job_.answer(verdict_text(job_, redacted(group_verdict->verdict, redactor_)));
     }
-    spent_ += clock_.steady() - since_;
+    spent_ += clock_.steady() - started_;
     failed_ = failed_ || broken > 0;
     say(fmt::format("{} beside {}: {} of {} cells judged by counts, {}", sides.words,
                     sides.commits->base.words, passed + broken, sides.groups.size(),
@@ -329,19 +352,22 @@ class PushJudge {
     return {};
   }
 
-  struct Found {
+  // The verdict on one group of cells.
+  struct GroupVerdict {
     verdict::GateVerdict verdict;
-    bool engine_broke = false;  // what is pushed ended with an error, and its base did not
+    bool engine_broke = false;  // the pushed engine ended with an error, its base did not
   };
-  Result<std::optional<Found>> measure_group(const CellGroup& group, const Sides& sides,
-                                             std::vector<std::string>& not_judged) {
-    WEIR_TRY(Loaded loaded, load_config(job_));
+  // Counts the cells of one group on both sides. Returns nothing, and adds the reason to
+  // `not_judged`, if they cannot be measured.
+  Result<std::optional<GroupVerdict>> measure_group(const CellGroup& group, const Sides& sides,
+                                                    std::vector<std::string>& not_judged) {
+    WEIR_TRY(LoadedConfig loaded, load_config(job_));
     std::erase_if(loaded.cells,
                   [&](const config::Cell& cell) { return !group.cells.contains(cell.key.str()); });
     const Job inner = job_.below("hook");
     MeasureOptions wanted;
     wanted.plan.times = false;
-    wanted.limit_seconds = left();  // whether it measures, hangs, or waits for a device
+    wanted.limit_seconds = seconds_left();  // also ends a wait for a device
     wanted.against = BaseRequest{.spec = "", .command = {}, .commits = sides.commits};
     auto measured = measure_loaded(std::move(loaded), inner, wanted);
     if (!measured) {
@@ -350,13 +376,15 @@ class PushJudge {
           fmt::format("{}: {}", group.name, text::first_line(measured.error().message)));
       return std::nullopt;
     }
-    const StoredBaselines none(files_, sys::join_path(measured->folder, "no-baselines"));
-    WEIR_TRY(auto verdict, judge_beside(*measured, none, policy_of(*measured, false), files_));
+    const StoredBaselines no_baselines(files_, sys::join_path(measured->folder, "no-baselines"));
+    WEIR_TRY(auto verdict,
+             judge_against_base(*measured, no_baselines,
+                                gate_policy(*measured, /*require_baseline=*/false), files_));
     bool broke = false;
     for (std::size_t i = 0; i < measured->profiles.size(); ++i) {
-      broke |= measured->profiles[i].engine_ended && !measured->beside->counts[i].base_failed;
+      broke |= measured->profiles[i].engine_ended && !measured->base_runs->counts[i].base_failed;
     }
-    return Found{std::move(verdict), broke};
+    return GroupVerdict{std::move(verdict), broke};
   }
 
   const Job& job_;
@@ -364,48 +392,48 @@ class PushJudge {
   double limit_seconds_;
   sys::Files& files_ = job_.files();
   const sys::Clock& clock_ = job_.world.clock;
-  double spent_ = 0, since_ = 0;
-  // seconds of measuring before; when it began again
-  double build_spent_ = 0;  // seconds
+  double spent_ = 0, started_ = 0;  // seconds of measuring before; when the present measuring began
+  double build_spent_ = 0;          // seconds of building
   config::Redactor redactor_;
   std::vector<source::Build> builds_;
   std::vector<CellGroup> groups_;
-  std::string place_, cache_;
+  std::string config_folder_, cache_;
   bool failed_ = false, unjudged_ = false;
 };
 
-// What `weir hook run` gets of `weir hook install`: the config as it is named from the top, where
-// git starts hooks, so that it is found in every work tree.
-Result<std::vector<std::string>> words_for_run(const Job& job, const HookOptions& options,
-                                               const source::Git& git) {
-  const std::string& config = job.asked.config;
+// Returns the arguments of `weir hook run` for an installed hook. The config's path counts from the
+// repository's top, where git starts hooks, so that every work tree finds its own.
+Result<std::vector<std::string>> hook_arguments(const Job& job, const HookOptions& options,
+                                                const source::Git& git) {
+  const std::string& config = job.selection.config;
   if (!job.files().exists(config)) {
     return fail(Code::config, "{}: no such file; -c names another", config);
   }
   const std::string from_top = sys::join_path(git.place(), sys::file_name_of(config));
-  std::vector<std::string> words{"-c", from_top, "--time-limit", options.limit};
-  if (!options.against.empty()) words.insert(words.end(), {"--against", options.against});
-  for (const auto& [given, word] : {std::pair{options.build, "--build"},
-                                    {options.no_build, "--no-build"},
-                                    {options.strict, "--strict"},
-                                    {options.all, "--all"}}) {
-    if (given) words.emplace_back(word);
+  std::vector<std::string> arguments{"-c", from_top, "--time-limit", options.limit};
+  if (!options.against.empty()) arguments.insert(arguments.end(), {"--against", options.against});
+  for (const auto& [is_set, word] : {std::pair{options.build, "--build"},
+                                     {options.no_build, "--no-build"},
+                                     {options.strict, "--strict"},
+                                     {options.all, "--all"}}) {
+    if (is_set) arguments.emplace_back(word);
   }
-  for (const std::string& cell : job.asked.cells) words.insert(words.end(), {"--cell", cell});
-  return words;
+  for (const std::string& cell : job.selection.cells)
+    arguments.insert(arguments.end(), {"--cell", cell});
+  return arguments;
 }
 
-// The framework of .pre-commit-hooks.yaml hands no lines on, but variables.
-std::optional<source::Pushed> from_pre_commit(const Job& job) {
-  const auto to = job.world.environment("PRE_COMMIT_TO_REF");
-  if (!to) return std::nullopt;
+// Returns what the pre-commit framework pushes: it sets variables in place of git's lines.
+std::optional<source::Pushed> read_pre_commit(const Job& job) {
+  const auto pushed_commit = job.world.environment("PRE_COMMIT_TO_REF");
+  if (!pushed_commit) return std::nullopt;
   const std::string branch = job.variable("PRE_COMMIT_REMOTE_BRANCH");
   const std::string from =
       job.world.environment("PRE_COMMIT_FROM_REF").value_or(std::string(40, '0'));
-  return source::Pushed{branch, *to, branch, from};
+  return source::Pushed{branch, *pushed_commit, branch, from};
 }
 
-// Where trees of bases come from.
+// Describes how the hook gets the trees of base commits.
 std::string trees_text(const HookOptions& options, const std::vector<source::Build>& builds) {
   if (builds.empty()) {
     return "Bases are checked out and nothing is built, for no engine has a build command (build:)";
@@ -417,45 +445,48 @@ std::string trees_text(const HookOptions& options, const std::vector<source::Bui
 
 }  // namespace
 
+// Installs the pre-push hook with the options that it will run with.
 Result<Answer> install_hook(const Job& job, const HookOptions& options) {
   WEIR_CHECK(unit::parse_duration_seconds(options.limit));
   WEIR_TRY(const auto repository, Repository::open(job.world, job.folder()));
   const source::Git& git = repository->git();
-  WEIR_TRY(const std::vector<std::string> words, words_for_run(job, options, git));
+  WEIR_TRY(const std::vector<std::string> arguments, hook_arguments(job, options, git));
   WEIR_TRY(const std::string folder, git.hooks_folder());
-  WEIR_TRY(const Loaded loaded, load_config(job));  // before anything is changed
+  WEIR_TRY(const LoadedConfig loaded, load_config(job));  // before anything is changed
   const std::string program = sys::own_program();
-  WEIR_TRY(const bool beside,
-           put_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, words)));
-  const auto builds = builds_of_cells(loaded.cells);
-  return Answer{text::printable(
-      fmt::format("{}/pre-push: made{}\n{}.\n", folder,
-                  beside ? "; the hook that was there runs first (pre-push.before-weir)" : "",
-                  trees_text(options, builds)))};
+  WEIR_TRY(
+      const bool had_other_hook,
+      write_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, arguments)));
+  const auto builds = engine_builds(loaded.cells);
+  return Answer{text::printable(fmt::format(
+      "{}/pre-push: made{}\n{}.\n", folder,
+      had_other_hook ? "; the hook that was there runs first (pre-push.before-weir)" : "",
+      trees_text(options, builds)))};
 }
 
 Result<Answer> uninstall_hook(const Job& job, const HookOptions& /*options*/) {
   WEIR_TRY(const auto repository, Repository::open(job.world, job.folder()));
   WEIR_TRY(const std::string folder, repository->git().hooks_folder());
-  WEIR_TRY(const bool was, take_hook_away(job.files(), folder));
+  WEIR_TRY(const bool removed, remove_hook(job.files(), folder));
   return Answer{text::printable(
-      fmt::format("{}/pre-push: {}\n", folder, was ? "removed" : "none of weir's is there"))};
+      fmt::format("{}/pre-push: {}\n", folder, removed ? "removed" : "none of weir's is there"))};
 }
 
+// Judges what git is about to push. Errors of the check itself stop the push only with --strict.
 Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
   if (job.variable("WEIR_SKIP") == "1") {
     job.talk("weir: WEIR_SKIP=1, so nothing was judged");
     return Answer{};
   }
-  // Only a broken limit keeps a push from going out, unless all has to be judged.
+  // Without --strict only a broken limit stops a push, so an error here is only printed.
   const auto not_judged = [&](Error error) {
     print_error(job.world, with_context("nothing was judged", std::move(error)));
     return Answer{.code = options.strict ? ExitCode::fail : ExitCode::pass};
   };
   WEIR_TRY(const double limit_seconds, unit::parse_duration_seconds(options.limit));
   std::vector<source::Pushed> pushed;
-  if (auto one = from_pre_commit(job)) {
-    pushed.push_back(*std::move(one));
+  if (auto pushed_ref = read_pre_commit(job)) {
+    pushed.push_back(*std::move(pushed_ref));
   } else if (job.world.terminal.columns(0)) {
     return fail(Code::usage,
                 "weir hook run is started by git, when it pushes; it reads the lines "

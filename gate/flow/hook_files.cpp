@@ -1,3 +1,4 @@
+// The files of the pre-push hook: its text, and how it is installed beside another hook.
 #include <filesystem>
 
 #include "gate/base/find.hpp"
@@ -13,12 +14,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view k_mark = "# weir's pre-push hook";
 constexpr std::uint64_t k_hook_bytes = 1 << 20;
 
-struct Places {
-  explicit Places(const std::string& folder) : hook(sys::join_path(folder, "pre-push")) {}
+// The paths of the hook, and of another hook that was there first.
+struct HookPaths {
+  explicit HookPaths(const std::string& folder) : hook(sys::join_path(folder, "pre-push")) {}
   std::string hook, first = hook + ".before-weir";
 };
 
-// A link that leads nowhere is there as well.
+// Returns true if a file or a link is at `path`, even a broken link.
 bool is_there(const std::string& path) {
   std::error_code ignored;
   return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
@@ -38,9 +40,10 @@ Result<void> rename(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-std::string hook_text(const std::string& program, const std::vector<std::string>& words) {
+// Returns the text of the hook, which runs the hook that was there first and then `program`.
+std::string hook_text(const std::string& program, const std::vector<std::string>& arguments) {
   std::string call;
-  for (const std::string& word : words) call += " " + text::shell_word(word);
+  for (const std::string& word : arguments) call += " " + text::shell_word(word);
   return fmt::format(R"(#!/bin/sh
 {}: made by `weir hook install`, removed by `weir hook uninstall`.
 # Compares the counts of what is pushed with those of the merge-base. WEIR_SKIP=1 or `git push --no-verify`: not now.
@@ -61,51 +64,51 @@ weir={}
 }}
 hand_on | "$weir" hook run{} -- "$@"
 )",
-                     k_mark, text::shell_word(program), holds(words, "--strict") ? 1 : 0, call);
+                     k_mark, text::shell_word(program), holds(arguments, "--strict") ? 1 : 0, call);
 }
 
-Result<bool> put_hook(sys::Files& files, const std::string& folder, const std::string& text) {
-  const Places places(folder);
+// Installs the hook, and renames a hook that was there. Returns true if there is such a hook.
+Result<bool> write_hook(sys::Files& files, const std::string& folder, const std::string& text) {
+  const HookPaths paths(folder);
   WEIR_CHECK(files.make_dirs(folder));
-  const bool other = is_there(places.hook) && !is_ours(places.hook, files);
-  if (other && is_there(places.first)) {
+  const bool has_other_hook = is_there(paths.hook) && !is_ours(paths.hook, files);
+  if (has_other_hook && is_there(paths.first)) {
     return fail(Code::config,
                 "{} is not weir's, and {} is there already: one of them has to go first",
-                places.hook, places.first);
+                paths.hook, paths.first);
   }
-  // A hook that goes by its own name would do nothing under another, and say nothing.
-  if (other) {
-    WEIR_TRY(const std::string there, files.read(places.hook, std::uint64_t{1} << 20));
+  // A hook that acts by its own file name would silently do nothing under another.
+  if (has_other_hook) {
+    WEIR_TRY(const std::string other_text, files.read(paths.hook, std::uint64_t{1} << 20));
     for (const char* sign : {"husky", "overcommit", "basename", "lefthook"}) {
-      if (there.find(sign) == std::string::npos) continue;
+      if (other_text.find(sign) == std::string::npos) continue;
       return fail(Code::config,
                   "{} goes by its own name (\"{}\" stands in it), so it cannot be run from beside "
                   "weir's: call weir from it instead, with the line\n  weir hook run -- \"$@\"",
-                  places.hook, sign);
+                  paths.hook, sign);
     }
   }
-  // Made ready under another name: a push meanwhile meets the old one or the new one.
-  const std::string ready = places.hook + ".weir-new";
-  WEIR_CHECK(files.write_atomic(ready, text));
+  // Written under another name first, so that a push meanwhile runs either the old hook or the new.
+  const std::string temporary = paths.hook + ".weir-new";
+  WEIR_CHECK(files.write_atomic(temporary, text));
   std::error_code error;
-  fs::permissions(ready,
+  fs::permissions(temporary,
                   fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                       fs::perms::others_read | fs::perms::others_exec,
                   error);
-  if (error) return fail(Code::io, "{}: cannot be made a program: {}", ready, error.message());
-  if (other) WEIR_CHECK(rename(places.hook, places.first));
-  if (auto made = rename(ready, places.hook); !made) {
-    if (other) (void)rename(places.first, places.hook);
-    return tl::unexpected(std::move(made).error());
+  if (error) return fail(Code::io, "{}: cannot be made a program: {}", temporary, error.message());
+  if (has_other_hook) WEIR_CHECK(rename(paths.hook, paths.first));
+  if (auto renamed = rename(temporary, paths.hook); !renamed) {
+    if (has_other_hook) (void)rename(paths.first, paths.hook);
+    return tl::unexpected(std::move(renamed).error());
   }
-  return is_there(places.first);
+  return is_there(paths.first);
 }
 
-Result<bool> take_hook_away(sys::Files& files, const std::string& folder) {
-  const Places places(folder);
-  if (!is_there(places.hook) || !is_ours(places.hook, files)) return false;
-  WEIR_CHECK(is_there(places.first) ? rename(places.first, places.hook)
-                                    : files.remove(places.hook));
+Result<bool> remove_hook(sys::Files& files, const std::string& folder) {
+  const HookPaths paths(folder);
+  if (!is_there(paths.hook) || !is_ours(paths.hook, files)) return false;
+  WEIR_CHECK(is_there(paths.first) ? rename(paths.first, paths.hook) : files.remove(paths.hook));
   return true;
 }
 

@@ -1,3 +1,4 @@
+// weir init: finds engines and models, and writes a configuration and CI workflows for them.
 #include "gate/flow/init.hpp"
 
 #include "gate/base/find.hpp"
@@ -18,70 +19,77 @@
 namespace weir::flow {
 namespace {
 
-// The least that a hosted runner is given: it installs packages and builds an engine first.
+// The least time for a job on a hosted runner, which installs packages and builds an engine first.
 constexpr double k_least_minutes = 30;
 
-// The folder above `folder` (absolute) that git knows, or `folder` itself where none does.
-std::string repository_of(const std::string& folder, const sys::Files& files) {
-  for (std::string at = folder;;) {
-    if (files.exists(sys::join_path(at, ".git"))) return at;
-    const std::string above = sys::folder_of(at);
-    if (above == at || above.empty() || above == ".") return folder;
-    at = above;
+// Returns the nearest folder at or above `folder` (absolute) with a .git in it, else `folder`.
+std::string repository_root(const std::string& folder, const sys::Files& files) {
+  for (std::string current = folder;;) {
+    if (files.exists(sys::join_path(current, ".git"))) return current;
+    const std::string above = sys::folder_of(current);
+    if (above == current || above.empty() || above == ".") return folder;
+    current = above;
   }
 }
 
-// `folder` as seen from `root` above it.
-std::string path_from(const std::string& folder, const std::string& root) {
+// Returns `folder` as a path relative to `root`, which is `folder` itself or above it.
+std::string relative_path(const std::string& folder, const std::string& root) {
   if (folder == root) return ".";
   return folder.substr(root == "/" ? 1 : root.size() + 1);
 }
 
-// Where the workflows go, and what is said of them; a file that is there is never written over.
-Result<std::string> write_new(bool github, const std::string& root, const config::StarterCi& found,
-                              sys::Files& files) {
-  std::vector<std::string> all = found.programs;
-  all.insert(all.end(), found.models.begin(), found.models.end());
-  const std::string missing = text::join(all);
-  std::string then = missing.empty() ? "commit it" : "say in it where these come from: " + missing;
-  then += fmt::format("; put weir's {} in place of OWNER/weir", github ? "repository" : "releases");
-  std::vector<std::pair<std::string, std::string>> made{
+// Writes the CI workflows and returns what to print about them. Never writes over an existing file.
+Result<std::string> write_workflows(bool github, const std::string& root,
+                                    const config::StarterCi& ci, sys::Files& files) {
+  std::vector<std::string> missing_inputs = ci.programs;
+  missing_inputs.insert(missing_inputs.end(), ci.models.begin(), ci.models.end());
+  const std::string missing = text::join(missing_inputs);
+  std::string next_step =
+      missing.empty() ? "commit it" : "say in it where these come from: " + missing;
+  next_step +=
+      fmt::format("; put weir's {} in place of OWNER/weir", github ? "repository" : "releases");
+  std::vector<std::pair<std::string, std::string>> workflows{
       // name, text
-      github ? std::pair(".github/workflows/weir.yml", config::starter_github(found))
-             : std::pair(".gitlab-ci.yml", config::starter_gitlab(found))};
-  if (found.forks) {
-    made.emplace_back(".github/workflows/weir-post.yml", config::starter_github_post(found));
+      github ? std::pair(".github/workflows/weir.yml", config::starter_github(ci))
+             : std::pair(".gitlab-ci.yml", config::starter_gitlab(ci))};
+  if (ci.forks) {
+    workflows.emplace_back(".github/workflows/weir-post.yml", config::starter_github_post(ci));
   }
-  if (!github && files.exists(sys::join_path(root, made.front().first))) {
-    made.front().first = ".gitlab/weir.yml";
-    then += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
+  if (!github && files.exists(sys::join_path(root, workflows.front().first))) {
+    workflows.front().first = ".gitlab/weir.yml";
+    next_step += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
   }
-  // Written together or not at all: each needs the other as it is made here.
-  std::string said;
-  const auto there = [&](const auto& one) { return files.exists(sys::join_path(root, one.first)); };
-  if (std::ranges::any_of(made, there)) {
-    for (const auto& one : made) {
-      said += there(one) ? fmt::format(
-                               "  kept    {}: it is there already; move it away to get a new one\n",
-                               one.first)
-                         : fmt::format("  not written  {}: it goes with a new one\n", one.first);
+  // All are written or none: each is made to work with the others.
+  std::string report;
+  const auto exists = [&](const auto& workflow) {
+    return files.exists(sys::join_path(root, workflow.first));
+  };
+  if (std::ranges::any_of(workflows, exists)) {
+    for (const auto& workflow : workflows) {
+      report +=
+          exists(workflow)
+              ? fmt::format("  kept    {}: it is there already; move it away to get a new one\n",
+                            workflow.first)
+              : fmt::format("  not written  {}: it goes with a new one\n", workflow.first);
     }
-    return said;
+    return report;
   }
-  for (const auto& [name, text] : made) {
+  for (const auto& [name, text] : workflows) {
     const std::string place = sys::join_path(root, name);
     WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
     WEIR_CHECK(files.write_atomic(place, text));
-    said += fmt::format("wrote {}\n", name);
+    report += fmt::format("wrote {}\n", name);
   }
-  said += fmt::format("  next    {}\n", then);
-  for (const std::string& program : found.programs) {
-    said += fmt::format("  engine  {}\n", config::missing_build(program));
+  report += fmt::format("  next    {}\n", next_step);
+  for (const std::string& program : ci.programs) {
+    report += fmt::format("  engine  {}\n", config::missing_build(program));
   }
-  return said;
+  return report;
 }
 
-std::string minutes_text(const std::vector<PlannedCommand>& commands, const Measured& measured) {
+// Estimates from a counts-only run how long a gate takes on this machine.
+std::string duration_text(const std::vector<PlannedCommand>& commands,
+                          const MeasuredRun& measured) {
   const auto timed = static_cast<std::size_t>(
       std::ranges::count(commands, profile::Pass::timed, &PlannedCommand::pass));
   const std::size_t counted = commands.size() - timed;
@@ -90,21 +98,21 @@ std::string minutes_text(const std::vector<PlannedCommand>& commands, const Meas
                                  report::plural(counted, "process", "processes"));
   if (timed > 0 && counted > 0) {
     // Counted processes run side by side and are short: a timed one takes no less.
-    const double each = measured.seconds / static_cast<double>(counted);
+    const double seconds_each = measured.seconds / static_cast<double>(counted);
     text += fmt::format("  times   at least {} more: {}, one after the other\n",
-                        unit::show_duration(each * static_cast<double>(timed)),
+                        unit::show_duration(seconds_each * static_cast<double>(timed)),
                         report::plural(timed, "process", "processes"));
   }
   return text +
          fmt::format(
              "  beside  a base (--against): counts of both, its build, and at most {} of pairs"
              "\n          (gate.budget; weir calibrate says what it takes)\n",
-             unit::show_duration(measured.known.settings->gate.budget_seconds));
+             unit::show_duration(measured.configuration.settings->gate.budget_seconds));
 }
 
-// --- what a runner has to make or get, for git does not hold it ----------------------------------
+// --- files that a runner has to make or get, as git does not hold them
 
-// Absolute; nothing where git does not answer, and then all is taken to be there.
+// Returns the absolute paths of git's files; nothing if git does not answer.
 std::optional<std::set<std::string>> tracked_files(const Job& job, const std::string& folder) {
   const auto repository = Repository::around(job.world, folder);
   if (!repository) return std::nullopt;
@@ -116,101 +124,107 @@ std::optional<std::set<std::string>> tracked_files(const Job& job, const std::st
   return files;
 }
 
-// The arguments of `weir model make` for a model that it made: what its name in the header says.
-// "" for others.
-std::string made_by_weir(const std::string& file, const std::string& shown, sys::Files& files) {
+// Returns the arguments of `weir model make` that make this model again, read from the name in its
+// header. "" if weir did not make it.
+std::string model_make_arguments(const std::string& file, const std::string& shown_path,
+                                 sys::Files& files) {
   const auto header =
       model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(file, bytes); });
-  if (!header || !std::ranges::all_of(shown, [](char c) {
+  if (!header || !std::ranges::all_of(shown_path, [](char c) {
         return text::is_alphanumeric(c) || c == '/' || c == '.' || c == '_' || c == '-';
       })) {
-    return "";  // what a shell may mean something by
+    return "";  // a shell may give these characters a meaning
   }
   // "weir llama 4x256 f16"
   const model::GgufValue* name = header->find("general.name");
-  const auto words = text::split(name == nullptr ? "" : name->to_string().value_or(""), ' ');
+  const auto name_parts = text::split(name == nullptr ? "" : name->to_string().value_or(""), ' ');
   const auto plain = [](const std::string& word) {
     return !word.empty() &&
            std::ranges::all_of(word, [](char c) { return text::is_alphanumeric(c) || c == '_'; });
   };
-  if (words.size() != 4 || words[0] != "weir" || !std::ranges::all_of(words, plain)) return "";
-  const auto sizes = text::split(words[2], 'x');
+  if (name_parts.size() != 4 || name_parts[0] != "weir" || !std::ranges::all_of(name_parts, plain))
+    return "";
+  const auto sizes = text::split(name_parts[2], 'x');
   if (sizes.size() != 2) return "";
-  return fmt::format("{} --arch {} --layers {} --embedding {} --quantization {}", shown, words[1],
-                     sizes[0], sizes[1], words[3]);
+  return fmt::format("{} --arch {} --layers {} --embedding {} --quantization {}", shown_path,
+                     name_parts[1], sizes[0], sizes[1], name_parts[3]);
 }
 
-void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string& folder,
-                         config::StarterCi& found) {
-  std::set<std::string> seen;
-  const auto once = [&](const std::string& what) { return seen.insert(what).second; };
+// Lists the programs, builds and models of the cells that a fresh checkout lacks.
+void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::string& folder,
+                        config::StarterCi& ci) {
+  std::set<std::string> listed;
+  const auto is_new = [&](const std::string& item) { return listed.insert(item).second; };
   const auto tracked = tracked_files(job, folder);
-  const auto lacks = [&](const std::string& place) {
-    const std::string path = sys::absolute(sys::join_path(folder, place));
+  const auto is_missing = [&](const std::string& relative_name) {
+    const std::string path = sys::absolute(sys::join_path(folder, relative_name));
     const std::string real = sys::real_path(path).value_or(path);
     return tracked && !tracked->contains(path) && !tracked->contains(real);
   };
-  found.has_base = false;
+  ci.has_base = false;
   for (const config::Cell& cell : loaded.cells) {
     const config::EngineSettings& engine = *cell.engine;
     const std::string program = engine.command.empty() ? "" : engine.command.front();
     // By its name alone it is found in PATH, which no commit holds.
     const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
-    found.has_base = found.has_base || inside;
+    ci.has_base = ci.has_base || inside;
     const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
-    if (!build.empty() && once(build)) found.builds.push_back(build);
-    if (build.empty() && (!inside || lacks(program)) && once(program)) {
-      found.programs.push_back(program);
+    if (!build.empty() && is_new(build)) ci.builds.push_back(build);
+    if (build.empty() && (!inside || is_missing(program)) && is_new(program)) {
+      ci.programs.push_back(program);
     }
-    if (cell.model_path.empty() || !lacks(cell.model_path) || !once(cell.model_path)) continue;
-    const std::string made =
-        made_by_weir(sys::join_path(folder, cell.model_path), cell.model_path, job.files());
-    if (made.empty()) {
-      found.models.push_back(cell.model_path);
+    if (cell.model_path.empty() || !is_missing(cell.model_path) || !is_new(cell.model_path))
+      continue;
+    const std::string arguments =
+        model_make_arguments(sys::join_path(folder, cell.model_path), cell.model_path, job.files());
+    if (arguments.empty()) {
+      ci.models.push_back(cell.model_path);
     } else {
-      found.made.push_back(made);
+      ci.generated_models.push_back(arguments);
     }
   }
 }
 
-Result<Answer> init_ci(const Job& asked, const InitOptions& options, bool incomplete) {
-  Job job = asked;
-  job.asked.config_given = true;
-  job.asked.counts_only = true;
-  const std::string& config = job.asked.config;
+// Writes the CI workflows, then examines this machine and runs one counts-only pass to estimate how
+// long a gate takes.
+Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool incomplete) {
+  Job job = given_job;
+  job.selection.config_is_set = true;
+  job.selection.counts_only = true;
+  const std::string& config = job.selection.config;
   sys::Files& files = job.files();
-  WEIR_TRY(const Loaded loaded, load_config(job));
+  WEIR_TRY(const LoadedConfig loaded, load_config(job));
   const std::string folder = sys::folder_of(sys::absolute(config));
-  const std::string root = repository_of(folder, files);
-  config::StarterCi found;
-  found.forks = options.forks;
-  found.version = k_version;
-  found.folder = path_from(folder, root);
-  found.file = path_from(sys::absolute(config), folder);
-  const config::Settings& settings = *loaded.known.settings;
-  found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
-  found.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
-  look_what_git_lacks(job, loaded, folder, found);
-  WEIR_TRY(const std::string said, write_new(options.ci == "github", root, found, files));
-  job.say(said);
+  const std::string root = repository_root(folder, files);
+  config::StarterCi ci;
+  ci.forks = options.forks;
+  ci.version = k_version;
+  ci.folder = relative_path(folder, root);
+  ci.file = relative_path(sys::absolute(config), folder);
+  const config::Settings& settings = *loaded.configuration.settings;
+  ci.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
+  ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
+  find_missing_files(job, loaded, folder, ci);
+  WEIR_TRY(const std::string written, write_workflows(options.ci == "github", root, ci, files));
+  job.say(written);
   if (incomplete) {
     return Answer{text::printable(fmt::format(
         "nothing was measured: {} is an example still. Fill in what was not found, then run this\n"
         "again: it goes on from there.\n",
         config))};
   }
-  WEIR_TRY(const Answer looked, doctor(job, {}));
-  job.answer("\n" + looked.text);
+  WEIR_TRY(const Answer diagnosis, doctor(job, {}));
+  job.answer("\n" + diagnosis.text);
   MeasureOptions wanted;
   wanted.plan.times = false;
-  WEIR_TRY(Measured measured, measure(job, wanted));
+  WEIR_TRY(MeasuredRun measured, measure(job, wanted));
   redact_profiles(measured);
   job.say("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
-  WEIR_TRY(Loaded again, load_config(job));
+  WEIR_TRY(LoadedConfig reloaded, load_config(job));
   wanted.plan.times = true;
   WEIR_TRY(const auto commands,
-           planned_commands(std::move(again), job, wanted, {job.asked.out, ""}));
-  job.say(minutes_text(commands, measured));
+           planned_commands(std::move(reloaded), job, wanted, {job.selection.out, ""}));
+  job.say(duration_text(commands, measured));
   return profiles_answer(
       text::printable(fmt::format(
           "next: open a pull request: it is compared with its base. Stored baselines:\n"
@@ -219,17 +233,18 @@ Result<Answer> init_ci(const Job& asked, const InitOptions& options, bool incomp
       measured.profiles);
 }
 
-// Where builds leave their programs, counted from here; PATH comes after them.
+// Folders where builds leave their programs, relative to the working directory. PATH comes after
+// them.
 constexpr std::array k_program_folders{".",   "build",       "build/bin",
                                        "bin", "zig-out/bin", "engines/llama.cpp"};
 constexpr std::array k_model_folders{".", "models"};
 constexpr std::size_t k_most_models = 4;
-// What presets of packages run.
+// The script that presets of packages run.
 constexpr const char* k_script = "engine.mjs";
 
-// As it shall stand in the config; nothing where it is not here.
-std::optional<std::string> find_place(std::string_view program, const std::string& path,
-                                      const sys::Files& files) {
+// Returns the program's path as the config should name it; nothing if it is not here.
+std::optional<std::string> find_program_path(std::string_view program, const std::string& path,
+                                             const sys::Files& files) {
   for (const char* folder : k_program_folders) {
     const std::string candidate = fmt::format("{}/{}", folder, program);
     if (!sys::find_program(files, candidate, ".", "")) continue;
@@ -239,7 +254,7 @@ std::optional<std::string> find_place(std::string_view program, const std::strin
   return std::nullopt;
 }
 
-// The packages that package.json here names; none where there is no such file.
+// Returns the packages that package.json names here; none if there is no such file.
 std::set<std::string> imported_packages(const sys::Files& files) {
   std::set<std::string> names;
   const auto text = files.read("package.json", std::uint64_t{1} << 20);
@@ -253,22 +268,22 @@ std::set<std::string> imported_packages(const sys::Files& files) {
   return names;
 }
 
-// By the names of their programs alone: none is started. Inference servers are left to whoever
-// writes the config.
+// Finds engines by the names of their programs, and starts none. Leaves inference servers to the
+// author of the config.
 std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   const sys::Files& files = world.files;
-  std::vector<config::StarterEngine> found;
+  std::vector<config::StarterEngine> engines;
   const std::string path = world.environment("PATH").value_or("/usr/bin:/bin");
   for (const config::Preset& preset : config::presets()) {
-    // Of llama.cpp one is enough, and llama-bench, which comes first, reports most.
+    // One program of llama.cpp is enough; llama-bench comes first and reports most.
     const std::string name = preset.name.starts_with("llama-") ? "llama.cpp" : preset.name;
-    const bool known = std::ranges::count(found, name, &config::StarterEngine::name) > 0;
-    if (preset.output.empty() || known) continue;
+    const bool is_listed = std::ranges::count(engines, name, &config::StarterEngine::name) > 0;
+    if (preset.output.empty() || is_listed) continue;
     for (const std::string& program : preset.programs) {
       // weir brings weir-engine along: only one that is built here is the project's own.
-      const bool brought = preset.name == "weir-engine";
-      if (const auto place = find_place(program, brought ? "" : path, files)) {
-        found.push_back({name, *place, preset.name});
+      const bool is_bundled = preset.name == "weir-engine";
+      if (const auto program_path = find_program_path(program, is_bundled ? "" : path, files)) {
+        engines.push_back({name, *program_path, preset.name});
       }
     }
   }
@@ -276,12 +291,12 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   for (const config::Preset& preset : config::presets()) {
     const bool is_ours = std::ranges::any_of(
         preset.packages, [&](const std::string& package) { return imported.contains(package); });
-    if (is_ours) found.push_back({preset.name, "", preset.name});
+    if (is_ours) engines.push_back({preset.name, "", preset.name});
   }
-  return found;
+  return engines;
 }
 
-// What builds a program in a fresh checkout, by a file that lies here.
+// Returns the command that builds a program in a fresh checkout, judged by the build files here.
 std::string find_build(const sys::Files& files) {
   constexpr std::pair<const char*, const char*> k_builds[] = {
       {"build.sh", "[./build.sh]"},
@@ -296,8 +311,8 @@ std::string find_build(const sys::Files& files) {
   return "";
 }
 
-// A folder as MLX and others load it.
-bool model_folder(const sys::Files& files, const std::string& path) {
+// Returns true if `path` is a model's folder as MLX and others load it.
+bool is_model_folder(const sys::Files& files, const std::string& path) {
   if (files.kind(path) != sys::Kind::folder) return false;
   if (files.kind(sys::join_path(path, "config.json")) != sys::Kind::file) return false;
   const auto names = files.list(path);
@@ -305,9 +320,10 @@ bool model_folder(const sys::Files& files, const std::string& path) {
   return names && std::ranges::any_of(*names, weights);
 }
 
+// Finds at most k_most_models models that the engines can load.
 std::vector<config::StarterModel> find_models(const sys::Files& files,
                                               const std::vector<config::StarterEngine>& engines) {
-  std::vector<config::StarterModel> found;
+  std::vector<config::StarterModel> models;
   std::set<std::string> endings{"gguf", "onnx"};
   for (const config::StarterEngine& engine : engines) {
     endings.insert(find_named(config::presets(), engine.preset)->loads);
@@ -315,43 +331,44 @@ std::vector<config::StarterModel> find_models(const sys::Files& files,
   endings.erase("");  // any
   for (const char* folder : k_model_folders) {
     for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
-      if (found.size() == k_most_models) break;
+      if (models.size() == k_most_models) break;
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
       // llama.cpp's own repository has vocabularies without a model.
       const std::size_t dot = std::min(name.rfind('.'), name.size() - 1);
       if (endings.contains(name.substr(dot + 1)) && !name.starts_with("ggml-vocab-")) {
-        found.push_back({name.substr(0, dot), path});
-      } else if (model_folder(files, path)) {
-        found.push_back({name, path, true});
+        models.push_back({name.substr(0, dot), path});
+      } else if (is_model_folder(files, path)) {
+        models.push_back({name, path, true});
       }
     }
   }
-  return found;
+  return models;
 }
 
-// What was found, written down. True where something was not, so that it has to be filled in.
+// Writes a configuration for the engines and models found here. Returns true if some were not
+// found, so that the user has to fill them in.
 Result<bool> write_starter(const Job& job, const InitOptions& options) {
   sys::Files& files = job.files();
-  const std::string& file = job.asked.config;
+  const std::string& file = job.selection.config;
   if (files.exists(file) && !options.force) {
     return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
                 file);
   }
-  config::StarterInput found;
-  found.engines = find_engines(job.world);
-  found.models = find_models(files, found.engines);
-  found.build = find_build(files);
+  config::StarterInput input;
+  input.engines = find_engines(job.world);
+  input.models = find_models(files, input.engines);
+  input.build = find_build(files);
   if (!options.twin.empty()) {
     const auto folders = probes::twin_folders(files, sys::folder_of(file));
     WEIR_TRY(const auto twin, probes::load_twin(files, folders, options.twin));
-    found.twin = twin.name;
-    found.twin_device = twin.has_vulkan() ? "vulkan" : "cuda";
-    for (const config::StarterEngine& engine : found.engines) {
+    input.twin = twin.name;
+    input.twin_device = twin.has_vulkan() ? "vulkan" : "cuda";
+    for (const config::StarterEngine& engine : input.engines) {
       const config::Preset& preset = *find_named(config::presets(), engine.preset);
-      if (find_named(preset.devices, found.twin_device) == nullptr) {
+      if (find_named(preset.devices, input.twin_device) == nullptr) {
         return fail(Code::usage, "--twin {}: a device for {}, on which {} does not run", twin.name,
-                    found.twin_device, engine.name);
+                    input.twin_device, engine.name);
       }
     }
   }
@@ -360,46 +377,48 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   probe_cell.device = "vulkan";
   // Without the probes beside the program nothing can be asked; the starter then leaves Vulkan out.
   if (const auto devices =
-          look_for_devices(probe_cell, sys::read_machine(files), job.world, interrupts.stop())) {
-    found.has_vulkan = !devices->at("vulkan").absent;
+          find_devices(probe_cell, sys::read_machine(files), job.world, interrupts.stop())) {
+    input.has_vulkan = !devices->at("vulkan").absent;
   } else {
-    found.has_probes = false;
+    input.has_probes = false;
   }
-  WEIR_CHECK(files.write_atomic(file, config::starter_config(found)));
-  std::string said = fmt::format("wrote {}\n", file);
-  for (const config::StarterEngine& engine : found.engines) {
+  WEIR_CHECK(files.write_atomic(file, config::starter_config(input)));
+  std::string text = fmt::format("wrote {}\n", file);
+  for (const config::StarterEngine& engine : input.engines) {
     const bool script = engine.program.empty();
-    said += fmt::format("  engine  {} ({})\n", engine.name, script ? k_script : engine.program);
+    text += fmt::format("  engine  {} ({})\n", engine.name, script ? k_script : engine.program);
     if (script && !files.exists(k_script)) {
-      said +=
+      text +=
           fmt::format("          {} is missing: docs/how-to/script-engines.md has one\n", k_script);
     }
   }
-  if (found.engines.empty()) said += "  no engine found here or in PATH: fill in the example\n";
-  for (const config::StarterModel& model : found.models) {
-    said += fmt::format("  model   {}\n", model.path);
+  if (input.engines.empty()) text += "  no engine found here or in PATH: fill in the example\n";
+  for (const config::StarterModel& model : input.models) {
+    text += fmt::format("  model   {}\n", model.path);
   }
-  if (found.models.empty()) {
-    said += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
+  if (input.models.empty()) {
+    text += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
   }
-  said += found.twin.empty()
-              ? fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device")
-              : fmt::format("  {:<7} {}, simulated\n", found.twin_device, found.twin);
-  const bool incomplete = found.engines.empty() || found.models.empty();
-  const std::string named = file == "weir.yaml" ? "" : " -c " + file;
+  text += input.twin.empty()
+              ? fmt::format("  vulkan  {}\n", input.has_vulkan ? "yes" : "no device")
+              : fmt::format("  {:<7} {}, simulated\n", input.twin_device, input.twin);
+  const bool incomplete = input.engines.empty() || input.models.empty();
+  const std::string config_option = file == "weir.yaml" ? "" : " -c " + file;
   if (options.ci.empty() && incomplete) {
-    const char* what = !found.engines.empty() ? "models"
-                       : found.models.empty() ? "engines and models"
-                                              : "engines";
-    said += fmt::format("next: fill in {} in {}, then weir doctor\n", what, file);
+    const char* missing = "engines and models";
+    if (!input.engines.empty()) missing = "models";
+    if (!input.models.empty()) missing = "engines";
+    text += fmt::format("next: fill in {} in {}, then weir doctor\n", missing, file);
   } else if (options.ci.empty()) {
-    said += fmt::format(
-        "next: weir baseline accept{0} --counts-only, then weir gate{0} --counts-only\n", named);
+    text += fmt::format(
+        "next: weir baseline accept{0} --counts-only, then weir gate{0} --counts-only\n",
+        config_option);
   }
-  job.say(said);
+  job.say(text);
   return incomplete;
 }
 
+// Lists the presets with their programs and devices.
 Answer list_presets() {
   const auto row = [](std::string_view name, std::string_view programs, std::string_view devices) {
     return fmt::format("{:<18}{:<18}{}\n", name, programs, devices);
@@ -425,6 +444,8 @@ Answer list_presets() {
 
 }  // namespace
 
+// Writes a starter configuration, and with --ci also workflows, then measures once to estimate the
+// time of a gate.
 Result<Answer> init(const Job& job, const InitOptions& options) {
   if (options.list) return list_presets();
   if (options.forks && options.ci != "github") {
@@ -435,13 +456,13 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
                 text::printable(options.twin));
   }
   if (!options.twin.empty() && !options.ci.empty() && !options.force &&
-      job.files().exists(job.asked.config)) {
+      job.files().exists(job.selection.config)) {
     return fail(Code::usage,
                 "--twin: {} is there already, and stays as it is\n  --force writes over it",
-                job.asked.config);
+                job.selection.config);
   }
   bool incomplete = false;
-  if (options.ci.empty() || options.force || !job.files().exists(job.asked.config))
+  if (options.ci.empty() || options.force || !job.files().exists(job.selection.config))
     WEIR_SET(incomplete, write_starter(job, options));
   if (options.ci.empty()) return Answer{};
   return init_ci(job, options, incomplete);

@@ -1,5 +1,5 @@
-// weir init: a starter configuration for the engines found on this machine, and a workflow for a CI
-// system with a first look at what it will do there.
+// weir init: writes a starter configuration for the engines on this machine, and a workflow for a
+// CI system with a first measurement.
 #pragma once
 
 #include <string>
@@ -11,15 +11,14 @@ namespace weir::flow {
 struct InitOptions {
   bool force = false;
   std::string ci{};    // "github", "gitlab"; "": none
-  bool list = false;   // the presets, and nothing else
-  bool forks = false;  // of "github": two workflows, which gate forks as well
-  std::string twin{};  // the only backend, a simulated GPU; "": what is here
+  bool list = false;   // only list the presets
+  bool forks = false;  // for "github": two workflows, which gate forks as well
+  std::string twin{};  // a simulated GPU as the only backend; "": real devices
 };
-// Writes job.asked.config. For a CI system also .github/workflows/weir.yml (and weir-post.yml), or
-// .gitlab-ci.yml
-// (.gitlab/weir.yml where that is there), at the repository's root; a file that is there stays, and
-// what to do is said. Then doctor, one counts-only run, and how long a gate takes; nothing of that
-// while the configuration is an example still.
+// Writes job.asked.config. For a CI system it also writes .github/workflows/weir.yml (and
+// weir-post.yml), or .gitlab-ci.yml (.gitlab/weir.yml if that exists), at the repository's root. An
+// existing file stays, with advice. Then it runs doctor and one counts-only pass, and estimates the
+// time of a gate, unless the configuration is still an example.
 [[nodiscard]] Result<Answer> init(const Job& job, const InitOptions& options);
 
 }  // namespace weir::flow

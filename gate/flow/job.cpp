@@ -1,3 +1,4 @@
+// The job of a flow: prints messages and answers in the style that was asked for.
 #include "gate/flow/job.hpp"
 
 #include <cstdio>
@@ -15,11 +16,11 @@ bool matches(const std::vector<std::string>& globs, std::string_view name) {
 
 std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
 
-std::string Job::folder() const { return sys::absolute(sys::folder_of(asked.config)); }
+std::string Job::folder() const { return sys::absolute(sys::folder_of(selection.config)); }
 
 Job Job::below(const std::string& name) const {
   Job job = *this;
-  job.asked.out = sys::join_path(asked.out, name);
+  job.selection.out = sys::join_path(selection.out, name);
   return job;
 }
 
@@ -52,13 +53,13 @@ void print_error(sys::World& world, const Error& error) {
 std::string document(const Json& json, int indent) { return dump_json(json, indent) + "\n"; }
 
 Answer profiles_answer(std::string text, std::span<const profile::Profile> profiles) {
-  Json all = Json::array();
+  Json list = Json::array();
   bool unmeasured = false;
   for (const profile::Profile& profile : profiles) {
-    all.push_back(write_fields(profile));
+    list.push_back(write_fields(profile));
     unmeasured = unmeasured || !profile.errors.empty();
   }
-  return {std::move(text), document({{"schema", "weir.profiles/1"}, {"profiles", all}}),
+  return {std::move(text), document({{"schema", "weir.profiles/1"}, {"profiles", list}}),
           unmeasured ? ExitCode::unmeasured : ExitCode::pass};
 }
 

@@ -1,7 +1,6 @@
-// What every flow is given, and what it answers.
-//
-// Standard output is the answer, standard error the talk. With --json on standard output, what
-// people read goes to standard error.
+// The input and the answer of every flow.
+// Answers go to standard output, messages to standard error. With --json on standard output, text
+// for people goes to standard error.
 #pragma once
 
 #include <memory>
@@ -25,24 +24,24 @@ inline constexpr std::string_view k_version = WEIR_VERSION;
 struct Rules;    // rules.hpp
 struct Allowed;  // allowances.hpp
 
-// One of the globs matches, or there is none.
+// Returns true if one of the globs matches, or there are none.
 [[nodiscard]] bool matches(const std::vector<std::string>& globs, std::string_view name);
 
-// Which cells, and where what belongs to them lies.
-struct Asked {
+// The selected cells, and the places of their files.
+struct Selection {
   std::string config = "weir.yaml";
-  bool config_given = false;                 // named on the command line
-  std::optional<std::string> config_text{};  // in place of what the file holds
+  bool config_is_set = false;                // set on the command line
+  std::optional<std::string> config_text{};  // replaces the file's text
   std::string baselines = "baselines";
   std::string out = "weir-out";
   std::vector<std::string> cells;
   bool counts_only = false;
 
-  // --cell selects it, or there is no --cell.
+  // Returns true if --cell selects the cell, or there is no --cell.
   [[nodiscard]] bool wants(std::string_view cell) const { return matches(cells, cell); }
 };
 
-// How answers are shown.
+// The style of answers.
 struct Shown {
   bool quiet = false;
   std::string color = "auto";
@@ -51,51 +50,51 @@ struct Shown {
 
 struct Job {
   sys::World& world;
-  Asked asked{};
+  Selection selection{};
   Shown shown{};
-  // Read from a commit in place of the working tree; null where nothing was asked of that.
+  // Rules and allowances of a commit; null if the options name none.
   std::shared_ptr<const Rules> rules{};
   std::shared_ptr<const Allowed> allowed{};
 
   [[nodiscard]] sys::Files& files() const { return world.files; }
-  // A variable of the environment; "" when unset.
+  // Returns a variable of the environment; "" if unset.
   [[nodiscard]] std::string variable(const char* name) const;
-  // Absolute, of the configuration.
+  // Returns the absolute folder of the configuration.
   [[nodiscard]] std::string folder() const;
-  // The same job, whose runs go below the folder `name` of its own.
+  // Returns the same job with runs in a folder `name` below its own.
   [[nodiscard]] Job below(const std::string& name) const;
 
-  // Where what people read goes; how wide it may be (40 to 120; 80 when piped), whether coloured.
+  // The stream for people, its width in columns (40 to 120; 80 if piped), and if it is coloured.
   [[nodiscard]] int stream() const { return shown.json == "-" ? 2 : 1; }
   [[nodiscard]] int width() const;
   [[nodiscard]] bool colored() const { return colored(stream()); }
   [[nodiscard]] bool colored(int stream) const;
 
-  // What people read, before the flow ends. No line of it is a command to a CI system, whatever
-  // engines and files say: command() is for those.
+  // Prints text for people before the flow ends. Text of engines and files cannot act as a command
+  // to a CI system; command() prints those.
   void answer(std::string_view text) const;
   void command(std::string_view text) const;
-  // answer() without control characters, which names of files may hold.
+  // Like answer(), without control characters, which names of files may contain.
   void say(std::string_view text) const;
-  // Talk on standard error, not with --quiet.
+  // Prints a message on standard error, unless --quiet.
   void talk(std::string_view line) const;
 };
 
-// "weir: message" on standard error, colour only on a terminal.
+// Prints "weir: message" on standard error, coloured on a terminal.
 void print_error(sys::World& world, const Error& error);
 
-// What a flow came to: text for people, a document for --json ("" where it has none).
+// The result of a flow: text for people, and a document for --json ("" if it has none).
 struct Answer {
   std::string text{};
   std::string json{};
   ExitCode code = ExitCode::pass;
 };
-// Of a document, its text.
+// Returns a JSON document as text with a final newline.
 [[nodiscard]] std::string document(const Json& json, int indent = 1);
-// weir.profiles/1. The exit code: not all could be measured where one has an error.
+// Returns weir.profiles/1; the exit code is `unmeasured` if a profile has an error.
 [[nodiscard]] Answer profiles_answer(std::string text, std::span<const profile::Profile> profiles);
 
-// --json: writes `text` where it was asked for; nothing when it was not.
+// Writes `text` to the place of --json; does nothing without that option.
 [[nodiscard]] Result<void> write_json(const Job& job, std::string_view text);
 // Appends to a file that several steps of one job share.
 [[nodiscard]] Result<void> append_text(const std::string& path, const std::string& text);

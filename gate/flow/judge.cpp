@@ -1,3 +1,4 @@
+// Judges measured cells: against stored baselines, a base program, or another run.
 #include "gate/flow/judge.hpp"
 
 #include "gate/base/find.hpp"
@@ -15,295 +16,319 @@
 namespace weir::flow {
 namespace {
 
-void add(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+void append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
   lines.insert(lines.end(), more.begin(), more.end());
 }
 
-// gate.on_removed: only what a commit's rules hold can be missed.
-bool fails_on_removed(const Measured& measured) {
-  return measured.known.settings->gate.fail_on_removed;
+// gate.on_removed: returns true if a removed cell fails the gate.
+bool fails_on_removed(const MeasuredRun& measured) {
+  return measured.configuration.settings->gate.fail_on_removed;
 }
 
-// Cells of the base's matrix that are gone. A comparison with another run knows of none.
-std::vector<const verdict::HeldCell*> gone_of(const Measured& measured) {
-  std::vector<const verdict::HeldCell*> gone;
-  if (!measured.known.rules) return gone;
-  for (const verdict::HeldCell& held : measured.known.rules->held) {
-    if (held.now.empty()) gone.push_back(&held);
+// Returns the cells of the base's matrix that the run lacks; none without a commit's rules.
+std::vector<const verdict::BaseCell*> find_removed_cells(const MeasuredRun& measured) {
+  std::vector<const verdict::BaseCell*> removed;
+  if (!measured.configuration.rules) return removed;
+  for (const verdict::BaseCell& held_cell : measured.configuration.rules->held) {
+    if (held_cell.now.empty()) removed.push_back(&held_cell);
   }
-  return gone;
+  return removed;
 }
 
-// The cells folded, with what the run knows of itself, and its twins held against their devices.
+// Folds judged cells into the gate's verdict. Adds allowances, explanations and notes, and checks
+// device twins against their devices.
 verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
-                            const Measured& measured, const sys::Files& files,
-                            const std::vector<const verdict::HeldCell*>& gone = {}) {
-  std::vector<std::string> of_twins = verdict::check_twins(measured.profiles, cells);
-  for (const verdict::HeldCell* held : gone) {
-    if (fails_on_removed(measured)) cells.push_back(verdict::removed_cell(*held));
+                            const MeasuredRun& measured, const sys::Files& files,
+                            const std::vector<const verdict::BaseCell*>& removed = {}) {
+  std::vector<std::string> twin_notes = verdict::check_twins(measured.profiles, cells);
+  for (const verdict::BaseCell* held_cell : removed) {
+    if (fails_on_removed(measured)) cells.push_back(verdict::removed_cell(*held_cell));
   }
-  std::vector<std::string> of_allowances;
+  std::vector<std::string> allowance_notes;
   if (measured.allowed) {
-    const Allowed& allowed = *measured.allowed;
-    of_allowances = verdict::apply_allowances(
-        allowed.list,
-        {allowed.pull_request, allowed.head, allowed.today,
-         [&](const profile::CellKey& cell) { return measured.known.redactor.cell(cell).str(); },
-         allowed.base},
-        cells);
-    add(of_allowances, allowed.notes);
+    const Allowed& allowances = *measured.allowed;
+    allowance_notes =
+        verdict::apply_allowances(allowances.list,
+                                  {allowances.pull_request, allowances.head, allowances.today,
+                                   [&](const profile::CellKey& cell) {
+                                     return measured.configuration.redactor.cell(cell).str();
+                                   },
+                                   allowances.base},
+                                  cells);
+    append(allowance_notes, allowances.notes);
   }
-  // A stranger's run names code by hashes of its choice.
+  // A run of others names code by hashes of its choice, so we look none of them up.
   if (!measured.claimed) add_code_differences(cells, files);
   for (verdict::CellVerdict& cell : cells) {
-    if (measured.known.redactor.cell(cell.cell) == cell.cell) continue;
-    // Of a private engine hashes and figures alone may leave the machine.
-    for (verdict::Judgement& judged : cell.judgements) {
-      for (verdict::OtherCode& one : judged.code) one.differences.clear();
+    if (measured.configuration.redactor.cell(cell.cell) == cell.cell) continue;
+    // For a private engine only hashes and numbers may leave the machine.
+    for (verdict::Judgement& judgement : cell.judgements) {
+      for (verdict::OtherCode& code : judgement.code) code.differences.clear();
     }
   }
-  explain_cells(cells, *measured.known.settings, measured.known.place.value_or(measured.known.file),
-                files);
-  // What is not among some cells may be among the others.
-  std::vector<std::string> idle;
+  explain_cells(cells, *measured.configuration.settings,
+                measured.configuration.place.value_or(measured.configuration.file), files);
+  // If only some cells were measured, a limit may apply to the others.
+  std::vector<std::string> unused_limits;
   if (!measured.some_cells) {
-    idle = verdict::limits_on_nothing(cells, measured.known.settings->limits, policy);
+    unused_limits =
+        verdict::limits_on_nothing(cells, measured.configuration.settings->limits, policy);
   }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   explain::find_causes(verdict);
-  add(verdict.not_judged, idle);
+  append(verdict.not_judged, unused_limits);
   verdict.weir_version = k_version;
-  verdict.config = measured.known.file;
+  verdict.config = measured.configuration.file;
   verdict.some_cells = measured.some_cells;
   verdict.run = measured.folder;
-  add(verdict.not_judged, measured.not_judged);
-  add(verdict.notes, measured.known.notes);
-  add(verdict.notes, profile::missing_kernel_costs(measured.profiles));
-  add(verdict.notes, of_twins);
-  add(verdict.notes, verdict::over_threads(measured.profiles));
-  add(verdict.notes, of_allowances);
+  append(verdict.not_judged, measured.not_judged);
+  append(verdict.notes, measured.configuration.notes);
+  append(verdict.notes, profile::missing_kernel_costs(measured.profiles));
+  append(verdict.notes, twin_notes);
+  append(verdict.notes, verdict::describe_thread_scaling(measured.profiles));
+  append(verdict.notes, allowance_notes);
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
-  if (measured.known.rules) {
-    const RulesUsed& rules = *measured.known.rules;
+  if (measured.configuration.rules) {
+    const RulesUsed& rules = *measured.configuration.rules;
     verdict.rules = rules.from;
     verdict.proposals = rules.proposals;
     if (rules.from && rules.config_text.empty()) {
-      verdict::leave_unjudged(verdict,
-                              fmt::format("{} has no {}: the rules are the pull request's own",
-                                          rules.from->ref, text::printable(measured.known.file)));
+      verdict::mark_unjudged(
+          verdict, fmt::format("{} has no {}: the rules are the pull request's own",
+                               rules.from->ref, text::printable(measured.configuration.file)));
     }
-    // First: what is not there at all is missed least.
+    // Listed first: a cell that is missing altogether is overlooked most easily.
     verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
                               rules.not_judged.end());
-    if (!gone.empty()) {
-      verdict.not_judged.insert(
-          verdict.not_judged.begin(),
-          fmt::format("{} of the base's matrix not measured", report::plural(gone.size(), "cell")));
+    if (!removed.empty()) {
+      verdict.not_judged.insert(verdict.not_judged.begin(),
+                                fmt::format("{} of the base's matrix not measured",
+                                            report::plural(removed.size(), "cell")));
     }
-    add(verdict.notes, rules.notes);
+    append(verdict.notes, rules.notes);
   }
   return verdict;
 }
 
-// What judges one profile: a cell that the base holds under another name is judged as that one, by
-// its limits and baselines, and shown by its own.
-class AsHeld {
+// A profile under the name that the base's rules know it by. A renamed cell is judged by the limits
+// and baselines of its old name, and shown under its own.
+class HeldProfile {
  public:
-  AsHeld(const profile::Profile& profile, const Measured& measured)
-      : measured_(measured), as_(profile), shown_(profile.cell) {
-    if (!measured.known.rules) return;
-    const std::string name = shown_.str();
-    for (const verdict::HeldCell& held : measured.known.rules->held) {
-      // A line over depths goes with its cells.
-      const bool of_line = held.now.starts_with(name + "@d");
-      if (held.now != name && !of_line) continue;
-      if (!of_line) held_ = &held;
-      if (const auto then = profile::CellKey::parse(held.cell)) {
-        as_.cell = of_line ? then->line() : *then;
+  // Looks up the name by which the base's rules know the cell.
+  HeldProfile(const profile::Profile& profile, const MeasuredRun& measured)
+      : measured_(measured), profile_(profile), own_name_(profile.cell) {
+    if (!measured.configuration.rules) return;
+    const std::string name = own_name_.str();
+    for (const verdict::BaseCell& held_cell : measured.configuration.rules->held) {
+      // The line over depths follows the cells that it is made of.
+      const bool is_line = held_cell.now.starts_with(name + "@d");
+      if (held_cell.now != name && !is_line) continue;
+      if (!is_line) held_cell_ = &held_cell;
+      if (const auto held_key = profile::CellKey::parse(held_cell.cell)) {
+        profile_.cell = is_line ? held_key->line() : *held_key;
       }
     }
   }
 
+  // Chooses the stored baseline for this cell.
   [[nodiscard]] Result<baseline::Choice> stored(const StoredBaselines& stored) const {
-    WEIR_TRY(const std::vector<baseline::Baseline> known,
-             stored.of_cell(as_.cell).map_error(redacting(measured_.known.redactor)));
-    return baseline::choose(as_, known);
+    WEIR_TRY(const std::vector<baseline::Baseline> baselines,
+             stored.of_cell(profile_.cell).map_error(redacting(measured_.configuration.redactor)));
+    return baseline::choose(profile_, baselines);
   }
-  // The pull request changed what the cell is, or took away what counted it: beside a base that is
-  // measured by the same configuration that shows nowhere, so what is stored is asked.
+  // Returns true if the pull request changed the definition of the cell, or how it is counted. A
+  // base measured by the same configuration would not show that, so the stored baseline judges.
   [[nodiscard]] bool edited() const {
-    return held_ != nullptr && !(held_->changed.empty() && held_->lost.empty());
+    return held_cell_ != nullptr && !(held_cell_->changed.empty() && held_cell_->lost.empty());
   }
-  // `held_to`: what the base holds of an edited cell, where something else judges its numbers.
+  // `held_to`: what the base's rules demand of an edited cell, if another base judges its numbers.
   [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base, const verdict::Policy& policy,
                                            const baseline::Choice* held_to = nullptr) const {
-    const auto& limits = measured_.known.settings->limits;
-    verdict::CellVerdict cell = verdict::judge_cell(as_, base, limits, policy);
-    if (held_ != nullptr) {
-      verdict::hold_measured(as_, held_to != nullptr ? *held_to : base.choice, limits, *held_,
-                             fails_on_removed(measured_), cell);
+    const auto& limits = measured_.configuration.settings->limits;
+    verdict::CellVerdict cell = verdict::judge_cell(profile_, base, limits, policy);
+    if (held_cell_ != nullptr) {
+      verdict::check_removed(profile_, held_to != nullptr ? *held_to : base.choice, limits,
+                             *held_cell_, fails_on_removed(measured_), cell);
     }
-    cell.cell = shown_;
+    cell.cell = own_name_;
     return cell;
   }
 
  private:
-  const Measured& measured_;
-  profile::Profile as_;
-  profile::CellKey shown_;
-  const verdict::HeldCell* held_ = nullptr;
+  const MeasuredRun& measured_;
+  profile::Profile profile_;
+  profile::CellKey own_name_;
+  const verdict::BaseCell* held_cell_ = nullptr;
 };
 
-// By the cells of `measured.beside`: false_alarm is divided among the metrics that were paired, and
-// before that among shards, which knew nothing of each other's.
-std::vector<verdict::Policy> policies_beside(const Measured& measured,
-                                             const verdict::Policy& policy) {
-  const Beside& beside = *measured.beside;
-  const std::vector<verdict::LimitEntry>& limits = measured.known.settings->limits;
-  std::map<std::string, std::size_t> shard_of;
+// Returns one policy for each cell of `measured.base_runs`. false_alarm is divided among shards,
+// and within each among the metrics that were measured in pairs.
+std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
+                                               const verdict::Policy& policy) {
+  const BaseRuns& base_runs = *measured.base_runs;
+  const std::vector<verdict::LimitEntry>& limits = measured.configuration.settings->limits;
+  std::map<std::string, std::size_t> shard_by_cell;
   if (measured.shard) {
     for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
       for (const std::string& cell : measured.shard->cells_of(shard)) {
-        shard_of[cell] = shard;
-        // A line belongs to the shard of its depths.
-        if (const auto key = profile::CellKey::parse(cell)) shard_of[key->line().str()] = shard;
+        shard_by_cell[cell] = shard;
+        // The line over depths belongs to the shard of its depths.
+        if (const auto key = profile::CellKey::parse(cell))
+          shard_by_cell[key->line().str()] = shard;
       }
     }
   }
   std::map<std::size_t, std::vector<std::size_t>> groups;  // shard (0: none) -> places
-  for (std::size_t i = 0; i < beside.cells.size(); ++i) {
-    groups[look_up(shard_of, beside.cells[i].cell.str(), 0)].push_back(i);
+  for (std::size_t i = 0; i < base_runs.cells.size(); ++i) {
+    groups[look_up(shard_by_cell, base_runs.cells[i].cell.str(), 0)].push_back(i);
   }
-  std::vector<verdict::Policy> policies(beside.cells.size(), policy);
+  std::vector<verdict::Policy> policies(base_runs.cells.size(), policy);
   for (const auto& [shard, members] : groups) {
     std::vector<profile::CellFacts> cells;
     std::vector<profile::PairedRuns> pairs;
     for (const std::size_t i : members) {
-      cells.push_back(beside.cells[i]);
-      pairs.push_back(beside.pairs[i]);
+      cells.push_back(base_runs.cells[i]);
+      pairs.push_back(base_runs.pairs[i]);
     }
-    verdict::Policy one = policy;
-    one.timed_metrics = verdict::timed_metrics(cells, pairs, limits);
+    verdict::Policy shard_policy = policy;
+    shard_policy.timed_metrics = verdict::timed_metrics(cells, pairs, limits);
     if (shard > 0) {
       run::ShardFacts facts = *measured.shard;
       facts.index = shard;
-      one.false_alarm = false_alarm_of(facts, policy.false_alarm);
+      shard_policy.false_alarm = shard_false_alarm(facts, policy.false_alarm);
     }
-    for (const std::size_t i : members) policies[i] = one;
+    for (const std::size_t i : members) policies[i] = shard_policy;
   }
   return policies;
 }
 
 }  // namespace
 
-verdict::Policy policy_of(const Measured& measured, bool require_baseline) {
-  verdict::Policy policy = policy_of(measured.known.settings->gate);
+verdict::Policy gate_policy(const MeasuredRun& measured, bool require_baseline) {
+  verdict::Policy policy = gate_policy(measured.configuration.settings->gate);
   policy.require_baseline = require_baseline;
   policy.counts_only = measured.counts_only;
   return policy;
 }
 
-Result<verdict::GateVerdict> judge_beside(const Measured& measured, const StoredBaselines& stored,
-                                          const verdict::Policy& policy, const sys::Files& files) {
-  const Beside& beside = *measured.beside;
-  const std::vector<verdict::Policy> policies = policies_beside(measured, policy);
+// Judges by cached or fresh counts of the base and by pairs. A stored baseline judges counts that
+// the base lacks, and those of runs and cells that are not to be trusted.
+Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
+                                                const StoredBaselines& stored,
+                                                const verdict::Policy& policy,
+                                                const sys::Files& files) {
+  const BaseRuns& base_runs = *measured.base_runs;
+  const std::vector<verdict::Policy> policies = policies_per_cell(measured, policy);
   std::map<std::string, std::size_t> places;
-  for (std::size_t i = 0; i < beside.cells.size(); ++i) places[beside.cells[i].cell.str()] = i;
+  for (std::size_t i = 0; i < base_runs.cells.size(); ++i)
+    places[base_runs.cells[i].cell.str()] = i;
   std::vector<verdict::CellVerdict> cells;
-  std::size_t by_stored = 0;  // cells whose counts a stored baseline judges
-  bool by_base = false;
+  std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
+  bool is_judged_by_base = false;
   for (const profile::Profile& profile : measured.profiles) {
     const std::size_t i = places.at(profile.cell.str());
-    const AsHeld held(profile, measured);
-    verdict::Base base{beside.counts[i], std::nullopt};
-    if (!measured.counts_only) base.pairs = beside.pairs[i];
-    // Cached counts, then the base that was built, then what is stored; but what a run of others
-    // says of its base comes last.
-    const bool none = base.choice.match == baseline::Choice::Match::none;
+    const HeldProfile held_profile(profile, measured);
+    verdict::Base base{base_runs.counts[i], std::nullopt};
+    if (!measured.counts_only) base.pairs = base_runs.pairs[i];
+    // The order is: cached counts, the built base, the stored baseline. In a run of others the
+    // claims about its base come last.
+    const bool has_no_base_counts = base.choice.match == baseline::Choice::Match::none;
     bool is_stored = false;
     std::optional<baseline::Choice> held_to;
-    if (measured.claimed || held.edited() || (none && !profile.counts_skipped)) {
-      WEIR_TRY(baseline::Choice fallback, held.stored(stored));
+    if (measured.claimed || held_profile.edited() ||
+        (has_no_base_counts && !profile.counts_skipped)) {
+      WEIR_TRY(baseline::Choice fallback, held_profile.stored(stored));
       if (fallback.match >= baseline::Choice::Match::nearest) {
-        fallback.reason =
-            fmt::format("{}the stored baseline judges{}{}", none ? base.choice.reason + "; " : "",
-                        fallback.reason.empty() ? "" : ": ", fallback.reason);
+        fallback.reason = fmt::format("{}the stored baseline judges{}{}",
+                                      has_no_base_counts ? base.choice.reason + "; " : "",
+                                      fallback.reason.empty() ? "" : ": ", fallback.reason);
         base.choice = std::move(fallback);
         is_stored = true;
-      } else if (held.edited()) {
-        // Where nothing is stored either, the base's matrix is all that holds the cell as it was.
+      } else if (held_profile.edited()) {
+        // Without a stored baseline only the base's matrix records the cell's old definition.
         fallback.match = baseline::Choice::Match::fingerprint;
         held_to = std::move(fallback);
       }
     }
-    by_stored += is_stored ? 1 : 0;
-    by_base |= (!is_stored && base.choice.match >= baseline::Choice::Match::nearest) ||
-               (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
-    cells.push_back(held.judge(base, policies[i], held_to ? &*held_to : nullptr));
+    judged_by_stored += is_stored ? 1 : 0;
+    is_judged_by_base |= (!is_stored && base.choice.match >= baseline::Choice::Match::nearest) ||
+                         (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
+    cells.push_back(held_profile.judge(base, policies[i], held_to ? &*held_to : nullptr));
   }
   verdict::GateVerdict verdict =
-      finish(std::move(cells), policy, measured, files, gone_of(measured));
-  verdict.against = beside.facts.against;
-  if (by_stored > 0 && !by_base) {
+      finish(std::move(cells), policy, measured, files, find_removed_cells(measured));
+  verdict.against = base_runs.facts.against;
+  if (judged_by_stored > 0 && !is_judged_by_base) {
     verdict.base_source = stored.words();
   } else {
-    verdict.base_source = beside.facts.words;
-    verdict.base_commit = beside.facts.commit;
-    if (by_stored > 0) {
+    verdict.base_source = base_runs.facts.words;
+    verdict.base_commit = base_runs.facts.commit;
+    if (judged_by_stored > 0) {
       verdict.base_source += fmt::format("; {} judge the counts of {} of {} cells", stored.words(),
-                                         by_stored, measured.profiles.size());
+                                         judged_by_stored, measured.profiles.size());
     }
   }
-  verdict.commit = beside.facts.candidate_commit;
-  verdict.budget_seconds = measured.known.settings->gate.budget_seconds;
-  if (beside.facts.candidate_dirty && beside.facts.candidate_commit) {
+  verdict.commit = base_runs.facts.candidate_commit;
+  verdict.budget_seconds = measured.configuration.settings->gate.budget_seconds;
+  if (base_runs.facts.candidate_dirty && base_runs.facts.candidate_commit) {
     verdict.notes.push_back(fmt::format("the working tree differs from {}",
-                                        beside.facts.candidate_commit->substr(0, 7)));
+                                        base_runs.facts.candidate_commit->substr(0, 7)));
   }
-  add(verdict.notes, beside.facts.notes);
+  append(verdict.notes, base_runs.facts.notes);
   return verdict;
 }
 
 namespace {
 
-// What pairs beside a base say of suspected cells, into these; in words for the gate.
-Result<std::vector<std::string>> take_in(const Measured& pairs, const StoredBaselines& stored,
-                                         const verdict::Policy& policy, const sys::Files& files,
-                                         std::vector<verdict::CellVerdict>& cells) {
-  WEIR_TRY(const verdict::GateVerdict beside, judge_beside(pairs, stored, policy, files));
-  const verdict::Confirmed told = verdict::confirm(cells, beside.cells, pairs.beside->facts.words);
-  std::vector<std::string> said{fmt::format(
+// Puts the verdicts of paired runs into the suspected `cells`, and returns notes for the gate.
+Result<std::vector<std::string>> merge_paired_verdicts(const MeasuredRun& pairs,
+                                                       const StoredBaselines& stored,
+                                                       const verdict::Policy& policy,
+                                                       const sys::Files& files,
+                                                       std::vector<verdict::CellVerdict>& cells) {
+  WEIR_TRY(const verdict::GateVerdict paired_verdict,
+           judge_against_base(pairs, stored, policy, files));
+  const verdict::Confirmed confirmed =
+      verdict::confirm(cells, paired_verdict.cells, pairs.base_runs->facts.words);
+  std::vector<std::string> notes{fmt::format(
       "slower than stored runs, re-tested in pairs with {}: {} confirmed, {} cleared, {} "
       "inconclusive ({})",
-      pairs.beside->facts.words, told.confirmed, told.cleared, told.inconclusive, pairs.folder)};
-  for (const std::string& line : told.not_asked) said.push_back("not confirmed by pairs: " + line);
-  add(said, beside.notes);
-  return said;
+      pairs.base_runs->facts.words, confirmed.confirmed, confirmed.cleared, confirmed.inconclusive,
+      pairs.folder)};
+  for (const std::string& line : confirmed.not_asked)
+    notes.push_back("not confirmed by pairs: " + line);
+  append(notes, paired_verdict.notes);
+  return notes;
 }
 
 }  // namespace
 
-Result<verdict::GateVerdict> judge_stored(const Measured& measured, const StoredBaselines& stored,
+// Judges each cell by its stored baseline. Verdicts of `pairs` replace those on slower times.
+Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
+                                          const StoredBaselines& stored,
                                           const verdict::Policy& policy, const sys::Files& files,
-                                          const Measured* pairs) {
+                                          const MeasuredRun* pairs) {
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
-    const AsHeld held(profile, measured);
-    WEIR_TRY(const baseline::Choice choice, held.stored(stored));
-    cells.push_back(held.judge({choice}, policy));
+    const HeldProfile held_profile(profile, measured);
+    WEIR_TRY(const baseline::Choice choice, held_profile.stored(stored));
+    cells.push_back(held_profile.judge({choice}, policy));
   }
-  std::vector<std::string> said;
-  if (pairs != nullptr) WEIR_SET(said, take_in(*pairs, stored, policy, files, cells));
+  std::vector<std::string> pair_notes;
+  if (pairs != nullptr)
+    WEIR_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells));
   verdict::GateVerdict verdict =
-      finish(std::move(cells), policy, measured, files, gone_of(measured));
+      finish(std::move(cells), policy, measured, files, find_removed_cells(measured));
   verdict.base_source = stored.words();
   verdict.commit = measured.commit;
-  add(verdict.notes, said);
-  if (pairs != nullptr) verdict.budget_seconds = measured.known.settings->gate.budget_seconds;
+  append(verdict.notes, pair_notes);
+  if (pairs != nullptr)
+    verdict.budget_seconds = measured.configuration.settings->gate.budget_seconds;
   return verdict;
 }
 
-verdict::GateVerdict judge_against(const Measured& measured, const Measured& base,
+// Judges each cell against the cell of the same name in another run.
+verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRun& base,
                                    const verdict::Policy& policy, const sys::Files& files) {
   std::map<std::string, const profile::Profile*> by_name;
   for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
@@ -312,10 +337,11 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
     const std::string name = profile.cell.str();
     baseline::Choice choice;
     choice.reason = fmt::format("{} has no such cell", base.folder);
-    if (const auto* found = look_up(by_name, name)) choice = baseline::choice_of(profile, **found);
+    if (const auto* base_profile = look_up(by_name, name))
+      choice = baseline::choose_run(profile, **base_profile);
     by_name.erase(name);
     cells.push_back(
-        verdict::judge_cell(profile, {choice}, measured.known.settings->limits, policy));
+        verdict::judge_cell(profile, {choice}, measured.configuration.settings->limits, policy));
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
   verdict.base_source = fmt::format("run {}", base.folder);
@@ -325,18 +351,20 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
   return verdict;
 }
 
+// Returns the verdict's file for a file or a run's folder. The error names the command that makes
+// one.
 Result<std::string> find_verdict(const std::string& place, const sys::Files& files) {
-  const auto verdict_of = [](const std::string& folder) {
+  const auto verdict_path = [](const std::string& folder) {
     return sys::join_path(folder, run::k_verdict_name);
   };
   const auto is_judged = [&](const std::string& folder) {
-    return files.kind(verdict_of(folder)) == sys::Kind::file;
+    return files.kind(verdict_path(folder)) == sys::Kind::file;
   };
   if (files.kind(place) != sys::Kind::folder) {
     if (files.exists(place)) return place;
     return fail(Code::usage, "{}: there is no such file", place);
   }
-  if (is_judged(place)) return verdict_of(place);
+  if (is_judged(place)) return verdict_path(place);
   if (holds_run(place, files)) {
     return fail(
         Code::usage,
@@ -366,17 +394,19 @@ namespace {
 using verdict::CellVerdict;
 using verdict::Outcome;
 
-// What engines say is in it.
-std::string headline(const std::string& text) { return text::printable(text::first_line(text)); }
+// Returns the first line of text from an engine, safe to print.
+std::string first_line(const std::string& text) { return text::printable(text::first_line(text)); }
 
-std::string why_failed(const CellVerdict& cell) {
-  std::vector<std::string> why;
-  for (const verdict::Judgement& one : cell.judgements) {
-    if (one.verdict != Outcome::fail) continue;
-    const report::Number said = report::words(one);
-    why.push_back(one.is_metric() ? said.label + " " + said.from_to() : one.reason);
+// Lists what failed in a cell, on one line.
+std::string failure_reason(const CellVerdict& cell) {
+  std::vector<std::string> reasons;
+  for (const verdict::Judgement& judgement : cell.judgements) {
+    if (judgement.verdict != Outcome::fail) continue;
+    const report::Number number = report::words(judgement);
+    reasons.push_back(judgement.is_metric() ? number.label + " " + number.from_to()
+                                            : judgement.reason);
   }
-  return fmt::format("{}: {}", cell.cell.str(), headline(text::join(why)));
+  return fmt::format("{}: {}", cell.cell.str(), first_line(text::join(reasons)));
 }
 
 const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outcome) {
@@ -385,14 +415,16 @@ const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outco
 
 }  // namespace
 
-Judged judged_step(const verdict::GateVerdict& verdict) {
+// Returns bad if any cell failed, skipped if a cell has an error, is inconclusive or nothing was
+// judged, else good.
+StepVerdict judge_step(const verdict::GateVerdict& verdict) {
   using source::Tried;
   if (const CellVerdict* cell = first_with(verdict, Outcome::fail)) {
-    return {Tried::bad, why_failed(*cell)};
+    return {Tried::bad, failure_reason(*cell)};
   }
   if (const CellVerdict* cell = first_with(verdict, Outcome::error)) {
-    return {Tried::skipped,
-            fmt::format("{} could not be measured: {}", cell->cell.str(), headline(cell->reason))};
+    return {Tried::skipped, fmt::format("{} could not be measured: {}", cell->cell.str(),
+                                        first_line(cell->reason))};
   }
   if (const CellVerdict* cell = first_with(verdict, Outcome::inconclusive)) {
     return {Tried::skipped, fmt::format("{} is not decided", cell->cell.str())};

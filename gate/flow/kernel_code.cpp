@@ -1,3 +1,4 @@
+// The stored code of kernels: which compiler costs it, and how two versions of it differ.
 #include "gate/flow/kernel_code.hpp"
 
 #include <algorithm>
@@ -17,7 +18,8 @@
 namespace weir::flow {
 namespace {
 
-Result<std::string> kept_code(const std::string& hash, const sys::Files& files) {
+// Returns the file of a piece of code in weir's cache; Code::unavailable if it is not there.
+Result<std::string> find_stored_code(const std::string& hash, const sys::Files& files) {
   std::string path = code_store().find(files, hash);
   if (!path.empty()) return path;
   return fail(Code::unavailable,
@@ -25,13 +27,13 @@ Result<std::string> kept_code(const std::string& hash, const sys::Files& files) 
               text::printable(hash));
 }
 
-// `recordings` own the code.
-Result<std::vector<explain::KernelCode>> kept(const std::vector<std::string>& hashes,
-                                              const sys::Files& files,
-                                              std::list<probes::RecordedKernels>& recordings) {
+// Reads pieces of code from weir's cache. `recordings` own the code.
+Result<std::vector<explain::KernelCode>> read_stored_codes(
+    const std::vector<std::string>& hashes, const sys::Files& files,
+    std::list<probes::RecordedKernels>& recordings) {
   std::vector<explain::KernelCode> codes;
   for (const std::string& hash : hashes) {
-    WEIR_TRY(const std::string path, kept_code(hash, files));
+    WEIR_TRY(const std::string path, find_stored_code(hash, files));
     WEIR_SET(recordings.emplace_back(), probes::read_recording(files, path));
     const probes::RecordedKernels& recorded = recordings.back();
     if (recorded.pipelines.size() != 1) {
@@ -43,13 +45,13 @@ Result<std::vector<explain::KernelCode>> kept(const std::vector<std::string>& ha
   return codes;
 }
 
-// What each piece of a kernel's code differs in from the one that it was.
-Result<std::vector<explain::CodeChanges>> code_changes_of(const verdict::OtherCode& one,
-                                                          const sys::Files& files) {
+// Compares each piece of a kernel's code with the one that it replaces.
+Result<std::vector<explain::CodeChanges>> compare_code(const verdict::OtherCode& code,
+                                                       const sys::Files& files) {
   std::list<probes::RecordedKernels> recordings;
-  WEIR_TRY(auto before, kept(one.before, files, recordings));
-  WEIR_TRY(auto now, kept(one.now, files, recordings));
-  return explain::code_changes(std::move(before), std::move(now));
+  WEIR_TRY(auto before, read_stored_codes(code.before, files, recordings));
+  WEIR_TRY(auto after, read_stored_codes(code.now, files, recordings));
+  return explain::code_changes(std::move(before), std::move(after));
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ Result<std::unique_ptr<run::KernelCompiler>> make_compiler(sys::World& world) {
   WEIR_TRY(const probes::Places probes, probe_places(world));
   WEIR_TRY(const std::string cache, source::default_cache_folder());
   WEIR_TRY(run::CompilerPlaces places,
-           run::find_compiler(world.files, probes, cache, variables_of(world)));
+           run::find_compiler(world.files, probes, cache, environment_reader(world)));
   return std::make_unique<run::KernelCompiler>(world.files, world.processes, std::move(places));
 }
 
@@ -67,21 +69,22 @@ run::CodeStore code_store() {
   return run::CodeStore(cache ? sys::join_path(*cache, "kernels/code") : "");
 }
 
+// Checks that the compilers of all cells work. Cells of device twins go without, with a note.
 Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>& cells,
                                                  sys::World& world, const sys::Stop& stop,
                                                  std::unique_ptr<run::KernelCompiler>& compiler) {
   std::vector<std::string> notes;
-  std::map<std::string, Result<void>> known;
+  std::map<std::string, Result<void>> results;
   for (run::PreparedCell& cell : cells) {
     if (cell.compile.empty()) continue;
-    const auto [place, fresh] = known.try_emplace(cell.compile);
-    Result<void>& fits = place->second;
-    if (fresh && compiler == nullptr) {
-      auto made = make_compiler(world);
-      if (made) compiler = std::move(*made);
-      if (!made) fits = tl::unexpected(made.error());
+    const auto [entry, is_new] = results.try_emplace(cell.compile);
+    Result<void>& fits = entry->second;
+    if (is_new && compiler == nullptr) {
+      auto built = make_compiler(world);
+      if (built) compiler = std::move(*built);
+      if (!built) fits = tl::unexpected(built.error());
     }
-    if (fresh && compiler != nullptr) fits = compiler->check(cell.compile, stop);
+    if (is_new && compiler != nullptr) fits = compiler->check(cell.compile, stop);
     if (fits) continue;
     if (!cell.cell.compile.empty()) {
       return fail(Code::config, "compile: {}: {}", cell.compile, fits.error().message);
@@ -94,51 +97,54 @@ Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>&
   return notes;
 }
 
+// Lists the differences of each piece of code, if both versions are in weir's cache.
 static void add_code_differences(std::vector<verdict::OtherCode>& codes, const sys::Files& files) {
-  for (verdict::OtherCode& one : codes) {
-    if (!one.other_code) continue;
-    const auto changes = code_changes_of(one, files);
+  for (verdict::OtherCode& code : codes) {
+    if (!code.other_code) continue;
+    const auto changes = compare_code(code, files);
     if (!changes) continue;
-    // Several pieces of code under one name mostly change alike: each line once.
+    // Several pieces under one name mostly change alike, so equal lines appear once.
     std::vector<std::string> lines;
-    const auto add = [&](const std::string& line) {
+    const auto add_line = [&](const std::string& line) {
       if (!line.empty() && !holds(lines, line)) lines.push_back(line);
     };
-    for (const explain::CodeChanges& piece : *changes) add(piece.headline);
-    for (const explain::CodeChanges& piece : *changes) std::ranges::for_each(piece.lines, add);
-    if (!lines.empty()) one.differences = std::move(lines);
+    for (const explain::CodeChanges& piece : *changes) add_line(piece.headline);
+    for (const explain::CodeChanges& piece : *changes) std::ranges::for_each(piece.lines, add_line);
+    if (!lines.empty()) code.differences = std::move(lines);
   }
 }
 
 void add_code_differences(std::vector<verdict::CellVerdict>& cells, const sys::Files& files) {
   for (verdict::CellVerdict& cell : cells) {
-    for (verdict::Judgement& judged : cell.judgements) add_code_differences(judged.code, files);
+    for (verdict::Judgement& judgement : cell.judgements)
+      add_code_differences(judgement.code, files);
   }
 }
 
-std::string target_of(const std::string& compiler) {
+std::string compiler_target(const std::string& compiler) {
   return compiler.substr(0, compiler.find(','));
 }
 
-Result<std::string> machine_code_diff(const verdict::OtherCode& one, const std::string& target,
+// Returns how a kernel's machine code for `target` differs from the base's, at most `most` lines.
+Result<std::string> machine_code_diff(const verdict::OtherCode& code, const std::string& target,
                                       std::size_t most, sys::World& world) {
   WEIR_TRY(const auto compiler, make_compiler(world));
   const sys::Interrupts interrupts;
-  const auto text_of = [&](const std::string& hash) -> Result<std::string> {
-    WEIR_TRY(const std::string path, kept_code(hash, world.files));
+  const auto read_assembly = [&](const std::string& hash) -> Result<std::string> {
+    WEIR_TRY(const std::string path, find_stored_code(hash, world.files));
     return compiler->assembly(target, path, hash, interrupts.stop());
   };
-  WEIR_TRY(const auto changes, code_changes_of(one, world.files));
+  WEIR_TRY(const auto changes, compare_code(code, world.files));
   if (changes.empty()) return fail(Code::unavailable, "each piece of its code is as it was");
   std::string diff;
   for (const explain::CodeChanges& piece : changes) {
-    WEIR_TRY(const std::string before, text_of(piece.before));
-    WEIR_TRY(const std::string now, text_of(piece.now));
+    WEIR_TRY(const std::string before, read_assembly(piece.before));
+    WEIR_TRY(const std::string after, read_assembly(piece.now));
     if (changes.size() > 1) {
       diff += fmt::format("{} \u2192 {}: {}\n", piece.before, piece.now, piece.headline);
     }
     WEIR_TRY(const std::string lines,
-             source::Git::diff(effects_of(world, interrupts.stop()), before, now));
+             source::Git::diff(source_effects(world, interrupts.stop()), before, after));
     diff += lines;
   }
   std::vector<std::string> lines = text::lines(diff);
@@ -148,28 +154,29 @@ Result<std::string> machine_code_diff(const verdict::OtherCode& one, const std::
   return fmt::format("{}\n({} more lines)\n", text::join(lines, "\n"), left_out);
 }
 
+// Adds the difference of machine code to the first changed kernels of a verdict, each once.
 void add_machine_code(verdict::GateVerdict& gate, sys::World& world) {
-  if (gate.rules) return;  // perhaps a stranger's run: its hashes and compilers are claims
+  if (gate.rules) return;  // a run by others may claim any hashes and compilers
   constexpr std::size_t k_kernels = 6, k_lines = 600;
-  std::map<std::vector<std::string>, std::string> known;  // by the code on both sides
-  const auto add = [&](verdict::Judgement& judged) {
-    if (judged.compiler.empty()) return;
-    for (verdict::OtherCode& one : judged.code) {
-      std::vector<std::string> key = one.before;
-      key.insert(key.end(), one.now.begin(), one.now.end());
-      // Those of private cells have none.
-      if (!one.other_code || one.differences.empty() ||
-          (known.size() == k_kernels && !known.contains(key)))
+  std::map<std::vector<std::string>, std::string> diffs;  // by the code on both sides
+  const auto add_to = [&](verdict::Judgement& judgement) {
+    if (judgement.compiler.empty()) return;
+    for (verdict::OtherCode& code : judgement.code) {
+      std::vector<std::string> key = code.before;
+      key.insert(key.end(), code.now.begin(), code.now.end());
+      // Private cells have no differences, and get no machine code.
+      if (!code.other_code || code.differences.empty() ||
+          (diffs.size() == k_kernels && !diffs.contains(key)))
         continue;
-      const auto [place, fresh] = known.try_emplace(std::move(key));
-      if (fresh) {
-        const std::string target = target_of(judged.compiler);
-        place->second = machine_code_diff(one, target, k_lines, world).value_or("");
+      const auto [entry, is_new] = diffs.try_emplace(std::move(key));
+      if (is_new) {
+        const std::string target = compiler_target(judgement.compiler);
+        entry->second = machine_code_diff(code, target, k_lines, world).value_or("");
       }
-      one.machine_code = place->second;
+      code.machine_code = entry->second;
     }
   };
-  for (verdict::CellVerdict& cell : gate.cells) std::ranges::for_each(cell.judgements, add);
+  for (verdict::CellVerdict& cell : gate.cells) std::ranges::for_each(cell.judgements, add_to);
 }
 
 }  // namespace weir::flow

@@ -1,5 +1,4 @@
-// The code of kernels beyond its hash: what compiles it, where it is kept, what two pieces of it
-// differ in.
+// The code of kernels beyond its hash: its compiler, its store, and the difference of two versions.
 #pragma once
 
 #include <memory>
@@ -10,30 +9,30 @@
 
 namespace weir::flow {
 
-// Code::unavailable where nothing here compiles for Radeons, with what to do.
+// Returns the compiler for Radeons; Code::unavailable if there is none, with advice.
 [[nodiscard]] Result<std::unique_ptr<run::KernelCompiler>> make_compiler(sys::World& world);
-// In weir's cache; keeps nothing where there is no place for one.
+// Returns the store in weir's cache; without a cache it stores nothing.
 [[nodiscard]] run::CodeStore code_store();
 
-// Leaves cells without a compiler where there is none and only a twin's description asks for it:
-// what is to be said of that. Code::config where weir.yaml asks for it. `compiler`: gets the one
-// that the others' kernels are compiled by.
+// Checks that each cell's compiler is here. If one is missing that only a twin's description asks
+// for, the cell goes without, and a note is returned. Code::config if weir.yaml asks for it. Sets
+// `compiler` to the one for the other cells.
 [[nodiscard]] Result<std::vector<std::string>> check_compilers(
     std::vector<run::PreparedCell>& cells, sys::World& world, const sys::Stop& stop,
     std::unique_ptr<run::KernelCompiler>& compiler);
 
-// What the code of changed kernels differs in, where all pieces of it are kept: constants with
-// their names, instructions.
+// Adds the differences in the code of changed kernels, if all of it is stored: named constants,
+// instructions.
 void add_code_differences(std::vector<verdict::CellVerdict>& cells, const sys::Files& files);
 
-// How the machine code of a changed kernel differs, line by line: for `target` ("radv-navi31"). Of
-// several pieces of code, each from the one that it was.
-[[nodiscard]] Result<std::string> machine_code_diff(const verdict::OtherCode& one,
+// Returns the difference of a changed kernel's machine code for `target` ("radv-navi31"), at most
+// `most` lines. Each of several pieces is compared with its predecessor.
+[[nodiscard]] Result<std::string> machine_code_diff(const verdict::OtherCode& code,
                                                     const std::string& target, std::size_t most,
                                                     sys::World& world);
-// The same for a page, of the first kernels that changed, where it can be told.
+// Adds these differences for a page, for the first changed kernels whose code is stored.
 void add_machine_code(verdict::GateVerdict& gate, sys::World& world);
-// "radv-navi31" of "radv-navi31, Mesa 25.0.7".
-[[nodiscard]] std::string target_of(const std::string& compiler);
+// Returns "radv-navi31" for "radv-navi31, Mesa 25.0.7".
+[[nodiscard]] std::string compiler_target(const std::string& compiler);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// weir kernels: what kernels cost by a card's own compiler, and how their code differs.
 #include "gate/flow/kernels.hpp"
 
 #include "gate/base/find.hpp"
@@ -22,9 +23,9 @@ constexpr const char* k_no_code =
     "docs/how-to/"
     "slower-kernel.md";
 
-// The cell's kernels, compiled anew for `target` from what is kept of their code.
-Result<Profile> compiled(Profile profile, const std::string& target, run::KernelCompiler& compiler,
-                         const Job& job, const sys::Stop& stop) {
+// Compiles the kernels of a cell's profile again, for `target`, from their stored code.
+Result<Profile> compile_for(Profile profile, const std::string& target,
+                            run::KernelCompiler& compiler, const Job& job, const sys::Stop& stop) {
   std::vector<std::string> files;
   for (auto& [hash, code] : profile.code_facts) {
     const std::string path = code_store().find(job.files(), hash);
@@ -32,32 +33,34 @@ Result<Profile> compiled(Profile profile, const std::string& target, run::Kernel
     code.costs.clear();
     code.not_compiled = path.empty() ? "its code is no longer in weir's cache" : "";
   }
-  WEIR_TRY(run::CompiledCode made, compiler.compile(target, files, stop));
-  profile.compiler = made.compiler;
-  for (auto& [hash, code] : made.codes) profile.code_facts[hash] = std::move(code);
+  WEIR_TRY(run::CompiledCode compiled, compiler.compile(target, files, stop));
+  profile.compiler = compiled.compiler;
+  for (auto& [hash, code] : compiled.codes) profile.code_facts[hash] = std::move(code);
   return profile;
 }
 
-Result<std::vector<KernelsOfCell>> tables_of(const Job& job, const std::vector<Profile>& profiles,
-                                             const std::vector<std::string>& targets) {
+// Returns the table of each profile, compiled again for each of `targets` if there are any.
+Result<std::vector<KernelsOfCell>> make_tables(const Job& job, const std::vector<Profile>& profiles,
+                                               const std::vector<std::string>& targets) {
   std::vector<KernelsOfCell> tables;
   if (targets.empty()) {
-    for (const Profile& one : profiles) tables.push_back(report::kernels_of(one));
+    for (const Profile& profile : profiles) tables.push_back(report::kernels_of(profile));
     return tables;
   }
   WEIR_TRY(const auto compiler, make_compiler(job.world));
   const sys::Interrupts interrupts;
-  for (const Profile& one : profiles) {
+  for (const Profile& profile : profiles) {
     for (const std::string& target : targets) {
-      WEIR_TRY(const Profile made, compiled(one, target, *compiler, job, interrupts.stop()));
-      tables.push_back(report::kernels_of(made));
+      WEIR_TRY(const Profile compiled,
+               compile_for(profile, target, *compiler, job, interrupts.stop()));
+      tables.push_back(report::kernels_of(compiled));
     }
   }
   return tables;
 }
 
-// What the program after "--" ran, as a profile without a cell.
-Result<Profile> profile_of_program(const Job& job, const KernelsOptions& options) {
+// Runs the program after "--" and returns the kernels that it ran, as a profile without a cell.
+Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   WEIR_TRY(const sys::ScratchFolder folder,
@@ -66,12 +69,12 @@ Result<Profile> profile_of_program(const Job& job, const KernelsOptions& options
   spec.whole_output = false;
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
-  const std::string ended = failure_words(finished, spec);
-  if (!ended.empty()) job.talk("the program: " + ended);
+  const std::string failure = failure_text(finished, spec);
+  if (!failure.empty()) job.talk("the program: " + failure);
   WEIR_TRY(const profile::ProbeCounts counts,
            probes::collect(job.files(), folder.path(), "vulkan"));
   if (const auto recordings = probes::recorded_kernel_files(job.files(), folder.path())) {
-    code_store().keep(job.files(), *recordings);
+    code_store().store(job.files(), *recordings);
   }
   Profile profile;
   profile.cell.engine = text::join(options.words, " ");
@@ -88,75 +91,78 @@ Result<Profile> profile_of_program(const Job& job, const KernelsOptions& options
   return profile;
 }
 
-Result<Answer> list(const Job& job, const KernelsOptions& options) {
+// Lists the kernels of a program, a run or a profile, with their costs.
+Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
   std::vector<Profile> profiles;
   std::vector<std::string> targets = options.targets;
   if (!options.words.empty()) {
     if (targets.empty()) {
       return fail(Code::usage, "name what to compile for: --target radv-navi31, radv-navi21, …");
     }
-    WEIR_SET(profiles.emplace_back(), profile_of_program(job, options));
+    WEIR_SET(profiles.emplace_back(), profile_program(job, options));
   } else {
-    std::optional<Measured> run;
-    std::string what = options.what;
-    if (what.empty()) WEIR_SET(what, run::newest_run(job.files(), job.asked.out));
-    WEIR_TRY(ProfileFile file, read_profiles(job, what, run));
-    for (Profile& one : file.profiles) {
-      if (one.codes && job.asked.wants(one.cell.str())) profiles.push_back(std::move(one));
+    std::optional<MeasuredRun> run;
+    std::string path = options.what;
+    if (path.empty()) WEIR_SET(path, run::newest_run(job.files(), job.selection.out));
+    WEIR_TRY(ProfileFile file, read_profiles(job, path, run));
+    for (Profile& profile : file.profiles) {
+      if (profile.codes && job.selection.wants(profile.cell.str()))
+        profiles.push_back(std::move(profile));
     }
     if (profiles.empty()) {
-      return fail(Code::usage, "{}: no cell in it with the code of kernels{}", what, k_no_code);
+      return fail(Code::usage, "{}: no cell in it with the code of kernels{}", path, k_no_code);
     }
   }
-  WEIR_TRY(const std::vector<KernelsOfCell> tables, tables_of(job, profiles, targets));
+  WEIR_TRY(const std::vector<KernelsOfCell> tables, make_tables(job, profiles, targets));
   return Answer{report::kernels_text(tables, job.width(), options.top),
                 document(report::kernels_json(tables))};
 }
 
-// --- one kernel, beside its base ---
+// --- one kernel, compared with its base
 
-Result<Answer> diff(const Job& job, const KernelsOptions& options) {
+// Shows how the code of the kernels that --diff names changed in a verdict.
+Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
   std::string run = options.what;
-  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.asked.out));
+  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.out));
   WEIR_TRY(const std::string file, find_verdict(run, job.files()));
   WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, job.files()));
   if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");
-  std::vector<report::KernelDiff> found;
+  std::vector<report::KernelDiff> diffs;
   for (const verdict::CellVerdict& cell : gate.cells) {
-    if (!job.asked.wants(cell.cell.str())) continue;
+    if (!job.selection.wants(cell.cell.str())) continue;
     const verdict::Judgement& code = cell.of(verdict::k_kernel_code);
-    for (const verdict::OtherCode& one : code.code) {
-      if (!text::glob_match(options.diff, one.kernel)) continue;
-      auto* known = first_of(found, [&](const report::KernelDiff& other) {
-        return other.code.kernel == one.kernel && other.code.before == one.before &&
-               other.code.now == one.now;
+    for (const verdict::OtherCode& other_code : code.code) {
+      if (!text::glob_match(options.diff, other_code.kernel)) continue;
+      auto* kernel_diff = first_of(diffs, [&](const report::KernelDiff& diff) {
+        return diff.code.kernel == other_code.kernel && diff.code.before == other_code.before &&
+               diff.code.now == other_code.now;
       });
-      if (known == nullptr) {
-        known = &found.emplace_back(report::KernelDiff{one, {}, code.compiler, ""});
+      if (kernel_diff == nullptr) {
+        kernel_diff = &diffs.emplace_back(report::KernelDiff{other_code, {}, code.compiler, ""});
       }
-      known->cells.push_back(cell.cell.str());
+      kernel_diff->cells.push_back(cell.cell.str());
     }
   }
-  if (found.empty()) {
+  if (diffs.empty()) {
     return fail(Code::usage, "{}: no kernel \"{}\" with other code in its verdict", run,
                 text::printable(options.diff));
   }
-  for (report::KernelDiff& one : found) {
+  for (report::KernelDiff& diff : diffs) {
     if (!options.assembly) continue;
     const std::string target =
-        options.targets.empty() ? target_of(one.compiler) : options.targets.front();
+        options.targets.empty() ? compiler_target(diff.compiler) : options.targets.front();
     constexpr std::size_t k_lines = 4000;
-    auto text = machine_code_diff(one.code, target, k_lines, job.world);
-    one.assembly = text ? std::move(*text) : "not compared: " + text.error().message;
+    auto text = machine_code_diff(diff.code, target, k_lines, job.world);
+    diff.assembly = text ? std::move(*text) : "not compared: " + text.error().message;
   }
-  return Answer{report::kernel_diffs_text(found, job.width()),
-                document(report::kernel_diffs_json(found))};
+  return Answer{report::kernel_diffs_text(diffs, job.width()),
+                document(report::kernel_diffs_json(diffs))};
 }
 
 }  // namespace
 
 Result<Answer> kernels(const Job& job, const KernelsOptions& options) {
-  return options.diff.empty() ? list(job, options) : diff(job, options);
+  return options.diff.empty() ? list_kernels(job, options) : diff_kernels(job, options);
 }
 
 }  // namespace weir::flow

@@ -1,4 +1,4 @@
-// weir kernels: what the code of kernels costs by the card's own compiler, without the card. Judges
+// weir kernels: shows what kernels cost by the card's own compiler, without the card. Judges
 // nothing.
 #pragma once
 

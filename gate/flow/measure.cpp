@@ -1,3 +1,4 @@
+// Measures a matrix of cells, or reads a measured run again: from configuration to profiles.
 #include "gate/flow/measure.hpp"
 
 #include <functional>
@@ -19,9 +20,9 @@
 namespace weir::flow {
 namespace {
 
-// The branch that is checked out. CI systems check out commits, and say in variables of theirs
-// which branch it is.
-std::optional<std::string> branch_of(const source::CommitFacts& head, const sys::World& world) {
+// Returns the checked-out branch. CI systems check out commits, so their variables name it.
+std::optional<std::string> current_branch(const source::CommitFacts& head,
+                                          const sys::World& world) {
   if (head.branch) return head.branch;
   for (const char* name : {"GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME"}) {
     if (auto branch = world.environment(name); branch && !branch->empty()) return branch;
@@ -29,44 +30,45 @@ std::optional<std::string> branch_of(const source::CommitFacts& head, const sys:
   return std::nullopt;
 }
 
-// Of a run's header: HEAD when it was measured, where nothing differed from that.
-std::optional<std::string> commit_of_run(const Json& extra) {
+// Returns the commit that a run measured; nothing if its checkout had changes.
+std::optional<std::string> measured_commit(const Json& extra) {
   JsonReader source(below(extra, "source"), "source");
   const auto commit = source.optional_string("commit");
   return source.optional_boolean("dirty").value_or(true) ? std::nullopt : commit;
 }
 
-// Says of a shard that it is a part of the matrix; nothing of another run.
-void tell_shard(Measured& measured) {
+// Notes that a shard is only a part of the matrix; does nothing for another run.
+void add_shard_note(MeasuredRun& measured) {
   if (!measured.shard || measured.shard->index == 0) return;
   measured.some_cells = true;
   measured.not_judged.push_back(
       fmt::format("shard {}: a part of the matrix", measured.shard->name()));
 }
 
-// What was checked out when it was measured: null where that is no repository. The branch stands
-// apart, for shards of one commit may differ in it.
-void keep_source(const Job& job, const sys::Stop& stop, Json& extra) {
+// Records the checked-out commit in a run's header, null outside a repository. The branch has a
+// field of its own: shards of one commit may differ in it.
+void record_checkout(const Job& job, const sys::Stop& stop, Json& extra) {
   extra["source"] = nullptr;
-  const source::Effects effects = effects_of(job.world, stop);
+  const source::Effects effects = source_effects(job.world, stop);
   const auto git = source::Git::open(effects, job.folder());
   if (!git) return;
   const auto head = git->head();
   if (!head || !*head) return;
   extra["source"] = {
       {"commit", (*head)->name}, {"time", (*head)->time}, {"dirty", git->dirty().value_or(true)}};
-  if (const auto branch = branch_of(**head, job.world)) extra["branch"] = *branch;
+  if (const auto branch = current_branch(**head, job.world)) extra["branch"] = *branch;
 }
 
-run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wanted,
-                                    const Job& job) {
-  const config::Settings& settings = *ready.loaded.known.settings;
+// Returns the limits, the budget and the number of pairs for paired runs of candidate and base.
+run::AgainstOptions paired_run_options(const ReadyPlan& ready, const MeasureOptions& wanted,
+                                       const Job& job) {
+  const config::Settings& settings = *ready.loaded.configuration.settings;
   run::AgainstOptions options;
   options.limits = settings.limits;
   options.gate = settings.gate;
-  options.policy = policy_of(settings.gate);
+  options.policy = gate_policy(settings.gate);
   if (wanted.shard_facts) {
-    options.policy.false_alarm = false_alarm_of(*wanted.shard_facts, options.policy.false_alarm);
+    options.policy.false_alarm = shard_false_alarm(*wanted.shard_facts, options.policy.false_alarm);
   }
   options.counts = wanted.plan.counts;
   options.times = wanted.plan.times;
@@ -79,114 +81,143 @@ run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wa
   return options;
 }
 
-Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptions& wanted,
-                               const sys::Stop& stop) {
-  const double started = job.world.clock.steady();
-  WEIR_TRY(Ready ready, make_ready(std::move(loaded), job, wanted, stop));
-
+// Returns the header of a new run: its configuration and machine, and what else judging it needs.
+run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const MeasureOptions& wanted,
+                            const sys::Stop& stop) {
   run::RunHeader header = run::make_header(ready.plan);
   header.weir_version = k_version;
   header.started_at = job.world.clock.now();
-  header.config_file = job.asked.config;
+  header.config_file = job.selection.config;
   header.config_text = ready.loaded.text;
   header.machine = ready.machine;
-  header.notes = ready.loaded.known.notes;
+  header.notes = ready.loaded.configuration.notes;
   header.extra["counts_only"] = !wanted.plan.times;
   if (!wanted.verb.empty()) header.extra["verb"] = wanted.verb;
   if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
   if (ready.base) {
     header.extra["against"] = write_fields(ready.base->facts);
   } else {
-    keep_source(job, stop, header.extra);
+    record_checkout(job, stop, header.extra);
   }
-  if (ready.loaded.known.rules) header.extra["rules"] = write_fields(*ready.loaded.known.rules);
+  if (ready.loaded.configuration.rules)
+    header.extra["rules"] = write_fields(*ready.loaded.configuration.rules);
   if (job.allowed) header.extra["allowances"] = write_fields(*job.allowed);
+  return header;
+}
 
-  std::string folder;
-  std::optional<run::Journal> journal;
-  if (wanted.resume) {
-    folder = *wanted.resume;
-    if (folder.empty()) WEIR_SET(folder, run::newest_run(job.files(), job.asked.out));
-    WEIR_TRY(journal, run::Journal::resume(job.files(), folder, ready.plan));
-    // It is still the run that was begun, whatever is checked out by now.
-    WEIR_TRY(run::RunFile begun, run::read_run(job.files(), folder));
-    header.extra = std::move(begun.header.extra);
-    for (const std::string& warning : begun.warnings) job.talk(warning);
-  } else {
-    WEIR_TRY(folder, run::make_run_folder(job.files(), job.asked.out, header.started_at));
-    WEIR_TRY(journal, run::Journal::create(job.files(), folder, header));
+// Resumes the run that --resume names, or begins a new one, and sets `folder` to the run's. A
+// resumed run keeps the facts in its own header, whatever is checked out by now.
+Result<run::Journal> open_journal(const run::Plan& plan, const Job& job,
+                                  const MeasureOptions& wanted, run::RunHeader& header,
+                                  std::string& folder) {
+  if (!wanted.resume) {
+    WEIR_TRY(folder, run::make_run_folder(job.files(), job.selection.out, header.started_at));
+    return run::Journal::create(job.files(), folder, header);
   }
+  folder = *wanted.resume;
+  if (folder.empty()) WEIR_SET(folder, run::newest_run(job.files(), job.selection.out));
+  WEIR_TRY(run::Journal journal, run::Journal::resume(job.files(), folder, plan));
+  WEIR_TRY(run::RunFile resumed_run, run::read_run(job.files(), folder));
+  header.extra = std::move(resumed_run.header.extra);
+  for (const std::string& warning : resumed_run.warnings) job.talk(warning);
+  return journal;
+}
+
+// Copies the baselines of a commit's rules into the run, also those of renamed cells.
+Result<void> keep_rules_baselines(const std::vector<verdict::BaseCell>& held_cells,
+                                  const run::RunHeader& header, const Job& job,
+                                  const std::string& folder) {
+  auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
+  for (const verdict::BaseCell& held_cell : held_cells) {
+    if (held_cell.now != held_cell.cell)
+      WEIR_SET(keys.emplace_back(), profile::CellKey::parse(held_cell.cell));
+  }
+  return keep_baselines(*job.rules, job, keys, folder);
+}
+
+// Adds to the error of an unfinished run the command that resumes it.
+Error with_resume_command(Error error, const std::string& verb, const std::string& folder,
+                          const Json& extra) {
+  if (verb.empty() || (error.code != Code::interrupted && error.code != Code::io)) return error;
+  error.message = fmt::format("{}; what was measured is kept. Go on with: {} and the same options",
+                              error.code == Code::io ? error.message : "interrupted",
+                              run::resume_command(verb, folder, extra));
+  return error;
+}
+
+// Prepares the plan, runs it or resumes an interrupted run, and assembles the profiles. Ends with
+// Code::interrupted when `stop` is requested.
+Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const MeasureOptions& wanted,
+                                  const sys::Stop& stop) {
+  const double started = job.world.clock.steady();
+  WEIR_TRY(ReadyPlan ready, prepare_plan(std::move(loaded), job, wanted, stop));
+  run::RunHeader header = describe_run(ready, job, wanted, stop);
+  std::string folder;
+  WEIR_TRY(run::Journal journal, open_journal(ready.plan, job, wanted, header, folder));
   if (job.rules) {
-    auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
-    for (const verdict::HeldCell& held : ready.loaded.known.rules->held) {
-      if (held.now != held.cell) WEIR_SET(keys.emplace_back(), profile::CellKey::parse(held.cell));
-    }
-    WEIR_CHECK(keep_baselines(*job.rules, job, keys, folder));
+    WEIR_CHECK(keep_rules_baselines(ready.loaded.configuration.rules->held, header, job, folder));
   }
 
   WEIR_TRY(const auto probing, make_probing(job.world));
   const auto progress = run::make_progress(job.world.clock, job.shown.quiet, job.colored(2));
-  RedactedProgress shown(*progress, ready.loaded.known.redactor);
+  RedactedProgress redacted_progress(*progress, ready.loaded.configuration.redactor);
   const run::CodeStore codes = code_store();
-  run::Runner runner({job.world.processes, job.files(), job.world.clock, job.world.locks,
-                      job.world.load, *probing, shown, stop, ready.compiler.get(), &codes},
-                     ready.machine.usable_cores);
-  const CachedCounts known(job.files(), ready.base ? ready.base->counts_folder : std::string());
+  run::Runner runner(
+      {job.world.processes, job.files(), job.world.clock, job.world.locks, job.world.load, *probing,
+       redacted_progress, stop, ready.compiler.get(), &codes},
+      ready.machine.usable_cores);
+  const CachedCounts cached_counts(job.files(),
+                                   ready.base ? ready.base->counts_folder : std::string());
   std::unique_ptr<run::Sequel> against;
   if (ready.base) {
     const auto show = [&](const run::PairsPlan& plan) {
-      const config::Redactor& redactor = ready.loaded.known.redactor;
-      for (const std::string& line : words_of(plan, ready.base->facts, redactor)) {
+      const config::Redactor& redactor = ready.loaded.configuration.redactor;
+      for (const std::string& line : describe_pairs(plan, ready.base->facts, redactor)) {
         progress->say(line);
       }
     };
-    against = run::make_against(ready.plan, against_options(ready, wanted, job), known,
+    against = run::make_against(ready.plan, paired_run_options(ready, wanted, job), cached_counts,
                                 job.world.coin, show);
   }
-  auto records = runner.run(ready.plan, *journal, against.get());
+  auto records = runner.run(ready.plan, journal, against.get());
   progress->finish();
   if (!records) {
-    Error error = std::move(records).error();
-    if (!wanted.verb.empty() && (error.code == Code::interrupted || error.code == Code::io)) {
-      error.message =
-          fmt::format("{}; what was measured is kept. Go on with: {} and the same options",
-                      error.code == Code::io ? error.message : "interrupted",
-                      run::resume_command(wanted.verb, folder, header.extra));
-    }
-    return tl::unexpected(std::move(error));
+    return tl::unexpected(
+        with_resume_command(std::move(records).error(), wanted.verb, folder, header.extra));
   }
-  Measured measured;
+  MeasuredRun measured;
   measured.profiles = profile::assemble_all(header.cells, header.unavailable, *records);
   if (ready.base) {
-    measured.beside =
-        measured_beside(ready.base->facts, header, measured.profiles, *records, known);
+    measured.base_runs =
+        assemble_base_runs(ready.base->facts, header, measured.profiles, *records, cached_counts);
     for (std::string& line : keep_base_counts(*ready.base, header, *records, folder, job.files())) {
-      measured.beside->facts.notes.push_back(std::move(line));
+      measured.base_runs->facts.notes.push_back(std::move(line));
     }
   }
-  take_reference(*ready.loaded.known.settings, measured.profiles);
-  measured.profiles = verdict::with_fits(std::move(measured.profiles));
-  measured.known = std::move(ready.loaded.known);
+  take_reference(*ready.loaded.configuration.settings, measured.profiles);
+  measured.profiles = verdict::add_depth_fits(std::move(measured.profiles));
+  measured.configuration = std::move(ready.loaded.configuration);
   if (job.allowed) measured.allowed = *job.allowed;
   measured.folder = folder;
   measured.seconds = job.world.clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
-  measured.some_cells = !job.asked.cells.empty();
-  measured.commit = commit_of_run(header.extra);
+  measured.some_cells = !job.selection.cells.empty();
+  measured.commit = measured_commit(header.extra);
   measured.shard = wanted.shard_facts;
-  tell_shard(measured);
+  add_shard_note(measured);
   return measured;
 }
 
 }  // namespace
 
-void redact_profiles(Measured& measured) {
+void redact_profiles(MeasuredRun& measured) {
   for (profile::Profile& profile : measured.profiles) {
-    profile = redacted(std::move(profile), measured.known.redactor);
+    profile = redacted(std::move(profile), measured.configuration.redactor);
   }
 }
 
-Result<Measured> measure_loaded(Loaded loaded, const Job& job, const MeasureOptions& wanted) {
+Result<MeasuredRun> measure_loaded(LoadedConfig loaded, const Job& job,
+                                   const MeasureOptions& wanted) {
   const sys::Interrupts interrupts(wanted.limit_seconds);
   auto measured = measure_until(std::move(loaded), job, wanted, interrupts.stop());
   if (!measured && interrupts.over()) {
@@ -195,48 +226,51 @@ Result<Measured> measure_loaded(Loaded loaded, const Job& job, const MeasureOpti
   return measured;
 }
 
-Result<Measured> measure_or_resume(const std::function<Result<Loaded>()>& load, const Job& job,
-                                   MeasureOptions wanted) {
-  const auto measured = [&] {
+// Measures what `load` returns, and resumes the newest run if it has the same plan.
+Result<MeasuredRun> measure_or_resume(const std::function<Result<LoadedConfig>()>& load,
+                                      const Job& job, MeasureOptions wanted) {
+  const auto start = [&] {
     return load().and_then(
-        [&](Loaded loaded) { return measure_loaded(std::move(loaded), job, wanted); });
+        [&](LoadedConfig loaded) { return measure_loaded(std::move(loaded), job, wanted); });
   };
-  const auto earlier = run::list_runs(job.files(), job.asked.out);
-  if (earlier.empty()) return measured();
+  const auto earlier = run::list_runs(job.files(), job.selection.out);
+  if (earlier.empty()) return start();
   wanted.resume = earlier.back();
-  auto resumed = measured();
+  auto resumed = start();
   if (resumed || resumed.error().code != Code::usage) return resumed;
   wanted.resume.reset();
-  return measured();
+  return start();
 }
 
 namespace {
 
+// Returns true if the cell's engine output is a result file of a load generator.
 bool takes_results(const config::Cell& cell) {
   const adapters::Adapter* adapter = adapters::find(cell.adapter);
   return adapter != nullptr && adapter->counts == adapters::Counts::results;
 }
 
-// Cells that only result files have say nothing of a gate that starts engines.
-void leave_out_results(Loaded& loaded) {
-  const auto alone = [](const config::Cell& cell) {
+// Leaves out cells that only result files can measure, with a note: a gate cannot start them.
+void leave_out_results(LoadedConfig& loaded) {
+  const auto only_results = [](const config::Cell& cell) {
     return cell.command.empty() && takes_results(cell);
   };
-  if (std::ranges::all_of(loaded.cells, alone)) return;  // which says what is missing
-  if (const auto count = std::erase_if(loaded.cells, alone); count > 0) {
-    loaded.known.notes.push_back(
+  if (std::ranges::all_of(loaded.cells, only_results)) return;  // which says what is missing
+  if (const auto count = std::erase_if(loaded.cells, only_results); count > 0) {
+    loaded.configuration.notes.push_back(
         fmt::format("{} of result files left out: weir gate --results judges {}",
                     report::plural(count, "cell"), count == 1 ? "it" : "them"));
   }
 }
 
-Result<void> take_results(const std::vector<std::string>& files, Loaded& loaded,
-                          run::PlanOptions& plan) {
+// Leaves only the cell that takes result files, and plans to read `files` in place of running it.
+Result<void> use_result_files(const std::vector<std::string>& files, LoadedConfig& loaded,
+                              run::PlanOptions& plan) {
   std::erase_if(loaded.cells, std::not_fn(takes_results));
   if (loaded.cells.size() != 1) {
     return fail(Code::usage, "--results: {} of the cells of {} take results: {}",
                 loaded.cells.empty() ? "none" : std::to_string(loaded.cells.size()),
-                loaded.known.file,
+                loaded.configuration.file,
                 loaded.cells.empty() ? "they need output: aiperf, guidellm or vllm-bench"
                                      : "name one with --cell");
   }
@@ -248,48 +282,53 @@ Result<void> take_results(const std::vector<std::string>& files, Loaded& loaded,
 
 }  // namespace
 
-Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
-  WEIR_TRY(Loaded loaded, load_config(job));
-  MeasureOptions whole = wanted;
+// Loads the configuration, applies --results and --shard, and measures. Errors show no private
+// names.
+Result<MeasuredRun> measure(const Job& job, const MeasureOptions& wanted) {
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
+  MeasureOptions options = wanted;
   if (wanted.results.empty()) {
     leave_out_results(loaded);
   } else {
-    WEIR_CHECK(take_results(wanted.results, loaded, whole.plan));
-    whole.verb.clear();
+    WEIR_CHECK(use_result_files(wanted.results, loaded, options.plan));
+    options.verb.clear();
   }
   if (wanted.shard)
-    WEIR_SET(whole.shard_facts,
+    WEIR_SET(options.shard_facts,
              choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));
-  const config::Redactor redactor = loaded.known.redactor;
-  return measure_loaded(std::move(loaded), job, whole).map_error(redacting(redactor));
+  const config::Redactor redactor = loaded.configuration.redactor;
+  return measure_loaded(std::move(loaded), job, options).map_error(redacting(redactor));
 }
 
 namespace {
 
-// What a run that was cut off lacks, by cell, in the profiles and words of what was read of it.
-// A counted pass that lacks a process gives no counts: two points of three fit a line that nobody
-// planned. Times that are missing leave those that are there; the first line of a report tells.
-using Lacking = std::map<std::string, run::Unfinished>;
+// Processes that an interrupted run did not start, by cell. A counted pass that lacks a process
+// gives no counts: two points of three fit a line that nobody planned. Times use the samples that
+// exist, and the first line of a report says that some are missing.
+using UnfinishedCells = std::map<std::string, run::Unfinished>;
 
-std::string ran(std::int64_t missing, std::int64_t planned) {
+std::string process_count_text(std::int64_t missing, std::int64_t planned) {
   return fmt::format("{} of {} processes ran: the run was interrupted", planned - missing, planned);
 }
 
-// Errors of cells, what was not judged, and why nothing of it may be stored.
-void tell_interrupted(const Lacking& cells, const std::string& resume, Measured& measured) {
+// Adds an error to each cell that an interrupted run left without results. Notes which times are
+// missing, and why nothing of the run may be stored.
+void report_interruption(const UnfinishedCells& unfinished, const std::string& resume_command,
+                         MeasuredRun& measured) {
   std::size_t without_times = 0;
   std::int64_t missing = 0, planned = 0;
   for (profile::Profile& profile : measured.profiles) {
-    const run::Unfinished lacks = look_up(cells, profile.cell.str(), run::Unfinished{});
-    missing += lacks.counted + lacks.timed;
-    planned += lacks.counted_planned + lacks.timed_planned;
-    if (lacks.timed > 0) ++without_times;
-    const bool no_time = lacks.timed > 0 && lacks.timed == lacks.timed_planned;
-    if (lacks.counted == 0 && !(no_time && lacks.counted_planned == 0)) continue;
+    const run::Unfinished missing_here = look_up(unfinished, profile.cell.str(), run::Unfinished{});
+    missing += missing_here.counted + missing_here.timed;
+    planned += missing_here.counted_planned + missing_here.timed_planned;
+    if (missing_here.timed > 0) ++without_times;
+    const bool no_time = missing_here.timed > 0 && missing_here.timed == missing_here.timed_planned;
+    if (missing_here.counted == 0 && !(no_time && missing_here.counted_planned == 0)) continue;
     std::erase(profile.errors, profile::k_no_record);
-    profile.errors.push_back(lacks.counted > 0
-                                 ? "counted: " + ran(lacks.counted, lacks.counted_planned)
-                                 : "timed: " + ran(lacks.timed, lacks.timed_planned));
+    profile.errors.push_back(
+        missing_here.counted > 0
+            ? "counted: " + process_count_text(missing_here.counted, missing_here.counted_planned)
+            : "timed: " + process_count_text(missing_here.timed, missing_here.timed_planned));
   }
   if (without_times > 0) {
     measured.not_judged.push_back(
@@ -300,36 +339,35 @@ void tell_interrupted(const Lacking& cells, const std::string& resume, Measured&
     measured.interrupted = fmt::format(
         "{} lacks {} of {} processes of its cells: it was interrupted\n"
         "  {} goes on with it",
-        measured.folder, missing, planned, resume);
+        measured.folder, missing, planned, resume_command);
   }
 }
 
-// The rules that a run was judged by, where these were not the configuration's own, and what it was
-// allowed.
-Result<void> take_rules_of_run(const run::RunHeader& header, const config::Known& known,
-                               Measured& measured) {
+// Restores the rules and the allowances that a run was judged by, if its header stores them.
+Result<void> restore_rules(const run::RunHeader& header, const config::Known& context,
+                           MeasuredRun& measured) {
   if (!header.extra.is_object()) return {};
   if (header.extra.contains("allowances"))
     WEIR_SET(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
   if (!header.extra.contains("rules")) return {};
-  WEIR_TRY(measured.known.rules, read_fields<RulesUsed>(header.extra["rules"], "rules"));
-  const std::string& text = measured.known.rules->config_text;
+  WEIR_TRY(measured.configuration.rules, read_fields<RulesUsed>(header.extra["rules"], "rules"));
+  const std::string& text = measured.configuration.rules->config_text;
   if (text.empty()) return {};
-  WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, known));
-  config::take_rules(base.settings, *measured.known.settings);
+  WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, context));
+  config::copy_rules(base.settings, *measured.configuration.settings);
   return {};
 }
 
-// --- a run that is judged by a commit's rules (weir gate --from RUN --rules-from REF): a fork may
-// have written it, so that every byte of its folder is a claim. Its numbers are taken as they are,
-// and nothing else that a configuration says by itself: what a cell is, which ops it may leave on
-// the CPU, and what holds it come from the text of its weir.yaml under the commit's rules, by the
-// way that a run about to be measured takes.
+// A run that is judged by a commit's rules (weir gate --from RUN --rules-from REF) may come from a
+// fork: every byte of its folder is a claim. We take its numbers as they are. Everything else comes
+// from the text of its weir.yaml under the commit's rules, as for a new run: what a cell is, its
+// limits, which ops may stay on the CPU.
 
 constexpr std::size_t k_most_entries = 100'000;
 
-// No link at `path` and below it.
-Result<void> no_links(const std::string& path, const sys::Files& files, std::size_t& entries) {
+// Fails if `path` or anything below it is a link, or if there are too many files.
+Result<void> check_no_links(const std::string& path, const sys::Files& files,
+                            std::size_t& entries) {
   const auto folder = sys::real_path(sys::folder_of(path));
   const auto real = sys::real_path(path);
   if (!folder || !real || *real != sys::join_path(*folder, sys::file_name_of(path))) {
@@ -342,76 +380,77 @@ Result<void> no_links(const std::string& path, const sys::Files& files, std::siz
   if (files.kind(path) != sys::Kind::folder) return {};
   WEIR_TRY(const std::vector<std::string> names, files.list(path));
   for (const std::string& name : names) {
-    WEIR_CHECK(no_links(sys::join_path(path, name), files, entries));
+    WEIR_CHECK(check_no_links(sys::join_path(path, name), files, entries));
   }
   return {};
 }
 
-// The parts of a fingerprint that a configuration says; the others are of files that lie elsewhere.
-void take_identity(const config::Cell& cell, profile::Provenance& claimed) {
-  const auto& known = run::fingerprint_parts(cell, {}, "");
+// Recomputes the parts of a fingerprint that `cell` determines. The other parts describe files that
+// lie elsewhere, and stay as claimed.
+void set_fingerprint(const config::Cell& cell, profile::Provenance& claimed) {
+  const auto& configured_parts = run::fingerprint_parts(cell, {}, "");
   std::erase_if(claimed.fingerprint_parts, [&](const auto& part) {
-    return !known.contains(part.first) && part.first != run::k_device_description;
+    return !configured_parts.contains(part.first) && part.first != run::k_device_description;
   });
   for (const auto& [name, text] : cell.identity) {
     claimed.fingerprint_parts[name] = short_hash(text);
   }
-  if (const std::string* variables = look_up(known, profile::k_variables)) {
+  if (const std::string* variables = look_up(configured_parts, profile::k_variables)) {
     claimed.fingerprint_parts[profile::k_variables] = *variables;
   }
-  claimed.fingerprint = run::fingerprint_of(claimed.fingerprint_parts);
+  claimed.fingerprint = run::combine_fingerprint(claimed.fingerprint_parts);
 }
 
-// What its configuration does not say of `facts` stays a claim.
-Result<void> take_facts(const std::map<std::string, const config::Cell*>& cells, const Job& job,
-                        std::vector<profile::CellFacts>& all) {
-  std::set<std::string> seen;
-  for (profile::CellFacts& facts : all) {
+// Replaces what a journal claims about its cells by what the configuration says. Fails with
+// Code::data if a cell occurs twice, or the configuration lacks it.
+Result<void> replace_claimed_facts(const std::map<std::string, const config::Cell*>& cells,
+                                   const Job& job, std::vector<profile::CellFacts>& cell_facts) {
+  std::set<std::string> names;
+  for (profile::CellFacts& facts : cell_facts) {
     const std::string name = facts.cell.str();
-    if (!seen.insert(name).second)
+    if (!names.insert(name).second)
       return fail(Code::data, "its journal has the cell {} twice", name);
     const config::Cell* cell = look_up(cells, name, nullptr);
     if (cell != nullptr) {
       run::describe(*cell, facts);
       facts.twin = cell->twin;
-      take_identity(*cell, facts.provenance);
-    } else if (job.asked.cells.empty()) {  // else it is not looked at
+      set_fingerprint(*cell, facts.provenance);
+    } else if (job.selection.cells.empty()) {  // else it is not looked at
       return fail(Code::data, "its journal has the cell {}, which its configuration lacks", name);
     }
   }
   return {};
 }
 
-// Whether `job` judges what it reads by a commit's rules.
+// Returns true if `job` judges what it reads by a commit's rules.
 bool judges_claims(const Job& job) { return job.rules && job.rules->used.from; }
 
-// What is read of a run's folder lies in it: Code::data where a link leads elsewhere.
-Result<void> stays_inside(const std::string& run, const sys::Files& files) {
+// Fails with Code::data if a link in a run's folder leads elsewhere.
+Result<void> check_run_folder(const std::string& run, const sys::Files& files) {
   if (files.kind(run) != sys::Kind::folder) return {};
   std::size_t entries = 0;
   for (const std::string& name :
        {std::string(run::k_journal_name), sys::file_name_of(base_counts_folder(run)),
         std::string("confirm")}) {
     const std::string path = sys::join_path(run, name);
-    if (files.exists(path)) WEIR_CHECK(no_links(path, files, entries));
+    if (files.exists(path)) WEIR_CHECK(check_no_links(path, files, entries));
   }
   return {};
 }
 
-// Its configuration under the rules of `job`, and `header` in accordance with that: facts that are
-// not measured are the configuration's. Cells that the rules hold and the run has not are gone.
-// Code::data where it has a cell that its configuration does not have, or one of them twice;
-// Code::usage of a single shard.
-Result<Configured> configured_by_rules(const Job& job, run::RunHeader& header) {
+// Returns the run's own configuration under the rules of `job`, and corrects `header` by it. Cells
+// that the rules hold and the run lacks are marked as gone. Fails with Code::data if the journal
+// does not fit the configuration, with Code::usage for a single shard.
+Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header) {
   WEIR_TRY(const auto shard, run::shard_facts(header.extra));
   if (shard && shard->index > 0) {
     return fail(Code::usage,
                 "--rules-from judges whole runs, and this is shard {}: weir merge joins shards",
                 shard->name());
   }
-  Job itself = job;
-  itself.asked.config_text = header.config_text;
-  WEIR_TRY(Loaded loaded, load_config(itself));
+  Job run_job = job;
+  run_job.selection.config_text = header.config_text;
+  WEIR_TRY(LoadedConfig loaded, load_config(run_job));
   std::map<std::string, const config::Cell*> cells;
   for (const config::Cell& cell : loaded.cells) cells[cell.key.str()] = &cell;
   for (std::size_t i = 0; i < header.base_cells.size(); ++i) {
@@ -419,101 +458,128 @@ Result<Configured> configured_by_rules(const Job& job, run::RunHeader& header) {
       return fail(Code::data, "its journal has a base of other cells");
     }
   }
-  WEIR_CHECK(take_facts(cells, job, header.cells));
-  WEIR_CHECK(take_facts(cells, job, header.base_cells));
-  std::set<std::string> there;
-  for (const profile::CellFacts& facts : header.cells) there.insert(facts.cell.str());
-  RulesUsed& rules = *loaded.known.rules;
-  for (verdict::HeldCell& held : rules.held) {
-    cells.erase(held.now);
-    if (held.now.empty() || there.contains(held.now)) continue;
-    held.now.clear();
-    held.why = "the run does not hold it";
+  WEIR_CHECK(replace_claimed_facts(cells, job, header.cells));
+  WEIR_CHECK(replace_claimed_facts(cells, job, header.base_cells));
+  std::set<std::string> measured_cells;
+  for (const profile::CellFacts& facts : header.cells) measured_cells.insert(facts.cell.str());
+  RulesUsed& rules = *loaded.configuration.rules;
+  for (verdict::BaseCell& held_cell : rules.held) {
+    cells.erase(held_cell.now);
+    if (held_cell.now.empty() || measured_cells.contains(held_cell.now)) continue;
+    held_cell.now.clear();
+    held_cell.why = "the run does not hold it";
   }
-  std::erase_if(cells, [&](const auto& cell) { return there.contains(cell.first); });
+  std::erase_if(cells, [&](const auto& cell) { return measured_cells.contains(cell.first); });
   if (!cells.empty()) {
     rules.not_judged.push_back(
         fmt::format("{} of the run's own matrix not in it", report::plural(cells.size(), "cell")));
   }
   // Nothing that its configuration names is opened.
-  loaded.known.place = "";
-  return std::move(loaded.known);
+  loaded.configuration.place = "";
+  return std::move(loaded.configuration);
+}
+
+// Reads the configuration that a run was measured under. For an untrusted run the commit's rules
+// come first, and `header` is corrected by them.
+Result<void> read_run_configuration(const Job& job, run::RunHeader& header, MeasuredRun& measured) {
+  if (measured.claimed) {
+    WEIR_TRY(measured.configuration,
+             apply_commit_rules(job, header).map_error(in_context(measured.folder)));
+    return {};
+  }
+  // Limits that expired since then still hold for what was measured under them.
+  config::Known context = config_context(job.world, header.config_file);
+  context.today = sys::date_of(header.started_at);
+  WEIR_TRY(measured.configuration,
+           parse_configuration(header.config_text, header.config_file, context));
+  WEIR_CHECK(restore_rules(header, context, measured));
+  measured.configuration.notes = header.notes;
+  return {};
+}
+
+// Leaves the records that can be used: a counted pass that lacks a process gives no counts.
+void drop_unfinished_counts(const UnfinishedCells& unfinished,
+                            std::vector<profile::RunRecord>& records) {
+  std::erase_if(records, [&](const profile::RunRecord& record) {
+    const run::Unfinished* missing = look_up(unfinished, record.cell);
+    return record.pass == profile::Pass::counted && missing != nullptr && missing->counted > 0;
+  });
+}
+
+// Assembles the runs of the base from a run's file; does nothing for a run without a base.
+Result<void> read_base_runs(const Job& job, const run::RunFile& file, MeasuredRun& measured) {
+  if (file.header.base_cells.empty()) return {};
+  const auto facts = read_fields<BaseFacts>(below(file.header.extra, "against"), "against");
+  if (!facts) {
+    return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
+                measured.folder);
+  }
+  measured.base_runs =
+      assemble_base_runs(*facts, file.header, measured.profiles, file.records,
+                         CachedCounts(job.files(), base_counts_folder(measured.folder)));
+  return {};
+}
+
+// Leaves the profiles that --cell selects by their true or their public name.
+Result<void> select_profiles(const Job& job, MeasuredRun& measured) {
+  if (job.selection.cells.empty()) return {};
+  measured.some_cells = true;
+  std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
+    const profile::CellKey line = profile.cell.line();  // it selects all of its depths
+    return std::ranges::none_of(std::array{profile.cell, line}, [&](const auto& cell) {
+      return job.selection.wants(cell.str()) ||
+             job.selection.wants(measured.configuration.redactor.cell(cell).str());
+    });
+  });
+  if (!measured.profiles.empty()) return {};
+  return fail(Code::usage, "{}: no cell matches {}", measured.folder,
+              text::join(job.selection.cells));
+}
+
+// Notes that pairs may be missing in an interrupted run beside a base.
+void report_missing_pairs(const run::RunFile& file, const std::string& resume_command,
+                          MeasuredRun& measured) {
+  if (file.header.base_cells.empty() || file.ended) return;
+  measured.not_judged.emplace_back("pairs may be missing: the run was interrupted");
+  if (!measured.interrupted.empty()) return;
+  measured.interrupted =
+      fmt::format("{} was interrupted beside its base\n  {} and the same --against go on with it",
+                  measured.folder, resume_command);
 }
 
 }  // namespace
 
-Result<Measured> read_measured(const Job& job, const std::string& run) {
-  Measured measured;
+// Reads a run from its journal: its configuration, its profiles, and what is missing in it.
+Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
+  MeasuredRun measured;
   measured.folder = run;
-  if (run.empty()) WEIR_SET(measured.folder, run::newest_run(job.files(), job.asked.out));
+  if (run.empty()) WEIR_SET(measured.folder, run::newest_run(job.files(), job.selection.out));
   measured.claimed = judges_claims(job);
-  if (measured.claimed) WEIR_CHECK(stays_inside(measured.folder, job.files()));
+  if (measured.claimed) WEIR_CHECK(check_run_folder(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));
-  WEIR_TRY(measured.shard, run::shard_facts(file.header.extra));
-  if (measured.claimed) {
-    WEIR_TRY(measured.known,
-             configured_by_rules(job, file.header).map_error(in_context(measured.folder)));
-  } else {
-    // Limits that expired since then still hold for what was measured under them.
-    config::Known known = known_now(job.world, file.header.config_file);
-    known.today = sys::date_of(file.header.started_at);
-    WEIR_TRY(measured.known, configured(file.header.config_text, file.header.config_file, known));
-    WEIR_CHECK(take_rules_of_run(file.header, known, measured));
-    measured.known.notes = file.header.notes;
-  }
-  measured.config_text = file.header.config_text;
-  const Lacking lacking = run::unfinished(file);
-  std::erase_if(file.records, [&](const profile::RunRecord& record) {
-    const run::Unfinished* lacks = look_up(lacking, record.cell);
-    return record.pass == profile::Pass::counted && lacks != nullptr && lacks->counted > 0;
-  });
-  measured.profiles =
-      profile::assemble_all(file.header.cells, file.header.unavailable, file.records);
-  take_reference(*measured.known.settings, measured.profiles);
-  const auto matrix = config::expand(*measured.known.settings);
-  measured.some_cells =
-      !measured.claimed && matrix && file.header.cells.size() < matrix->cells.size();
-  if (!file.header.base_cells.empty()) {
-    const auto facts = read_fields<BaseFacts>(below(file.header.extra, "against"), "against");
-    if (!facts) {
-      return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
-                  measured.folder);
-    }
-    measured.beside =
-        measured_beside(*facts, file.header, measured.profiles, file.records,
-                        CachedCounts(job.files(), base_counts_folder(measured.folder)));
-  }
-  JsonReader extra(file.header.extra, "extra");
-  measured.commit = commit_of_run(file.header.extra);
+  const run::RunHeader& header = file.header;
+  WEIR_TRY(measured.shard, run::shard_facts(header.extra));
+  WEIR_CHECK(read_run_configuration(job, file.header, measured));
+  measured.config_text = header.config_text;
+  const UnfinishedCells unfinished = run::unfinished(file);
+  drop_unfinished_counts(unfinished, file.records);
+  measured.profiles = profile::assemble_all(header.cells, header.unavailable, file.records);
+  take_reference(*measured.configuration.settings, measured.profiles);
+  const auto matrix = config::expand(*measured.configuration.settings);
+  measured.some_cells = !measured.claimed && matrix && header.cells.size() < matrix->cells.size();
+  WEIR_CHECK(read_base_runs(job, file, measured));
+  JsonReader extra(header.extra, "extra");
+  measured.commit = measured_commit(header.extra);
   measured.counts_only = extra.optional_boolean("counts_only").value_or(false);
-  measured.verb = run::verb_of_run(file.header.extra);
-  const std::string resume = run::resume_command(measured.verb, measured.folder, file.header.extra);
-  for (std::string& warning : file.warnings) measured.known.notes.push_back(std::move(warning));
-  if (!job.asked.cells.empty()) {
-    measured.some_cells = true;
-    std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
-      const profile::CellKey line = profile.cell.line();  // it selects all of its depths
-      return std::ranges::none_of(std::array{profile.cell, line}, [&](const auto& cell) {
-        return job.asked.wants(cell.str()) ||
-               job.asked.wants(measured.known.redactor.cell(cell).str());
-      });
-    });
-    if (measured.profiles.empty()) {
-      return fail(Code::usage, "{}: no cell matches {}", measured.folder,
-                  text::join(job.asked.cells));
-    }
-  }
-  tell_interrupted(lacking, resume, measured);
-  if (!file.header.base_cells.empty() && !file.ended) {
-    measured.not_judged.emplace_back("pairs may be missing: the run was interrupted");
-    if (measured.interrupted.empty()) {
-      measured.interrupted = fmt::format(
-          "{} was interrupted beside its base\n  {} and the same --against go on with it",
-          measured.folder, resume);
-    }
-  }
-  tell_shard(measured);
-  measured.profiles = verdict::with_fits(std::move(measured.profiles));
+  measured.verb = run::verb_of_run(header.extra);
+  for (std::string& warning : file.warnings)
+    measured.configuration.notes.push_back(std::move(warning));
+  WEIR_CHECK(select_profiles(job, measured));
+  const std::string resume = run::resume_command(measured.verb, measured.folder, header.extra);
+  report_interruption(unfinished, resume, measured);
+  report_missing_pairs(file, resume, measured);
+  add_shard_note(measured);
+  measured.profiles = verdict::add_depth_fits(std::move(measured.profiles));
   return measured;
 }
 

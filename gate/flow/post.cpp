@@ -1,3 +1,4 @@
+// weir post: posts a verdict to a pull request and its commit on GitHub.
 #include "gate/flow/post.hpp"
 
 #include "gate/base/text.hpp"
@@ -10,15 +11,15 @@
 
 namespace weir::flow {
 
-// --- the API: where it is, and the token for it
+// --- access to the API: its address and its token
 
 std::string without_slash(std::string url) {
   while (!url.empty() && url.back() == '/') url.pop_back();
   return url;
 }
 
-Result<std::string> api_url_of(const Job& job, const std::string& given) {
-  std::string url = given.empty() ? job.variable("GITHUB_API_URL") : given;
+Result<std::string> github_api_url(const Job& job, const std::string& option) {
+  std::string url = option.empty() ? job.variable("GITHUB_API_URL") : option;
   if (url.empty()) return std::string("https://api.github.com");
   url = without_slash(std::move(url));
   const auto parsed = publish::parse_url(url);
@@ -29,14 +30,15 @@ Result<std::string> api_url_of(const Job& job, const std::string& given) {
   return url;
 }
 
-Result<std::string> repository_of(const Job& job, const std::string& given) {
-  std::string name = given.empty() ? job.variable("GITHUB_REPOSITORY") : given;
+Result<std::string> github_repository(const Job& job, const std::string& option) {
+  std::string name = option.empty() ? job.variable("GITHUB_REPOSITORY") : option;
   if (publish::is_repository(name)) return name;
-  if (!given.empty()) return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", given);
+  if (!option.empty()) return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", option);
   return fail(Code::usage, "where to? Outside of GitHub's runners --repo OWNER/NAME says it");
 }
 
-Result<Secret> token_of(const Job& job, const std::string& file, const std::string& without) {
+// Returns the token from `file` or from the environment. Code::usage if there is none.
+Result<Secret> github_token(const Job& job, const std::string& file, const std::string& without) {
   if (!file.empty()) {
     WEIR_TRY(const std::string text, job.files().read(file, 64 << 10));
     const std::string token(text::trim(text));
@@ -63,58 +65,62 @@ Result<std::unique_ptr<publish::GithubApi>> github_api(sys::World& world,
   return std::make_unique<publish::GithubApi>(std::move(api));
 }
 
+// Makes access to the API with a token and a time limit. Code::usage for bad options.
 Result<std::unique_ptr<Github>> Github::open(const Job& job, const GithubOptions& options,
                                              const std::string& without) {
-  std::unique_ptr<Github> made(new Github(job.world));
+  std::unique_ptr<Github> github(new Github(job.world));
   publish::GithubSettings settings;
-  WEIR_TRY(settings.base_url, api_url_of(job, options.api_url));
-  WEIR_TRY(settings.token, token_of(job, options.token_file, without));
-  WEIR_TRY(made->limit_seconds_, unit::parse_duration_seconds(options.time_limit));
-  made->masker_.add(settings.token);
-  settings.say = [masker = made->masker_, &job](const std::string& line) {
+  WEIR_TRY(settings.base_url, github_api_url(job, options.api_url));
+  WEIR_TRY(settings.token, github_token(job, options.token_file, without));
+  WEIR_TRY(github->limit_seconds_, unit::parse_duration_seconds(options.time_limit));
+  github->masker_.add(settings.token);
+  settings.say = [masker = github->masker_, &job](const std::string& line) {
     job.talk("weir: " + masker.mask(text::printable(line)));
   };
-  settings.total_seconds = made->limit_seconds_;
-  // So that after an answer that never comes there is time to look what became of the request.
-  settings.each.total_seconds = std::min(settings.each.total_seconds, made->limit_seconds_ / 4);
-  WEIR_TRY(made->api_, github_api(job.world, std::move(settings), made->stop()));
-  return made;
+  settings.total_seconds = github->limit_seconds_;
+  // Leaves time to find out what became of a request that got no answer.
+  settings.each.total_seconds = std::min(settings.each.total_seconds, github->limit_seconds_ / 4);
+  WEIR_TRY(github->api_, github_api(job.world, std::move(settings), github->stop()));
+  return github;
 }
 
 publish::Wait Github::wait() const {
   return [this](double seconds) { (void)world_.pause.wait(seconds, stop()); };
 }
 
-// --- what is posted
+// --- the verdict and where it goes
 
 namespace {
 
-bool alike(std::string_view a, std::string_view b) { return text::lower(a) == text::lower(b); }
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return text::lower(a) == text::lower(b);
+}
 
-Result<void> check_words(const PostOptions& words) {
-  if (!words.repository.empty() && !publish::is_repository(words.repository)) {
-    return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", words.repository);
+// Checks --repo, --sha and --pr.
+Result<void> check_options(const PostOptions& options) {
+  if (!options.repository.empty() && !publish::is_repository(options.repository)) {
+    return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", options.repository);
   }
-  if (!words.sha.empty() && !publish::is_sha(words.sha)) {
-    return fail(Code::usage, "--sha \"{}\": no commit (40 or 64 hex digits)", words.sha);
+  if (!options.sha.empty() && !publish::is_sha(options.sha)) {
+    return fail(Code::usage, "--sha \"{}\": no commit (40 or 64 hex digits)", options.sha);
   }
-  if (words.pull_request && *words.pull_request <= 0) {
-    return fail(Code::usage, "--pr {}: pull requests are counted from 1", *words.pull_request);
+  if (options.pull_request && *options.pull_request <= 0) {
+    return fail(Code::usage, "--pr {}: pull requests are counted from 1", *options.pull_request);
   }
   return {};
 }
 
-// An event that is named by hand speaks for itself; the environment's is the runner's own, and the
-// two have to agree.
-Result<publish::Event> read_event(const Job& job, const PostOptions& words) {
+// Reads the event of a CI job. An event file given by hand must not mix with the environment's
+// event, so the environment's variables are dropped.
+Result<publish::Event> read_event(const Job& job, const PostOptions& options) {
   publish::Surroundings surroundings{.event_name = job.variable("GITHUB_EVENT_NAME"),
                                      .repository = job.variable("GITHUB_REPOSITORY"),
                                      .sha = job.variable("GITHUB_SHA"),
                                      .run_id = job.variable("GITHUB_RUN_ID"),
                                      .run_attempt = job.variable("GITHUB_RUN_ATTEMPT")};
   std::string file = job.variable("GITHUB_EVENT_PATH");
-  if (!words.event_file.empty() && words.event_file != file) {
-    file = words.event_file;
+  if (!options.event_file.empty() && options.event_file != file) {
+    file = options.event_file;
     surroundings.event_name.clear();
     surroundings.repository.clear();
     surroundings.sha.clear();
@@ -124,32 +130,34 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& words) {
   return publish::read_event(text, surroundings, file);
 }
 
-Result<std::string> verdict_file(const Job& job, const PostOptions& words) {
-  std::string run = words.run;
-  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.asked.out));
+Result<std::string> find_verdict_file(const Job& job, const PostOptions& options) {
+  std::string run = options.run;
+  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.out));
   return find_verdict(run, job.files());
 }
 
-Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
-  WEIR_CHECK(check_words(words));
-  WEIR_TRY(publish::Event event, read_event(job, words).map_error([](const Error& error) {
+// Returns the place to post to: the event, with --repo, --pr and --sha over it. Code::usage if
+// neither a commit nor a pull request is known.
+Result<publish::Event> complete_event(const Job& job, const PostOptions& options) {
+  WEIR_CHECK(check_options(options));
+  WEIR_TRY(publish::Event event, read_event(job, options).map_error([](const Error& error) {
     return Error{Code::usage, error.message};
   }));
-  if (!words.repository.empty() && !alike(words.repository, event.repository)) {
-    // Nothing that the event says of its repository holds in another.
+  if (!options.repository.empty() && !equal_ignoring_case(options.repository, event.repository)) {
+    // The event describes its own repository, so nothing of it holds for another.
     const publish::RunNumber run = event.run;
     event = {};
     event.run = run;
-    event.repository = words.repository;
+    event.repository = options.repository;
   }
-  if (words.pull_request) {
-    if (event.pull_request && event.pull_request != words.pull_request) event.sha.clear();
-    if (event.pull_request != words.pull_request) event.base.clear();
-    event.pull_request = words.pull_request;
+  if (options.pull_request) {
+    if (event.pull_request && event.pull_request != options.pull_request) event.sha.clear();
+    if (event.pull_request != options.pull_request) event.base.clear();
+    event.pull_request = options.pull_request;
     event.of_pull_request = true;
     event.head.reset();
   }
-  if (!words.sha.empty()) event.sha = text::lower(words.sha);
+  if (!options.sha.empty()) event.sha = text::lower(options.sha);
   if (event.repository.empty()) {
     return fail(Code::usage,
                 "where to? Outside of GitHub's runners --repo OWNER/NAME says it, with --pr N for "
@@ -164,13 +172,14 @@ Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
   return event;
 }
 
-Result<std::string> run_url_of(const Job& job, const PostOptions& words,
-                               const publish::Event& event, const std::string& api_url) {
-  if (!words.run_url.empty()) {
-    if (!publish::parse_url(words.run_url)) {
-      return fail(Code::usage, "--run-url \"{}\": no http or https address", words.run_url);
+// Returns the link to the CI run: --run-url, else made from GitHub's address and the event.
+Result<std::string> find_run_url(const Job& job, const PostOptions& options,
+                                 const publish::Event& event, const std::string& api_url) {
+  if (!options.run_url.empty()) {
+    if (!publish::parse_url(options.run_url)) {
+      return fail(Code::usage, "--run-url \"{}\": no http or https address", options.run_url);
     }
-    return words.run_url;
+    return options.run_url;
   }
   constexpr std::string_view k_enterprise = "/api/v3";
   std::string server = without_slash(job.variable("GITHUB_SERVER_URL"));
@@ -181,48 +190,52 @@ Result<std::string> run_url_of(const Job& job, const PostOptions& words,
   if (!publish::parse_url(server)) {
     return fail(Code::usage, "GITHUB_SERVER_URL \"{}\": no https address", server);
   }
-  return publish::run_url_of(server, event.repository, event.run);
+  return publish::make_run_url(server, event.repository, event.run);
 }
 
-std::optional<verdict::Comment> comment_of(const PostOptions& words) {
-  return value_of(verdict::k_comments, words.comment);
+std::optional<verdict::Comment> parse_comment(const PostOptions& options) {
+  return value_of(verdict::k_comments, options.comment);
 }
 
-// A verdict, or that there is none.
-struct Said {
+// A verdict to post, or the message that there is none.
+struct PostSource {
   std::optional<verdict::GateVerdict> gate;
-  publish::NotMeasured none;  // without a gate
+  publish::MissingVerdict none;  // for a run without a verdict
 };
 
-Result<Said> said_of(const Job& job, const PostOptions& words, const publish::Event& event,
-                     std::vector<std::string>& notes) {
-  const auto file = verdict_file(job, words);
+// Reads the verdict to post. A CI run without one is posted as not measured; a wrong name is an
+// error.
+Result<PostSource> read_post_source(const Job& job, const PostOptions& options,
+                                    const publish::Event& event, std::vector<std::string>& notes) {
+  const auto file = find_verdict_file(job, options);
   auto gate = file.and_then([&](const auto& name) { return read_verdict(name, job.files()); });
-  if (gate) return Said{*std::move(gate), {}};
-  // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.
-  if (!words.missing_verdict && !event.conclusion) return tl::unexpected(gate.error());
+  if (gate) return PostSource{*std::move(gate), {}};
+  // A CI run that left no verdict has to be reported; a mistyped name has not.
+  if (!options.missing_verdict && !event.conclusion) return tl::unexpected(gate.error());
   notes.push_back(fmt::format("not measured: {}", gate.error().message));
-  Said said{{},
-            {words.missing_verdict.value_or(""), event.conclusion, event.sha, comment_of(words)}};
-  if (said.none.why.empty() && file) said.none.why = "what the run left is no verdict";
-  return said;
+  PostSource source{
+      {},
+      {options.missing_verdict.value_or(""), event.conclusion, event.sha, parse_comment(options)}};
+  if (source.none.why.empty() && file) source.none.why = "what the run left is no verdict";
+  return source;
 }
 
-// `wrong_rules`: why those of the verdict are not its base's.
-publish::Texts texts_of(const Said& said, const PostOptions& words, const publish::Event& event,
-                        const std::string& wrong_rules) {
+// Returns the texts of the comment, the check run and the status. `wrong_rules` is the reason if
+// the verdict's rules are not its base's.
+publish::Texts post_texts(const PostSource& source, const PostOptions& options,
+                          const publish::Event& event, const std::string& wrong_rules) {
   report::MarkdownStyle style;
   style.verbs = report_hints();
   if (!event.run_url.empty()) style.run_url = event.run_url;
-  if (!said.gate) return publish::not_measured(said.none, style);
-  return publish::texts_of(*said.gate, style,
-                           {event.conclusion, event.from_fork, words.judged_here,
-                            event.of_pull_request, wrong_rules, comment_of(words)},
-                           event, publish::gate_name(words.name));
+  if (!source.gate) return publish::missing_verdict_texts(source.none, style);
+  return publish::texts_of(*source.gate, style,
+                           {event.conclusion, event.from_fork, options.judged_here,
+                            event.of_pull_request, wrong_rules, parse_comment(options)},
+                           event, publish::gate_name(options.name));
 }
 
-// What was posted, in words and as weir.post/1.
-struct Posted {
+// The outcome of posting: each part, and notes.
+struct PostResult {
   publish::Target target;
   std::string gate;
   std::vector<publish::Part> parts;
@@ -235,14 +248,15 @@ struct Posted {
 
 std::string one_line(const std::string& words) { return text::join(text::lines(words), "; "); }
 
-std::string words_of(const Posted& told) {
-  const publish::Target& target = told.target;
+// Returns the outcome of posting as lines for people.
+std::string result_text(const PostResult& result) {
+  const publish::Target& target = result.target;
   std::string text = fmt::format("weir post  {}", target.repository);
   if (target.pull_request) text += fmt::format("#{}", *target.pull_request);
   if (!target.sha.empty()) text += "  " + target.sha.substr(0, 7);
-  if (told.gate != publish::k_default_gate) text += "  " + told.gate;
+  if (result.gate != publish::k_default_gate) text += "  " + result.gate;
   text += "\n\n";
-  for (const publish::Part& part : told.parts) {
+  for (const publish::Part& part : result.parts) {
     std::string line = fmt::format("{:<13}  {:<10}", part.name, publish::to_string(part.outcome));
     if (!part.reason.empty()) line += "  " + one_line(part.reason);
     if (!part.url.empty()) line += "  " + part.url;
@@ -251,9 +265,10 @@ std::string words_of(const Posted& told) {
   return text;
 }
 
-Json json_of(const Posted& told) {
+// Returns weir.post/1.
+Json result_json(const PostResult& result) {
   Json parts = Json::array();
-  for (const publish::Part& part : told.parts) {
+  for (const publish::Part& part : result.parts) {
     Json json = {{"part", part.name}, {"outcome", publish::to_string(part.outcome)}};
     if (part.id > 0) json["id"] = part.id;
     if (!part.url.empty()) json["url"] = part.url;
@@ -261,20 +276,20 @@ Json json_of(const Posted& told) {
     if (!part.warnings.empty()) json["warnings"] = part.warnings;
     parts.push_back(std::move(json));
   }
-  const publish::Target& target = told.target;
+  const publish::Target& target = result.target;
   return {{"schema", "weir.post/1"},
           {"repository", target.repository},
           {"pull_request", target.pull_request ? Json(*target.pull_request) : Json()},
           {"sha", target.sha.empty() ? Json() : Json(target.sha)},
-          {"gate", told.gate},
+          {"gate", result.gate},
           {"run", {{"id", target.run.id}, {"attempt", target.run.attempt}}},
           {"parts", std::move(parts)},
-          {"notes", told.notes},
-          {"complete", !told.failed()}};
+          {"notes", result.notes},
+          {"complete", !result.failed()}};
 }
 
-// Everything that is sent or shown goes through here: what an engine printed may hold the token.
-publish::Texts masked(publish::Texts texts, const Masker& masker) {
+// Masks the token in all texts: an engine may have printed it.
+publish::Texts mask_texts(publish::Texts texts, const Masker& masker) {
   const auto mask = [&](std::string& text) { text = masker.mask(text); };
   mask(texts.comment);
   mask(texts.check.title);
@@ -289,15 +304,16 @@ publish::Texts masked(publish::Texts texts, const Masker& masker) {
   return texts;
 }
 
-publish::PostOptions options_of(const PostOptions& words) {
-  publish::PostOptions options = words.parts;
-  options.gate = publish::gate_name(words.name);
-  options.app = words.access.app;
+publish::PostOptions publish_options(const PostOptions& post_options) {
+  publish::PostOptions options = post_options.parts;
+  options.gate = publish::gate_name(post_options.name);
+  options.app = post_options.access.app;
   return options;
 }
 
-Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish::Event& event,
-                        const Said& said, const std::string& api_url,
+// Returns the requests that posting would send, without sending any.
+Result<Answer> rehearse(const Job& job, const PostOptions& options, const publish::Event& event,
+                        const PostSource& source, const std::string& api_url,
                         std::vector<std::string> notes) {
   if (!event.pull_request && event.head) {
     notes.push_back("the pull request of this run would be asked for; --pr N names it here");
@@ -309,8 +325,8 @@ Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish:
     notes.push_back("the base of the pull request would be asked for: it stands in each name");
   }
   publish::Rehearsal rehearsal;
-  const auto parts = publish::post(rehearsal, event, texts_of(said, words, event, ""),
-                                   options_of(words), [](double) {});
+  const auto parts = publish::post(rehearsal, event, post_texts(source, options, event, ""),
+                                   publish_options(options), [](double) {});
   for (const publish::Part& part : parts) {
     if (!part.reason.empty()) notes.push_back(fmt::format("no {}: {}", part.name, part.reason));
   }
@@ -324,75 +340,78 @@ Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish:
   return Answer{text::printable(text), document(publish::to_json(rehearsal.sent(), api_url))};
 }
 
-Posted post_all(const PostOptions& words, publish::Event& event, const Said& said,
-                double settle_seconds, const Github& github) {
+// Posts the comment, the check run and the status, and returns the outcome of each.
+PostResult post_all(const PostOptions& options, publish::Event& event, const PostSource& source,
+                    double settle_seconds, const Github& github) {
   publish::Api& api = github.api();
-  Posted told;
-  told.gate = publish::gate_name(words.name);
-  publish::PostOptions options = options_of(words);
-  options.settle_seconds = settle_seconds;
-  const auto found = publish::look_up(api, event, told.notes);
-  told.target = event;
-  // Where it cannot be found out where to post, each part says so.
+  PostResult result;
+  result.gate = publish::gate_name(options.name);
+  publish::PostOptions parts = publish_options(options);
+  parts.settle_seconds = settle_seconds;
+  const auto resolved = publish::look_up(api, event, result.notes);
+  result.target = event;
+  // If the place to post to cannot be found out, each part reports that.
   const auto not_posted = [&](const char* name, bool wanted) {
     if (!wanted) return;
-    told.parts.push_back({name, publish::Part::Outcome::failed, 0, "", found.error().message, {}});
+    result.parts.push_back(
+        {name, publish::Part::Outcome::failed, 0, "", resolved.error().message, {}});
   };
-  if (!found) {
-    not_posted("comment", options.comment);
-    options.comment = false;
+  if (!resolved) {
+    not_posted("comment", parts.comment);
+    parts.comment = false;
   }
-  if (!found && event.sha.empty()) {
-    not_posted("check run", options.check);
-    not_posted("commit status", options.status);
-    return told;
+  if (!resolved && event.sha.empty()) {
+    not_posted("check run", parts.check);
+    not_posted("commit status", parts.status);
+    return result;
   }
   std::string wrong_rules;
-  if (said.gate && said.gate->rules && !event.base.empty()) {
-    wrong_rules = publish::why_not_rules_of_base(api, event, said.gate->rules->commit);
+  if (source.gate && source.gate->rules && !event.base.empty()) {
+    wrong_rules = publish::why_not_rules_of_base(api, event, source.gate->rules->commit);
   }
-  const publish::Texts texts = masked(texts_of(said, words, event, wrong_rules), github.masker());
-  const auto posted = publish::post(api, event, texts, options, github.wait());
-  told.parts.insert(told.parts.end(), posted.begin(), posted.end());
-  for (const publish::Part& part : told.parts) {
+  const publish::Texts texts =
+      mask_texts(post_texts(source, options, event, wrong_rules), github.masker());
+  const auto posted_parts = publish::post(api, event, texts, parts, github.wait());
+  result.parts.insert(result.parts.end(), posted_parts.begin(), posted_parts.end());
+  for (const publish::Part& part : result.parts) {
     for (const std::string& warning : part.warnings) {
-      told.notes.push_back(fmt::format("{}: {}", part.name, one_line(warning)));
+      result.notes.push_back(fmt::format("{}: {}", part.name, one_line(warning)));
     }
   }
-  if (told.failed() && event.reads_only) {
-    told.notes.emplace_back(
+  if (result.failed() && event.reads_only) {
+    result.notes.emplace_back(
         "a pull request from a fork is given a token that may only read: post from a workflow_run "
         "workflow (docs/how-to/post.md)");
   }
-  return told;
+  return result;
 }
 
 }  // namespace
 
-Result<Answer> post(const Job& job, const PostOptions& words) {
-  WEIR_TRY(const std::string api_url, api_url_of(job, words.access.api_url));
-  WEIR_TRY(publish::Event event, event_of(job, words));
-  WEIR_TRY(event.run_url, run_url_of(job, words, event, api_url));
+// Posts the verdict of a run to GitHub, or shows with --dry-run what it would send.
+Result<Answer> post(const Job& job, const PostOptions& options) {
+  WEIR_TRY(const std::string api_url, github_api_url(job, options.access.api_url));
+  WEIR_TRY(publish::Event event, complete_event(job, options));
+  WEIR_TRY(event.run_url, find_run_url(job, options, event, api_url));
   std::vector<std::string> notes;
-  WEIR_TRY(const Said said, said_of(job, words, event, notes));
-  if (words.dry_run) return rehearse(job, words, event, said, api_url, notes);
+  WEIR_TRY(const PostSource source, read_post_source(job, options, event, notes));
+  if (options.dry_run) return rehearse(job, options, event, source, api_url, notes);
 
   WEIR_TRY(const auto github,
-           Github::open(job, words.access, "--dry-run posts nothing and needs none"));
-  WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
+           Github::open(job, options.access, "--dry-run posts nothing and needs none"));
+  WEIR_TRY(const double settle, unit::parse_duration_seconds(options.settle));
   const Masker& masker = github->masker();
-  Posted told =
-      post_all(words, event, said, std::min(settle, github->limit_seconds() / 4), *github);
-  told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
-  for (const std::string& note : told.notes) {
+  PostResult result =
+      post_all(options, event, source, std::min(settle, github->limit_seconds() / 4), *github);
+  result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
+  for (const std::string& note : result.notes) {
     job.talk("weir: " + masker.mask(text::printable(note)));
   }
-  const bool failed = words.fail && told.failed();
-  return Answer{masker.mask(text::printable(words_of(told))),
-                masker.mask(dump_json(json_of(told), 1)) + "\n",
-                github->stop().requested() ? ExitCode::interrupted
-                : failed                   ? ExitCode::unmeasured
-                                           : ExitCode::pass};
+  ExitCode code = ExitCode::pass;
+  if (options.fail && result.failed()) code = ExitCode::unmeasured;
+  if (github->stop().requested()) code = ExitCode::interrupted;
+  return Answer{masker.mask(text::printable(result_text(result))),
+                masker.mask(dump_json(result_json(result), 1)) + "\n", code};
 }
 
 }  // namespace weir::flow

@@ -1,4 +1,4 @@
-// GitHub: the API with what it works on, and the token for it; what is posted where.
+// GitHub: access to its API, and posting verdicts to pull requests.
 #pragma once
 
 #include <memory>
@@ -15,26 +15,27 @@ namespace weir::flow {
 
 struct GithubOptions {
   std::string api_url{}, token_file{};
-  std::string app = "github-actions";  // whose token it is, where GitHub does not say
+  std::string app = "github-actions";  // the token's app, if GitHub does not report it
   std::string time_limit = "5m";
 };
-// An address without slashes at its end.
+// Removes slashes from the end of an address.
 [[nodiscard]] std::string without_slash(std::string url);
-// "https://api.github.com", without a slash at its end: `given`, else GITHUB_API_URL's value.
-[[nodiscard]] Result<std::string> api_url_of(const Job& job, const std::string& given);
-// From `file`, else WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN: the one named for weir first. Never from
-// the command line: other users see that. Code::usage where there is none; `without` says what
-// needs none.
-[[nodiscard]] Result<Secret> token_of(const Job& job, const std::string& file,
-                                      const std::string& without);
-// Without signals, which are the caller's.
+// Returns the API's address without a slash at its end: `option`, else GITHUB_API_URL's value, else
+// "https://api.github.com".
+[[nodiscard]] Result<std::string> github_api_url(const Job& job, const std::string& option);
+// Returns the token from `file`, else from WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN in this order.
+// Never from the command line, which other users can see. Code::usage if there is none; `without`
+// tells people what works without.
+[[nodiscard]] Result<Secret> github_token(const Job& job, const std::string& file,
+                                          const std::string& without);
+// Makes the API. Signals are the caller's concern.
 [[nodiscard]] Result<std::unique_ptr<publish::GithubApi>> github_api(
     sys::World& world, publish::GithubSettings settings, const sys::Stop& stop);
 
-// The API, until a signal ends it. Every wait is told, masked.
+// The API, until a signal ends it. Reports every wait, with the token masked.
 class Github {
  public:
-  // Code::usage for a URL, a token or a time limit that is none.
+  // Code::usage for a bad URL, token or time limit.
   [[nodiscard]] static Result<std::unique_ptr<Github>> open(const Job& job,
                                                             const GithubOptions& options,
                                                             const std::string& without);
@@ -60,7 +61,7 @@ struct PostOptions {
   GithubOptions access;
   std::optional<std::int64_t> pull_request;
   std::optional<std::string> missing_verdict;
-  std::string comment;  // of verdict::k_comments, in place of gate.comment; "": as that says
+  std::string comment;  // one of verdict::k_comments; "": gate.comment
   publish::PostOptions parts;
   // The verdict was made in this job from a fork's records (weir gate --from RUN --rules-from
   // BASE).
@@ -68,10 +69,10 @@ struct PostOptions {
   bool dry_run = false, fail = false;
   std::string settle = "7s";
 };
-// weir post: a verdict to a pull request and its commit.
-[[nodiscard]] Result<Answer> post(const Job& job, const PostOptions& words);
-// `given` (--repo), else GITHUB_REPOSITORY. Code::usage where neither says it, or it is no
-// OWNER/NAME.
-[[nodiscard]] Result<std::string> repository_of(const Job& job, const std::string& given);
+// Posts a verdict to a pull request and its commit.
+[[nodiscard]] Result<Answer> post(const Job& job, const PostOptions& options);
+// Returns `option` (--repo), else GITHUB_REPOSITORY. Code::usage if both are absent, or for
+// anything but OWNER/NAME.
+[[nodiscard]] Result<std::string> github_repository(const Job& job, const std::string& option);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// weir profile: runs a program or a cell once with all fitting probes, or shows a recorded profile.
 #include "gate/flow/profile.hpp"
 
 #include <ctime>
@@ -28,52 +29,56 @@
 namespace weir::flow {
 namespace {
 
-// `command`: what was run, as its config hides it; empty where it was recorded before, and then
-// nothing is said of the machine and the time either.
-report::PageFacts facts_of(const Job& job, const ProfilePage& page, std::string title,
-                           const std::vector<std::string>& command) {
-  report::PageFacts out;
-  out.title = title.empty() ? "profile" : std::move(title);
+// Returns the title and the facts on a profile's page. An empty `command` means recorded earlier:
+// then nothing about the machine and the time is known.
+report::PageFacts page_facts(const Job& job, const ProfilePage& page, std::string title,
+                             const std::vector<std::string>& command) {
+  report::PageFacts facts;
+  facts.title = title.empty() ? "profile" : std::move(title);
   if (!command.empty()) {
-    out.facts.emplace_back("command", report::shown_command(command, page.privacy));
-    out.facts.emplace_back("machine", sys::read_machine(job.files()).name());
-    const auto now = static_cast<std::time_t>(job.world.clock.now());
-    out.facts.emplace_back("measured", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now)));
+    facts.facts.emplace_back("command", report::shown_command(command, page.privacy));
+    facts.facts.emplace_back("machine", sys::read_machine(job.files()).name());
+    const auto measured_at = static_cast<std::time_t>(job.world.clock.now());
+    facts.facts.emplace_back("measured",
+                             fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(measured_at)));
   }
-  out.facts.emplace_back("weir", k_version);
-  return out;
+  facts.facts.emplace_back("weir", k_version);
+  return facts;
 }
 
-// Fails with Code::unavailable where the pages are not installed. To be asked before anything runs.
+// Reads the page's template. Code::unavailable if the pages are not installed: check before
+// anything runs.
 Result<std::string> page_template(const sys::Files& files) {
   return site::read_page(files, sys::own_program(), "profile.html");
 }
 
-report::TimelineDocument page_of(const Job& job, const ProfileOptions& options,
-                                 const observed::Timeline& timeline,
-                                 const std::vector<std::string>& command) {
-  observed::Timeline shown = timeline;
+// Makes the page of a timeline, with private places hidden unless the options show them.
+report::TimelineDocument make_page(const Job& job, const ProfileOptions& options,
+                                   const observed::Timeline& timeline,
+                                   const std::vector<std::string>& command) {
+  observed::Timeline redacted_timeline = timeline;
   if (options.page.privacy == report::Private::hidden) {
-    for (std::string& warning : shown.warnings) warning = report::without_places(warning);
-    for (observed::Process& process : shown.processes) {
+    for (std::string& warning : redacted_timeline.warnings)
+      warning = report::without_places(warning);
+    for (observed::Process& process : redacted_timeline.processes) {
       process.name = report::without_places(process.name);
     }
   }
   const auto& processes = timeline.processes;
   report::PageFacts facts =
-      facts_of(job, options.page,
-               processes.empty() ? "" : report::without_places(processes.front().name), command);
-  // By kernel and op the page adds up itself.
+      page_facts(job, options.page,
+                 processes.empty() ? "" : report::without_places(processes.front().name), command);
+  // The page sums up by kernel and by op itself; other groups need a table.
   if (options.by != "kernel" && options.by != "op") {
-    observed::Observed rows = observed::observed_of(shown);
+    observed::Observed rows = observed::observed_of(redacted_timeline);
     if (options.peak) observed::compare_with_peak(rows, *options.peak);
     facts.tables.push_back(report::table_by(rows, options.by));
   }
-  return report::timeline_document(shown, std::move(facts),
+  return report::timeline_document(redacted_timeline, std::move(facts),
                                    options.by == "op" ? observed::By::op : observed::By::kernel);
 }
 
-// Writes the page whole or not at all, and says where.
+// Writes the page whole or not at all, and adds its place to the answer.
 Result<void> write_page(const Job& job, const std::string& file,
                         const report::TimelineDocument& page, Answer& answer) {
   WEIR_TRY(const std::string frame, page_template(job.files()));
@@ -83,30 +88,33 @@ Result<void> write_page(const Job& job, const std::string& file,
   return {};
 }
 
-// Where one profile lies.
-struct Place {
+// The folder of one profile.
+struct ProfileFolder {
   std::string folder;  // absolute
   [[nodiscard]] std::string events() const { return folder + "/probes"; }
   [[nodiscard]] std::string out() const { return folder + "/out"; }  // {out}; removed after
 };
 
+// A program to profile: a command, or a cell's.
 struct Target {
   sys::ProcessSpec spec;
   std::vector<std::string> probes;
-  bool on_twin = false;       // its times mean nothing
-  config::Redactor redactor;  // of a cell
+  bool on_twin = false;       // on a device twin, where times mean nothing
+  config::Redactor redactor;  // from the cell's configuration
 };
 
-// The longest of the cell's counted command lines.
-Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, const Place& place) {
-  Job common = job;
-  common.asked.cells = {options.what};
+// Returns the longest of the cell's counted command lines. Code::usage for a server, a container,
+// or several cells.
+Result<Target> find_cell_target(const Job& job, const ProfileOptions& options,
+                                const ProfileFolder& profile_folder) {
+  Job cell_job = job;
+  cell_job.selection.cells = {options.what};
   MeasureOptions wanted;
   wanted.plan.times = false;
   wanted.plan.instruction_processes = 0;  // nothing is attached to those
   Target target;
-  WEIR_TRY(Loaded loaded, load_config(common));
-  target.redactor = loaded.known.redactor;
+  WEIR_TRY(LoadedConfig loaded, load_config(cell_job));
+  target.redactor = loaded.configuration.redactor;
   for (const config::Cell& cell : loaded.cells) {
     if (!cell.engine->server) continue;
     return fail(Code::usage,
@@ -114,8 +122,8 @@ Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, con
                 "  weir run measures it, and weir profile RUN shows all that it saw",
                 target.redactor.cell_name(cell.key.str()));
   }
-  WEIR_TRY(const auto commands,
-           planned_commands(std::move(loaded), common, wanted, {place.out(), place.events()}));
+  WEIR_TRY(const auto commands, planned_commands(std::move(loaded), cell_job, wanted,
+                                                 {profile_folder.out(), profile_folder.events()}));
   if (commands.empty()) {
     return fail(Code::usage, "nothing would be counted in {}", target.redactor.text(options.what));
   }
@@ -137,34 +145,38 @@ Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, con
   return target;
 }
 
-Result<Target> target_of_command(const Job& job, const ProfileOptions& options) {
+Result<Target> find_command_target(const Job& job, const ProfileOptions& options) {
   Target target;
   WEIR_SET(target.spec, command_spec(job, options.words, options.timeout));
   target.on_twin = names_twin(options.words, job.world.environment);
   return target;
 }
 
-// So that probes write events into `folder`.
-Result<void> attach(const ProfileOptions& options, run::Probing& probing, const std::string& folder,
-                    Target* target) {
-  config::Environment added{{WEIR_PROBE_EVENTS_VARIABLE, fmt::format("{}", options.events_mib)}};
+// Makes the target's probes write events, and times unless it runs on a device twin, into
+// `folder`.
+Result<void> attach_event_probes(const ProfileOptions& options, run::Probing& probing,
+                                 const std::string& folder, Target* target) {
+  config::Environment environment{
+      {WEIR_PROBE_EVENTS_VARIABLE, fmt::format("{}", options.events_mib)}};
   if (options.timing != "off" && !target->on_twin)
-    added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
-  // The ggml probe leaves together what another one times.
+    environment[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+  // The ggml probe leaves to another probe the backends that the other one times.
   std::vector<std::string> timed;
   for (const std::string& probe : target->probes) {
     const unit::DeviceApi* api = unit::find_device_api(probe);
     if (api != nullptr && !api->timed_backend.empty()) timed.emplace_back(api->timed_backend);
-    // An engine's own marks: here with command buffers and each dispatch.
-    if (probe == "instrument") added["WEIR_PROFILE"] = "counts,ops,cb,dispatch";
+    // The engine's own marks, here for command buffers and for each dispatch.
+    if (probe == "instrument") environment["WEIR_PROFILE"] = "counts,ops,cb,dispatch";
   }
-  added[WEIR_PROBE_TIMED_VARIABLE] = text::join(timed, ",");
-  return attach_probes(probing, target->probes, folder, added, target->spec);
+  environment[WEIR_PROBE_TIMED_VARIABLE] = text::join(timed, ",");
+  return attach_probes(probing, target->probes, folder, environment, target->spec);
 }
 
-// `command` is what was run, as a config hides it; empty for what was recorded before.
-Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::Timeline timeline,
-                       const std::string& trace_file, const std::vector<std::string>& command) {
+// Returns the answer for a timeline, and writes its trace and its page where requested. `command`
+// is redacted; empty for a recorded timeline.
+Result<Answer> show_timeline(const Job& job, const ProfileOptions& options,
+                             observed::Timeline timeline, const std::string& trace_file,
+                             const std::vector<std::string>& command) {
   observed::align(timeline);
   Answer answer{report::timeline_text(timeline, {.width = job.width(),
                                                  .most_rows = options.top,
@@ -178,11 +190,12 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
         fmt::format("\ntrace {} (open it in ui.perfetto.dev or chrome://tracing)\n", trace_file);
   }
   if (options.page.file.empty()) return answer;
-  WEIR_CHECK(write_page(job, options.page.file, page_of(job, options, timeline, command), answer));
+  WEIR_CHECK(
+      write_page(job, options.page.file, make_page(job, options, timeline, command), answer));
   return answer;
 }
 
-// A twin runs nothing: what times it were given, by itself or by marks, mean nothing.
+// Removes the times of device work: a device twin computes nothing, so they mean nothing.
 void forget_device_times(observed::Timeline& timeline) {
   for (observed::Process& process : timeline.processes) {
     for (observed::Submission& submission : process.submissions) {
@@ -191,18 +204,19 @@ void forget_device_times(observed::Timeline& timeline) {
         buffer.groups.clear();
       }
     }
-    for (observed::LoneCommand& lone : process.commands) lone.device.reset();
+    for (observed::LoneCommand& command : process.commands) command.device.reset();
   }
   timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
 }
 
-void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
-  for (const std::string& doubt : doubts) {
-    if (!holds(warnings, doubt)) warnings.push_back(doubt);
+// Adds those warnings that are not in the list yet.
+void add_warnings(std::vector<std::string>& warnings, const std::vector<std::string>& additions) {
+  for (const std::string& addition : additions) {
+    if (!holds(warnings, addition)) warnings.push_back(addition);
   }
 }
 
-// What an engine or a profiler wrote.
+// Shows a profile that an engine or a profiler wrote.
 Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
                              observed::Observed observed,
                              const observed::ObservedMoments& moments) {
@@ -212,7 +226,7 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
                 trace ? "is a Chrome trace already"
                       : "holds totals, no moments: no trace can be made of it");
   }
-  add_doubts(observed.warnings, observed::cross_checks(observed));
+  add_warnings(observed.warnings, observed::cross_checks(observed));
   if (options.peak) observed::compare_with_peak(observed, *options.peak);
   report::ObservedStyle style;
   style.width = static_cast<std::size_t>(job.width());
@@ -221,8 +235,8 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
   Answer answer{report::observed_text(observed, style),
                 document(write_fields(report::without_private(observed, options.page.privacy)))};
   if (options.page.file.empty()) return answer;
-  // Nothing is said of this machine, as the file was not made on it.
-  report::PageFacts facts = facts_of(job, options.page, sys::file_name_of(options.what), {});
+  // The file may come from another machine, so the page says nothing about this one.
+  report::PageFacts facts = page_facts(job, options.page, sys::file_name_of(options.what), {});
   WEIR_CHECK(write_page(job, options.page.file,
                         report::observed_page(observed, trace ? &moments : nullptr,
                                               std::move(facts), {options.page.privacy, style.by}),
@@ -230,74 +244,79 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
   return answer;
 }
 
-// A program's own profile, where no probe saw it do anything and it printed one. Times of what ran
-// on a twin mean nothing.
+// Returns the profile that the program printed itself, for a program in which the probes saw
+// nothing. Nothing on a device twin, where its times mean nothing, or if a trace is requested.
 std::optional<observed::Observed> printed_profile(const ProfileOptions& options,
                                                   const Target& target,
                                                   const sys::Finished& finished) {
   if (target.on_twin || !options.trace.empty()) return std::nullopt;
-  auto read = read_printed(target.redactor.text(finished.out), target.redactor.text(finished.err));
-  if (!read) return std::nullopt;
-  read->warnings.insert(read->warnings.begin(),
-                        "the probes saw nothing: this is what the program printed by itself");
-  return std::move(*read);
+  auto printed =
+      read_printed(target.redactor.text(finished.out), target.redactor.text(finished.err));
+  if (!printed) return std::nullopt;
+  printed->warnings.insert(printed->warnings.begin(),
+                           "the probes saw nothing: this is what the program printed by itself");
+  return std::move(*printed);
 }
 
+// Runs the target with its probes, and shows the timeline that they recorded.
 Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target target,
-                          const Place& place) {
+                          const ProfileFolder& profile_folder) {
   const sys::Interrupts interrupts;
   WEIR_TRY(const auto probing, make_probing(job.world));
   if (!options.probes.empty()) {
     target.probes = options.probes;
   } else if (target.probes.empty()) {
-    target.probes = fitting_probes(job, target.spec.argv.front(), *probing, place.events());
+    target.probes =
+        fitting_probes(job, target.spec.argv.front(), *probing, profile_folder.events());
   }
   const std::string program = target.redactor.text(target.spec.argv.front());
   if (target.probes.empty()) {
     return fail(Code::unavailable, "no probe can see {}: weir doctor {} says why", program,
                 program);
   }
-  WEIR_CHECK(attach(options, *probing, place.events(), &target));
+  WEIR_CHECK(attach_event_probes(options, *probing, profile_folder.events(), &target));
   job.talk(
       fmt::format("running {} with {}", sys::file_name_of(program), text::join(target.probes)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, target.spec, interrupts.stop()));
-  const std::string failed = failure_words(finished, target.spec);
-  WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(job.files(), place.events()));
-  // What could not be read is kept: it is all there is.
-  if (!options.keep && timeline.unread == 0) (void)job.files().remove_tree(place.events());
-  (void)job.files().remove_tree(place.out());
+  const std::string failure = failure_text(finished, target.spec);
+  WEIR_TRY(observed::Timeline timeline,
+           probes::collect_timeline(job.files(), profile_folder.events()));
+  // Probe files that could not be read are kept, as nothing else is left of the run.
+  if (!options.keep && timeline.unread == 0) (void)job.files().remove_tree(profile_folder.events());
+  (void)job.files().remove_tree(profile_folder.out());
   for (observed::Process& process : timeline.processes) {
     process.name = target.redactor.text(process.name);
   }
   for (std::string& warning : timeline.warnings) warning = target.redactor.text(warning);
   if (target.on_twin) forget_device_times(timeline);
-  if (!failed.empty()) {
-    talk_of(job, target.redactor.text(finished.err));
-    timeline.warnings.insert(timeline.warnings.begin(), failed);
+  if (!failure.empty()) {
+    talk_stderr(job, target.redactor.text(finished.err));
+    timeline.warnings.insert(timeline.warnings.begin(), failure);
   } else if (timeline.processes.empty()) {
     timeline.warnings.insert(timeline.warnings.begin(),
                              "the probes saw nothing: weir doctor says what they can see");
   }
-  if (failed.empty() && timeline.processes.empty() && timeline.unread == 0) {
-    if (auto printed = printed_profile(options, target, finished)) {
-      if (!options.keep) (void)job.files().remove_tree(place.folder);
-      ProfileOptions shown = options;
-      shown.what = sys::file_name_of(program);
-      return show_observed(job, shown, std::move(*printed), {});
+  if (failure.empty() && timeline.processes.empty() && timeline.unread == 0) {
+    if (auto own_profile = printed_profile(options, target, finished)) {
+      if (!options.keep) (void)job.files().remove_tree(profile_folder.folder);
+      ProfileOptions printed_options = options;
+      printed_options.what = sys::file_name_of(program);
+      return show_observed(job, printed_options, std::move(*own_profile), {});
     }
   }
-  const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
+  const std::string trace =
+      options.trace.empty() ? profile_folder.folder + "/trace.json" : options.trace;
   std::vector<std::string> command = target.spec.argv;
   for (std::string& word : command) word = target.redactor.text(word);
-  WEIR_TRY(Answer answer, outcome(job, options, std::move(timeline), trace, command));
-  if (!failed.empty()) answer.code = ExitCode::unmeasured;
+  WEIR_TRY(Answer answer, show_timeline(job, options, std::move(timeline), trace, command));
+  if (!failure.empty()) answer.code = ExitCode::unmeasured;
   return answer;
 }
 
-// Profiles that weir measured itself. An error in one was told when it was made.
-Answer measured_answer(const Job& job, std::vector<profile::Profile> profiles) {
+// Shows profiles that weir measured. Their errors were reported when they were measured.
+Answer show_measured(const Job& job, std::vector<profile::Profile> profiles) {
   for (profile::Profile& profile : profiles) {
-    add_doubts(profile.warnings, profile::cross_checks(profile));
+    add_warnings(profile.warnings, profile::cross_checks(profile));
   }
   Answer answer = profiles_answer(
       report::profiles_text(profiles, {.width = job.width(), .verbose = true}), profiles);
@@ -305,41 +324,41 @@ Answer measured_answer(const Job& job, std::vector<profile::Profile> profiles) {
   return answer;
 }
 
-// A run, a folder of probe files, profiles as weir writes them, or what others wrote.
+// Shows a run, a folder of probe files, profiles as weir writes them, or output of others.
 Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
   const bool folder = files.kind(options.what) == sys::Kind::folder;
-  const auto refuse = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
-    for (const std::string& given : options.given) {
-      if (holds(fitting, given)) continue;
-      return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
+  const auto refuse_except = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
+    for (const std::string& option : options.given) {
+      if (holds(fitting, option)) continue;
+      return fail(Code::usage, "{} does not apply to {}: it was recorded before", option,
                   options.what);
     }
     return {};
   };
   if (holds_run(options.what, files)) {
-    WEIR_CHECK(refuse({}));
-    std::optional<Measured> run;
-    WEIR_TRY(ProfileFile read, read_profiles(job, options.what, run));
-    return measured_answer(job, std::move(read.profiles));
+    WEIR_CHECK(refuse_except({}));
+    std::optional<MeasuredRun> run;
+    WEIR_TRY(ProfileFile file, read_profiles(job, options.what, run));
+    return show_measured(job, std::move(file.profiles));
   }
   if (folder) {
-    WEIR_CHECK(refuse({"--trace", "--top", "--by", "--peak", "--html", "--show-private"}));
+    WEIR_CHECK(refuse_except({"--trace", "--top", "--by", "--peak", "--html", "--show-private"}));
     WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, options.what));
-    return outcome(job, options, std::move(timeline), options.trace, {});
+    return show_timeline(job, options, std::move(timeline), options.trace, {});
   }
-  // What fits no file is said without reading it.
-  WEIR_CHECK(refuse({"--top", "--by", "--peak", "--html", "--show-private", "--trace"}));
+  // Options that fit no file are refused before it is read.
+  WEIR_CHECK(refuse_except({"--top", "--by", "--peak", "--html", "--show-private", "--trace"}));
   observed::ObservedMoments moments;
-  const bool asked = !options.page.file.empty() || !options.trace.empty();
-  WEIR_TRY(ProfileFile read, read_profile_file(options.what, files, adapters::k_most_read,
-                                               asked ? &moments : nullptr));
-  if (read.observed) return show_observed(job, options, std::move(*read.observed), moments);
-  WEIR_CHECK(refuse({}));
-  return measured_answer(job, std::move(read.profiles));
+  const bool needs_moments = !options.page.file.empty() || !options.trace.empty();
+  WEIR_TRY(ProfileFile file, read_profile_file(options.what, files, adapters::k_most_read,
+                                               needs_moments ? &moments : nullptr));
+  if (file.observed) return show_observed(job, options, std::move(*file.observed), moments);
+  WEIR_CHECK(refuse_except({}));
+  return show_measured(job, std::move(file.profiles));
 }
 
-// What can be wrong with the options alone.
+// Checks everything that the options alone can have wrong.
 Result<void> check_options(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
   if (options.what.empty() == options.words.empty()) {
@@ -366,42 +385,46 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
 
 bool names_twin(const std::vector<std::string>& words, const Variables& variables) {
   for (const std::string name : {WEIR_TWIN_VARIABLE, WEIR_CUDA_TWIN_VARIABLE}) {
-    const auto sets_it = [&](const std::string& word) {
+    const auto sets_variable = [&](const std::string& word) {
       return word.find(name + "=") != std::string::npos;
     };
-    if (!variables(name).value_or("").empty() || std::ranges::any_of(words, sets_it)) return true;
+    if (!variables(name).value_or("").empty() || std::ranges::any_of(words, sets_variable))
+      return true;
   }
   return false;
 }
 
-Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
-  WEIR_CHECK(check_options(job, asked));
-  ProfileOptions options = asked;
+// Profiles a program or a cell, or shows a recorded profile.
+Result<Answer> profile(const Job& job, const ProfileOptions& given_options) {
+  WEIR_CHECK(check_options(job, given_options));
+  ProfileOptions options = given_options;
   if (!options.peak_file.empty()) {
     if (!options.page.file.empty() && (options.by == "kernel" || options.by == "op")) {
       return fail(Code::usage, "--peak on a page needs its table: --by op-shape, layer or backend");
     }
-    WEIR_TRY(ProfileFile read, read_profile_file(options.peak_file, job.files()));
-    if (!read.observed) return fail(Code::usage, "--peak {}: holds no ops", options.peak_file);
-    options.peak = std::make_shared<observed::Observed>(std::move(*read.observed));
+    WEIR_TRY(ProfileFile peak, read_profile_file(options.peak_file, job.files()));
+    if (!peak.observed) return fail(Code::usage, "--peak {}: holds no ops", options.peak_file);
+    options.peak = std::make_shared<observed::Observed>(std::move(*peak.observed));
   }
   const bool is_command = !options.words.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
   if (!is_command && holds(options.given, "--timeout")) {
     return fail(Code::usage, "--timeout is for a program after --: a cell has its engine's own");
   }
-  Place place;
-  WEIR_TRY(place.folder, run::make_run_folder(job.files(), job.below("profiles").asked.out,
-                                              job.world.clock.now()));
-  place.folder = sys::absolute(place.folder);
-  WEIR_CHECK(job.files().make_dirs(place.events()));
-  WEIR_CHECK(job.files().make_dirs(place.out()));
-  auto target = is_command ? target_of_command(job, options) : target_of_cell(job, options, place);
+  ProfileFolder profile_folder;
+  WEIR_TRY(profile_folder.folder,
+           run::make_run_folder(job.files(), job.below("profiles").selection.out,
+                                job.world.clock.now()));
+  profile_folder.folder = sys::absolute(profile_folder.folder);
+  WEIR_CHECK(job.files().make_dirs(profile_folder.events()));
+  WEIR_CHECK(job.files().make_dirs(profile_folder.out()));
+  auto target = is_command ? find_command_target(job, options)
+                           : find_cell_target(job, options, profile_folder);
   if (!target) {
-    (void)job.files().remove_tree(place.folder);
+    (void)job.files().remove_tree(profile_folder.folder);
     return tl::unexpected(std::move(target).error());
   }
-  return run_target(job, options, std::move(*target), place);
+  return run_target(job, options, std::move(*target), profile_folder);
 }
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// Reads files and folders that hold profiles: weir's own, or those of engines and profilers.
 #include "gate/flow/profile_files.hpp"
 
 #include "gate/adapters/chrome_trace_reader.hpp"
@@ -10,29 +11,30 @@
 namespace weir::flow {
 namespace {
 
-constexpr std::uint64_t k_head = std::uint64_t{1} << 20;   // tells what it is
-constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // read at once of what is long
+constexpr std::uint64_t k_head = std::uint64_t{1} << 20;   // enough to recognise a format
+constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // size of a piece of a large file
 
-// What a document of weir says it is; "" where it says nothing, or is something else.
-std::string schema_of(const Json& json) {
+// Returns the schema that a JSON document names; "" if it names none.
+std::string read_schema(const Json& json) {
   const Json& schema = below(json, "schema");
   return schema.is_string() ? schema.get<std::string>() : "";
 }
 
-Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
-  ProfileFile read;
+// Reads weir.profile/1 or weir.profiles/1.
+Result<ProfileFile> read_weir_profiles(const Json& json, const std::string& schema) {
+  ProfileFile file;
   if (schema == "weir.profile/1") {
-    WEIR_TRY(read.profiles.emplace_back(), read_fields<profile::Profile>(json, "profile"));
-    return read;
+    WEIR_TRY(file.profiles.emplace_back(), read_fields<profile::Profile>(json, "profile"));
+    return file;
   }
   const Json& list = below(json, "profiles");
   if (!list.is_array()) return fail(Code::data, "it has no profiles");
-  for (const Json& one : list)
-    WEIR_SET(read.profiles.emplace_back(), read_fields<profile::Profile>(one, "profile"));
-  return read;
+  for (const Json& item : list)
+    WEIR_SET(file.profiles.emplace_back(), read_fields<profile::Profile>(item, "profile"));
+  return file;
 }
 
-// Where the model lay is nobody's business.
+// Removes the folder from the model's path, which is private.
 observed::Observed without_folder(observed::Observed observed) {
   if (auto& model = observed.context.model) {
     while (model->size() > 1 && model->ends_with('/')) model->pop_back();
@@ -41,15 +43,17 @@ observed::Observed without_folder(observed::Observed observed) {
   return observed;
 }
 
-ProfileFile observed_file(observed::Observed observed) {
+ProfileFile make_observed_file(observed::Observed observed) {
   return {{}, without_folder(std::move(observed))};
 }
 
+// Reads a text of any known format. Fills `moments` (if not null) from a Chrome trace.
 Result<ProfileFile> read_text(const std::string& path, const std::string& text,
                               observed::ObservedMoments* moments) {
   const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
-  const std::string schema = json ? schema_of(*json) : "";
-  if (schema == "weir.profile/1" || schema == "weir.profiles/1") return profiles_in(*json, schema);
+  const std::string schema = json ? read_schema(*json) : "";
+  if (schema == "weir.profile/1" || schema == "weir.profiles/1")
+    return read_weir_profiles(*json, schema);
   if (schema.starts_with("weir.") && schema != "weir.observed/1" &&
       !schema.starts_with("weir.timeline/")) {
     return fail(Code::data,
@@ -57,25 +61,26 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
                 "  Profiles are what weir run --json writes, and what engines and profilers do.",
                 text::printable(schema.substr(0, 64)));
   }
-  // Everything else: a profiler's words, among them weir.observed/1.
+  // All other text, and weir.observed/1, goes to the adapters.
   WEIR_TRY(observed::Observed observed, adapters::read_any({text, {}, path}));
-  const bool trace = observed.format == "chrome-trace" && schema.empty();
-  if (moments != nullptr && trace) {  // again, now that it is one
+  const bool is_trace = observed.format == "chrome-trace" && schema.empty();
+  if (moments != nullptr && is_trace) {  // read again, now that the format is known
     adapters::ChromeTraceReader reader({}, moments);
     reader.feed(text);
     WEIR_TRY(observed, reader.finish());
   }
-  return observed_file(std::move(observed));
+  return make_observed_file(std::move(observed));
 }
 
-// What is longer than `most_whole`, or packed: unpacked, the same limits hold.
+// Reads a packed file, or one of more than `most_whole` bytes, which must be a Chrome trace. The
+// limit counts unpacked bytes.
 Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whole,
                                 observed::ObservedMoments* moments) {
   WEIR_TRY(sys::UnpackedReader file, sys::UnpackedReader::open(path));
   WEIR_TRY(std::string chunk, file.read(file.packed() ? std::max(most_whole + 1, k_head) : k_head));
   if (file.packed() && chunk.size() <= most_whole) {
-    const bool named = path.ends_with(".gz");
-    return read_text(named ? path.substr(0, path.size() - 3) : path, chunk, moments);
+    const bool is_gz_name = path.ends_with(".gz");
+    return read_text(is_gz_name ? path.substr(0, path.size() - 3) : path, chunk, moments);
   }
   if (!adapters::begins_chrome_trace(std::string_view(chunk).substr(0, k_head))) {
     return fail(Code::data,
@@ -89,7 +94,7 @@ Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whol
     WEIR_SET(chunk, file.read(k_chunk));
   }
   WEIR_TRY(observed::Observed observed, reader.finish());
-  return observed_file(std::move(observed));
+  return make_observed_file(std::move(observed));
 }
 
 }  // namespace
@@ -116,17 +121,18 @@ bool holds_run(const std::string& path, const sys::Files& files) {
     return files.kind(sys::join_path(path, run::k_journal_name)) == sys::Kind::file;
   }
   if (!path.ends_with(".jsonl")) return false;
-  // Engines write JSON lines too; a journal's first one says that it is one.
+  // Engines write JSON lines too, so we look for the schema in the first line.
   const auto begin = files.read_prefix(path, std::uint64_t{1} << 20);
   return begin && begin->substr(0, begin->find('\n')).find("\"weir.run/") != std::string::npos;
 }
 
+// Reads the profiles of a run, of a folder of probe files, or of a file. Sets `measured` for a run.
 Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
-                                  std::optional<Measured>& measured) {
+                                  std::optional<MeasuredRun>& measured) {
   if (holds_run(path, job.files())) {
-    Job every = job;
-    every.asked.cells.clear();
-    WEIR_TRY(Measured run, read_measured(every, path));
+    Job all_cells_job = job;
+    all_cells_job.selection.cells.clear();
+    WEIR_TRY(MeasuredRun run, read_measured(all_cells_job, path));
     redact_profiles(run);
     measured = std::move(run);
     return ProfileFile{measured->profiles, {}};
@@ -145,11 +151,11 @@ Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
 
 CellPairs cell_pairs(const ProfileFile& a, const ProfileFile& b, const Job& job) {
   CellPairs pairs;
-  const bool one_each = a.profiles.size() == 1 && b.profiles.size() == 1;
+  const bool compares_single_cells = a.profiles.size() == 1 && b.profiles.size() == 1;
   for (const profile::Profile& after : b.profiles) {
-    if (!job.asked.wants(after.cell.str())) continue;
+    if (!job.selection.wants(after.cell.str())) continue;
     for (const profile::Profile& before : a.profiles) {
-      if (one_each || before.cell == after.cell) pairs.emplace_back(&before, &after);
+      if (compares_single_cells || before.cell == after.cell) pairs.emplace_back(&before, &after);
     }
   }
   return pairs;

@@ -1,3 +1,4 @@
+// Programs that a flow starts: their command lines, their probes, and how they end.
 #include "gate/flow/program.hpp"
 
 #include "gate/base/text.hpp"
@@ -9,7 +10,7 @@
 namespace weir::flow {
 namespace {
 
-// A program behind "--" may print so much; what weir keeps of it is little.
+// The output limit of a program after "--". It may print a lot, of which weir keeps little.
 constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
 
 }  // namespace
@@ -26,30 +27,33 @@ Result<sys::ProcessSpec> command_spec(const Job& job, const std::vector<std::str
   return spec;
 }
 
+// Returns the installed probes that can see something in a program; all of them if its file cannot
+// be examined.
 std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
                                         run::Probing& probing, const std::string& folder) {
   std::vector<std::string> installed;
   for (const auto& [name, devices] : probes::probe_devices()) {
     if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
   }
-  const auto facts = probes::look_at_program(program, job.files(), variables_of(job.world));
+  const auto facts =
+      probes::read_program_facts(program, job.files(), environment_reader(job.world));
   if (!facts) return installed;
-  std::vector<std::string> out;
+  std::vector<std::string> fitting;
   for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
     if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
-      out.push_back(fit.probe);
+      fitting.push_back(fit.probe);
     }
   }
-  return out;
+  return fitting;
 }
 
 Result<void> attach_probes(run::Probing& probing, const std::vector<std::string>& probes,
-                           const std::string& folder, const config::Environment& more,
+                           const std::string& folder, const config::Environment& probe_variables,
                            sys::ProcessSpec& spec) {
-  WEIR_TRY(config::Environment added, probing.attach(probes, folder, nullptr));
-  for (const auto& [name, value] : more) added[name] = value;
+  WEIR_TRY(config::Environment environment, probing.attach(probes, folder, nullptr));
+  for (const auto& [name, value] : probe_variables) environment[name] = value;
   const config::Environment program(spec.env.begin(), spec.env.end());
-  spec.env = run::merge_environment(sys::own_environment(), program, added);
+  spec.env = run::merge_environment(sys::own_environment(), program, environment);
   return {};
 }
 
@@ -64,38 +68,39 @@ Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spe
   return finished;
 }
 
-void talk_of(const Job& job, const std::string& said) {
-  for (const std::string& line : text::lines(text::printable(said))) job.talk("| " + line);
+void talk_stderr(const Job& job, const std::string& output) {
+  for (const std::string& line : text::lines(text::printable(output))) job.talk("| " + line);
 }
 
-std::string failure_words(const sys::Finished& finished, const sys::ProcessSpec& spec) {
-  const bool well = finished.ended == sys::HowEnded::exited && finished.exit_code == 0;
-  return well ? "" : "it " + sys::ended_words(finished, spec);
+std::string failure_text(const sys::Finished& finished, const sys::ProcessSpec& spec) {
+  const bool is_success = finished.ended == sys::HowEnded::exited && finished.exit_code == 0;
+  return is_success ? "" : "it " + sys::describe_ending(finished, spec);
 }
 
-Result<std::string> find_weir_engine(const sys::Files& files, const std::string& given,
+// Returns the path of weir-engine: `option` if it is set, else the one installed near `program`.
+Result<std::string> find_weir_engine(const sys::Files& files, const std::string& option,
                                      const std::string& program, const std::string& who) {
-  const auto is_one = [&](const std::string& path) {
+  const auto is_program = [&](const std::string& path) {
     return files.executable(path) && files.kind(path) == sys::Kind::file;
   };
-  if (!given.empty()) {
-    const std::string path = sys::absolute(given);
-    if (is_one(path)) return path;
-    return fail(Code::usage, "--engine {}: no such program", given);
+  if (!option.empty()) {
+    const std::string path = sys::absolute(option);
+    if (is_program(path)) return path;
+    return fail(Code::usage, "--engine {}: no such program", option);
   }
-  const std::string beside = sys::folder_of(program);
-  std::vector<std::string> tried;
-  for (const char* at :
+  const std::string program_folder = sys::folder_of(program);
+  std::vector<std::string> searched;
+  for (const char* place :
        {"weir-engine", "libexec/weir/weir-engine", "../libexec/weir/weir-engine"}) {
-    const std::string candidate = sys::absolute(sys::join_path(beside, at));
-    if (is_one(candidate)) return candidate;
-    tried.push_back(candidate);
+    const std::string candidate = sys::absolute(sys::join_path(program_folder, place));
+    if (is_program(candidate)) return candidate;
+    searched.push_back(candidate);
   }
   return fail(Code::unavailable,
               "{} needs weir-engine, which is not here (looked for {})\n"
               "  It is built with weir where libhwy-dev and glslc are: in weir's\n"
               "  repository, ci/setup && ci/build. --engine FILE names one that lies elsewhere.",
-              who, text::join(tried));
+              who, text::join(searched));
 }
 
 Result<void> check_place(const char* option, const std::string& file, const sys::Files& files) {

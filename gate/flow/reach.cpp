@@ -1,3 +1,4 @@
+// Which cells run the files that changed between two commits, by their stored records.
 #include "gate/flow/reach.hpp"
 
 #include "gate/base/text.hpp"
@@ -9,17 +10,18 @@ namespace {
 
 constexpr std::uint64_t k_largest_record = std::uint64_t{256} << 20;
 
-Result<ReachBetween> reach_of_measured(const Job& job, const Measured& measured,
-                                       const StoredReach& stored) {
-  // Lines over depths are measured by other cells.
-  WEIR_TRY(const config::Matrix matrix, config::expand(*measured.known.settings));
+// Returns which of the run's cells execute code that changed from its base to its candidate.
+Result<ReachBetween> measured_reach(const Job& job, const MeasuredRun& measured,
+                                    const StoredReach& stored) {
+  // A line over depths has no record of its own; the cells that measure it have.
+  WEIR_TRY(const config::Matrix matrix, config::expand(*measured.configuration.settings));
   std::set<std::string> names;
   for (const profile::Profile& profile : measured.profiles) names.insert(profile.cell.str());
   std::vector<ReachCell> cells = reach_cells(matrix.cells);
   std::erase_if(cells, [&](const ReachCell& cell) { return !names.contains(cell.cell); });
-  const BaseFacts& facts = measured.beside->facts;
+  const BaseFacts& facts = measured.base_runs->facts;
   WEIR_TRY(const auto repository,
-           Repository::open(job.world, sys::folder_of(sys::absolute(measured.known.file))));
+           Repository::open(job.world, sys::folder_of(sys::absolute(measured.configuration.file))));
   return reach_between(repository->git(), *facts.commit, *facts.candidate_commit, cells, stored);
 }
 
@@ -51,85 +53,91 @@ Result<void> StoredReach::put(const profile::Reach& reach) {
 }
 
 std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells) {
-  std::vector<ReachCell> out;
-  for (const config::Cell& cell : cells) out.push_back({cell.key.str(), cell.device});
-  return out;
+  std::vector<ReachCell> result;
+  for (const config::Cell& cell : cells) result.push_back({cell.key.str(), cell.device});
+  return result;
 }
 
+// Returns which cells run the changes between two commits, by their records.
 Result<ReachBetween> reach_between(const source::Git& git, const std::string& from,
                                    const std::string& to, std::span<const ReachCell> cells,
                                    const StoredReach& stored) {
   ReachBetween between;
-  std::vector<profile::CellReach> known;
+  std::vector<profile::CellReach> recorded;
   for (const ReachCell& cell : cells) {
     WEIR_TRY(auto reach, stored.of(cell.cell));
     if (reach) ++between.recorded;
-    known.push_back({cell.cell, cell.device, std::move(reach)});
+    recorded.push_back({cell.cell, cell.device, std::move(reach)});
   }
   WEIR_TRY(const std::vector<profile::ChangedFile> changed, git.changed(from, to));
-  WEIR_TRY(const std::vector<std::string> all, git.files_of(to));
+  WEIR_TRY(const std::vector<std::string> files, git.files_of(to));
   between.changed = changed.size();
-  between.diff = profile::reach_of_diff(known, changed, all);
+  between.diff = profile::reach_of_diff(recorded, changed, files);
   return between;
 }
 
-void tell_reach(const Measured& measured, const Job& job, verdict::GateVerdict& verdict) {
-  if (!measured.beside) return;
-  const BaseFacts& facts = measured.beside->facts;
+// Notes changed files that no cell of a run against a base executes. Does nothing without records.
+void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVerdict& verdict) {
+  if (!measured.base_runs) return;
+  const BaseFacts& facts = measured.base_runs->facts;
   if (!facts.commit || !facts.candidate_commit || facts.commit == facts.candidate_commit) return;
-  const StoredReach stored(job.files(), job.asked.out);
+  const StoredReach stored(job.files(), job.selection.out);
   if (job.files().kind(stored.folder()) != sys::Kind::folder) return;
-  const auto between = reach_of_measured(job, measured, stored);
+  const auto between = measured_reach(job, measured, stored);
   if (!between) {
     verdict.notes.push_back("which changed files these cells run is not known: " +
                             text::printable(between.error().message));
     return;
   }
   if (between->recorded == 0) return;
-  std::string words = profile::words_of_none(between->diff);
+  std::string words = profile::unreached_files_text(between->diff);
   if (words.empty()) return;
   if (measured.some_cells) words += " (of the cells of this gate)";
-  // In the first line: a green that says nothing about a change must not look like one that does.
+  // Goes into the first line: a pass that says nothing about the change must not look like one that
+  // does.
   verdict.not_judged.push_back(std::move(words));
 }
 
 namespace {
 
-constexpr std::size_t k_most_reasons = 5;  // of one cell
+constexpr std::size_t k_most_reasons = 5;  // for one cell
 
+// The two commits of weir reach --diff.
 struct Commits {
   std::string base, head;              // in full; base is the merge-base
-  std::string base_words, head_words;  // fit to show
+  std::string base_words, head_words;  // for people
   bool dirty = false;
 };
 
-Result<std::string> commit_of(const source::Git& git, const std::string& name) {
+Result<std::string> find_commit(const source::Git& git, const std::string& name) {
   WEIR_TRY(const auto commit, git.commit(name));
   if (commit) return *commit;
   return fail(Code::usage, "--diff: {} is no commit here (a shallow clone may lack it)", name);
 }
 
-Result<Commits> commits_of(const source::Git& git, const std::string& base) {
+// Returns HEAD and its merge-base with `base`.
+Result<Commits> find_commits(const source::Git& git, const std::string& ref) {
   Commits commits;
-  WEIR_TRY(commits.head, commit_of(git, "HEAD"));
-  WEIR_TRY(commits.base, commit_of(git, base));
-  WEIR_TRY(const std::vector<std::string> shared, git.merge_bases(commits.base, commits.head));
-  if (!shared.empty()) commits.base = shared.front();
+  WEIR_TRY(commits.head, find_commit(git, "HEAD"));
+  WEIR_TRY(commits.base, find_commit(git, ref));
+  WEIR_TRY(const std::vector<std::string> merge_bases, git.merge_bases(commits.base, commits.head));
+  if (!merge_bases.empty()) commits.base = merge_bases.front();
   WEIR_TRY(commits.base_words, git.words(commits.base));
   WEIR_TRY(commits.head_words, git.words(commits.head));
   WEIR_TRY(commits.dirty, git.dirty());
   return commits;
 }
 
-std::string text_of(const ReachBetween& between, const Commits& commits,
-                    const config::Redactor& redactor) {
+// Returns for people which cells run what changed, with the first reasons of each.
+std::string diff_text(const ReachBetween& between, const Commits& commits,
+                      const config::Redactor& redactor) {
   const auto& cells = between.diff.cells;
-  const auto reached =
+  const auto reached_count =
       std::ranges::count_if(cells, [](const auto& cell) { return !cell.by.empty(); });
   std::string text =
       fmt::format("from {}\n  to {}: {} changed, {} of {} run something of it\n",
                   commits.base_words, commits.head_words, report::plural(between.changed, "file"),
-                  reached, report::plural(cells.size(), "cell"));
+                  reached_count, report::plural(cells.size(), "cell"));
   std::vector<std::string> unknown;
   for (const profile::ReachedCell& cell : cells) {
     const std::string name = redactor.cell_name(cell.cell);
@@ -147,7 +155,7 @@ std::string text_of(const ReachBetween& between, const Commits& commits,
     text += "\nunknown, so that every change reaches them (weir reach --record):\n" +
             text::join(unknown, "");
   }
-  if (const std::string none = profile::words_of_none(between.diff); !none.empty()) {
+  if (const std::string none = profile::unreached_files_text(between.diff); !none.empty()) {
     text += "\n" + none + "\n";
   }
   if (!between.diff.quiet.empty()) {
@@ -158,17 +166,18 @@ std::string text_of(const ReachBetween& between, const Commits& commits,
   return text;
 }
 
-Json json_of(const ReachBetween& between, const Commits& commits,
-             const config::Redactor& redactor) {
+// Returns weir.reach-diff/1.
+Json diff_json(const ReachBetween& between, const Commits& commits,
+               const config::Redactor& redactor) {
   Json cells = Json::array();
   for (const profile::ReachedCell& cell : between.diff.cells) {
-    Json by = Json::array();
+    Json reasons = Json::array();
     for (const profile::Touched& touched : cell.by) {
-      by.push_back({{"file", touched.file}, {"why", touched.why}});
+      reasons.push_back({{"file", touched.file}, {"why", touched.why}});
     }
     cells.push_back({{"cell", redactor.cell_name(cell.cell)},
                      {"reached", !cell.by.empty()},
-                     {"by", std::move(by)},
+                     {"by", std::move(reasons)},
                      {"unknown", cell.unknown.empty() ? Json(nullptr) : Json(cell.unknown)}});
   }
   return {{"schema", "weir.reach-diff/1"}, {"base", commits.base},      {"head", commits.head},
@@ -176,24 +185,25 @@ Json json_of(const ReachBetween& between, const Commits& commits,
           {"quiet", between.diff.quiet}};
 }
 
+// Shows which cells run the changes from a base commit to HEAD.
 Result<Answer> diff(const Job& job, const ReachOptions& options) {
-  WEIR_TRY(const Loaded loaded, load_config(job));
+  WEIR_TRY(const LoadedConfig loaded, load_config(job));
   WEIR_TRY(const auto repository, Repository::open(job.world, job.folder()));
   const source::Git& git = repository->git();
-  WEIR_TRY(const Commits commits, commits_of(git, options.diff));
+  WEIR_TRY(const Commits commits, find_commits(git, options.diff));
   WEIR_TRY(const ReachBetween between,
            reach_between(git, commits.base, commits.head, reach_cells(loaded.cells),
-                         StoredReach(job.files(), job.asked.out)));
-  const config::Redactor& redactor = loaded.known.redactor;
+                         StoredReach(job.files(), job.selection.out)));
+  const config::Redactor& redactor = loaded.configuration.redactor;
   std::string text;
   if (options.format == "cells") {
     for (const profile::ReachedCell& cell : between.diff.cells) {
       if (!cell.by.empty()) text += redactor.cell_name(cell.cell) + "\n";
     }
   } else {
-    text = text_of(between, commits, redactor);
+    text = diff_text(between, commits, redactor);
   }
-  return Answer{text, document(json_of(between, commits, redactor))};
+  return Answer{text, document(diff_json(between, commits, redactor))};
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What cells were recorded to run, kept below <out>/reach, and which of it lies between two
-// commits.
+// Records of the code that each cell runs, in <out>/reach, and which cells run a change.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,7 @@ class StoredReach {
  public:
   StoredReach(sys::Files& files, const std::string& out);
   [[nodiscard]] const std::string& folder() const { return folder_; }
-  // Nothing where the cell was never recorded. A record that cannot be read is an Error that
+  // Returns a cell's record; nothing if it was never recorded. The Error for an unreadable record
   // names it.
   [[nodiscard]] Result<std::optional<profile::Reach>> of(const std::string& cell) const;
   [[nodiscard]] Result<void> put(const profile::Reach& reach);
@@ -28,7 +27,7 @@ class StoredReach {
   std::string folder_;
 };
 
-// A cell and what its backend asks for.
+// A cell and the device that its backend asks for.
 struct ReachCell {
   std::string cell, device;
 };
@@ -39,17 +38,17 @@ struct ReachBetween {
   std::size_t changed = 0;   // files
   std::size_t recorded = 0;  // cells
 };
-// Commits in full.
+// Returns which cells run the changes between two commits (full hashes).
 [[nodiscard]] Result<ReachBetween> reach_between(const source::Git& git, const std::string& from,
                                                  const std::string& to,
                                                  std::span<const ReachCell> cells,
                                                  const StoredReach& stored);
 
-// A note in the verdict beside a base: changed files that no cell runs. Nothing where no cell of
+// Notes in a verdict against a base which changed files no cell runs. Does nothing if no cell of
 // the run was ever recorded.
-void tell_reach(const Measured& measured, const Job& job, verdict::GateVerdict& verdict);
+void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVerdict& verdict);
 
-// weir reach: what each cell runs, recorded once; which cells run what changed.
+// weir reach: records what each cell runs, or shows which cells run a change.
 struct ReachOptions {
   bool record = false;
   std::vector<std::string> coverage;
@@ -58,9 +57,9 @@ struct ReachOptions {
 };
 [[nodiscard]] Result<Answer> reach(const Job& job, const ReachOptions& options);
 
-// weir reach --record: each cell once under callgrind, or what its own coverage build said.
-// `coverage`: files of one cell, or none. Cells that fail are told and keep the record they had;
-// the exit code then is 3. Kernels and ops come from the newest run, where there is one.
+// weir reach --record: records each cell, run once under callgrind, or one cell from files of
+// `coverage`. Cells that fail are reported and keep their old record; the exit code then is 3.
+// Kernels and ops come from the newest run, if there is one.
 [[nodiscard]] Result<Answer> record_reach(const Job& job, const std::vector<std::string>& coverage);
 
 }  // namespace weir::flow

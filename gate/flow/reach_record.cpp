@@ -1,4 +1,4 @@
-
+// weir reach --record: records the source files, kernels and ops that each cell runs.
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::uint64_t k_largest_coverage = std::uint64_t{512} << 20;
 
-// Of the repository that the engine was built from: the one that weir.yaml lies in.
+// The state of the repository that the engine was built from, which weir.yaml lies in.
 struct Origin {
   std::string top, commit;
   bool dirty = false;
 };
 
-Result<Origin> origin_of(const Job& job, const sys::Stop& stop) {
-  const source::Effects effects = effects_of(job.world, stop);
+Result<Origin> read_origin(const Job& job, const sys::Stop& stop) {
+  const source::Effects effects = source_effects(job.world, stop);
   WEIR_TRY(const source::Git git, source::Git::open(effects, job.folder()));
   Origin origin;
   origin.top = git.top();
@@ -30,9 +30,9 @@ Result<Origin> origin_of(const Job& job, const sys::Stop& stop) {
   return origin;
 }
 
-// Files below the repository's top are counted from there, also where a link leads to them.
-profile::Executed from_top(const profile::Executed& executed, const std::string& top) {
-  const auto names_of = [&](const std::string& path) {
+// Makes paths below the repository's top relative to it, also those that a link leads to.
+profile::Executed relative_to_top(const profile::Executed& executed, const std::string& top) {
+  const auto path_names = [&](const std::string& path) {
     std::vector<std::string> names{profile::path_below(path, top)};
     if (const auto real = path.starts_with('/') ? sys::real_path(path) : std::nullopt) {
       std::string below = profile::path_below(*real, top);
@@ -43,26 +43,26 @@ profile::Executed from_top(const profile::Executed& executed, const std::string&
     }
     return names;
   };
-  profile::Executed out;
-  out.blind = executed.blind;
+  profile::Executed relative;
+  relative.blind = executed.blind;
   for (const auto& [path, functions] : executed.files) {
-    for (const std::string& name : names_of(path)) {
-      profile::add_executed(out, name, "");
-      for (const std::string& function : functions) profile::add_executed(out, name, function);
+    for (const std::string& name : path_names(path)) {
+      profile::add_executed(relative, name, "");
+      for (const std::string& function : functions) profile::add_executed(relative, name, function);
     }
   }
-  if (!executed.inlined) out.inlined.reset();
+  if (!executed.inlined) relative.inlined.reset();
   for (const std::string& path : executed.inlined.value_or(std::set<std::string>())) {
-    // Of the compiler's and the system's files nothing is asked.
-    if (profile::of_the_system(path)) continue;
-    for (std::string& name : names_of(path)) out.inlined->insert(std::move(name));
+    // Files of the compiler and the system never change with a commit.
+    if (profile::is_system_object(path)) continue;
+    for (std::string& name : path_names(path)) relative.inlined->insert(std::move(name));
   }
-  return out;
+  return relative;
 }
 
-// What the newest run's counted pass saw of a cell.
-void take_counted(const std::vector<profile::RunRecord>& records, profile::Reach& reach) {
-  bool named = true;
+// Adds the kernels and ops that the newest run's counted pass saw in the cell.
+void add_counted_work(const std::vector<profile::RunRecord>& records, profile::Reach& reach) {
+  bool all_named = true;
   for (const profile::RunRecord& record : records) {
     if (record.cell != reach.cell || record.pass != profile::Pass::counted || record.error ||
         record.side != profile::Side::candidate) {
@@ -72,43 +72,54 @@ void take_counted(const std::vector<profile::RunRecord>& records, profile::Reach
       for (const profile::OpCount& op : probe.ops) reach.ops.insert(op.op);
       if (probe.kernels.empty()) continue;
       if (!reach.kernels) reach.kernels.emplace();
-      // "(other)": its table was too small for all of them.
-      named = named && probe.kernels_named && !probe.kernels.contains("(other)");
+      // "(other)" stands for kernels that did not fit into the probe's table.
+      all_named = all_named && probe.kernels_named && !probe.kernels.contains("(other)");
       for (const auto& [kernel, count] : probe.kernels) reach.kernels->insert(kernel);
     }
   }
-  reach.kernels_named = reach.kernels && named;
+  reach.kernels_named = reach.kernels && all_named;
 }
 
-// The longest of a cell's counted command lines; where it has none, one of its timed ones.
-const PlannedCommand* command_of(const std::vector<PlannedCommand>& commands,
-                                 const std::string& cell) {
+// Returns the longest of a cell's counted commands; if it has none, a timed one; else null.
+const PlannedCommand* choose_command(const std::vector<PlannedCommand>& commands,
+                                     const std::string& cell) {
   const PlannedCommand* best = nullptr;
   for (const PlannedCommand& command : commands) {
     if (command.cell != cell) continue;
-    const bool counted = command.pass == profile::Pass::counted;
+    const bool is_counted = command.pass == profile::Pass::counted;
     if (best == nullptr ||
-        (counted && (best->pass != profile::Pass::counted || command.length > best->length))) {
+        (is_counted && (best->pass != profile::Pass::counted || command.length > best->length))) {
       best = &command;
     }
   }
   return best;
 }
 
+// Returns the reason why a command cannot run under callgrind; null if it can.
+const char* recording_problem(const PlannedCommand* command) {
+  if (command == nullptr) return "nothing of it can run here";
+  if (command->in_container) return "runs in a container";
+  if (command->serves) return "is a server's";
+  return nullptr;
+}
+
+// Records what cells run, under callgrind or from coverage files, and stores it.
 class Recorder {
  public:
   explicit Recorder(const Job& job) : job_(job) {}
 
+  // Records all selected cells, or one from files of coverage. Exit 3 if a cell could not be
+  // recorded.
   Result<Answer> record(const std::vector<std::string>& coverage) {
-    WEIR_TRY(Loaded loaded, load_config(job_));
-    redactor_ = loaded.known.redactor;
+    WEIR_TRY(LoadedConfig loaded, load_config(job_));
+    redactor_ = loaded.configuration.redactor;
     const std::vector<ReachCell> cells = reach_cells(loaded.cells);
     if (!coverage.empty() && cells.size() != 1) {
       return fail(Code::usage,
                   "--coverage is of one cell, and {} are selected: name it with --cell",
                   cells.size());
     }
-    auto origin = origin_of(job_, interrupts_.stop());
+    auto origin = read_origin(job_, interrupts_.stop());
     if (!origin && origin.error().code == Code::interrupted) {
       return tl::unexpected(std::move(origin).error());
     }
@@ -118,16 +129,17 @@ class Recorder {
       job_.talk("paths stay as they are: " + text::printable(origin.error().message));
     }
     WEIR_CHECK(read_newest_run());
-    WEIR_CHECK(coverage.empty() ? run_all(std::move(loaded), cells)
-                                : keep_coverage(cells.front().cell, coverage));
+    WEIR_CHECK(coverage.empty() ? run_cells(std::move(loaded), cells)
+                                : store_coverage(cells.front().cell, coverage));
     return Answer{fmt::format("recorded {} of {} in {}\n", recorded_,
                               report::plural(cells.size(), "cell"), stored_.folder()),
                   "", recorded_ == cells.size() ? ExitCode::pass : ExitCode::unmeasured};
   }
 
  private:
+  // Reads the newest run, which knows kernels and ops.
   Result<void> read_newest_run() {
-    const auto newest = run::newest_run(files_, job_.asked.out);
+    const auto newest = run::newest_run(files_, job_.selection.out);
     if (!newest) {
       job_.talk("no run here yet: kernels are not known (weir run --counts-only)");
       return {};
@@ -137,33 +149,36 @@ class Recorder {
     return {};
   }
 
-  Result<void> keep_coverage(const std::string& cell, const std::vector<std::string>& coverage) {
+  Result<void> store_coverage(const std::string& cell, const std::vector<std::string>& coverage) {
     profile::Executed executed;
     for (const std::string& path : coverage) {
       WEIR_TRY(const std::string text, files_.read(path, k_largest_coverage));
-      WEIR_TRY(const auto one, profile::read_coverage(text).map_error(in_context(path)));
-      profile::merge_executed(executed, one);
+      WEIR_TRY(const auto file_coverage, profile::read_coverage(text).map_error(in_context(path)));
+      profile::merge_executed(executed, file_coverage);
     }
-    return keep(cell, executed, "coverage");
+    return store(cell, executed, "coverage");
   }
 
-  Result<void> run_all(Loaded loaded, const std::vector<ReachCell>& cells) {
+  // Runs each cell under callgrind in a temporary folder.
+  Result<void> run_cells(LoadedConfig loaded, const std::vector<ReachCell>& cells) {
     const auto valgrind = sys::find_program(files_, "valgrind", "/", job_.variable("PATH"));
     if (!valgrind) {
       return fail(Code::unavailable,
                   "valgrind is not installed; --coverage takes an engine's own coverage instead");
     }
     WEIR_TRY(std::string folder,
-             run::make_run_folder(files_, sys::join_path(job_.asked.out, "reach/tmp"),
+             run::make_run_folder(files_, sys::join_path(job_.selection.out, "reach/tmp"),
                                   job_.world.clock.now()));
     folder = sys::absolute(folder);
-    auto ran = run_below(std::move(loaded), cells, *valgrind, folder);
+    auto result = run_in_folder(std::move(loaded), cells, *valgrind, folder);
     (void)files_.remove_tree(folder);
-    return ran;
+    return result;
   }
 
-  Result<void> run_below(Loaded loaded, const std::vector<ReachCell>& cells,
-                         const std::string& valgrind, const std::string& folder) {
+  // Runs each cell under callgrind in `folder`, and stores its record. Cells that cannot be run are
+  // reported.
+  Result<void> run_in_folder(LoadedConfig loaded, const std::vector<ReachCell>& cells,
+                             const std::string& valgrind, const std::string& folder) {
     MeasureOptions wanted;
     wanted.plan.runs = 1;
     wanted.plan.instruction_processes = 0;  // the same program again, under valgrind already
@@ -171,13 +186,10 @@ class Recorder {
                                                    {folder + "/out", folder + "/probes"}));
     for (const ReachCell& cell : cells) {
       const std::string name = redactor_.cell_name(cell.cell);
-      const PlannedCommand* command = command_of(commands, cell.cell);
-      const char* why_not = command == nullptr      ? "nothing of it can run here"
-                            : command->in_container ? "runs in a container"
-                            : command->serves       ? "is a server's"
-                                                    : nullptr;
-      if (why_not != nullptr) {
-        job_.talk(fmt::format("{}: {}: not recorded", name, why_not));
+      const PlannedCommand* command = choose_command(commands, cell.cell);
+      const char* problem = recording_problem(command);
+      if (problem != nullptr) {
+        job_.talk(fmt::format("{}: {}: not recorded", name, problem));
         continue;
       }
       job_.talk(fmt::format("running {} under valgrind", name));
@@ -190,11 +202,12 @@ class Recorder {
             fmt::format("{}: {}: not recorded", name, text::printable(executed.error().message))));
         continue;
       }
-      WEIR_CHECK(keep(cell.cell, *executed, "callgrind"));
+      WEIR_CHECK(store(cell.cell, *executed, "callgrind"));
     }
     return {};
   }
 
+  // Runs one command under callgrind, and returns the code that it executed.
   Result<profile::Executed> run_one(const PlannedCommand& command, const std::string& valgrind,
                                     const std::string& folder) {
     for (const char* part : {"/out", "/probes"}) {
@@ -205,29 +218,30 @@ class Recorder {
     spec.argv = probes::under_valgrind(valgrind, folder + "/probes", spec.argv);
     spec.timeout_seconds *= probes::k_valgrind_is_slower;
     WEIR_TRY(const sys::Finished finished, run_program(job_.world, spec, interrupts_.stop()));
-    if (const std::string why = failure_words(finished, spec); !why.empty()) {
-      const std::string said =
+    if (const std::string why = failure_text(finished, spec); !why.empty()) {
+      const std::string last_output =
           run::last_lines(finished.err + probes::valgrind_log(files_, folder + "/probes"));
-      return fail(Code::data, "{}{}{}", why, said.empty() ? "" : "\n", said);
+      return fail(Code::data, "{}{}{}", why, last_output.empty() ? "" : "\n", last_output);
     }
     return probes::collect_executed(files_, folder + "/probes");
   }
 
-  Result<void> keep(const std::string& cell, const profile::Executed& executed,
-                    const char* source) {
+  // Stores the record of one cell, and prints how much was found.
+  Result<void> store(const std::string& cell, const profile::Executed& executed,
+                     const char* source) {
     profile::Reach reach;
     reach.cell = cell;
     reach.commit = origin_.commit;
     reach.dirty = origin_.dirty;
     reach.source = source;
-    reach.executed = origin_.top.empty() ? executed : from_top(executed, origin_.top);
-    take_counted(records_, reach);
-    const auto& ran = reach.executed.files;
-    // Debug information of others, the C library's for one, has relative names too.
-    const auto own = std::ranges::count_if(ran, [&](const auto& file) {
+    reach.executed = origin_.top.empty() ? executed : relative_to_top(executed, origin_.top);
+    add_counted_work(records_, reach);
+    const auto& files = reach.executed.files;
+    // Debug information of other code, such as the C library, has relative paths too.
+    const auto in_repository = std::ranges::count_if(files, [&](const auto& file) {
       return !file.first.starts_with('/') && files_.exists(sys::join_path(origin_.top, file.first));
     });
-    if (ran.empty()) {
+    if (files.empty()) {
       job_.talk(
           fmt::format("{}: its engine has no debug information (build it with -g): "
                       "every change will reach it",
@@ -236,7 +250,7 @@ class Recorder {
     WEIR_CHECK(stored_.put(reach));
     ++recorded_;
     job_.talk(fmt::format("{}: {} source files, {} of them found below the repository's top, {}",
-                          redactor_.cell_name(cell), ran.size(), own,
+                          redactor_.cell_name(cell), files.size(), in_repository,
                           reach.kernels ? fmt::format("{} kernels", reach.kernels->size())
                                         : std::string("kernels unknown")));
     return {};
@@ -245,7 +259,7 @@ class Recorder {
   const Job& job_;
   sys::Files& files_ = job_.files();
   const sys::Interrupts interrupts_;
-  StoredReach stored_{files_, job_.asked.out};
+  StoredReach stored_{files_, job_.selection.out};
   config::Redactor redactor_;
   Origin origin_;
   std::vector<profile::RunRecord> records_;

@@ -1,3 +1,4 @@
+// Hides private names in verdicts, profiles, explanations and errors. One hide() for each type.
 #include "gate/flow/redacted.hpp"
 
 namespace weir::flow {
@@ -13,16 +14,18 @@ void hide(std::vector<std::string>& lines, const config::Redactor& redactor) {
   for (std::string& line : lines) hide(line, redactor);
 }
 
-// Several of them.
+// Hides private names in several texts.
 template <class... Texts>
 void hide_all(const config::Redactor& redactor, Texts&... texts) {
   (hide(texts, redactor), ...);
 }
 
-// A command with aliases in it is no command: all of it goes.
+// Drops a whole command if a private name is in it: with an alias it would not run.
 void hide(verdict::Against& against, const config::Redactor& redactor) {
-  const auto names = [&](const std::string& word) { return redactor.text(word) != word; };
-  if (names(against.spec) || std::ranges::any_of(against.command, names)) {
+  const auto has_private_name = [&](const std::string& word) {
+    return redactor.text(word) != word;
+  };
+  if (has_private_name(against.spec) || std::ranges::any_of(against.command, has_private_name)) {
     against = {};
   }
 }
@@ -37,19 +40,20 @@ void hide(verdict::Cause& cause, const config::Redactor& redactor) {
   for (std::string& cell : cause.cells) cell = redactor.cell_name(cell);
 }
 
+// Hides private names in the verdict on one cell.
 void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
   hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.stderr_tail, cell.warnings,
            cell.notes, cell.counts_skipped, cell.instructions_skipped, cell.host_skipped);
-  for (verdict::Judgement& one : cell.judgements) {
-    hide_all(redactor, one.reason, one.limit.reason, one.warnings);
+  for (verdict::Judgement& judgement : cell.judgements) {
+    hide_all(redactor, judgement.reason, judgement.limit.reason, judgement.warnings);
   }
   for (verdict::Finding& finding : cell.findings) hide(finding, redactor);
   if (cell.twin_check) {
     cell.twin_check->against = redactor.cell(std::move(cell.twin_check->against));
   }
-  // Functions without a symbol go by their library, which may be the engine's program.
-  for (verdict::Changed& one : cell.functions) hide(one.name, redactor);
+  // A function without a symbol is named by its library, which may be the engine's program.
+  for (verdict::Changed& change : cell.functions) hide(change.name, redactor);
   for (profile::ServerFigure& figure : cell.server) hide(figure.name, redactor);
 }
 
@@ -60,12 +64,13 @@ void hide(verdict::Proposal& proposal, const config::Redactor& redactor) {
   for (std::string& cell : proposal.cells) cell = redactor.cell_name(cell);
 }
 
+// Returns the verdict with private names hidden in all its parts.
 verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redactor& redactor) {
   if (!redactor.hides()) return verdict;
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, redactor);
   for (verdict::Cause& cause : verdict.causes) hide(cause, redactor);
-  for (verdict::Unexplained& rest : verdict.unexplained) {
-    for (std::string& cell : rest.cells) cell = redactor.cell_name(cell);
+  for (verdict::Unexplained& unexplained : verdict.unexplained) {
+    for (std::string& cell : unexplained.cells) cell = redactor.cell_name(cell);
   }
   hide(verdict.base_source, redactor);
   if (verdict.against) hide(*verdict.against, redactor);
@@ -74,50 +79,54 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
       })) {
     verdict.runs->clear();
   }
-  // Nor is one with an alias in place of a folder: an empty word is not shown.
+  // An option with a private name is emptied: an empty value is not shown.
   for (auto& [name, value] : verdict.options) {
     if (redactor.text(value) != value) value.clear();
   }
-  for (verdict::Proposal& one : verdict.proposals) hide(one, redactor);
+  for (verdict::Proposal& proposal : verdict.proposals) hide(proposal, redactor);
   hide_all(redactor, verdict.unjudged, verdict.not_judged, verdict.notes);
-  for (verdict::NotCompared& one : verdict.not_compared) hide(one.reason, redactor);
+  for (verdict::NotCompared& not_compared : verdict.not_compared)
+    hide(not_compared.reason, redactor);
   return verdict;
 }
 
+// Returns the profile with private names hidden. A private cell loses the options of its kernels
+// too.
 profile::Profile redacted(profile::Profile profile, const config::Redactor& redactor) {
   if (!redactor.hides()) return profile;
-  const profile::CellKey own = profile.cell;
+  const profile::CellKey true_key = profile.cell;
   profile.cell = redactor.cell(std::move(profile.cell));
-  if (own != profile.cell) {
+  if (true_key != profile.cell) {
     for (auto& [hash, code] : profile.code_facts) code.options.clear();
     profile.work.likely.clear();
   }
-  for (auto& [name, measured] : profile.metrics) hide(measured.warnings, redactor);
+  for (auto& [name, measurement] : profile.metrics) hide(measurement.warnings, redactor);
   hide_all(redactor, profile.placement.reason, profile.work.model, profile.provenance.engine_build,
            profile.errors, profile.stderr_tail, profile.counts_skipped,
            profile.instructions_skipped, profile.host_skipped, profile.warnings);
   if (profile.functions) {
-    std::map<std::string, Rational> shown;
-    for (const auto& [name, count] : profile.functions->counts) shown[redactor.text(name)] = count;
-    profile.functions->counts = std::move(shown);
+    std::map<std::string, Rational> counts;
+    for (const auto& [name, count] : profile.functions->counts) counts[redactor.text(name)] = count;
+    profile.functions->counts = std::move(counts);
   }
   for (profile::ServerFigure& figure : profile.server) hide(figure.name, redactor);
   return profile;
 }
 
+// Returns the calibration with aliases for private cells, also within its sentences.
 verdict::Calibration redacted(verdict::Calibration calibration, const config::Redactor& redactor) {
-  // Sentences name cells.
+  // Sentences contain names of cells.
   std::vector<std::string*> sentences{&calibration.answer, &calibration.base};
   for (std::string& note : calibration.notes) sentences.push_back(&note);
   for (verdict::CalibratedCell& cell : calibration.cells) {
-    const std::string own = cell.cell.str();
+    const std::string true_name = cell.cell.str();
     cell.cell = redactor.cell(cell.cell);
-    const std::string shown = cell.cell.str();
+    const std::string alias = cell.cell.str();
     hide(cell.error, redactor);
     for (std::string* sentence : sentences) {
-      for (auto at = sentence->find(own); at != std::string::npos;
-           at = sentence->find(own, at + shown.size())) {
-        sentence->replace(at, own.size(), shown);
+      for (auto at = sentence->find(true_name); at != std::string::npos;
+           at = sentence->find(true_name, at + alias.size())) {
+        sentence->replace(at, true_name.size(), alias);
       }
     }
   }
@@ -151,9 +160,9 @@ Error redacted(Error error, const config::Redactor& redactor) {
 }
 
 void RedactedProgress::show(const run::ProgressState& state) {
-  run::ProgressState shown = state;
-  shown.cell = redactor_.cell_name(state.cell);
-  inner_.show(shown);
+  run::ProgressState redacted_state = state;
+  redacted_state.cell = redactor_.cell_name(state.cell);
+  inner_.show(redacted_state);
 }
 
 }  // namespace weir::flow

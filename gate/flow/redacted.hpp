@@ -1,5 +1,5 @@
-// Private names out of everything that leaves weir: verdicts, calibrations, profiles, progress,
-// errors. What is hidden is copied; judging, the journal and baselines go by the true names.
+// Hides private names in everything that leaves weir: verdicts, calibrations, profiles, progress,
+// errors. Works on copies: judging, the journal and baselines use the true names.
 #pragma once
 
 #include "gate/base/result.hpp"
@@ -22,12 +22,13 @@ namespace weir::flow {
                                            const config::Redactor& redactor);
 void hide(verdict::Proposal& proposal, const config::Redactor& redactor);
 [[nodiscard]] Error redacted(Error error, const config::Redactor& redactor);
-// The last for map_error(). `redactor` is the caller's.
+// Returns redacted() for errors as a function for map_error(). `redactor` is the caller's.
 [[nodiscard]] inline auto redacting(const config::Redactor& redactor) {
   return [&redactor](Error error) { return redacted(std::move(error), redactor); };
 }
 
-// Shows to `inner` what is left; both are the caller's. As thread-safe as `inner`.
+// Passes progress on to `inner` with private names hidden. Both are the caller's. As thread-safe as
+// `inner`.
 class RedactedProgress final : public run::Progress {
  public:
   RedactedProgress(run::Progress& inner, const config::Redactor& redactor)

@@ -1,3 +1,4 @@
+// weir replay for Vulkan kernels: records those of a program, and runs recorded ones again alone.
 #include <numeric>
 
 #include "gate/base/find.hpp"
@@ -14,60 +15,63 @@
 namespace weir::flow {
 namespace {
 
-// How often the program is started again behind a kernel that ended it.
+// How often the program starts again after a kernel that ended it.
 constexpr int k_most_starts = 64;
 
-// What one start of the program said, in the order of its lines.
-struct Heard {
-  std::optional<std::size_t> begun;  // the work that it was at
-  bool ended = false;                // it came to the last one
+// The progress that one start of the replay program reported.
+struct ProgramReport {
+  std::optional<std::size_t> begun;  // the kernel that was running
+  bool ended = false;                // the last kernel was done
   std::int64_t not_understood = 0;
 };
 
-void take_line(const Json& line, std::vector<report::ReplayedKernel>& kernels, Heard& heard,
-               report::ReplayedKernels& out) {
-  JsonReader read(line, "weir-replay-vulkan");
-  if (const auto device = read.optional_string("device")) {
-    out.device = text::printable(*device);
-    out.driver = text::printable(read.optional_string("driver").value_or(""));
-    for (const std::string& warning : read.strings("warnings")) {
-      if (!holds(out.warnings, warning)) out.warnings.push_back(text::printable(warning));
+// Reads one JSON line of the replay program into the results and its progress.
+void read_report_line(const Json& line, std::vector<report::ReplayedKernel>& kernels,
+                      ProgramReport& progress, report::ReplayedKernels& results) {
+  JsonReader fields(line, "weir-replay-vulkan");
+  if (const auto device = fields.optional_string("device")) {
+    results.device = text::printable(*device);
+    results.driver = text::printable(fields.optional_string("driver").value_or(""));
+    for (const std::string& warning : fields.strings("warnings")) {
+      if (!holds(results.warnings, warning)) results.warnings.push_back(text::printable(warning));
     }
   }
-  heard.ended = heard.ended || read.has("ends");
-  if (const auto begins = read.optional_integer("begins")) {
-    heard.begun = static_cast<std::size_t>(*begins);
+  progress.ended = progress.ended || fields.has("ends");
+  if (const auto begins = fields.optional_integer("begins")) {
+    progress.begun = static_cast<std::size_t>(*begins);
   }
-  const auto work = read.optional_integer("work");
+  const auto work = fields.optional_integer("work");
   if (!work) return;
-  heard.begun.reset();
+  progress.begun.reset();
   if (*work < 0 || static_cast<std::size_t>(*work) >= kernels.size()) {
-    ++heard.not_understood;
+    ++progress.not_understood;
     return;
   }
   report::ReplayedKernel& kernel = kernels[static_cast<std::size_t>(*work)];
-  kernel.left_out = text::printable(read.optional_string("left_out").value_or(""));
-  for (const Json& one : list_in(line, "seconds")) {
-    if (one.is_number() && one.get<double>() >= 0) kernel.seconds.push_back(one.get<double>());
+  kernel.left_out = text::printable(fields.optional_string("left_out").value_or(""));
+  for (const Json& seconds : list_in(line, "seconds")) {
+    if (seconds.is_number() && seconds.get<double>() >= 0)
+      kernel.seconds.push_back(seconds.get<double>());
   }
 }
 
-Heard take_lines(const std::string& printed, std::vector<report::ReplayedKernel>& kernels,
-                 report::ReplayedKernels& out) {
-  Heard heard;
+// Reads the output of one start of the replay program.
+ProgramReport read_report(const std::string& printed, std::vector<report::ReplayedKernel>& kernels,
+                          report::ReplayedKernels& results) {
+  ProgramReport progress;
   for (const std::string& line : text::lines(printed)) {
     if (text::trim(line).empty()) continue;
     const auto json = parse_json(line);
     if (json && json->is_object()) {
-      take_line(*json, kernels, heard, out);
+      read_report_line(*json, kernels, progress, results);
     } else {
-      ++heard.not_understood;  // a driver's or a layer's own words
+      ++progress.not_understood;  // printed by a driver or a layer
     }
   }
-  return heard;
+  return progress;
 }
 
-std::string how_it_ended(const sys::Finished& finished) {
+std::string ending_text(const sys::Finished& finished) {
   if (finished.ended == sys::HowEnded::signaled) {
     return fmt::format("it ended the driver by signal {}", finished.signal);
   }
@@ -75,11 +79,11 @@ std::string how_it_ended(const sys::Finished& finished) {
   return fmt::format("it ended the driver with code {}", finished.exit_code);
 }
 
-// All works of one file, in starts of the program as many as it takes.
+// Replays all kernels of one file. Starts the program again after a kernel that ended it.
 Result<void> replay_file(const Job& job, const std::string& program, const std::string& file,
                          const ReplayOptions& options, const sys::Stop& stop,
                          std::vector<report::ReplayedKernel>& kernels,
-                         report::ReplayedKernels& out) {
+                         report::ReplayedKernels& results) {
   const double seconds = options.seconds.value_or(1);
   std::size_t from = 0;
   for (int start = 0; start < k_most_starts && from < kernels.size(); ++start) {
@@ -90,18 +94,18 @@ Result<void> replay_file(const Job& job, const std::string& program, const std::
                  "--seconds", fmt::format("{}", seconds),
                  "--memory",  fmt::format("{}", options.memory_mib)};
     if (!options.device.empty()) spec.argv.insert(spec.argv.end(), {"--device", options.device});
-    // The program watches over each submission itself; this is for a driver that hangs elsewhere.
+    // The program limits each submission itself; this limit is for a driver that hangs elsewhere.
     constexpr double k_each = 90;  // seconds: compiling a kernel, and submissions of up to 20 s
     spec.timeout_seconds = 60 + static_cast<double>(kernels.size() - from) * (2 * seconds + k_each);
     spec.output_limit = std::uint64_t{256} << 20;
-    WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
-    const Heard heard = take_lines(finished.out, kernels, out);
-    if (heard.not_understood != 0) {
-      out.warnings.push_back(
+    WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
+    const ProgramReport progress = read_report(finished.out, kernels, results);
+    if (progress.not_understood != 0) {
+      results.warnings.push_back(
           fmt::format("{} lines of weir-replay-vulkan are not its own: a layer's or the driver's",
-                      heard.not_understood));
+                      progress.not_understood));
     }
-    if (heard.ended) return {};
+    if (progress.ended) return {};
     if (finished.ended == sys::HowEnded::exited && finished.exit_code == 1) {
       return fail(Code::unavailable, "{}", text::trim(text::printable(finished.err)));
     }
@@ -110,31 +114,36 @@ Result<void> replay_file(const Job& job, const std::string& program, const std::
            (!kernels[next].seconds.empty() || !kernels[next].left_out.empty())) {
       ++next;
     }
-    if (heard.begun && next < kernels.size()) kernels[next++].left_out = how_it_ended(finished);
+    if (progress.begun && next < kernels.size()) {
+      kernels[next].left_out = ending_text(finished);
+      ++next;
+    }
     if (next == from) {
-      return fail(Code::unavailable, "weir-replay-vulkan ran nothing: {}", how_it_ended(finished));
+      return fail(Code::unavailable, "weir-replay-vulkan ran nothing: {}", ending_text(finished));
     }
     from = next;
   }
   return {};
 }
 
-std::vector<report::ReplayedKernel> kernels_of(const probes::RecordedKernels& recorded) {
-  std::vector<report::ReplayedKernel> out;
+// Returns the recorded kernels without times.
+std::vector<report::ReplayedKernel> list_kernels(const probes::RecordedKernels& recorded) {
+  std::vector<report::ReplayedKernel> kernels;
   for (const probes::RecordedWork& work : recorded.works) {
-    report::ReplayedKernel& one = out.emplace_back();
-    one.name = work.name;
-    one.groups = work.groups;
-    one.count = work.count;
-    for (const auto& buffer : work.buffers) one.bytes += buffer.span;
+    report::ReplayedKernel& kernel = kernels.emplace_back();
+    kernel.name = work.name;
+    kernel.groups = work.groups;
+    kernel.count = work.count;
+    for (const auto& buffer : work.buffers) kernel.bytes += buffer.span;
   }
-  return out;
+  return kernels;
 }
 
-Result<std::string> bytes_of(const Job& job, const std::string& path) {
+Result<std::string> read_recording_file(const Job& job, const std::string& path) {
   return job.files().read(path, std::uint64_t{probes::k_most_kernels_mib} << 20);
 }
 
+// Replays all files of a recording. Code::data if they hold no dispatch.
 Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const auto paths, probes::recorded_kernel_files(job.files(), options.what));
   WEIR_TRY(const probes::Places places, probe_places(job.world));
@@ -145,37 +154,37 @@ Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& 
                 places.probes);
   }
   const sys::Interrupts interrupts;
-  report::ReplayedKernels out;
-  out.tokens = options.tokens;
+  report::ReplayedKernels results;
+  results.tokens = options.tokens;
   for (const std::string& path : paths) {
-    WEIR_TRY(const std::string bytes, bytes_of(job, path));
+    WEIR_TRY(const std::string bytes, read_recording_file(job, path));
     auto recorded = probes::read_recorded_kernels(bytes);
     if (!recorded) {
-      out.warnings.push_back(with_context(sys::file_name_of(path), recorded.error()).message);
+      results.warnings.push_back(with_context(sys::file_name_of(path), recorded.error()).message);
       continue;
     }
     for (std::size_t i = 0; i < recorded->left_out.size(); ++i) {
-      const std::uint64_t left_out = recorded->left_out[i];
-      if (left_out != 0) out.left_out[std::string(probes::left_out_words(i))] += left_out;
+      const std::uint64_t skipped = recorded->left_out[i];
+      if (skipped != 0) results.left_out[std::string(probes::left_out_reason(i))] += skipped;
     }
-    std::vector<report::ReplayedKernel> kernels = kernels_of(*recorded);
+    std::vector<report::ReplayedKernel> kernels = list_kernels(*recorded);
     WEIR_CHECK(replay_file(job, places.replay_vulkan_program, path, options, interrupts.stop(),
-                           kernels, out));
+                           kernels, results));
     for (report::ReplayedKernel& kernel : kernels) {
       if (kernel.seconds.empty() && kernel.left_out.empty()) {
         kernel.left_out = "too many kernels before it ended the driver";
       }
-      out.kernels.push_back(std::move(kernel));
+      results.kernels.push_back(std::move(kernel));
     }
   }
-  if (out.kernels.empty() && out.left_out.empty()) {
+  if (results.kernels.empty() && results.left_out.empty()) {
     return fail(Code::data, "{}: no dispatch was recorded{}", options.what,
-                out.warnings.empty() ? "" : ": " + out.warnings.front());
+                results.warnings.empty() ? "" : ": " + results.warnings.front());
   }
-  return out;
+  return results;
 }
 
-// What there is to say of how the program ended; "" when it exited with 0.
+// Runs the program with the probe that records kernels. Returns how it failed; "" if it did not.
 Result<std::string> record_program(const Job& job, const ReplayOptions& options) {
   const std::string folder = sys::absolute(options.record);
   const std::string& name = options.words.front();
@@ -186,39 +195,40 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
   }
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
-  // ggml names its pipelines when it is asked to.
+  // The probe can name pipelines because ggml does so on request.
   WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder,
                            {{WEIR_PROBE_KERNELS_VARIABLE, fmt::format("{}", options.file_mib)}},
                            spec));
   spec.whole_output = false;
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
-  const std::string ended = failure_words(finished, spec);
+  const std::string failure = failure_text(finished, spec);
   if (!probes::recorded_kernel_files(job.files(), folder)) {
     return fail(Code::unavailable,
                 "{} used no Vulkan device{}: weir doctor {} says what the probe can see", name,
-                ended.empty() ? "" : fmt::format(" ({})", ended), name);
+                failure.empty() ? "" : fmt::format(" ({})", failure), name);
   }
-  return ended;
+  return failure;
 }
 
 }  // namespace
 
 Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
-  WEIR_TRY(const report::ReplayedKernels all, replay_all(job, options));
-  return Answer{report::replayed_text(all, {.width = job.width(), .most_rows = options.top}),
-                document(write_fields(report::observed_of(all))),
-                report::sums_of(all).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
+  WEIR_TRY(const report::ReplayedKernels results, replay_all(job, options));
+  return Answer{report::replayed_text(results, {.width = job.width(), .most_rows = options.top}),
+                document(write_fields(report::observed_of(results))),
+                report::sums_of(results).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
 }
 
+// Records the kernels of a program, and prints how many. Code::unavailable if it ran none.
 Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
-  WEIR_TRY(const std::string ended, record_program(job, options));
+  WEIR_TRY(const std::string failure, record_program(job, options));
   WEIR_TRY(const auto paths, probes::recorded_kernel_files(job.files(), options.record));
   std::uint64_t kernels = 0, dispatches = 0, left_out = 0;
   for (const std::string& path : paths) {
-    WEIR_TRY(const std::string bytes, bytes_of(job, path));
+    WEIR_TRY(const std::string bytes, read_recording_file(job, path));
     const auto recorded = probes::read_recorded_kernels(bytes);
-    if (!recorded) {  // a process that was ended before it wrote anything
+    if (!recorded) {  // a process that ended before it wrote anything
       job.talk("warning: " + path + ": " + recorded.error().message);
       continue;
     }
@@ -227,19 +237,20 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
     left_out = std::accumulate(recorded->left_out.begin(), recorded->left_out.end(), left_out);
   }
   if (dispatches == 0) {
-    for (const std::string& path : paths) WEIR_CHECK(job.files().remove(path));  // for the next try
+    for (const std::string& path : paths)
+      WEIR_CHECK(job.files().remove(path));  // makes room to retry
     return fail(Code::unavailable,
                 "{}: no dispatch was seen{}\n  Does it run on the GPU (llama-bench: -ngl 99)? ggml "
                 "leaves Vulkan devices that are CPUs out unless GGML_VK_VISIBLE_DEVICES=0 is set",
-                options.words.front(), ended.empty() ? "" : ": " + ended);
+                options.words.front(), failure.empty() ? "" : ": " + failure);
   }
-  if (!ended.empty()) job.talk("the program: " + ended);
+  if (!failure.empty()) job.talk("the program: " + failure);
   return Answer{
       fmt::format("{} and {} recorded{}; weir replay {} runs them alone\n",
                   report::plural(kernels, "kernel"),
                   report::plural(dispatches, "dispatch", "dispatches"),
                   left_out == 0 ? "" : fmt::format(", {} left out", left_out), options.record),
-      "", ended.empty() ? ExitCode::pass : ExitCode::unmeasured};
+      "", failure.empty() ? ExitCode::pass : ExitCode::unmeasured};
 }
 
 }  // namespace weir::flow

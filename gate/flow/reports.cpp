@@ -1,3 +1,4 @@
+// Writes a verdict to every place that reads it: terminal, JSON, report files, GitHub.
 #include "gate/flow/reports.hpp"
 
 #include "gate/flow/kernel_code.hpp"
@@ -13,7 +14,7 @@
 namespace weir::flow {
 namespace {
 
-// Where this run is shown, when it is one of GitHub's.
+// Returns the link to this run on GitHub Actions; nothing elsewhere.
 std::optional<std::string> run_url(const Job& job) {
   const auto server = job.world.environment("GITHUB_SERVER_URL");
   const auto repository = job.world.environment("GITHUB_REPOSITORY");
@@ -22,9 +23,10 @@ std::optional<std::string> run_url(const Job& job) {
   return fmt::format("{}/{}/actions/runs/{}", *server, *repository, *run);
 }
 
-Result<void> tell_github(const Job& job, const verdict::GateVerdict& verdict) {
+// On GitHub Actions, prints annotations and appends the verdict to the job's summary.
+Result<void> write_for_github(const Job& job, const verdict::GateVerdict& verdict) {
   if (job.variable("GITHUB_ACTIONS") != "true") return {};
-  // Workflow commands are read from both streams: keep the one that is not a machine's.
+  // GitHub reads commands from both streams, so use the one that carries no JSON.
   job.command(report::annotations(verdict));
   const std::string summary = job.variable("GITHUB_STEP_SUMMARY");
   if (summary.empty()) return {};
@@ -33,8 +35,8 @@ Result<void> tell_github(const Job& job, const verdict::GateVerdict& verdict) {
                                                          .run_url = run_url(job)}));
 }
 
-// Without what the command line said, what stands in each report and what a number says itself.
-verdict::GateVerdict on_one_screen(verdict::GateVerdict shown) {
+// Removes from the verdict of `weir ab` what its command line says already.
+verdict::GateVerdict shorten_for_ab(verdict::GateVerdict shown) {
   shown.base_source.clear();
   shown.decision_rule.clear();
   for (verdict::CellVerdict& cell : shown.cells) {
@@ -58,16 +60,18 @@ const report::Verbs& report_hints() {
   return k_hints;
 }
 
-Result<std::vector<std::string>> places_of(const Job& job, const ReportFiles& wanted) {
+// Returns the files that the reports write. Code::usage if the folder of one is missing.
+Result<std::vector<std::string>> report_places(const Job& job, const ReportFiles& wanted) {
   std::vector<std::string> places;
-  const auto add = [&](const char* option, const std::optional<std::string>& file) -> Result<void> {
+  const auto add_place = [&](const char* option,
+                             const std::optional<std::string>& file) -> Result<void> {
     if (!file || *file == "-") return {};
     places.push_back(*file);
     return check_place(option, *file, job.files());
   };
-  WEIR_CHECK(add("--json", job.shown.json));
+  WEIR_CHECK(add_place("--json", job.shown.json));
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
-    WEIR_CHECK(add(report::report_formats()[i].option, wanted.files[i]));
+    WEIR_CHECK(add_place(report::report_formats()[i].option, wanted.files[i]));
   }
   return places;
 }
@@ -78,33 +82,36 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
       shown, {.color = job.colored(), .width = job.width(), .verbose = false, .verbs = verbs});
 }
 
+// Hides private names in a verdict, then writes it to the run, the terminal, --json, the report
+// files and GitHub.
 Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                const verdict::GateVerdict& judged,
                                const config::Redactor& redactor) {
-  verdict::GateVerdict with_code = judged;
-  std::string figures;
+  verdict::GateVerdict full_verdict = judged;
+  std::string page_template;
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i] || !report::report_formats()[i].is_page) continue;
-    add_machine_code(with_code, job.world);
-    // Where the pages are not installed, words and tables have to do.
-    figures = site::read_page(job.files(), sys::own_program(), "report.html").value_or("");
+    add_machine_code(full_verdict, job.world);
+    // Without the installed pages the report has words and tables alone.
+    page_template = site::read_page(job.files(), sys::own_program(), "report.html").value_or("");
   }
-  const verdict::GateVerdict verdict = redacted(std::move(with_code), redactor);
-  // Without a file nothing is run again, or looked at, by naming one.
-  const report::Verbs hints = job.asked.config_text ? report::Verbs{"explain"} : report_hints();
+  const verdict::GateVerdict verdict = redacted(std::move(full_verdict), redactor);
+  // Without a configuration file the other commands would not find this run again.
+  const report::Verbs hints = job.selection.config_text ? report::Verbs{"explain"} : report_hints();
   const std::string json = document(write_fields(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json));
   }
-  job.answer(verdict_text(job, job.asked.config_text ? on_one_screen(verdict) : verdict, hints));
+  job.answer(
+      verdict_text(job, job.selection.config_text ? shorten_for_ab(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));
-  const report::ReportAround around{hints, run_url(job), figures};
+  const report::ReportAround context{hints, run_url(job), page_template};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i]) continue;
-    const std::string text = report::report_formats()[i].render(verdict, around);
+    const std::string text = report::report_formats()[i].render(verdict, context);
     WEIR_CHECK(job.files().write_atomic(*wanted.files[i], text));
   }
-  WEIR_CHECK(tell_github(job, verdict));
+  WEIR_CHECK(write_for_github(job, verdict));
   return Answer{.code = verdict.exit_code};
 }
 

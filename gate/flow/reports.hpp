@@ -1,4 +1,4 @@
-// Every place that reads a verdict: the terminal, files, CI systems.
+// Writes verdicts to every place that reads them: the terminal, files, CI systems.
 #pragma once
 
 #include <optional>
@@ -13,27 +13,27 @@
 
 namespace weir::flow {
 
-// Commands of this build that a report may tell its reader to type.
+// Returns the commands of this build that reports may suggest.
 [[nodiscard]] const report::Verbs& report_hints();
 
-// Where each goes, in the order of report::report_formats().
+// The file of each report, in the order of report::report_formats().
 struct ReportFiles {
   std::vector<std::optional<std::string>> files =
       std::vector<std::optional<std::string>>(report::report_formats().size());
   [[nodiscard]] const std::optional<std::string>& markdown() const { return files[0]; }
 };
-// All files that answering writes, to be checked before anything is measured: the folder of each is
-// there, else Code::usage. Whether they can be written is for run::preflight to say.
-[[nodiscard]] Result<std::vector<std::string>> places_of(const Job& job,
-                                                         const ReportFiles& wanted = {});
+// Returns all files that the reports write, to check them before anything is measured. Code::usage
+// if the folder of one is missing; run::preflight checks if they can be written.
+[[nodiscard]] Result<std::vector<std::string>> report_places(const Job& job,
+                                                             const ReportFiles& wanted = {});
 
-// Says all of it with `redactor` over private names: the terminal's text, --json, the files that
-// were asked for, the run's own verdict.json, and, on GitHub, annotations and the job summary. The
-// answer has the verdict's exit code alone.
+// Writes a verdict with private names hidden: to the terminal, --json, the report files, the run's
+// verdict.json, and on GitHub to annotations and the job summary. The answer has the exit code
+// alone.
 [[nodiscard]] Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                              const verdict::GateVerdict& judged,
                                              const config::Redactor& redactor);
-// A verdict as the terminal shows it, which names the commands `verbs`.
+// Returns the terminal's text of a verdict, which may suggest the commands `verbs`.
 [[nodiscard]] std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
                                        const report::Verbs& verbs = {});
 

@@ -1,31 +1,32 @@
+// The repository around a path, edits of its branches, and the builds of its commits.
 #include "gate/flow/repository.hpp"
 
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
-source::Effects effects_of(sys::World& world, const sys::Stop& stop, source::Say say) {
+source::Effects source_effects(sys::World& world, const sys::Stop& stop, source::Say say) {
   return {world.processes, world.files, world.clock, world.locks, std::move(say), stop};
 }
 
 Repository::Repository(sys::World& world, bool listens)
     : interrupts_(listens ? std::make_unique<sys::Interrupts>() : nullptr),
-      effects_(effects_of(world, listens ? interrupts_->stop() : never_)) {}
+      effects_(source_effects(world, listens ? interrupts_->stop() : never_)) {}
 
 Result<std::shared_ptr<Repository>> Repository::around(sys::World& world, const std::string& path) {
-  std::shared_ptr<Repository> made(new Repository(world, false));
+  std::shared_ptr<Repository> repository(new Repository(world, /*listens=*/false));
   std::string folder = path;
   while (world.files.kind(folder) != sys::Kind::folder && folder != "/" && folder != ".") {
     folder = sys::folder_of(folder);
   }
-  WEIR_TRY(made->git_, source::Git::open(made->effects_, folder));
-  return made;
+  WEIR_TRY(repository->git_, source::Git::open(repository->effects_, folder));
+  return repository;
 }
 
 Result<std::shared_ptr<Repository>> Repository::open(sys::World& world, const std::string& folder) {
-  std::shared_ptr<Repository> made(new Repository(world, true));
-  WEIR_TRY(made->git_, source::Git::open(made->effects_, folder));
-  return made;
+  std::shared_ptr<Repository> repository(new Repository(world, /*listens=*/true));
+  WEIR_TRY(repository->git_, source::Git::open(repository->effects_, folder));
+  return repository;
 }
 
 Result<std::string> Repository::commit(const std::string& option, const std::string& ref) const {
@@ -37,7 +38,9 @@ Result<std::string> Repository::commit(const std::string& option, const std::str
                                 : std::string("is it fetched? (`git fetch origin`)"));
 }
 
-Result<BranchStart> start_of(const Repository& repository, const std::string& branch) {
+// Returns where an edit of the branch starts: its local tip, else the fetched one. Code::usage if
+// it is checked out.
+Result<BranchStart> find_branch_start(const Repository& repository, const std::string& branch) {
   const source::Git& git = repository.git();
   BranchStart start;
   WEIR_TRY(start.old, git.branch_tip(branch));
@@ -46,35 +49,37 @@ Result<BranchStart> start_of(const Repository& repository, const std::string& br
     WEIR_TRY(start.parent, git.commit("refs/remotes/origin/" + branch));
     return start;
   }
-  WEIR_TRY(const std::string place, git.checked_out_in(branch));
-  if (!place.empty()) {
+  WEIR_TRY(const std::string work_tree, git.checked_out_in(branch));
+  if (!work_tree.empty()) {
     return fail(Code::usage,
                 "{} is checked out in {}: write the files there (without --baselines-ref), or "
                 "check out another branch",
-                branch, text::printable(place));
+                branch, text::printable(work_tree));
   }
   return start;
 }
 
+// Tries up to 20 times, a little later each time, as somebody else may move the branch meanwhile.
 Result<std::string> edit_branch(
     const Repository& repository, const std::string& branch,
     const std::function<Result<BranchEdit>(const std::optional<std::string>& parent)>& edit) {
   constexpr int k_tries = 20;
   for (int i = 0; i < k_tries; ++i) {
-    WEIR_TRY(const BranchStart start, start_of(repository, branch));
-    WEIR_TRY(BranchEdit wanted, edit(start.parent));
-    if (wanted.changes.empty()) return std::string();
-    WEIR_TRY(const std::optional<std::string> made,
-             repository.git().commit_to(
-                 branch, {start.parent, start.old, std::move(wanted.changes), wanted.message}));
-    if (made) return *made;
+    WEIR_TRY(const BranchStart start, find_branch_start(repository, branch));
+    WEIR_TRY(BranchEdit branch_edit, edit(start.parent));
+    if (branch_edit.changes.empty()) return std::string();
+    WEIR_TRY(
+        const std::optional<std::string> commit,
+        repository.git().commit_to(branch, {start.parent, start.old, std::move(branch_edit.changes),
+                                            branch_edit.message}));
+    if (commit) return *commit;
     std::this_thread::sleep_for(std::chrono::milliseconds(20 * (i + 1)));
   }
   return fail(Code::io, "{}: somebody else moved it {} times while it was written to", branch,
               k_tries);
 }
 
-std::string written_words(const std::string& branch, const std::string& commit) {
+std::string written_text(const std::string& branch, const std::string& commit) {
   if (commit.empty()) return fmt::format("nothing changed on {}\n", branch);
   return fmt::format("written to the branch {} as {}; publish it with:\n    git push origin {}\n",
                      branch, source::short_commit(commit), branch);
@@ -82,15 +87,15 @@ std::string written_words(const std::string& branch, const std::string& commit) 
 
 void add_build(std::vector<source::Build>& builds, const config::Cell& cell) {
   if (cell.engine == nullptr || cell.engine->build.empty()) return;
-  auto known = std::ranges::find(builds, cell.engine->build, &source::Build::command);
-  if (known == builds.end()) {
-    known = builds.insert(builds.end(), {cell.engine->name, cell.engine->build});
+  auto build = std::ranges::find(builds, cell.engine->build, &source::Build::command);
+  if (build == builds.end()) {
+    build = builds.insert(builds.end(), {cell.engine->name, cell.engine->build});
   }
   const std::set<std::string>& passed = cell.engine->extra.passed;
-  known->passed.insert(known->passed.end(), passed.begin(), passed.end());
+  build->passed.insert(build->passed.end(), passed.begin(), passed.end());
 }
 
-std::vector<source::Build> builds_of_cells(const std::vector<config::Cell>& cells) {
+std::vector<source::Build> engine_builds(const std::vector<config::Cell>& cells) {
   std::vector<source::Build> builds;
   for (const config::Cell& cell : cells) add_build(builds, cell);
   return builds;

@@ -1,5 +1,4 @@
-// The git repository that a path lies in, with all that asking it needs; files written onto one of
-// its branches; the builds of its commits.
+// The git repository around a path, edits of its branches, and the builds of its commits.
 #pragma once
 
 #include <functional>
@@ -15,23 +14,23 @@
 
 namespace weir::flow {
 
-// `stop` has to outlive them.
-[[nodiscard]] source::Effects effects_of(sys::World& world, const sys::Stop& stop,
-                                         source::Say say = {});
+// Returns the effects that git and builds need. `stop` has to outlive them.
+[[nodiscard]] source::Effects source_effects(sys::World& world, const sys::Stop& stop,
+                                             source::Say say = {});
 
 class Repository {
  public:
-  // Of the nearest folder above `path` (absolute, need not be there) that is.
+  // Opens the repository of the nearest existing folder at or above `path` (absolute).
   [[nodiscard]] static Result<std::shared_ptr<Repository>> around(sys::World& world,
                                                                   const std::string& path);
-  // Of `folder`, for questions and builds that a signal ends. Measuring listens to signals by
-  // itself: this should live no longer than one question or build.
+  // Opens the repository of `folder` for queries and builds that a signal ends. Measuring handles
+  // signals itself, so keep this no longer than one query or build.
   [[nodiscard]] static Result<std::shared_ptr<Repository>> open(sys::World& world,
                                                                 const std::string& folder);
 
   [[nodiscard]] const source::Git& git() const { return *git_; }
   [[nodiscard]] const source::Effects& effects() const { return effects_; }
-  // The commit that `ref` means; Code::config with a hint where it means none.
+  // Returns the commit that `ref` names; Code::config with a hint if it names none.
   [[nodiscard]] Result<std::string> commit(const std::string& option, const std::string& ref) const;
 
  private:
@@ -42,30 +41,31 @@ class Repository {
   std::optional<source::Git> git_;
 };
 
-// Where a branch stands, or would begin: at what was fetched of it, where there is no local one.
+// The start of an edit of a branch: its local tip, else the fetched one.
 struct BranchStart {
-  std::optional<std::string> parent;  // none: a history of its own begins
+  std::optional<std::string> parent;  // absent: the branch is new and has no history
   std::optional<std::string> old;     // the local branch's tip
 };
-// Code::usage where it is no branch's name, or a work tree has it checked out: its files would
-// seem to be changed back.
-[[nodiscard]] Result<BranchStart> start_of(const Repository& repository, const std::string& branch);
+// Returns the start of an edit. Code::usage for a bad name, or for a branch that is checked out:
+// its files would then look as if they were changed back.
+[[nodiscard]] Result<BranchStart> find_branch_start(const Repository& repository,
+                                                    const std::string& branch);
 
 struct BranchEdit {
   source::Git::Changes changes;  // paths from the top
   std::string message;
 };
-// Asks `edit` what to change in `parent`'s files, and commits that; asks again where somebody else
-// moved the branch meanwhile, a few times. Answers the commit; "" where nothing changed.
+// Calls `edit` for the changes to `parent`'s files and commits them. Calls it again, a few times,
+// if somebody else moves the branch meanwhile. Returns the commit; "" if nothing changed.
 [[nodiscard]] Result<std::string> edit_branch(
     const Repository& repository, const std::string& branch,
     const std::function<Result<BranchEdit>(const std::optional<std::string>& parent)>& edit);
-// What was written where, and the command that publishes it.
-[[nodiscard]] std::string written_words(const std::string& branch, const std::string& commit);
+// Describes what was written, with the command that publishes it.
+[[nodiscard]] std::string written_text(const std::string& branch, const std::string& commit);
 
-// Builds of cells' engines, each command once: trees in the cache are known by these commands, so
-// that whoever asks for a commit's tree must ask for the same ones.
-[[nodiscard]] std::vector<source::Build> builds_of_cells(const std::vector<config::Cell>& cells);
+// Returns the builds of the cells' engines, each command once. The commands are part of a cached
+// tree's key, so every caller must ask for a commit's tree with the same ones.
+[[nodiscard]] std::vector<source::Build> engine_builds(const std::vector<config::Cell>& cells);
 void add_build(std::vector<source::Build>& builds, const config::Cell& cell);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// Reads the rules of a commit, and applies them in place of a pull request's own.
 #include "gate/flow/rules.hpp"
 
 #include "gate/base/text.hpp"
@@ -14,18 +15,18 @@ namespace {
 
 constexpr std::size_t k_most_held = 100'000;
 
-std::string renamed_words(const verdict::HeldCell& held, const std::string& now) {
-  return fmt::format("{} is the base's {} under a new name: its limits and baselines judge it", now,
-                     held.shown);
+std::string rename_note(const verdict::BaseCell& held_cell, const std::string& new_name) {
+  return fmt::format("{} is the base's {} under a new name: its limits and baselines judge it",
+                     new_name, held_cell.shown);
 }
 
-// Edits of the stored files in the working tree, held against the commit's.
-Result<void> compare_stored(Rules& rules, const std::string& commit, const std::string& inner,
-                            const Job& job) {
+// Lists as proposals the edits of baseline files in the working tree against the commit's.
+Result<void> propose_baseline_edits(Rules& rules, const std::string& commit,
+                                    const std::string& inner, const Job& job) {
   const source::Git& git = rules.repository->git();
   WEIR_TRY(const std::vector<std::string> changed, git.changed_files(commit, inner));
-  const StoredBaselines base(*rules.baselines, job.asked.baselines),
-      head(job.files(), job.asked.baselines);
+  const StoredBaselines base(*rules.baselines, job.selection.baselines),
+      head(job.files(), job.selection.baselines);
   for (const std::string& path : changed) {
     const std::string name = inner.empty() ? path : path.substr(inner.size() + 1);
     const auto cell = profile::CellKey::parse(sys::folder_of(name));
@@ -34,27 +35,29 @@ Result<void> compare_stored(Rules& rules, const std::string& commit, const std::
                       device_class = file.substr(0, file.size() - 5);
     WEIR_TRY(const auto before, base.of_class(*cell, device_class));
     const auto after = head.of_class(*cell, device_class);
-    if (!after) {  // what the pull request left there is no baseline: it judges nothing here
-      verdict::Proposal broken{"baseline file " + text::printable(name) + ", which cannot be read",
-                               "", "", verdict::Proposal::Effect::changed};
-      broken.about({cell->str()});
-      rules.used.proposals.push_back(std::move(broken));
+    if (!after) {  // a file that the pull request broke judges nothing
+      verdict::Proposal unreadable{
+          "baseline file " + text::printable(name) + ", which cannot be read", "", "",
+          verdict::Proposal::Effect::changed};
+      unreadable.about({cell->str()});
+      rules.used.proposals.push_back(std::move(unreadable));
       continue;
     }
-    for (verdict::Proposal& one :
+    for (verdict::Proposal& proposal :
          verdict::compare_baselines(before ? &*before : nullptr, *after ? &**after : nullptr)) {
-      rules.used.proposals.push_back(std::move(one));
+      rules.used.proposals.push_back(std::move(proposal));
     }
   }
   return {};
 }
 
-// `path` (absolute, as it was named) from the top of the repository that the configuration lies in;
-// nothing where it does not lie below. A link or another repository on the way is Code::config:
-// with one the pull request would choose what is read in the base, or that nothing is.
-Result<std::optional<std::string>> place_below(const Repository& repository,
-                                               const std::string& config_folder,
-                                               const std::string& path, const sys::Files& files) {
+// Returns `path` (absolute, as named) relative to the top of the repository; nothing if it lies
+// outside. Code::config for a link or a nested repository on the way: a pull request could add one
+// to redirect or suppress the rules that we read from the base commit.
+Result<std::optional<std::string>> path_in_repository(const Repository& repository,
+                                                      const std::string& config_folder,
+                                                      const std::string& path,
+                                                      const sys::Files& files) {
   std::string top = config_folder;
   while (sys::real_path(top) != repository.git().top()) {
     if (top == "/" || top.empty()) {
@@ -65,17 +68,18 @@ Result<std::optional<std::string>> place_below(const Repository& repository,
   }
   for (const std::string& end : {config_folder, path}) {
     if (!(end + "/").starts_with(top == "/" ? top : top + "/")) continue;
-    for (std::string at = end; at.size() > top.size(); at = sys::folder_of(at)) {
-      if (files.kind(at) == sys::Kind::absent) continue;
-      const auto above = sys::real_path(sys::folder_of(at));
+    for (std::string current = end; current.size() > top.size();
+         current = sys::folder_of(current)) {
+      if (files.kind(current) == sys::Kind::absent) continue;
+      const auto above = sys::real_path(sys::folder_of(current));
       const bool plain =
-          above && sys::real_path(at) == sys::join_path(*above, sys::file_name_of(at));
-      if (!plain || files.kind(sys::join_path(at, ".git")) != sys::Kind::absent) {
+          above && sys::real_path(current) == sys::join_path(*above, sys::file_name_of(current));
+      if (!plain || files.kind(sys::join_path(current, ".git")) != sys::Kind::absent) {
         return fail(
             Code::config,
             "--rules-from: {} is a link or a repository of its own: what is read in the base "
             "would be the pull request's choice",
-            text::printable(at));
+            text::printable(current));
       }
     }
   }
@@ -84,12 +88,14 @@ Result<std::optional<std::string>> place_below(const Repository& repository,
   return std::optional<std::string>(path.substr(top.size() + 1));
 }
 
-Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
-  const std::string path = sys::absolute(job.asked.config);
+// Reads the configuration of the base commit. Without one the pull request's own rules hold, which
+// is listed as a proposal.
+Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rules) {
+  const std::string path = sys::absolute(job.selection.config);
   WEIR_TRY(const auto repository, Repository::around(job.world, sys::folder_of(path)));
   WEIR_TRY(const std::string commit, repository->commit("--rules-from", ref));
   WEIR_TRY(const std::optional<std::string> below,
-           place_below(*repository, sys::folder_of(path), path, job.files()));
+           path_in_repository(*repository, sys::folder_of(path), path, job.files()));
   const std::string inner = below.value_or("");
   rules.used.from = verdict::RulesFrom{ref, commit};
   WEIR_TRY(const std::optional<std::string> text,
@@ -98,15 +104,16 @@ Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
     rules.used.proposals.push_back(
         {fmt::format("all of {}: {} has no such file, so that its rules are "
                      "those of the pull request itself",
-                     job.asked.config, source::short_commit(commit)),
+                     job.selection.config, source::short_commit(commit)),
          "", "", verdict::Proposal::Effect::looser, true});
     return {};
   }
   rules.used.config_text = *text;
   rules.used.from->text_hash = sys::sha256_hex(*text);
-  const std::string shown = fmt::format("{} of {}", job.asked.config, source::short_commit(commit));
-  WEIR_TRY(BaseSettings base, parse_base_settings(rules.used.config_text, shown,
-                                                  known_now(job.world, job.asked.config))
+  const std::string file_name =
+      fmt::format("{} of {}", job.selection.config, source::short_commit(commit));
+  WEIR_TRY(BaseSettings base, parse_base_settings(rules.used.config_text, file_name,
+                                                  config_context(job.world, job.selection.config))
                                   .map_error(in_context("--rules-from " + ref)));
   rules.settings = std::make_unique<config::Settings>(std::move(base.settings));
   rules.used.from->accept_own = rules.settings->gate.accept_own;
@@ -114,68 +121,70 @@ Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
   return {};
 }
 
-// Baselines are those of the folder as the commit has it, which `ref` names.
-Result<void> take_folder(const std::string& ref, const std::string& commit,
-                         const std::string& folder, const Job& job, Rules& rules) {
+// Uses the baselines in `folder` of `commit`, which `ref` names.
+Result<void> use_folder(const std::string& ref, const std::string& commit,
+                        const std::string& folder, const Job& job, Rules& rules) {
   const source::Git& git = rules.repository->git();
-  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, job.asked.baselines));
+  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, job.selection.baselines));
   rules.used.baselines_commit = commit;
-  WEIR_TRY(const std::string words, git.words(commit));
+  WEIR_TRY(const std::string commit_text, git.words(commit));
   rules.used.baselines_words =
-      fmt::format("stored baselines of {}, {}", text::printable(ref), words);
+      fmt::format("stored baselines of {}, {}", text::printable(ref), commit_text);
   return {};
 }
 
-// The folder of --baselines, as the commit of --rules-from has it.
-Result<void> take_baselines(const std::string& ref, const Job& job, Rules& rules) {
+// Uses the folder of --baselines as it is in the commit of --rules-from.
+Result<void> use_base_baselines(const std::string& ref, const Job& job, Rules& rules) {
   const std::string& commit = rules.used.from->commit;
   const std::string config_folder = job.folder();
   WEIR_TRY(rules.repository, Repository::around(job.world, config_folder));
   WEIR_TRY(const std::optional<std::string> inner,
-           place_below(*rules.repository, config_folder, sys::absolute(job.asked.baselines),
-                       job.files()));
+           path_in_repository(*rules.repository, config_folder,
+                              sys::absolute(job.selection.baselines), job.files()));
   if (!inner) {
     rules.used.notes.push_back(
         fmt::format("{} lies outside of this repository: its baselines are used as they are there",
-                    job.asked.baselines));
+                    job.selection.baselines));
     return {};
   }
-  WEIR_CHECK(take_folder(ref, commit, *inner, job, rules));
-  return compare_stored(rules, commit, *inner, job);
+  WEIR_CHECK(use_folder(ref, commit, *inner, job, rules));
+  return propose_baseline_edits(rules, commit, *inner, job);
 }
 
-// REF or REF:PATH.
-Result<void> take_branch(const std::string& wanted, const Job& job, Rules& rules) {
+// Uses the baselines of REF or REF:PATH.
+Result<void> use_branch(const std::string& wanted, const Job& job, Rules& rules) {
   WEIR_TRY(rules.repository, Repository::around(job.world, job.folder()));
   WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
   WEIR_TRY(const std::string commit, rules.repository->commit("--baselines-ref", place.ref));
   WEIR_TRY(const std::string folder, baselines_folder(rules.repository->git(), commit, place));
-  return take_folder(wanted, commit, folder, job, rules);
+  return use_folder(wanted, commit, folder, job, rules);
 }
 
 }  // namespace
 
-Result<BaseSettings> parse_base_settings(const std::string& text, const std::string& shown,
-                                         config::Known known) {
-  const std::string today = known.today;
-  known.today.clear();
+Result<BaseSettings> parse_base_settings(const std::string& text, const std::string& file_name,
+                                         config::Known context) {
+  const std::string today = context.today;
+  context.today.clear();
   BaseSettings base;
-  WEIR_TRY(base.settings, config::parse_settings(text, shown, known));
-  base.notes = config::drop_expired(base.settings, today);
+  WEIR_TRY(base.settings, config::parse_settings(text, file_name, context));
+  base.notes = config::remove_expired_limits(base.settings, today);
   return base;
 }
 
+// Parses REF or REF:PATH of --baselines-ref.
 Result<BaselinesPlace> baselines_place(const std::string& wanted) {
-  // A ref's name has no ':' in it.
+  // The name of a ref contains no ':'.
   const std::size_t colon = wanted.find(':');
   BaselinesPlace place{wanted.substr(0, colon), {}};
   if (colon != std::string::npos) {
     std::string path = wanted.substr(colon + 1);
     while (path.ends_with('/')) path.pop_back();
-    const bool odd = std::ranges::any_of(text::split(path, '/'), [](const std::string& part) {
-      return part.empty() || part == "." || part == ".." || part == ".git";
-    });
-    if (odd && !path.empty()) {
+    const bool is_outside =
+        std::ranges::any_of(text::split(path, '/'), [](const std::string& part) {
+          return part.empty() || part == "." || part == ".." || part == ".git";
+        });
+    if (is_outside && !path.empty()) {
       return fail(Code::usage, "--baselines-ref {}: the path is counted from the top of the branch",
                   text::printable(wanted));
     }
@@ -194,34 +203,35 @@ Result<std::string> baselines_folder(const source::Git& git, const std::string& 
   return std::string(entries.empty() ? "" : "baselines");
 }
 
-Result<std::shared_ptr<const Rules>> read_rules(const RulesWanted& wanted, const Job& job) {
+Result<std::shared_ptr<const Rules>> read_rules(const RulesOptions& wanted, const Job& job) {
   if (!wanted.rules_from && !wanted.baselines_ref) return std::shared_ptr<const Rules>();
   auto rules = std::make_shared<Rules>();
-  if (wanted.rules_from) WEIR_CHECK(read_config(*wanted.rules_from, job, *rules));
+  if (wanted.rules_from) WEIR_CHECK(read_base_config(*wanted.rules_from, job, *rules));
   if (wanted.baselines_ref) {
-    WEIR_CHECK(take_branch(*wanted.baselines_ref, job, *rules));
+    WEIR_CHECK(use_branch(*wanted.baselines_ref, job, *rules));
   } else {
-    WEIR_CHECK(take_baselines(*wanted.rules_from, job, *rules));
+    WEIR_CHECK(use_base_baselines(*wanted.rules_from, job, *rules));
   }
   return rules;
 }
 
-Result<std::shared_ptr<const Rules>> rules_of_branch(const std::string& wanted, const Job& job) {
+Result<std::shared_ptr<const Rules>> read_branch_rules(const std::string& wanted, const Job& job) {
   WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
   WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
-  WEIR_TRY(const BranchStart start, start_of(*repository, place.ref));
+  WEIR_TRY(const BranchStart start, find_branch_start(*repository, place.ref));
   if (!start.parent) return std::shared_ptr<const Rules>();
-  const std::string there = *start.parent + (place.path ? ":" + *place.path : std::string());
-  return read_rules({std::nullopt, there}, job);
+  const std::string ref = *start.parent + (place.path ? ":" + *place.path : std::string());
+  return read_rules({std::nullopt, ref}, job);
 }
 
-StoredBaselines baselines_of(const Job& job) {
+StoredBaselines stored_baselines(const Job& job) {
   if (job.rules && job.rules->baselines) {
-    return {*job.rules->baselines, job.asked.baselines, job.rules->used.baselines_words};
+    return {*job.rules->baselines, job.selection.baselines, job.rules->used.baselines_words};
   }
-  return {job.files(), job.asked.baselines};
+  return {job.files(), job.selection.baselines};
 }
 
+// Reads or writes the rules of a run as JSON.
 void fields(Fields& io, RulesUsed& used) {
   io("baselines", used.baselines_words);
   io("baselines_commit", used.baselines_commit);
@@ -235,57 +245,65 @@ void fields(Fields& io, RulesUsed& used) {
   io.sparse("from", used.from);
 }
 
+// Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
+// proposes, and the cells that it removed or renamed.
 RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
                       const std::string& config_folder, const std::vector<std::string>& globs,
                       config::Settings& head) {
   RulesUsed used = rules.used;
   if (rules.settings) {
     const auto base_cells = config::expand(*rules.settings);
-    const config::Matrix none;
+    const config::Matrix empty_matrix;
     if (!base_cells) {
       used.not_judged.emplace_back("which cells of the base are gone");
       used.notes.push_back("the base's matrix: " + base_cells.error().message);
     }
-    config::Edits edits = config::compare_rules(*rules.settings, base_cells ? *base_cells : none,
-                                                head, matrix, probes::probe_devices());
-    // What is private there may stand in the head's own text no more.
+    config::Edits edits =
+        config::compare_rules(*rules.settings, base_cells ? *base_cells : empty_matrix, head,
+                              matrix, probes::probe_devices());
+    // Names that the base calls private may not be private in the pull request's own text.
     const config::Redactor redactor(*rules.settings, config_folder);
     used.held = std::move(edits.cells);
-    std::erase_if(used.held, [&](const verdict::HeldCell& one) {
-      return !matches(globs, one.cell) && (one.now.empty() || !matches(globs, one.now));
+    std::erase_if(used.held, [&](const verdict::BaseCell& held_cell) {
+      return !matches(globs, held_cell.cell) &&
+             (held_cell.now.empty() || !matches(globs, held_cell.now));
     });
-    for (verdict::HeldCell& one : used.held) {
-      one.shown = redactor.cell_name(one.cell);
-      if (one.now.empty() || one.now == one.cell) continue;
-      used.notes.push_back(renamed_words(one, redactor.cell_name(one.now)));
+    for (verdict::BaseCell& held_cell : used.held) {
+      held_cell.shown = redactor.cell_name(held_cell.cell);
+      if (held_cell.now.empty() || held_cell.now == held_cell.cell) continue;
+      used.notes.push_back(rename_note(held_cell, redactor.cell_name(held_cell.now)));
     }
-    for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
-    for (verdict::Proposal& one : used.proposals) hide(one, redactor);
-    config::take_rules(*rules.settings, head);
+    for (verdict::Proposal& proposal : edits.proposals)
+      used.proposals.push_back(std::move(proposal));
+    for (verdict::Proposal& proposal : used.proposals) hide(proposal, redactor);
+    config::copy_rules(*rules.settings, head);
   }
   used.proposals = verdict::in_order(std::move(used.proposals));
   return used;
 }
 
+// Finds cells whose name is gone but whose stored fingerprint was measured under another name.
 Result<void> find_renamed(RulesUsed& used, const std::vector<profile::Profile>& profiles,
                           const StoredBaselines& stored) {
-  std::set<std::string> taken;
-  for (const verdict::HeldCell& held : used.held) taken.insert({held.cell, held.now});
-  for (verdict::HeldCell& held : used.held) {
-    if (!held.now.empty()) continue;
-    WEIR_TRY(const profile::CellKey key, profile::CellKey::parse(held.cell));
-    WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(key));
-    const auto found = std::ranges::find_if(profiles, [&](const profile::Profile& profile) {
+  std::set<std::string> names;
+  for (const verdict::BaseCell& held_cell : used.held)
+    names.insert({held_cell.cell, held_cell.now});
+  for (verdict::BaseCell& held_cell : used.held) {
+    if (!held_cell.now.empty()) continue;
+    WEIR_TRY(const profile::CellKey key, profile::CellKey::parse(held_cell.cell));
+    WEIR_TRY(const std::vector<baseline::Baseline> baselines, stored.of_cell(key));
+    const auto renamed = std::ranges::find_if(profiles, [&](const profile::Profile& profile) {
       const profile::Provenance& from = profile.provenance;
-      return !taken.contains(profile.cell.str()) &&
-             std::ranges::any_of(known, [&](const baseline::Baseline& one) {
-               return one.fingerprint == from.fingerprint && one.device_class == from.device_class;
+      return !names.contains(profile.cell.str()) &&
+             std::ranges::any_of(baselines, [&](const baseline::Baseline& baseline) {
+               return baseline.fingerprint == from.fingerprint &&
+                      baseline.device_class == from.device_class;
              });
     });
-    if (found == profiles.end()) continue;
-    held.now = found->cell.str();
-    taken.insert(held.now);
-    used.notes.push_back(renamed_words(held, held.now));
+    if (renamed == profiles.end()) continue;
+    held_cell.now = renamed->cell.str();
+    names.insert(held_cell.now);
+    used.notes.push_back(rename_note(held_cell, held_cell.now));
   }
   return {};
 }
@@ -294,20 +312,21 @@ std::string baselines_in_run(const std::string& run_folder) {
   return sys::join_path(run_folder, "rules/baselines");
 }
 
+// Copies the stored baselines of these cells into the run's folder.
 Result<void> keep_baselines(const Rules& rules, const Job& job,
                             const std::vector<profile::CellKey>& cells,
                             const std::string& run_folder) {
   if (!rules.baselines) return {};
-  const StoredBaselines from = baselines_of(job);
-  StoredBaselines to(job.files(), baselines_in_run(run_folder));
-  const auto keep = [&](const profile::CellKey& cell) -> Result<void> {
+  const StoredBaselines from = stored_baselines(job);
+  StoredBaselines run_baselines(job.files(), baselines_in_run(run_folder));
+  const auto copy_cell = [&](const profile::CellKey& cell) -> Result<void> {
     WEIR_TRY(const std::vector<baseline::Baseline> stored, from.of_cell(cell));
-    for (const baseline::Baseline& one : stored) WEIR_CHECK(to.put(one));
+    for (const baseline::Baseline& baseline : stored) WEIR_CHECK(run_baselines.put(baseline));
     return {};
   };
   for (const profile::CellKey& cell : cells) {
-    WEIR_CHECK(keep(cell));
-    if (cell.depth) WEIR_CHECK(keep(cell.line()));
+    WEIR_CHECK(copy_cell(cell));
+    if (cell.depth) WEIR_CHECK(copy_cell(cell.line()));
   }
   return {};
 }

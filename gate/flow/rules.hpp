@@ -1,5 +1,5 @@
-// Who may change the rules: limits, allow-lists, gate settings and baselines read from a commit
-// (--rules-from, --baselines-ref) in place of the working tree. docs/explanation/rules.md.
+// Rules of a commit: reads limits, allow-lists, gate settings and baselines from a commit
+// (--rules-from, --baselines-ref) in place of the working tree. See docs/explanation/rules.md.
 #pragma once
 
 #include <memory>
@@ -14,77 +14,78 @@
 #include "gate/verdict/removed.hpp"
 
 namespace weir::flow {
-// What a run was judged by, as its journal keeps it: enough to judge it again.
+// The rules that judged a run, as its journal stores them: enough to judge it again.
 struct RulesUsed {
   std::optional<verdict::RulesFrom> from;
   std::string config_text;
   std::string baselines_words;   // "stored baselines of origin/main, 1a2b3c4 "…"", or ""
-  std::string baselines_commit;  // where baselines were read; "": in the working tree
+  std::string baselines_commit;  // the commit of the baselines; "": the working tree
   std::vector<verdict::Proposal> proposals;
   std::vector<std::string> not_judged, notes;
-  std::vector<verdict::HeldCell> held;  // cells of the commit's matrix, of those that are selected
+  std::vector<verdict::BaseCell> held;  // the selected cells of the commit's matrix
 };
 void fields(Fields& io, RulesUsed& used);
 
-// What a commit holds of the rules.
+// The rules in a commit.
 struct Rules {
-  RulesUsed used;  // with proposals of edits to baselines
+  RulesUsed used;  // its proposals include edits to baselines
   std::unique_ptr<config::Settings> settings;
-  std::shared_ptr<sys::Files> baselines;   // null: in the working tree
-  std::shared_ptr<Repository> repository;  // that `baselines` reads from
+  std::shared_ptr<sys::Files> baselines;   // null: the working tree's
+  std::shared_ptr<Repository> repository;  // the repository behind `baselines`
 };
 
-// What --baselines-ref names.
+// The value of --baselines-ref.
 struct BaselinesPlace {
   std::string ref;
-  std::optional<std::string> path;  // from the top of it; absent: `baselines` if it has that
+  std::optional<std::string> path;  // from the top; absent: `baselines` if that exists
 };
 [[nodiscard]] Result<BaselinesPlace> baselines_place(const std::string& wanted);
 [[nodiscard]] Result<std::string> baselines_folder(const source::Git& git,
                                                    const std::string& commit,
                                                    const BaselinesPlace& place);
 
-struct RulesWanted {
+struct RulesOptions {
   std::optional<std::string> rules_from, baselines_ref;
 };
-// Nothing where nothing is wanted. Fails with Code::config where REF is no commit here, or what it
-// holds cannot be used.
-[[nodiscard]] Result<std::shared_ptr<const Rules>> read_rules(const RulesWanted& wanted,
+// Reads the rules of a commit; null if the options name none. Code::config if REF is no commit
+// here, or its rules cannot be used.
+[[nodiscard]] Result<std::shared_ptr<const Rules>> read_rules(const RulesOptions& wanted,
                                                               const Job& job);
 
-// Of the local branch that --baselines-ref names, as it is before it is written to; nothing where
-// it is not there yet.
-[[nodiscard]] Result<std::shared_ptr<const Rules>> rules_of_branch(const std::string& wanted,
-                                                                   const Job& job);
+// Reads the rules of the branch that --baselines-ref names, before it is written to; null if the
+// branch does not exist yet.
+[[nodiscard]] Result<std::shared_ptr<const Rules>> read_branch_rules(const std::string& wanted,
+                                                                     const Job& job);
 
-// Where `options` say that baselines are.
-[[nodiscard]] StoredBaselines baselines_of(const Job& job);
+// Returns the baselines of the job: those of its rules, else those in its folder.
+[[nodiscard]] StoredBaselines stored_baselines(const Job& job);
 
-// A commit's configuration, whose limits that are over by now are left out, not refused: they must
-// not keep the one out that takes them away.
+// A commit's configuration without its expired limits. They are dropped, not refused, so that a
+// pull request which removes them can pass.
 struct BaseSettings {
   config::Settings settings;
-  std::vector<std::string> notes;  // of what was over
+  std::vector<std::string> notes;  // for the dropped limits
 };
 [[nodiscard]] Result<BaseSettings> parse_base_settings(const std::string& text,
                                                        const std::string& shown,
-                                                       config::Known known);
+                                                       config::Known context);
 
-// Puts the rules in place of `head`'s own, and says what that changed. Cells point into `head`.
-// `globs`: --cell.
+// Replaces the rules of `head` by the commit's, and returns what that changed. Cells point into
+// `head`. `globs`: --cell.
 [[nodiscard]] RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
                                     const std::string& config_folder,
                                     const std::vector<std::string>& globs, config::Settings& head);
 
-// Cells that are gone by the configuration and there by the fingerprint and device class of what is
-// `stored` of them: renamed.
+// Finds renamed cells: missing by name, but measured with the fingerprint and device class of their
+// `stored` baselines.
 [[nodiscard]] Result<void> find_renamed(RulesUsed& used,
                                         const std::vector<profile::Profile>& profiles,
                                         const StoredBaselines& stored);
 
-// The folder of a run in which the baselines lie that it was judged by.
+// Returns the folder in a run's folder with the baselines that judged it.
 [[nodiscard]] std::string baselines_in_run(const std::string& run_folder);
-// Copies what is stored of `cells`, and of the lines over their depths, into the run's folder.
+// Copies the stored baselines of `cells`, and of the lines over their depths, into the run's
+// folder.
 [[nodiscard]] Result<void> keep_baselines(const Rules& rules, const Job& job,
                                           const std::vector<profile::CellKey>& cells,
                                           const std::string& run_folder);

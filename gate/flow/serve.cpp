@@ -1,3 +1,4 @@
+// Runs weir serve: its log, its options, who may upload, and its tokens.
 #include "gate/flow/serve.hpp"
 
 #ifdef WEIR_SERVE
@@ -31,36 +32,39 @@ namespace {
 
 constexpr std::size_t k_longest_path = 500;
 
-// On one line, whatever it was.
-std::string flat(const std::string& text) {
+// Returns `text` on one line, shortened, without control characters.
+std::string single_line(const std::string& text) {
   return text::disarm(report::one_line(text, k_longest_path));
 }
 
 }  // namespace
 
+// Returns one line for the log of requests, as JSON or as text.
 std::string log_line(const serve::RequestLine& line, double now, LogForm form) {
   const double milliseconds = line.seconds * 1e3;
   if (form == LogForm::json) {
-    Json json{{"time", sys::time_of(now)}, {"method", line.method}, {"path", flat(line.path)},
-              {"status", line.status},     {"bytes", line.bytes},   {"milliseconds", milliseconds},
-              {"peer", flat(line.peer)}};
-    if (!line.token.empty()) json["token"] = flat(line.token);
-    if (!line.note.empty()) json["note"] = flat(line.note);
+    Json json{
+        {"time", sys::time_of(now)},     {"method", line.method}, {"path", single_line(line.path)},
+        {"status", line.status},         {"bytes", line.bytes},   {"milliseconds", milliseconds},
+        {"peer", single_line(line.peer)}};
+    if (!line.token.empty()) json["token"] = single_line(line.token);
+    if (!line.note.empty()) json["note"] = single_line(line.note);
     return dump_json(json);
   }
   return fmt::format("{} {} {} {} {} bytes {:.1f} ms {}{}{}{}{}", sys::time_of(now), line.status,
-                     line.method, flat(line.path), line.bytes, milliseconds, flat(line.peer),
-                     line.token.empty() ? "" : " ", flat(line.token), line.note.empty() ? "" : " ",
-                     flat(line.note));
+                     line.method, single_line(line.path), line.bytes, milliseconds,
+                     single_line(line.peer), line.token.empty() ? "" : " ", single_line(line.token),
+                     line.note.empty() ? "" : " ", single_line(line.note));
 }
 
 std::string log_line(const std::string& trouble, double now, LogForm form) {
   if (form == LogForm::json) {
-    return dump_json(Json{{"time", sys::time_of(now)}, {"trouble", flat(trouble)}});
+    return dump_json(Json{{"time", sys::time_of(now)}, {"trouble", single_line(trouble)}});
   }
-  return fmt::format("{} trouble {}", sys::time_of(now), flat(trouble));
+  return fmt::format("{} trouble {}", sys::time_of(now), single_line(trouble));
 }
 
+// Makes the log of requests on standard error. The server's own messages go there too, with a time.
 std::shared_ptr<spdlog::logger> make_log() {
   auto log =
       std::make_shared<spdlog::logger>("weir", std::make_shared<spdlog::sinks::stderr_sink_mt>());
@@ -75,6 +79,7 @@ std::shared_ptr<spdlog::logger> make_log() {
   return log;
 }
 
+// Parses HOST:PORT, where an IPv6 address is in brackets.
 Result<ListenPlace> parse_listen(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   const auto wrong = [&] {
@@ -88,7 +93,7 @@ Result<ListenPlace> parse_listen(const std::string& text) {
   if (place.address.starts_with('[') && place.address.ends_with(']')) {
     place.address = place.address.substr(1, place.address.size() - 2);
   } else if (place.address.find(':') != std::string::npos) {
-    return wrong();  // where does the port of an IPv6 address begin?
+    return wrong();  // an IPv6 address without brackets has no clear port
   }
   if (place.address == "localhost") place.address = "127.0.0.1";
   if (place.address.empty()) return wrong();
@@ -96,35 +101,37 @@ Result<ListenPlace> parse_listen(const std::string& text) {
   return place;
 }
 
+// Parses "PROJECT=VALUE" texts; each project may occur once.
 Result<std::vector<std::pair<std::string, std::string>>> parse_pairs(
     const char* option, const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::string>> pairs;
-  std::set<std::string> seen;
+  std::set<std::string> projects;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
       return fail(Code::usage, "{} {}: should be PROJECT=VALUE", option, text::printable(text));
     }
     pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-    if (!seen.insert(pairs.back().first).second) {
+    if (!projects.insert(pairs.back().first).second) {
       return fail(Code::usage, "{}: {} stands twice", option, text::printable(pairs.back().first));
     }
   }
   return pairs;
 }
 
-Result<std::optional<serve::IssuerOptions>> issuer_of(const ServeOptions& options,
-                                                      std::shared_ptr<sys::Http> http) {
+// Checks --oidc, --oidc-issuer and --oidc-audience, and makes the rules for uploads by CI jobs.
+Result<std::optional<serve::IssuerOptions>> issuer_options(const ServeOptions& options,
+                                                           std::shared_ptr<sys::Http> http) {
   if (options.jobs.empty()) return std::nullopt;
-  serve::IssuerOptions made;
-  made.issuer = options.issuer;
-  made.audience = options.audience;
-  const auto url = publish::parse_url(made.issuer);
-  if (!url || !made.issuer.starts_with("https://")) {
+  serve::IssuerOptions settings;
+  settings.issuer = options.issuer;
+  settings.audience = options.audience;
+  const auto url = publish::parse_url(settings.issuer);
+  if (!url || !settings.issuer.starts_with("https://")) {
     return fail(Code::usage, "--oidc-issuer {}: should be an https address",
-                text::printable(made.issuer));
+                text::printable(settings.issuer));
   }
-  if (made.audience.empty()) {
+  if (settings.audience.empty()) {
     return fail(Code::usage, "--oidc needs --oidc-audience: the address of this service");
   }
   for (const std::string& text : options.jobs) {
@@ -140,9 +147,9 @@ Result<std::optional<serve::IssuerOptions>> issuer_of(const ServeOptions& option
                   "number in place of its name",
                   text::printable(text));
     }
-    made.rules.push_back(std::move(rule));
+    settings.rules.push_back(std::move(rule));
   }
-  made.fetch = [http = std::move(http), issuer = made.issuer]() -> Result<std::string> {
+  settings.fetch = [http = std::move(http), issuer = settings.issuer]() -> Result<std::string> {
     const auto answer = http->send(
         {.url = issuer + "/.well-known/jwks"},
         {.connect_seconds = 5, .total_seconds = 10, .body_bytes = 256 << 10}, sys::Stop());
@@ -150,24 +157,25 @@ Result<std::optional<serve::IssuerOptions>> issuer_of(const ServeOptions& option
     if (answer->status == 200) return answer->body;
     return fail(Code::unavailable, "{} answered {}", issuer, answer->status);
   };
-  return made;
+  return settings;
 }
 
 namespace {
 
-constexpr double k_order_seconds = 60;  // git is asked no more often
+constexpr double k_order_seconds = 60;  // git is asked at most once in this time
 
-// The order of a checkout's commits, as it was a moment ago.
-class KnownOrder {
+// The order of a checkout's commits, read again from git at most once in k_order_seconds.
+class CachedOrder {
  public:
-  KnownOrder(sys::World& world, std::string folder) : world_(world), folder_(std::move(folder)) {}
+  CachedOrder(sys::World& world, std::string folder) : world_(world), folder_(std::move(folder)) {}
 
+  // Returns the order, which may be up to k_order_seconds old. Thread-safe.
   history::CommitOrder get() {
     const std::lock_guard lock(mutex_);
     const double now = world_.clock.steady();
-    if (!asked_ || now - *asked_ > k_order_seconds) {
+    if (!renewed_at_ || now - *renewed_at_ > k_order_seconds) {
       (void)renew();  // as it was a while ago is better than none
-      asked_ = now;
+      renewed_at_ = now;
     }
     return order_;
   }
@@ -183,15 +191,15 @@ class KnownOrder {
   std::string folder_;
   std::mutex mutex_;
   history::CommitOrder order_;
-  std::optional<double> asked_;
+  std::optional<double> renewed_at_;
 };
 
 class Log {
  public:
   Log(LogForm form, const sys::Clock& clock) : form_(form), log_(make_log()), clock_(clock) {}
   template <class What>
-  void say(const What& what) {
-    if (form_ != LogForm::none) log_->info("{}", log_line(what, clock_.now(), form_));
+  void say(const What& event) {
+    if (form_ != LogForm::none) log_->info("{}", log_line(event, clock_.now(), form_));
   }
 
  private:
@@ -200,18 +208,19 @@ class Log {
   const sys::Clock& clock_;
 };
 
-// Judging and posting, where they were asked for.
+// Judges uploaded runs and posts their verdicts; null if --gate or --post is not given.
 struct Arrivals {
   std::unique_ptr<FolderJudge> judge;
   std::unique_ptr<Poster> poster;
 };
 
-Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& log) {
-  Arrivals made;
+// Checks --gate and --post, and makes the judge and the poster that they ask for.
+Result<Arrivals> make_arrivals(const Job& job, const ServeOptions& options, Log& log) {
+  Arrivals arrivals;
   WEIR_TRY(const auto gates, parse_pairs("--gate", options.gates));
   WEIR_TRY(const auto posts, parse_pairs("--post", options.posts));
-  if (!gates.empty()) WEIR_SET(made.judge, FolderJudge::make(job.world, gates));
-  if (posts.empty()) return made;
+  if (!gates.empty()) WEIR_SET(arrivals.judge, FolderJudge::make(job.world, gates));
+  if (posts.empty()) return arrivals;
   std::map<std::string, std::string> repositories;
   for (const auto& [project, repository] : posts) {
     if (!publish::is_repository(repository)) {
@@ -225,20 +234,22 @@ Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& l
     repositories.emplace(project, repository);
   }
   publish::GithubSettings settings;
-  WEIR_TRY(settings.base_url, api_url_of(job, options.access.api_url));
+  WEIR_TRY(settings.base_url, github_api_url(job, options.access.api_url));
   WEIR_TRY(settings.token,
-           token_of(job, options.access.token_file, "without --post nothing is posted"));
+           github_token(job, options.access.token_file, "without --post nothing is posted"));
   auto masker = std::make_shared<Masker>();
   masker->add(settings.token);
-  made.poster = std::make_unique<Poster>(
+  arrivals.poster = std::make_unique<Poster>(
       job.world, std::move(repositories),
       [&world = job.world, settings](const sys::Stop& stop)
           -> Result<std::unique_ptr<publish::Api>> { return github_api(world, settings, stop); },
       [&log, masker](const std::string& line) { log.say("post: " + masker->mask(line)); });
-  return made;
+  return arrivals;
 }
 
-Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options) {
+// Returns the options of the pages: title, links, files, and the order of commits. Warns and serves
+// the API alone if the pages are not installed.
+Result<serve::PageOptions> page_options(const Job& job, const ServeOptions& options) {
   serve::PageOptions pages;
   pages.title = options.title;
   if (!options.repo_url.empty())
@@ -251,17 +262,17 @@ Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options)
                 {folder.error().code, folder.error().message + "; serving the API alone"});
   }
   if (!options.repository.empty()) {
-    auto order = std::make_shared<KnownOrder>(job.world, options.repository);
-    if (auto known = order->renew(); !known) {
+    auto order = std::make_shared<CachedOrder>(job.world, options.repository);
+    if (auto renewed = order->renew(); !renewed) {
       return fail(Code::config, "--repository {}: {}", text::printable(options.repository),
-                  known.error().message);
+                  renewed.error().message);
     }
     pages.order = [order] { return order->get(); };
   }
   return pages;
 }
 
-Result<history::Quota> quota_of(const ServeOptions& options) {
+Result<history::Quota> parse_quota(const ServeOptions& options) {
   history::Quota quota;
   WEIR_TRY(quota.bytes, unit::parse_bytes(options.quota).map_error(in_context("--project-quota")));
   WEIR_TRY(quota.day_bytes,
@@ -270,7 +281,9 @@ Result<history::Quota> quota_of(const ServeOptions& options) {
   return quota;
 }
 
-Result<serve::ServerOptions> server_of(const ServeOptions& options, const ListenPlace& place) {
+// Checks the options of the socket: a place beyond this machine needs TLS or --plain-http.
+Result<serve::ServerOptions> make_server_options(const ServeOptions& options,
+                                                 const ListenPlace& place) {
   serve::ServerOptions server;
   server.address = place.address;
   server.port = place.port;
@@ -290,8 +303,8 @@ Result<serve::ServerOptions> server_of(const ServeOptions& options, const Listen
   return server;
 }
 
-// Telling systemd how it goes (sd_notify(3)): a datagram to the socket that NOTIFY_SOCKET names.
-// "READY=1". Nothing where nobody asked for it; what goes wrong is no fault of the service.
+// Tells systemd the state, such as "READY=1": a datagram to the socket that NOTIFY_SOCKET names
+// (sd_notify(3)). Does nothing without that variable, and ignores errors.
 void notify_systemd(const Job& job, const std::string& state) {
   const std::string path = job.variable("NOTIFY_SOCKET");
   sockaddr_un address{};
@@ -311,18 +324,18 @@ void notify_systemd(const Job& job, const std::string& state) {
   close(fd);
 }
 
-// Asks a service whether it is well.
+// Asks the service at `url` if it is well; Code::unavailable if not.
 Result<Answer> check_service(const Job& job, const std::string& url) {
   const std::string base = without_slash(url);
   if (!publish::parse_url(base)) {
     return fail(Code::usage, "--check {}: no http or https address", text::printable(url));
   }
-  const auto answered = job.world.http.send(
+  const auto response = job.world.http.send(
       {.url = base + "/healthz"}, {.connect_seconds = 5, .total_seconds = 10}, sys::Stop());
-  if (!answered) return fail(Code::unavailable, "{}: {}", base, answered.error().message);
-  if (answered->status == 200) return Answer{};
-  return fail(Code::unavailable, "{}: {} {}", base, answered->status,
-              text::printable(text::first_line(answered->body.substr(0, 200))));
+  if (!response) return fail(Code::unavailable, "{}: {}", base, response.error().message);
+  if (response->status == 200) return Answer{};
+  return fail(Code::unavailable, "{}: {} {}", base, response->status,
+              text::printable(text::first_line(response->body.substr(0, 200))));
 }
 
 }  // namespace
@@ -330,21 +343,21 @@ Result<Answer> check_service(const Job& job, const std::string& url) {
 Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
   if (!options.check.empty()) return check_service(job, options.check);
   WEIR_TRY(const ListenPlace place, parse_listen(options.listen));
-  WEIR_TRY(serve::ServerOptions server_options, server_of(options, place));
+  WEIR_TRY(serve::ServerOptions server_options, make_server_options(options, place));
   // A database that does not answer is given up after a while: libpq by itself waits for minutes.
   (void)::setenv("PGCONNECT_TIMEOUT", "10", 0);
   const bool is_public = options.is_public ||
                          (!options.is_private && place.loopback && options.trusted_proxies.empty());
-  // Made before all else, with what is said of it at the command line.
-  WEIR_TRY(auto first, open_service_history(job, options.store, true));
-  const std::string shown = first->history().name();
-  first.reset();
-  Log log(options.log == "json"   ? LogForm::json
-          : options.log == "none" ? LogForm::none
-                                  : LogForm::text,
-          job.world.clock);
-  WEIR_TRY(const Arrivals arrivals, arrivals_of(job, options, log));
-  // What was no request, or never came whole, has neither method nor path.
+  // Opened once before anything else, so that errors of the store appear on the command line.
+  WEIR_TRY(auto history_store, open_service_history(job, options.store, /*create=*/true));
+  const std::string store_name = history_store->history().name();
+  history_store.reset();
+  LogForm log_form = LogForm::text;
+  if (options.log == "json") log_form = LogForm::json;
+  if (options.log == "none") log_form = LogForm::none;
+  Log log(log_form, job.world.clock);
+  WEIR_TRY(const Arrivals arrivals, make_arrivals(job, options, log));
+  // A connection that sent no complete request has neither method nor path.
   server_options.refused = [&log](int status, const std::string& peer) {
     serve::RequestLine line{"-", "-", peer, {}};
     line.status = status;
@@ -353,7 +366,7 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
 
   serve::ServiceOptions service_options;
   service_options.open = [&job, store = options.store] {
-    return open_service_history(job, store, false);
+    return open_service_history(job, store, /*create=*/false);
   };
   service_options.is_public = is_public;
   service_options.public_badges = options.public_badges;
@@ -362,24 +375,24 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
   service_options.readers = options.threads;
   service_options.access.uploads = {.burst = std::max(1.0, 10 * options.upload_rate),
                                     .a_second = options.upload_rate};
-  WEIR_TRY(service_options.quota, quota_of(options));
-  WEIR_TRY(service_options.issuer, issuer_of(options, std::make_shared<sys::RealHttp>()));
+  WEIR_TRY(service_options.quota, parse_quota(options));
+  WEIR_TRY(service_options.issuer, issuer_options(options, std::make_shared<sys::RealHttp>()));
   service_options.clock = &job.world.clock;
-  WEIR_TRY(service_options.pages, pages_of(job, options));
+  WEIR_TRY(service_options.pages, page_options(job, options));
   service_options.judge = arrivals.judge.get();
   service_options.announcer = arrivals.poster.get();
   service_options.log = [&log](const serve::RequestLine& line) { log.say(line); };
-  service_options.trouble = [&log](const std::string& words) { log.say(words); };
+  service_options.trouble = [&log](const std::string& trouble) { log.say(trouble); };
   WEIR_TRY(const auto service, serve::Service::start(job.files(), std::move(service_options)));
   WEIR_TRY(const auto server, serve::Server::listen(server_options, *service));
   service->set_traffic([&server]() -> const serve::Traffic& { return server->traffic(); });
 
   const sys::Interrupts interrupts;
-  const bool six = place.address.find(':') != std::string::npos;
+  const bool is_ipv6 = place.address.find(':') != std::string::npos;
   job.world.terminal.write(
       2, fmt::format("weir serve: ready on {}://{}{}{}:{}/, {}, {}\n",
-                     options.certificate.empty() ? "http" : "https", six ? "[" : "", place.address,
-                     six ? "]" : "", server->port(), text::printable(shown),
+                     options.certificate.empty() ? "http" : "https", is_ipv6 ? "[" : "",
+                     place.address, is_ipv6 ? "]" : "", server->port(), text::printable(store_name),
                      is_public ? "anybody who reaches it may read" : "reading needs a token"));
   notify_systemd(job, "READY=1");
   server->run(interrupts.stop(), [&service, &job] {
@@ -392,22 +405,23 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
 
 namespace {
 
-// A date, or how long from now.
-Result<std::optional<double>> expiry_of(const std::string& text, double now) {
+// Parses a date, or a duration from `now`. Code::usage unless it lies in the future.
+Result<std::optional<double>> parse_expiry(const std::string& text, double now) {
   if (text.empty()) return std::nullopt;
-  std::optional<double> at = history::parse_time(text);
-  if (!at) {
+  std::optional<double> expiry = history::parse_time(text);
+  if (!expiry) {
     const auto seconds = unit::parse_duration_seconds(text);
-    if (seconds) at = now + *seconds;
+    if (seconds) expiry = now + *seconds;
   }
-  if (!at || *at <= now) {
+  if (!expiry || *expiry <= now) {
     return fail(Code::usage, "--expires {}: no time to come: 2027-01-31, or 2160h",
                 text::printable(text));
   }
-  return at;
+  return expiry;
 }
 
-std::string state_of(const history::StoredToken& token, double now) {
+// Describes if a token is valid, and until when.
+std::string token_state(const history::StoredToken& token, double now) {
   if (token.revoked_at) return "revoked " + sys::date_of(*token.revoked_at);
   if (!token.expires_at) return "good";
   return (now < *token.expires_at ? "good until " : "over since ") +
@@ -416,55 +430,58 @@ std::string state_of(const history::StoredToken& token, double now) {
 
 }  // namespace
 
+// Makes a token for uploads or reading, and prints it once.
 Result<Answer> add_token(const Job& job, const TokenOptions& options) {
   const double now = job.world.clock.now();
-  history::StoredToken wanted;
-  wanted.project = options.project;
-  wanted.scopes = text::join(options.scopes, " ");
-  wanted.name = options.name.empty() ? "" : history::stored_name(options.name);
-  wanted.made_at = now;
-  if (history::stored_name(wanted.project) != wanted.project) {
+  history::StoredToken token;
+  token.project = options.project;
+  token.scopes = text::join(options.scopes, " ");
+  token.name = options.name.empty() ? "" : history::stored_name(options.name);
+  token.made_at = now;
+  if (history::stored_name(token.project) != token.project) {
     return fail(Code::usage, "--project: no name that a project could have");
   }
-  WEIR_TRY(wanted.expires_at, expiry_of(options.expires, now));
-  WEIR_TRY(const auto store, open_service_history(job, options.store, true));
-  WEIR_TRY(const serve::NewToken made, serve::make_token(std::move(wanted)));
-  WEIR_CHECK(store->add_token(made.stored));
+  WEIR_TRY(token.expires_at, parse_expiry(options.expires, now));
+  WEIR_TRY(const auto store, open_service_history(job, options.store, /*create=*/true));
+  WEIR_TRY(const serve::NewToken created, serve::make_token(std::move(token)));
+  WEIR_CHECK(store->add_token(created.stored));
   job.talk(fmt::format("weir: {} {} may do that with projects {}; the token is shown this once",
-                       made.stored.id, made.stored.scopes, text::printable(made.stored.project)));
-  return Answer{text::printable(made.text.reveal() + "\n")};
+                       created.stored.id, created.stored.scopes,
+                       text::printable(created.stored.project)));
+  return Answer{text::printable(created.text.reveal() + "\n")};
 }
 
+// Lists the tokens with their state, never the secret itself.
 Result<Answer> list_tokens(const Job& job, const TokenOptions& options) {
-  WEIR_TRY(const auto store, open_service_history(job, options.store, false));
+  WEIR_TRY(const auto store, open_service_history(job, options.store, /*create=*/false));
   WEIR_TRY(const auto tokens, store->tokens());
   const double now = job.world.clock.now();
   std::string lines;
   Json json = Json::array();
-  for (const history::StoredToken& one : tokens) {
-    lines += fmt::format("{}  {}  {:<16}  {}  {}{}{}\n", one.id, sys::date_of(one.made_at),
-                         state_of(one, now), one.scopes, text::printable(one.project),
-                         one.name.empty() ? "" : "  ", text::printable(one.name));
-    const auto time = [](const std::optional<double>& at) {
-      return at ? Json(sys::time_of(*at)) : Json();
+  for (const history::StoredToken& token : tokens) {
+    lines += fmt::format("{}  {}  {:<16}  {}  {}{}{}\n", token.id, sys::date_of(token.made_at),
+                         token_state(token, now), token.scopes, text::printable(token.project),
+                         token.name.empty() ? "" : "  ", text::printable(token.name));
+    const auto time = [](const std::optional<double>& moment) {
+      return moment ? Json(sys::time_of(*moment)) : Json();
     };
-    json.push_back({{"id", one.id},
-                    {"project", one.project},
-                    {"scopes", text::split(one.scopes, ' ')},
-                    {"name", one.name},
-                    {"made_at", sys::time_of(one.made_at)},
-                    {"expires_at", time(one.expires_at)},
-                    {"revoked_at", time(one.revoked_at)},
-                    {"good", serve::is_good(one, now)}});
+    json.push_back({{"id", token.id},
+                    {"project", token.project},
+                    {"scopes", text::split(token.scopes, ' ')},
+                    {"name", token.name},
+                    {"made_at", sys::time_of(token.made_at)},
+                    {"expires_at", time(token.expires_at)},
+                    {"revoked_at", time(token.revoked_at)},
+                    {"good", serve::is_good(token, now)}});
   }
   return Answer{tokens.empty() ? "no tokens: weir serve token add makes one\n" : lines,
                 document(json)};
 }
 
 Result<Answer> revoke_token(const Job& job, const TokenOptions& options) {
-  WEIR_TRY(const auto store, open_service_history(job, options.store, false));
-  WEIR_TRY(const bool there, store->revoke_token(options.id, job.world.clock.now()));
-  if (!there) {
+  WEIR_TRY(const auto store, open_service_history(job, options.store, /*create=*/false));
+  WEIR_TRY(const bool revoked, store->revoke_token(options.id, job.world.clock.now()));
+  if (!revoked) {
     return fail(Code::usage, "{}: no such token: weir serve token list",
                 text::printable(options.id));
   }
@@ -478,7 +495,7 @@ Result<Answer> revoke_token(const Job& job, const TokenOptions& options) {
 namespace weir::flow {
 namespace {
 
-Result<Answer> none_here() {
+Result<Answer> built_without_service() {
   return fail(Code::unavailable,
               "this weir was built without its service (WEIR_SERVE=OFF)\n"
               "  weir trend site writes the same pages; a weir built from its sources serves them");
@@ -486,10 +503,10 @@ Result<Answer> none_here() {
 
 }  // namespace
 
-Result<Answer> serve_history(const Job&, const ServeOptions&) { return none_here(); }
-Result<Answer> add_token(const Job&, const TokenOptions&) { return none_here(); }
-Result<Answer> list_tokens(const Job&, const TokenOptions&) { return none_here(); }
-Result<Answer> revoke_token(const Job&, const TokenOptions&) { return none_here(); }
+Result<Answer> serve_history(const Job&, const ServeOptions&) { return built_without_service(); }
+Result<Answer> add_token(const Job&, const TokenOptions&) { return built_without_service(); }
+Result<Answer> list_tokens(const Job&, const TokenOptions&) { return built_without_service(); }
+Result<Answer> revoke_token(const Job&, const TokenOptions&) { return built_without_service(); }
 
 }  // namespace weir::flow
 

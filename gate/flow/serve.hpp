@@ -1,4 +1,4 @@
-// weir serve: the pages of a history live, uploads, queries; who may read and upload.
+// weir serve: serves the pages of a history, uploads and queries, and manages tokens.
 // Code::unavailable in a weir that was built without it.
 #pragma once
 
@@ -23,24 +23,24 @@ struct ServeOptions {
   std::string listen = "127.0.0.1:8080";
   std::string certificate, key;
   std::vector<std::string> trusted_proxies;
-  bool plain_http = false;  // beyond this machine, too
+  bool plain_http = false;  // allow it beyond this machine
   bool is_public = false, is_private = false, public_badges = false;
   std::string title, repo_url, repository;
   std::string log = "text";
   std::size_t threads = 2;
-  double upload_rate = 10;  // a second, of each token
+  double upload_rate = 10;  // a second, for each token
   std::string quota = "20GiB", daily_quota = "1GiB";
   std::int64_t daily_runs = 10'000;
   std::vector<std::string> jobs;  // "PROJECT=OWNER/NAME@REF"
   std::string audience, issuer = "https://token.actions.githubusercontent.com";
   std::vector<std::string> gates, posts;  // "PROJECT=FOLDER", "PROJECT=OWNER/NAME"
   GithubOptions access;
-  std::string check;  // a URL to ask instead
+  std::string check;  // a URL: only check that service
 };
-// Serves until SIGINT or SIGTERM; with options.check, asks a service whether it is well.
+// Serves until SIGINT or SIGTERM. With options.check, asks a service if it is well.
 [[nodiscard]] Result<Answer> serve_history(const Job& job, const ServeOptions& options);
 
-// "127.0.0.1:8080", "[::1]:8080". Code::usage.
+// A parsed place to listen, like "127.0.0.1:8080" or "[::1]:8080".
 struct ListenPlace {
   std::string address;
   std::uint16_t port = 0;
@@ -48,14 +48,14 @@ struct ListenPlace {
 };
 [[nodiscard]] Result<ListenPlace> parse_listen(const std::string& text);
 
-// "PROJECT=VALUE", each project once. Code::usage naming `option`.
+// Parses "PROJECT=VALUE", each project once. Code::usage names `option`.
 [[nodiscard]] Result<std::vector<std::pair<std::string, std::string>>> parse_pairs(
     const char* option, const std::vector<std::string>& texts);
 
 #ifdef WEIR_SERVE
-// Whose jobs may upload; nothing where there are none. Keys come by `http`, which outlives it and
-// is nobody else's. Code::usage.
-[[nodiscard]] Result<std::optional<serve::IssuerOptions>> issuer_of(
+// Returns which CI jobs may upload; nothing without --oidc. Keys are fetched by `http`, which
+// nobody else uses. Code::usage.
+[[nodiscard]] Result<std::optional<serve::IssuerOptions>> issuer_options(
     const ServeOptions& options, std::shared_ptr<sys::Http> http);
 #endif
 

@@ -1,3 +1,4 @@
+// weir plan and weir merge: divides a matrix among machines, and joins their runs.
 #include "gate/flow/shards.hpp"
 
 #include "gate/base/find.hpp"
@@ -19,12 +20,12 @@ constexpr std::uint64_t k_largest_plan = std::uint64_t{64} << 20;
 struct ShardPlan {
   run::ShardFacts facts;  // index 0
   std::vector<config::Shard> shards;
-  std::size_t known = 0;  // cells whose time some run knew
+  std::size_t measured_cells = 0;  // cells whose time an earlier run measured
 };
 
-// The processes that a run starts, as far as the configuration alone tells: on another machine a
+// Returns the processes of a run as far as the configuration determines them. On another machine a
 // probe may see more, or less.
-run::Plan planned_run(const Loaded& loaded, bool times) {
+run::Plan planned_run(const LoadedConfig& loaded, bool times) {
   std::vector<run::PreparedCell> cells;
   for (const config::Cell& cell : loaded.cells) {
     run::PreparedCell& prepared = cells.emplace_back();
@@ -46,40 +47,43 @@ run::Plan planned_run(const Loaded& loaded, bool times) {
   }
   run::PlanOptions options;
   options.times = times;
-  return run::make_plan(std::move(cells), *loaded.known.settings, options);
+  return run::make_plan(std::move(cells), *loaded.configuration.settings, options);
 }
 
-// A pass that no run knew is guessed, at the pace of what is known.
-std::vector<double> seconds_of(const Loaded& loaded, bool times,
-                               const std::map<std::string, KnownTimes>& known,
-                               std::size_t& known_cells) {
+// Estimates the seconds of each cell. A pass that no earlier run measured is guessed, scaled by the
+// pace of those that were. Counts in `measured_cells` the cells with measured times.
+std::vector<double> estimate_seconds(const LoadedConfig& loaded, bool times,
+                                     const std::map<std::string, ProcessTimes>& times_by_cell,
+                                     std::size_t& measured_cells) {
   struct Pass {
-    double guessed = 0, processes = 0, known = 0;  // known: of one, 0 where it is not
+    double guessed = 0;    // seconds of all processes
+    double processes = 0;  // how many
+    double measured = 0;   // seconds of one process; 0 if never measured
     [[nodiscard]] double at(double pace) const {
-      return known > 0 ? known * processes : pace * guessed;
+      return measured > 0 ? measured * processes : pace * guessed;
     }
   };
   std::vector<std::array<Pass, 2>> cells(loaded.cells.size());
   for (const run::Step& step : planned_run(loaded, times).steps) {
     Pass& pass = cells[step.cell][step.pass == profile::Pass::counted ? 0 : 1];
-    pass.guessed += config::guessed_seconds(loaded.cells[step.cell], step.asked);
+    pass.guessed += config::guessed_seconds(loaded.cells[step.cell], step.parameters);
     ++pass.processes;
   }
-  double seen = 0, guessed = 0;
+  double measured_seconds = 0, guessed = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const KnownTimes* times_of = look_up(known, loaded.cells[i].key.str());
-    if (times_of == nullptr) continue;
-    ++known_cells;
-    cells[i][0].known = times_of->counted;
-    cells[i][1].known = times_of->timed;
+    const ProcessTimes* cell_times = look_up(times_by_cell, loaded.cells[i].key.str());
+    if (cell_times == nullptr) continue;
+    ++measured_cells;
+    cells[i][0].measured = cell_times->counted;
+    cells[i][1].measured = cell_times->timed;
     for (const Pass& pass : cells[i]) {
-      if (pass.known <= 0) continue;
-      seen += pass.known * pass.processes;
+      if (pass.measured <= 0) continue;
+      measured_seconds += pass.measured * pass.processes;
       guessed += pass.guessed;
     }
   }
-  const double pace = seen > 0 && guessed > 0 ? seen / guessed : 1;
-  constexpr double k_least = 0.01;  // of a cell that nothing is planned for
+  const double pace = measured_seconds > 0 && guessed > 0 ? measured_seconds / guessed : 1;
+  constexpr double k_least = 0.01;  // for a cell without planned processes
   std::vector<double> seconds;
   for (const auto& [counted, timed] : cells) {
     seconds.push_back(std::max(counted.at(pace) + timed.at(pace), k_least));
@@ -87,17 +91,20 @@ std::vector<double> seconds_of(const Loaded& loaded, bool times,
   return seconds;
 }
 
+// Returns the hash by which shards make sure that they share one plan.
 std::string plan_hash(const std::string& config_text, const run::ShardFacts& facts) {
   return short_hash(config_text + dump_json({{"cells", facts.cells}, {"shards", facts.shards}}),
                     16);
 }
 
-std::optional<std::size_t> number(std::string_view text) {
+// Parses a number from 1 to 4096.
+std::optional<std::size_t> parse_shard_number(std::string_view text) {
   const auto value = text::to_int(text);
   if (!value || *value < 1 || *value > 4096) return std::nullopt;
   return static_cast<std::size_t>(*value);
 }
 
+// Reads a plan's file. Code::usage if it was made from another configuration.
 Result<run::ShardFacts> read_plan(const std::string& path, const std::string& config_text,
                                   const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
@@ -119,35 +126,37 @@ Result<run::ShardFacts> read_plan(const std::string& path, const std::string& co
 
 }  // namespace
 
-std::map<std::string, KnownTimes> known_times(const run::RunFile& run) {
-  std::map<std::string, KnownTimes> known, processes;
+// Returns the mean seconds of counted and timed processes, by cell.
+std::map<std::string, ProcessTimes> process_times(const run::RunFile& run) {
+  std::map<std::string, ProcessTimes> times_by_cell, processes;
   for (const profile::RunRecord& record : run.records) {
     if (record.error) continue;
     const auto pass =
-        record.pass == profile::Pass::counted ? &KnownTimes::counted : &KnownTimes::timed;
-    known[record.cell].*pass += record.wall_seconds;
+        record.pass == profile::Pass::counted ? &ProcessTimes::counted : &ProcessTimes::timed;
+    times_by_cell[record.cell].*pass += record.wall_seconds;
     ++(processes[record.cell].*pass);
   }
-  for (auto& [cell, times] : known) {
+  for (auto& [cell, times] : times_by_cell) {
     times.counted /= std::max(1.0, processes[cell].counted);
     times.timed /= std::max(1.0, processes[cell].timed);
   }
-  return known;
+  return times_by_cell;
 }
 
 namespace {
 
-// The same for the same configuration, cells and times.
-Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool times,
-                              const std::map<std::string, KnownTimes>& known) {
-  if (times && loaded.known.settings->gate.reference) {
+// Divides the selected cells into shards; deterministic for the same configuration and times.
+Result<ShardPlan> plan_shards(const LoadedConfig& loaded, std::size_t count, bool times,
+                              const std::map<std::string, ProcessTimes>& times_by_cell) {
+  if (times && loaded.configuration.settings->gate.reference) {
     return fail(Code::usage,
                 "{}: a reference workload runs beside every timed cell, and shards cannot share "
                 "one: leave it out, or plan with --counts-only",
-                loaded.known.settings->gate.reference_source);
+                loaded.configuration.settings->gate.reference_source);
   }
   ShardPlan plan;
-  const std::vector<double> seconds = seconds_of(loaded, times, known, plan.known);
+  const std::vector<double> seconds =
+      estimate_seconds(loaded, times, times_by_cell, plan.measured_cells);
   WEIR_TRY(plan.shards, config::make_shards(loaded.cells, seconds, count));
   for (const config::Cell& cell : loaded.cells) plan.facts.cells.push_back(cell.key.str());
   for (const config::Shard& shard : plan.shards) plan.facts.shards.push_back(shard.cells);
@@ -155,11 +164,11 @@ Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool time
   return plan;
 }
 
-// weir.plan/1.
+// Returns the plan as weir.plan/1.
 Json to_json(const ShardPlan& plan) {
   Json json = {{"schema", k_schema},
                {"facts", run::to_json(plan.facts)},
-               {"known_cells", plan.known},
+               {"known_cells", plan.measured_cells},
                {"shards", Json::array()}};
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     const config::Shard& shard = plan.shards[i];
@@ -173,13 +182,15 @@ Json to_json(const ShardPlan& plan) {
 
 }  // namespace
 
-Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
+// Selects the cells of one shard, such as "3/16", by a plan's file or by a plan made anew.
+Result<run::ShardFacts> choose_shard(LoadedConfig& loaded, const std::string& shard,
                                      const std::string& plan_file, bool times,
                                      const sys::Files& files) {
   const std::size_t slash = shard.find('/');
-  const auto index = number(std::string_view(shard).substr(0, slash));
-  const auto count =
-      slash == std::string::npos ? std::nullopt : number(std::string_view(shard).substr(slash + 1));
+  const auto index = parse_shard_number(std::string_view(shard).substr(0, slash));
+  const auto count = slash == std::string::npos
+                         ? std::nullopt
+                         : parse_shard_number(std::string_view(shard).substr(slash + 1));
   if (!index || !count || *index > *count) {
     return fail(Code::usage, "--shard {}: a number and how many there are: --shard 3/16",
                 text::printable(shard));
@@ -195,21 +206,21 @@ Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
     return fail(Code::usage, "--shard {}: the plan has {} shards", shard, facts.shards.size());
   }
   facts.index = *index;
-  std::vector<config::Cell> chosen;
+  std::vector<config::Cell> shard_cells;
   for (const std::string& name : facts.cells_of(*index)) {
-    const auto is_it = [&](const config::Cell& cell) { return cell.key.str() == name; };
-    const config::Cell* found = first_of(loaded.cells, is_it);
-    if (found == nullptr) {
+    const auto has_name = [&](const config::Cell& cell) { return cell.key.str() == name; };
+    const config::Cell* selected = first_of(loaded.cells, has_name);
+    if (selected == nullptr) {
       return fail(Code::usage, "--shard {}: the plan's {} is not among the selected cells", shard,
-                  loaded.known.redactor.cell_name(name));
+                  loaded.configuration.redactor.cell_name(name));
     }
-    chosen.push_back(*found);
+    shard_cells.push_back(*selected);
   }
-  loaded.cells = std::move(chosen);
+  loaded.cells = std::move(shard_cells);
   return facts;
 }
 
-double false_alarm_of(const run::ShardFacts& facts, double false_alarm) {
+double shard_false_alarm(const run::ShardFacts& facts, double false_alarm) {
   if (facts.index == 0) return false_alarm;
   return false_alarm * static_cast<double>(facts.shards[facts.index - 1].size()) /
          static_cast<double>(facts.cells.size());
@@ -217,50 +228,52 @@ double false_alarm_of(const run::ShardFacts& facts, double false_alarm) {
 
 namespace {
 
-// What a run keeps beside its journal: the base's counts, and the baselines that judge it. Each
-// cell is of one shard.
-Result<void> copy_baselines(const std::string& from, const std::string& to, sys::Files& files) {
+// Copies the baselines of one shard's run into the joined run. Each cell belongs to one shard.
+Result<void> copy_baselines(const std::string& from, const std::string& to_folder,
+                            sys::Files& files) {
   if (files.kind(from) != sys::Kind::folder) return {};
   WEIR_TRY(const auto entries, StoredBaselines(files, from).all());
-  StoredBaselines into(files, to);
+  StoredBaselines into(files, to_folder);
   for (const StoredBaselines::Entry& entry : entries) WEIR_CHECK(into.put(entry.baseline));
   return {};
 }
 
-Result<std::string> joined(const Job& job, const MergeOptions& options, double& started) {
+// Joins the journals of all shards into one, and sets `started` to the earliest start.
+Result<std::string> join_runs(const Job& job, const MergeOptions& options, double& started) {
   std::vector<run::ShardRun> shards;
   for (const std::string& name : options.runs) {
     run::ShardRun shard{name, {}};
     WEIR_TRY(shard.run, run::read_run(job.files(), name));
-    const double begun = shard.run.header.started_at;
-    started = shards.empty() ? begun : std::min(started, begun);
+    const double started_at = shard.run.header.started_at;
+    started = shards.empty() ? started_at : std::min(started, started_at);
     shards.push_back(std::move(shard));
   }
-  // Errors name cells: what is private in the first shard's configuration stays at home.
+  // Errors name cells, so we hide what the first shard's configuration calls private.
   const run::RunHeader first = shards.front().run.header;
-  const auto known =
-      configured(first.config_text, first.config_file, known_now(job.world, first.config_file));
+  const auto configuration = parse_configuration(first.config_text, first.config_file,
+                                                 config_context(job.world, first.config_file));
   return run::merge(std::move(shards), options.partial).map_error([&](Error error) {
-    if (!known && first.config_text.find("private") != std::string::npos) {
+    if (!configuration && first.config_text.find("private") != std::string::npos) {
       return Error{error.code,
                    "these runs are no whole plan; their configuration cannot "
                    "be read here, so what is private in it is not known"};
     }
-    return redacted(std::move(error), known ? known->redactor : config::Redactor());
+    return redacted(std::move(error), configuration ? configuration->redactor : config::Redactor());
   });
 }
 
 }  // namespace
 
+// Joins the runs of all shards into one run, with the baselines that they kept.
 Result<Answer> merge(const Job& job, const MergeOptions& options) {
   sys::Files& files = job.files();
   double started = 0;
-  WEIR_TRY(const std::string text, joined(job, options, started));
-  WEIR_TRY(const std::string folder, run::make_run_folder(files, job.asked.out, started));
+  WEIR_TRY(const std::string text, join_runs(job, options, started));
+  WEIR_TRY(const std::string folder, run::make_run_folder(files, job.selection.out, started));
   for (const std::string& name : options.runs) {
-    // It was named by its folder or its journal.
-    const bool folder_named = files.kind(name) == sys::Kind::folder;
-    const std::string from = folder_named ? name : sys::folder_of(name);
+    // A run may be named by its folder or by its journal.
+    const bool is_folder = files.kind(name) == sys::Kind::folder;
+    const std::string from = is_folder ? name : sys::folder_of(name);
     WEIR_CHECK(copy_baselines(base_counts_folder(from), base_counts_folder(folder), files));
     WEIR_CHECK(copy_baselines(baselines_in_run(from), baselines_in_run(folder), files));
   }
@@ -272,37 +285,38 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
 
 namespace {
 
-// Of several runs the last named knows best.
-Result<std::map<std::string, KnownTimes>> known_of(const Job& job,
-                                                   const ShardPlanOptions& options) {
-  std::map<std::string, KnownTimes> all;
-  if (options.guess) return all;
+// Returns the times of processes that earlier runs measured; later ones override earlier ones.
+Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
+                                                           const ShardPlanOptions& options) {
+  std::map<std::string, ProcessTimes> times_by_cell;
+  if (options.guess) return times_by_cell;
   std::vector<std::string> runs = options.runs;
   if (runs.empty()) {
-    const std::vector<std::string> here = run::list_runs(job.files(), job.asked.out);
-    if (!here.empty()) runs.push_back(here.back());
+    const std::vector<std::string> earlier = run::list_runs(job.files(), job.selection.out);
+    if (!earlier.empty()) runs.push_back(earlier.back());
   }
   for (const std::string& name : runs) {
     WEIR_TRY(const run::RunFile run, run::read_run(job.files(), name));
-    for (const auto& [cell, times] : known_times(run)) {
-      KnownTimes& one = all[cell];
-      if (times.counted > 0) one.counted = times.counted;
-      if (times.timed > 0) one.timed = times.timed;
+    for (const auto& [cell, times] : process_times(run)) {
+      ProcessTimes& merged = times_by_cell[cell];
+      if (times.counted > 0) merged.counted = times.counted;
+      if (times.timed > 0) merged.timed = times.timed;
     }
   }
-  return all;
+  return times_by_cell;
 }
 
-report::ShardsText text_of(const Job& job, const ShardPlan& plan, const ShardPlanOptions& options,
-                           const config::Redactor& redactor) {
+// Returns the plan for people, with private names hidden.
+report::ShardsText plan_text(const Job& job, const ShardPlan& plan, const ShardPlanOptions& options,
+                             const config::Redactor& redactor) {
   report::ShardsText text;
   text.plan_file = options.plan;
-  text.config = job.asked.config;
-  text.out = job.asked.out;
-  text.cells = job.asked.cells;
-  text.counts_only = job.asked.counts_only;
+  text.config = job.selection.config;
+  text.out = job.selection.out;
+  text.cells = job.selection.cells;
+  text.counts_only = job.selection.counts_only;
   text.cells_in_all = plan.facts.cells.size();
-  text.known = plan.known;
+  text.timed_cells = plan.measured_cells;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     std::vector<std::string> cells;
     for (const std::string& cell : plan.facts.cells_of(i + 1))
@@ -314,20 +328,27 @@ report::ShardsText text_of(const Job& job, const ShardPlan& plan, const ShardPla
 
 }  // namespace
 
+// Divides the matrix into shards, writes the plan, and prints it as --format asks.
 Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
-  WEIR_TRY(const Loaded loaded, load_config(job));
-  WEIR_TRY(const auto times, known_of(job, options));
-  WEIR_TRY(const ShardPlan made,
-           plan_shards(loaded, options.shards, !job.asked.counts_only, times));
-  const std::string json = document(to_json(made));
+  WEIR_TRY(const LoadedConfig loaded, load_config(job));
+  WEIR_TRY(const auto times, measured_times(job, options));
+  WEIR_TRY(const ShardPlan shard_plan,
+           plan_shards(loaded, options.shards, !job.selection.counts_only, times));
+  const std::string json = document(to_json(shard_plan));
   WEIR_CHECK(job.files().write_atomic(options.plan, json));
-  const report::ShardsText text = text_of(job, made, options, loaded.known.redactor);
-  job.world.terminal.write(
-      1, text::disarm(text::printable(
-             options.format == "json"     ? json
-             : options.format == "github" ? report::shards_for_github(text) + "\n"
-             : options.format == "slurm"  ? report::shards_for_slurm(text)
-                                          : report::shards_text(text, job.width()))));
+  const report::ShardsText text =
+      plan_text(job, shard_plan, options, loaded.configuration.redactor);
+  std::string printed;
+  if (options.format == "json") {
+    printed = json;
+  } else if (options.format == "github") {
+    printed = report::shards_for_github(text) + "\n";
+  } else if (options.format == "slurm") {
+    printed = report::shards_for_slurm(text);
+  } else {
+    printed = report::shards_text(text, job.width());
+  }
+  job.world.terminal.write(1, text::disarm(text::printable(printed)));
   return Answer{};
 }
 

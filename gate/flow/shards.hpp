@@ -1,5 +1,5 @@
-// Shards: a matrix planned for several machines (weir plan), one of its parts measured (--shard),
-// and the parts' runs joined (weir merge).
+// Shards: plans a matrix for several machines (weir plan), selects one part (--shard), and joins
+// the runs of all parts (weir merge).
 #pragma once
 
 #include <map>
@@ -11,22 +11,22 @@
 #include "gate/run/merge.hpp"
 
 namespace weir::flow {
-// How long a cell's processes took on average, as a run has them; 0: it had none.
-struct KnownTimes {
+// Mean seconds of a cell's processes in a run; 0 if it had none.
+struct ProcessTimes {
   double counted = 0, timed = 0;
 };
-[[nodiscard]] std::map<std::string, KnownTimes> known_times(const run::RunFile& run);
+[[nodiscard]] std::map<std::string, ProcessTimes> process_times(const run::RunFile& run);
 
-// Leaves `loaded` the cells of one shard. "3/16"; `plan_file` was written by weir plan, "" makes
-// the plan again from the configuration alone, as weir plan --guess does. Code::usage where the two
-// do not fit each other.
-[[nodiscard]] Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
+// Leaves the cells of one shard ("3/16") in `loaded`. `plan_file` was written by weir plan; ""
+// makes the plan again from the configuration, like weir plan --guess. Code::usage if plan and
+// configuration do not fit.
+[[nodiscard]] Result<run::ShardFacts> choose_shard(LoadedConfig& loaded, const std::string& shard,
                                                    const std::string& plan_file, bool times,
                                                    const sys::Files& files);
 
-// What a shard may spend of the gate's false_alarm: its share of the cells. Together they promise
-// what the whole gate does, whatever each of them sees.
-[[nodiscard]] double false_alarm_of(const run::ShardFacts& facts, double false_alarm);
+// Returns a shard's part of the gate's false_alarm, by its share of the cells. Together the shards
+// keep the promise of the whole gate.
+[[nodiscard]] double shard_false_alarm(const run::ShardFacts& facts, double false_alarm);
 
 struct ShardPlanOptions {
   std::size_t shards = 1;
@@ -35,14 +35,14 @@ struct ShardPlanOptions {
   std::vector<std::string> runs;
   bool guess = false;
 };
-// weir plan: what is printed, and a file of the plan.
+// weir plan: prints the plan and writes its file.
 [[nodiscard]] Result<Answer> plan(const Job& job, const ShardPlanOptions& options);
 
 struct MergeOptions {
   std::vector<std::string> runs;
   bool partial = false;
 };
-// weir merge: the runs of all shards joined into one.
+// weir merge: joins the runs of all shards into one.
 [[nodiscard]] Result<Answer> merge(const Job& job, const MergeOptions& options);
 
 }  // namespace weir::flow

@@ -1,3 +1,4 @@
+// The stored baselines of a folder: reads, writes, lists and prunes them.
 #include "gate/flow/stored_baselines.hpp"
 
 #include "gate/base/text.hpp"
@@ -24,11 +25,13 @@ Result<baseline::Baseline> StoredBaselines::read(const std::string& path) const 
   return files_.read(path, k_largest_file).and_then(baseline::parse).map_error(in_context(path));
 }
 
+// Reads the baselines of a cell, one for each device class. Fails on a file that was moved, renamed
+// or edited.
 Result<std::vector<baseline::Baseline>> StoredBaselines::of_cell(
     const profile::CellKey& cell) const {
-  std::vector<baseline::Baseline> found;
+  std::vector<baseline::Baseline> baselines;
   const std::string folder = sys::join_path(folder_, cell.str());
-  if (files_.kind(folder) != sys::Kind::folder) return found;
+  if (files_.kind(folder) != sys::Kind::folder) return baselines;
   WEIR_TRY(const std::vector<std::string> names, files_.list(folder));
   for (const std::string& name : names) {
     if (name.size() <= 5 || !name.ends_with(".json") || name.front() == '.') continue;
@@ -43,43 +46,44 @@ Result<std::vector<baseline::Baseline>> StoredBaselines::of_cell(
                   "{}: holds the baseline of device class \"{}\": it was renamed or copied", path,
                   stored.device_class);
     }
-    found.push_back(std::move(stored));
+    baselines.push_back(std::move(stored));
   }
-  return found;
+  return baselines;
 }
 
 Result<std::optional<baseline::Baseline>> StoredBaselines::of_class(
     const profile::CellKey& cell, const std::string& device_class) const {
-  WEIR_TRY(std::vector<baseline::Baseline> all, of_cell(cell));
-  for (baseline::Baseline& one : all) {
-    if (one.device_class == device_class) return std::optional(std::move(one));
+  WEIR_TRY(std::vector<baseline::Baseline> baselines, of_cell(cell));
+  for (baseline::Baseline& stored : baselines) {
+    if (stored.device_class == device_class) return std::optional(std::move(stored));
   }
   return std::nullopt;
 }
 
+// Reads all baselines below the folder: ENGINE/MODEL/BACKEND/PROMPT/CLASS.json.
 Result<std::vector<StoredBaselines::Entry>> StoredBaselines::all() const {
   std::vector<Entry> entries;
   if (files_.kind(folder_) != sys::Kind::folder) return entries;
   std::vector<std::string> folders{""};
   for (int level = 0; level < k_levels; ++level) {
-    std::vector<std::string> below;
+    std::vector<std::string> inner_folders;
     for (const std::string& folder : folders) {
       WEIR_TRY(const std::vector<std::string> names,
                files_.list(folder.empty() ? folder_ : sys::join_path(folder_, folder)));
-      for (const std::string& name : names) below.push_back(sys::join_path(folder, name));
+      for (const std::string& name : names) inner_folders.push_back(sys::join_path(folder, name));
     }
-    std::erase_if(below, [&](const std::string& inner) {
+    std::erase_if(inner_folders, [&](const std::string& inner) {
       return files_.kind(sys::join_path(folder_, inner)) != sys::Kind::folder;
     });
-    folders = std::move(below);
+    folders = std::move(inner_folders);
   }
   for (const std::string& folder : folders) {
     const auto cell = profile::CellKey::parse(folder);
     if (!cell) continue;  // not a folder that weir writes
     WEIR_TRY(std::vector<baseline::Baseline> stored, of_cell(*cell));
-    for (baseline::Baseline& one : stored) {
-      WEIR_TRY(const std::string path, baseline::path_of(*cell, one.device_class));
-      entries.push_back({sys::join_path(folder_, path), std::move(one)});
+    for (baseline::Baseline& item : stored) {
+      WEIR_TRY(const std::string path, baseline::path_of(*cell, item.device_class));
+      entries.push_back({sys::join_path(folder_, path), std::move(item)});
       if (entries.size() > k_most_files) {
         return fail(Code::data, "{}: more than {} baselines", folder_, k_most_files);
       }
@@ -99,12 +103,14 @@ Result<std::string> StoredBaselines::put(const baseline::Baseline& stored) {
 
 Result<void> StoredBaselines::remove(const Entry& entry) { return files_.remove(entry.path); }
 
+// Lists the stored baselines of the selected cells, one line each or in full.
 Result<Answer> list_baselines(const Job& job, const BaselineListOptions& wanted) {
-  WEIR_TRY(auto entries, StoredBaselines(job.files(), job.asked.baselines).all());
-  std::erase_if(entries, [&](const auto& entry) { return !job.asked.wants(entry.baseline.cell); });
-  if (entries.empty() && !job.asked.cells.empty()) {
+  WEIR_TRY(auto entries, StoredBaselines(job.files(), job.selection.baselines).all());
+  std::erase_if(entries,
+                [&](const auto& entry) { return !job.selection.wants(entry.baseline.cell); });
+  if (entries.empty() && !job.selection.cells.empty()) {
     return fail(Code::usage, "{}: no stored baseline of a cell that matches {}",
-                job.asked.baselines, text::join(job.asked.cells));
+                job.selection.baselines, text::join(job.selection.cells));
   }
   std::vector<baseline::Baseline> baselines;
   Json list = Json::array();
@@ -117,28 +123,29 @@ Result<Answer> list_baselines(const Job& job, const BaselineListOptions& wanted)
   }
   if (baselines.empty()) {
     text = fmt::format("No baselines in {}. weir baseline accept stores what was measured.\n",
-                       job.asked.baselines);
+                       job.selection.baselines);
   } else if (!wanted.whole) {
     text = report::baseline_list(baselines, job.width());
   }
   return Answer{text, document({{"schema", "weir.baselines/1"}, {"baselines", list}})};
 }
 
+// Removes the baselines of cells that the configuration no longer has, or only lists them.
 Result<Answer> prune_baselines(const Job& job, const BaselinePruneOptions& wanted) {
-  WEIR_TRY(const Loaded loaded, load_config(job));
-  const std::set<std::string> known = names_of(loaded.cells);
-  StoredBaselines stored(job.files(), job.asked.baselines);
+  WEIR_TRY(const LoadedConfig loaded, load_config(job));
+  const std::set<std::string> configured_cells = cell_names(loaded.cells);
+  StoredBaselines stored(job.files(), job.selection.baselines);
   WEIR_TRY(const auto entries, stored.all());
   std::size_t removed = 0;
   std::string text;
   for (const StoredBaselines::Entry& entry : entries) {
-    if (known.contains(entry.baseline.cell)) continue;
+    if (configured_cells.contains(entry.baseline.cell)) continue;
     if (!wanted.dry) WEIR_CHECK(stored.remove(entry));
     text += fmt::format("{} {}\n", wanted.dry ? "would remove" : "removed", entry.path);
     ++removed;
   }
   return Answer{text + fmt::format("{} of {} baselines belong to no cell of {}\n", removed,
-                                   entries.size(), job.asked.config)};
+                                   entries.size(), job.selection.config)};
 }
 
 }  // namespace weir::flow

@@ -12,22 +12,22 @@
 namespace weir::flow {
 class StoredBaselines {
  public:
-  // `words`: what they are called; "" is "stored baselines in FOLDER".
+  // `words`: their name in reports; "" is "stored baselines in FOLDER".
   StoredBaselines(sys::Files& files, std::string folder, std::string words = "");
 
   struct Entry {
     std::string path;
     baseline::Baseline baseline;
   };
-  // Of one cell; none is an empty list. A file that cannot be read or belongs to another cell is
-  // an Error that names it: a baseline must not be passed over in silence.
+  // Returns the baselines of one cell, perhaps none. A file that cannot be read or belongs to
+  // another cell is an Error that names it, as no baseline may be skipped silently.
   [[nodiscard]] Result<std::vector<baseline::Baseline>> of_cell(const profile::CellKey& cell) const;
-  // The one of a device class, where it is there.
+  // Returns the baseline of a device class, if there is one.
   [[nodiscard]] Result<std::optional<baseline::Baseline>> of_class(
       const profile::CellKey& cell, const std::string& device_class) const;
-  // All of them, by path. At most 100 000 files.
+  // Returns all baselines by path, at most 100 000.
   [[nodiscard]] Result<std::vector<Entry>> all() const;
-  [[nodiscard]] Result<std::string> put(const baseline::Baseline& baseline);  // answers the path
+  [[nodiscard]] Result<std::string> put(const baseline::Baseline& baseline);  // returns the path
   [[nodiscard]] Result<void> remove(const Entry& entry);
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const std::string& words() const { return words_; }
@@ -38,15 +38,15 @@ class StoredBaselines {
   std::string folder_, words_;
 };
 
-// weir baseline list and show: those of job.asked.cells.
+// weir baseline list and show, for job.asked.cells.
 struct BaselineListOptions {
-  bool whole = false;  // everything stored, not one line
+  bool whole = false;  // show everything, not one line each
 };
 [[nodiscard]] Result<Answer> list_baselines(const Job& job, const BaselineListOptions& wanted);
 
-// Removes those of cells that the configuration no longer has.
+// weir baseline prune: removes baselines of cells that the configuration no longer has.
 struct BaselinePruneOptions {
-  bool dry = false;  // only says so
+  bool dry = false;  // only list them
 };
 [[nodiscard]] Result<Answer> prune_baselines(const Job& job, const BaselinePruneOptions& wanted);
 

@@ -1,3 +1,4 @@
+// weir trend: opens the store of a history, lists and exports it, and writes its pages.
 #include "gate/flow/trend.hpp"
 
 #include <cstdio>
@@ -15,8 +16,8 @@
 namespace weir::flow {
 namespace {
 
-// The folder that histories lie in by default is nobody's to commit.
-void keep_out_of_git(sys::Files& files, const std::string& database) {
+// Adds a .gitignore to the default folder of histories, so that nobody commits a database.
+void ignore_in_git(sys::Files& files, const std::string& database) {
   const std::string folder = sys::folder_of(database);
   if (sys::file_name_of(folder) != ".weir") return;
   const std::string ignore = sys::join_path(folder, ".gitignore");
@@ -25,8 +26,9 @@ void keep_out_of_git(sys::Files& files, const std::string& database) {
   }
 }
 
-Result<std::optional<double>> time_given(const char* option,
-                                         const std::optional<std::string>& text) {
+// Parses the time that an option gives; nothing without the option. Code::usage for a bad time.
+Result<std::optional<double>> parse_time_option(const char* option,
+                                                const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
   const auto time = history::parse_time(*text);
   if (time) return time;
@@ -34,14 +36,14 @@ Result<std::optional<double>> time_given(const char* option,
               option, text::printable(*text));
 }
 
-// Opens what the options name by `open` (open_store, open_service_store).
+// Opens the store that --db or WEIR_DB names, by `open` (open_store, open_service_store).
 template <class Open>
-auto open_by(const Open& open, const Job& job, const StoreOptions& options, bool create)
+auto open_store_with(const Open& open, const Job& job, const StoreOptions& options, bool create)
     -> decltype(open(history::StoreAddress(), history::OpenOptions())) {
-  std::string where = options.db ? *options.db : job.variable("WEIR_DB");
-  if (options.db && where.empty()) return fail(Code::usage, "--db needs a file or a URL");
-  if (where.empty()) where = k_default_history;
-  const history::StoreAddress address = history::parse_address(where);
+  std::string address_text = options.db ? *options.db : job.variable("WEIR_DB");
+  if (options.db && address_text.empty()) return fail(Code::usage, "--db needs a file or a URL");
+  if (address_text.empty()) address_text = k_default_history;
+  const history::StoreAddress address = history::parse_address(address_text);
   if (options.db && address.has_password()) {
     return fail(Code::usage,
                 "--db {}: every user of this machine can read a password on a command line: put "
@@ -49,7 +51,7 @@ auto open_by(const Open& open, const Job& job, const StoreOptions& options, bool
                 address.shown);
   }
   auto store = open(address, history::OpenOptions{.create = create});
-  if (store && !address.postgres && create) keep_out_of_git(job.files(), sys::absolute(where));
+  if (store && !address.postgres && create) ignore_in_git(job.files(), sys::absolute(address_text));
   return store;
 }
 
@@ -57,19 +59,19 @@ auto open_by(const Open& open, const Job& job, const StoreOptions& options, bool
 
 Result<std::unique_ptr<history::Store>> open_history(const Job& job, const StoreOptions& options,
                                                      bool create) {
-  return open_by(history::open_store, job, options, create);
+  return open_store_with(history::open_store, job, options, create);
 }
 
 Result<std::unique_ptr<history::ServiceStore>> open_service_history(const Job& job,
                                                                     const StoreOptions& options,
                                                                     bool create) {
-  return open_by(history::open_service_store, job, options, create);
+  return open_store_with(history::open_service_store, job, options, create);
 }
 
-Result<history::Filter> filter_of(const FilterOptions& options) {
+Result<history::Filter> parse_filter(const FilterOptions& options) {
   history::Filter filter = options.filter;
-  WEIR_TRY(filter.since, time_given("--since", options.since));
-  WEIR_TRY(filter.until, time_given("--until", options.until));
+  WEIR_TRY(filter.since, parse_time_option("--since", options.since));
+  WEIR_TRY(filter.until, parse_time_option("--until", options.until));
   return filter;
 }
 
@@ -82,18 +84,19 @@ history::CommitOrder commit_order(const Job& job, const std::string& folder) {
 
 namespace {
 
-Result<void> write_all_of(history::Store& store, const history::Filter& filter,
-                          const std::function<Result<void>(std::string)>& write) {
+// Writes the history as JSON lines, one item at a time.
+Result<void> write_history(history::Store& store, const history::Filter& filter,
+                           const std::function<Result<void>(std::string)>& write) {
   WEIR_CHECK(write(history::first_line() + "\n"));
   history::Takes takes;
   takes.run = [&](const history::Run& run) { return write(history::line_of(run) + "\n"); };
-  takes.acknowledgement = [&](const history::Acknowledgement& one) {
-    return write(history::line_of(one) + "\n");
+  takes.acknowledgement = [&](const history::Acknowledgement& acknowledgement) {
+    return write(history::line_of(acknowledgement) + "\n");
   };
-  // A verdict holds all cells of its gate: it does not belong to a part of them.
+  // A verdict holds all cells of its gate, so it is left out of an export of some cells.
   if (filter.cells.empty() && filter.metrics.empty() && filter.machines.empty()) {
-    takes.verdict = [&](const history::StoredVerdict& one) {
-      return write(history::line_of(one) + "\n");
+    takes.verdict = [&](const history::StoredVerdict& stored_verdict) {
+      return write(history::line_of(stored_verdict) + "\n");
     };
   }
   return store.all(filter, takes);
@@ -101,17 +104,18 @@ Result<void> write_all_of(history::Store& store, const history::Filter& filter,
 
 }  // namespace
 
+// Writes the history as JSON lines to a file or to standard output.
 Result<Answer> export_history(const Job& job, const TrendExportOptions& options) {
-  WEIR_TRY(const history::Filter filter, filter_of(options.filter));
-  WEIR_TRY(const auto store, open_history(job, options.store, false));
+  WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
+  WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
   if (options.out && *options.out != "-") {
     WEIR_TRY(sys::FileWriter writer, sys::FileWriter::create(*options.out));
     WEIR_CHECK(
-        write_all_of(*store, filter, [&](const std::string& line) { return writer.write(line); }));
+        write_history(*store, filter, [&](const std::string& line) { return writer.write(line); }));
     WEIR_CHECK(writer.finish());
     return Answer{};
   }
-  WEIR_CHECK(write_all_of(*store, filter, [](const std::string& line) -> Result<void> {
+  WEIR_CHECK(write_history(*store, filter, [](const std::string& line) -> Result<void> {
     if (std::fwrite(line.data(), 1, line.size(), stdout) == line.size()) return {};
     return fail(Code::io, "standard output cannot be written to");
   }));
@@ -119,24 +123,26 @@ Result<Answer> export_history(const Job& job, const TrendExportOptions& options)
   return Answer{};
 }
 
+// Lists the series of the history: points, first and last day, machine.
 Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
-  WEIR_TRY(const history::Filter filter, filter_of(options.filter));
-  WEIR_TRY(const auto store, open_history(job, options.store, false));
+  WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
+  WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
   WEIR_TRY(const auto series, store->summaries(filter));
   constexpr std::size_t k_one_line = 1 << 20;  // a series, however long its names
   report::TextTable table{
       .head = {"PROJECT", "CELL", "METRIC", "POINTS", "FIRST", "LAST", "MACHINE"}};
   Json json = Json::array();
-  for (const history::SeriesSummary& one : series) {
-    table.rows.push_back({one.project, one.cell, one.metric.name, fmt::format("{}", one.points),
-                          sys::date_of(one.first), sys::date_of(one.last), one.machine});
-    json.push_back({{"project", one.project},
-                    {"cell", one.cell},
-                    {"metric", one.metric.name},
-                    {"machine", one.machine},
-                    {"points", one.points},
-                    {"first", sys::time_of(one.first)},
-                    {"last", sys::time_of(one.last)}});
+  for (const history::SeriesSummary& summary : series) {
+    table.rows.push_back({summary.project, summary.cell, summary.metric.name,
+                          fmt::format("{}", summary.points), sys::date_of(summary.first),
+                          sys::date_of(summary.last), summary.machine});
+    json.push_back({{"project", summary.project},
+                    {"cell", summary.cell},
+                    {"metric", summary.metric.name},
+                    {"machine", summary.machine},
+                    {"points", summary.points},
+                    {"first", sys::time_of(summary.first)},
+                    {"last", sys::time_of(summary.last)}});
   }
   return Answer{series.empty() ? fmt::format("{}: nothing kept{}\n", store->name(),
                                              filter.cells.empty() ? "" : " of such cells")
@@ -145,24 +151,25 @@ Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
 }
 
 namespace {
-// Of the repository at hand, none is no fault: what the runs name, not all that it has.
-std::map<std::string, std::string> subjects_of(const Job& job, const history::History& history) {
-  std::map<std::string, std::string> all, some;
+// Returns the subjects of the commits that the runs name. Empty if no repository is here.
+std::map<std::string, std::string> read_subjects(const Job& job, const history::History& history) {
+  std::map<std::string, std::string> subjects, used;
   if (const auto repository = Repository::around(job.world, sys::absolute("."))) {
-    all = (*repository)->git().subjects().value_or(all);
+    subjects = (*repository)->git().subjects().value_or(subjects);
   }
   for (const history::RunFacts& run : history.runs) {
-    if (!run.commit || some.contains(*run.commit)) continue;
+    if (!run.commit || used.contains(*run.commit)) continue;
     // A commit may be named by its first digits.
-    const auto at = all.lower_bound(*run.commit);
-    if (at != all.end() && at->first.starts_with(*run.commit))
-      some.emplace(*run.commit, at->second);
+    const auto subject = subjects.lower_bound(*run.commit);
+    if (subject != subjects.end() && subject->first.starts_with(*run.commit))
+      used.emplace(*run.commit, subject->second);
   }
-  return some;
+  return used;
 }
 
 }  // namespace
 
+// Writes the pages of the history as files, with its changes and the subjects of commits.
 Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options) {
   site::SiteModel model;
   model.title = options.title;
@@ -175,14 +182,14 @@ Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options)
              site::read_commit_changes(text).map_error(in_context(*options.commit_changes)));
   }
   WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program()));
-  WEIR_TRY(const history::Filter filter, filter_of(options.filter));
-  WEIR_TRY(const auto store, open_history(job, options.store, false));
-  WEIR_TRY(ChangedHistory read,
+  WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
+  WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
+  WEIR_TRY(ChangedHistory changed,
            read_changes(*store, filter, commit_order(job, sys::absolute(".")), {}));
-  model.changes = site::site_changes(read.history, read.changes);
-  model.history = std::move(read.history);
+  model.changes = site::site_changes(changed.history, changed.changes);
+  model.history = std::move(changed.history);
   WEIR_TRY(model.verdicts, store->verdicts(filter));
-  if (!options.no_subjects) model.subjects = subjects_of(job, model.history);
+  if (!options.no_subjects) model.subjects = read_subjects(job, model.history);
   const site::Site site(std::move(model));
   WEIR_TRY(const site::SiteWritten written,
            site::write_site(job.files(), pages, site, options.out));

@@ -1,4 +1,4 @@
-// What the subcommands of weir trend share: which store, which project, which commits are known.
+// weir trend: its subcommands, and what they share: the store, filters, the order of commits.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,13 @@ struct StoreOptions {
   std::optional<std::string> db;
 };
 
-// The store those name. `create`: it may be new. A password on the command line is Code::usage:
-// every user of the machine could read it.
+// Opens the store that the options name; with `create` it may be new. A password on the command
+// line is Code::usage, as every user of the machine could read it.
 [[nodiscard]] Result<std::unique_ptr<history::Store>> open_history(const Job& job,
                                                                    const StoreOptions& options,
                                                                    bool create);
 
-// The same with what the service keeps beside it.
+// Opens the store together with the service's own tables.
 [[nodiscard]] Result<std::unique_ptr<history::ServiceStore>> open_service_history(
     const Job& job, const StoreOptions& options, bool create);
 
@@ -37,54 +37,54 @@ struct FilterOptions {
   history::Filter filter;
   std::optional<std::string> since, until;
 };
-// Code::usage where a time is none.
-[[nodiscard]] Result<history::Filter> filter_of(const FilterOptions& options);
+// Parses the times of a filter; Code::usage for a bad one.
+[[nodiscard]] Result<history::Filter> parse_filter(const FilterOptions& options);
 
-// The order of all commits of the repository that `folder` lies in; where there is none, nothing
-// is known, and everything goes by time.
+// Returns the order of all commits in the repository around `folder`. Without a repository it is
+// empty, and times decide.
 [[nodiscard]] history::CommitOrder commit_order(const Job& job, const std::string& folder);
 
-// Where runs of a history come from: folders of runs, verdicts, baselines in git.
-// What the command line says of what is imported; it goes before what the files say.
-using TrendFacts = history::GivenFacts;
+// Facts on the command line about imported runs. They override those in the files.
+using TrendFacts = history::SenderFacts;
 
-// One thing to be kept, all of it or nothing.
+// One part of an import, stored as a whole or not at all.
 struct TrendPart {
   std::string from;  // "weir-out/20261120-0930", for people
   history::Batch batch;
   std::vector<std::string> warnings;
 };
 
-// A run's folder, its run.jsonl, or a verdict's file: what is private in a run's configuration has
-// aliases there. A run that was cut off is Code::usage: it can be gone on with.
-[[nodiscard]] Result<TrendPart> trend_part_of(const Job& job, const std::string& path,
-                                              const TrendFacts& facts);
+// Reads a run's folder, its run.jsonl, or a verdict's file, with private names hidden. Code::usage
+// for an interrupted run, as it can be resumed.
+[[nodiscard]] Result<TrendPart> read_trend_part(const Job& job, const std::string& path,
+                                                const TrendFacts& facts);
 
-// All runs, verdicts and (with git's history of them) baselines below `folder`, one after the
-// other. `config` is the one whose private names baselines may hold; "" looks for weir.yaml in
-// `folder` and above it, up to the top of the repository. Without any, baselines are Code::config.
+// A folder to import from. `config` lists the private names that baselines may contain; "" looks
+// for weir.yaml in `folder` and above it, up to the top of the repository. Baselines without any
+// are Code::config.
 struct TrendFolder {
   std::string folder, config;
 };
 using TakePart = std::function<Result<void>(TrendPart)>;
 using Warn = std::function<void(const std::string&)>;
-[[nodiscard]] Result<void> trend_parts_below(const Job& job, const TrendFolder& where,
-                                             const TrendFacts& facts, const TakePart& take,
-                                             const Warn& warn);
+// Reads all runs, verdicts and baselines below a folder, and passes each to `take`.
+[[nodiscard]] Result<void> read_trend_parts(const Job& job, const TrendFolder& where,
+                                            const TrendFacts& facts, const TakePart& take,
+                                            const Warn& warn);
 
-// Of trend_baselines.cpp: those that git knows below `folder`.
-[[nodiscard]] Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
-                                                    const TrendFacts& facts, const TakePart& take,
-                                                    const Warn& warn);
+// Reads the baselines below `folder` from git's history. In trend_baselines.cpp.
+[[nodiscard]] Result<void> read_baseline_parts(const Job& job, const TrendFolder& where,
+                                               const TrendFacts& facts, const TakePart& take,
+                                               const Warn& warn);
 
-// Changes of a history, as verbs read and tell them.
+// Changes of a history.
 using history::ChangedHistory, history::read_changes;
 
-// Whether a nightly job has to say it: nobody has acknowledged it, and it is for the worse, or
-// which way is worse is not known. Another device or machine class alone is no news of the engine.
-[[nodiscard]] bool is_change_to_tell(const history::SeriesChange& change);
+// Returns true if a nightly job has to report the change: not acknowledged, and for the worse or of
+// unknown direction. A change of device or machine class alone says nothing about the engine.
+[[nodiscard]] bool needs_report(const history::SeriesChange& change);
 
-// What of a history a verb looks at.
+// The part of a history that a verb reads.
 struct HistoryOptions {
   StoreOptions store;
   FilterOptions filter;
@@ -102,7 +102,7 @@ struct TrendSiteOptions : HistoryOptions {
 
 struct TrendChangesOptions : HistoryOptions {
   std::string repository = ".";
-  history::ChangesWanted wanted;
+  history::ChangeQuery wanted;
   bool all = false;
   std::string newer;
 };
@@ -138,6 +138,6 @@ struct TrendImportOptions {
 [[nodiscard]] Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options);
 // One issue on GitHub for each change that nobody has acknowledged.
 [[nodiscard]] Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options);
-[[nodiscard]] Result<Answer> import_history(const Job& job, const TrendImportOptions& asked);
+[[nodiscard]] Result<Answer> import_history(const Job& job, const TrendImportOptions& options);
 
 }  // namespace weir::flow

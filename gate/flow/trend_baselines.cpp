@@ -1,4 +1,4 @@
-
+// Reads the history of stored baselines out of git, as parts of weir's own history.
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
@@ -14,14 +14,16 @@ constexpr std::size_t k_most_tracked = 100'000;
 constexpr std::uint64_t k_largest_baseline = std::uint64_t{16} << 20;
 constexpr const char* k_config_name = "weir.yaml";
 
-// The configuration whose private names count: the one that was named, or the nearest above.
-Result<std::string> config_for(const TrendFolder& where, const std::string& top,
-                               const sys::Files& files) {
-  if (!where.config.empty()) {
-    if (files.exists(where.config)) return where.config;
-    return fail(Code::config, "{}: no such file", where.config);
+// Returns the configuration whose private names are hidden: the named one, else the nearest
+// weir.yaml above.
+Result<std::string> find_config(const TrendFolder& folder_options, const std::string& top,
+                                const sys::Files& files) {
+  if (!folder_options.config.empty()) {
+    if (files.exists(folder_options.config)) return folder_options.config;
+    return fail(Code::config, "{}: no such file", folder_options.config);
   }
-  for (std::string folder = sys::absolute(where.folder);; folder = sys::folder_of(folder)) {
+  for (std::string folder = sys::absolute(folder_options.folder);;
+       folder = sys::folder_of(folder)) {
     const std::string config = sys::join_path(folder, k_config_name);
     if (files.exists(config)) return config;
     if (folder == "/" || folder == top) break;
@@ -29,42 +31,45 @@ Result<std::string> config_for(const TrendFolder& where, const std::string& top,
   return fail(Code::config,
               "{}: no {} here or above it: baselines go by true names, and what is private stays "
               "at home. -c FILE names the configuration",
-              where.folder, k_config_name);
+              folder_options.folder, k_config_name);
 }
 
-// What a configuration says is private; Code::config where it cannot be read and may say so.
-Result<config::Redactor> redactor_from(const std::string& text, const std::string& config,
+// Returns a redactor of the configuration's private names. Code::config if it cannot be read, but
+// mentions private names.
+Result<config::Redactor> read_redactor(const std::string& text, const std::string& config,
                                        const sys::World& world) {
-  config::Known known = known_now(world, config);
-  known.today.clear();  // what has expired since is private all the same
-  auto made = configured(text, config, known);
-  if (made) return std::move(made->redactor);
+  config::Known context = config_context(world, config);
+  context.today.clear();  // an expired limit does not make its configuration public
+  auto configuration = parse_configuration(text, config, context);
+  if (configuration) return std::move(configuration->redactor);
   if (text.find("private") == std::string::npos) return config::Redactor();
   return fail(Code::config, "it cannot be read, so what is private in it is not known");
 }
 
-// Aliases in place of what any of these calls private.
-void hide(const std::vector<config::Redactor>& redactors, baseline::Baseline& one) {
-  auto cell = profile::CellKey::parse(one.cell);
+// Replaces all names by aliases that any of the redactors calls private.
+void hide(const std::vector<config::Redactor>& redactors, baseline::Baseline& stored) {
+  auto cell = profile::CellKey::parse(stored.cell);
   for (const config::Redactor& redactor : redactors) {
     if (cell) cell = redactor.cell(*std::move(cell));
-    for (auto& [machine, sessions] : one.sessions) {
+    for (auto& [machine, sessions] : stored.sessions) {
       for (baseline::Session& session : sessions) {
         session.engine_build = redactor.text(session.engine_build);
       }
     }
   }
-  if (cell) one.cell = cell->str();
+  if (cell) stored.cell = cell->str();
 }
 
 using Objects = std::map<std::string, std::string>;  // path -> object
 
-// ENGINE/MODEL/BACKEND/PROMPT/CLASS.json, wherever the folder of baselines lies.
+// Returns true for a path like ENGINE/MODEL/BACKEND/PROMPT/CLASS.json, in any folder.
 bool may_be_baseline(const source::Git::TreeEntry& entry) {
   return entry.kind == source::Git::TreeEntry::Kind::file && entry.path.ends_with(".json") &&
          std::ranges::count(entry.path, '/') >= 4;
 }
 
+// Walks through the commits of a repository, oldest first, and finds the baselines that each
+// changed.
 class BaselineHistory {
  public:
   BaselineHistory(const source::Git& git, std::string folder, std::string config,
@@ -76,22 +81,22 @@ class BaselineHistory {
         world_(world),
         warn_(warn) {}
 
-  // What `commit` changed against the one before it.
+  // Returns the baselines that `commit` changed since the call before.
   Result<std::vector<history::BaselineChange>> changes(const std::string& commit) {
     WEIR_TRY(const auto entries, git_.entries_below(commit, folder_, k_most_tracked));
-    Objects now;
+    Objects objects;
     for (const source::Git::TreeEntry& entry : entries) {
-      if (may_be_baseline(entry)) now[entry.path] = entry.object;
+      if (may_be_baseline(entry)) objects[entry.path] = entry.object;
     }
     std::vector<history::BaselineChange> changes;
-    const std::optional<std::vector<config::Redactor>> redactors = redactors_of(commit);
-    for (const auto& [path, object] : now) {
-      const std::string* old = look_up(before_, path);
-      if (old != nullptr && *old == object) continue;
+    const std::optional<std::vector<config::Redactor>> redactors = redactors_at(commit);
+    for (const auto& [path, object] : objects) {
+      const std::string* old_object = look_up(before_, path);
+      if (old_object != nullptr && *old_object == object) continue;
       WEIR_TRY(auto after, read(commit, path, object));
       if (!after) continue;
-      std::optional<baseline::Baseline> known;
-      if (old != nullptr) WEIR_SET(known, read(commit, path, *old));
+      std::optional<baseline::Baseline> before;
+      if (old_object != nullptr) WEIR_SET(before, read(commit, path, *old_object));
       if (!redactors) {
         warn_(
             fmt::format("{}: its {} cannot be read, so what is private in it is not known; "
@@ -100,15 +105,15 @@ class BaselineHistory {
         break;
       }
       hide(*redactors, *after);
-      if (known) hide(*redactors, *known);
-      changes.push_back({std::move(known), *std::move(after)});
+      if (before) hide(*redactors, *before);
+      changes.push_back({std::move(before), *std::move(after)});
     }
-    before_ = std::move(now);
+    before_ = std::move(objects);
     return changes;
   }
 
  private:
-  // Nothing where it is no baseline: other JSON may lie in the folder.
+  // Reads a file of a commit; nothing if it is no baseline, as other JSON may lie in the folder.
   Result<std::optional<baseline::Baseline>> read(const std::string& commit, const std::string& path,
                                                  const std::string& object) {
     WEIR_TRY(const std::string text, git_.content(object, k_largest_baseline));
@@ -121,15 +126,15 @@ class BaselineHistory {
     return std::nullopt;
   }
 
-  // Now's, and that of the commit: what was private then is so still. Nothing where the commit's
-  // cannot be read.
-  std::optional<std::vector<config::Redactor>> redactors_of(const std::string& commit) {
+  // Returns the redactors of the present configuration and of the commit's: names that were private
+  // then stay so. Nothing if the commit's cannot be read.
+  std::optional<std::vector<config::Redactor>> redactors_at(const std::string& commit) {
     std::vector<config::Redactor> redactors{redactor_};
     const auto text = source::file_of(git_, commit, config_, k_largest_config);
     if (!text) return std::nullopt;
     if (!*text) return redactors;  // it had none
     if (**text == last_text_) return last_redactors_;
-    auto redactor = redactor_from(**text, sys::join_path(git_.top(), config_), world_);
+    auto redactor = read_redactor(**text, sys::join_path(git_.top(), config_), world_);
     last_text_ = **text;
     last_redactors_.reset();
     if (redactor) {
@@ -151,32 +156,34 @@ class BaselineHistory {
 
 }  // namespace
 
-Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
-                                      const TrendFacts& facts, const TakePart& take,
-                                      const Warn& warn) {
-  const auto repository = Repository::around(job.world, sys::absolute(where.folder));
+// Reads each version of the baselines in git as one part of a history. Returns without any if no
+// repository has baselines.
+Result<void> read_baseline_parts(const Job& job, const TrendFolder& folder_options,
+                                 const TrendFacts& facts, const TakePart& take, const Warn& warn) {
+  const auto repository = Repository::around(job.world, sys::absolute(folder_options.folder));
   if (!repository) return {};  // runs alone: nothing says when a baseline was stored
   const source::Git& git = (*repository)->git();
   const std::string inner = git.place();
   WEIR_TRY(const std::vector<source::CommitFacts> commits, git.commits_that_changed(inner));
   if (commits.empty()) return {};
   WEIR_TRY(const auto entries, git.entries_below(commits.back().name, inner, k_most_tracked));
-  const bool some = std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
+  const bool has_baselines = std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
     if (!may_be_baseline(entry)) return false;
     const auto text = git.content(entry.object, k_largest_baseline);
     return text && text->find(baseline::k_schema) != std::string::npos;
   });
-  if (!some) return {};
+  if (!has_baselines) return {};
   if (git.shallow().value_or(false)) {
     warn("this clone is shallow: what was stored before it begins is not seen");
   }
-  WEIR_TRY(const std::string config, config_for(where, git.top(), job.files()));
+  WEIR_TRY(const std::string config, find_config(folder_options, git.top(), job.files()));
   WEIR_TRY(const std::string text, job.files().read(config, k_largest_config));
   WEIR_TRY(config::Redactor redactor,
-           redactor_from(text, config, job.world).map_error(in_context(config)));
-  const std::string shown = sys::real_path(config).value_or(sys::absolute(config));
-  const std::string config_in_git =
-      shown.starts_with(git.top() + "/") ? shown.substr(git.top().size() + 1) : k_config_name;
+           read_redactor(text, config, job.world).map_error(in_context(config)));
+  const std::string config_path = sys::real_path(config).value_or(sys::absolute(config));
+  const std::string config_in_git = config_path.starts_with(git.top() + "/")
+                                        ? config_path.substr(git.top().size() + 1)
+                                        : k_config_name;
   BaselineHistory history(git, inner, config_in_git, std::move(redactor), job.world, warn);
   WEIR_TRY(const auto head, git.head());
   for (const source::CommitFacts& commit : commits) {
@@ -186,7 +193,8 @@ Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
     run.project = facts.project;
     run.commit = commit.name;
     run.commit_time = commit.time;
-    run.branch = facts.branch ? facts.branch : head ? head->branch : std::nullopt;
+    if (head) run.branch = head->branch;
+    if (facts.branch) run.branch = facts.branch;
     if (run.branch) run.branch = history::stored_name(*run.branch);
     run.time = commit.time;
     if (facts.machine) run.machine = history::stored_name(*facts.machine);

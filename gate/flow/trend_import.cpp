@@ -1,4 +1,4 @@
-
+// weir trend import: puts runs, verdicts and tables of numbers into the store of a history.
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
@@ -16,21 +16,21 @@ namespace {
 constexpr std::uint64_t k_largest_header = std::uint64_t{16} << 20;
 constexpr std::size_t k_deepest = 8, k_most_entries = 200'000;
 
-std::optional<std::string> name_or_nothing(const std::optional<std::string>& text) {
+std::optional<std::string> stored_name_if_any(const std::optional<std::string>& text) {
   return text && !text->empty() ? std::optional(history::stored_name(*text)) : std::nullopt;
 }
 
-// Of the commit that the command line names, where a repository here knows it.
-std::optional<double> time_of_commit(const Job& job, const std::string& commit) {
+// Returns the time of a commit that the command line names; nothing if no repository here has it.
+std::optional<double> commit_time(const Job& job, const std::string& commit) {
   const auto repository = Repository::around(job.world, sys::absolute("."));
   if (!repository) return std::nullopt;
   return (*repository)->git().time_of(commit).value_or(std::nullopt);
 }
 
-// Which commit a run measured: what the command line says, what it ran beside a base as, what its
-// header says of the checkout.
-void take_commit(const Job& job, const Measured& measured, const run::RunHeader& header,
-                 const TrendFacts& given, history::RunFacts& facts) {
+// Sets the commit that a run measured. The command line comes first, then the run's base
+// comparison, then the header of its journal.
+void set_commit(const Job& job, const MeasuredRun& measured, const run::RunHeader& header,
+                const TrendFacts& options, history::RunFacts& facts) {
   JsonReader extra(header.extra, "extra");
   if (extra.has("source")) {
     JsonReader source(extra.object("source"), "source");
@@ -39,62 +39,63 @@ void take_commit(const Job& job, const Measured& measured, const run::RunHeader&
     facts.dirty = source.optional_boolean("dirty").value_or(false);
   }
   facts.branch = extra.optional_string("branch");
-  if (measured.beside && measured.beside->facts.candidate_commit) {
-    const BaseFacts& beside = measured.beside->facts;
-    if (facts.commit != beside.candidate_commit) {
-      facts.commit = beside.candidate_commit;
+  if (measured.base_runs && measured.base_runs->facts.candidate_commit) {
+    const BaseFacts& base_facts = measured.base_runs->facts;
+    if (facts.commit != base_facts.candidate_commit) {
+      facts.commit = base_facts.candidate_commit;
       facts.commit_time.reset();
     }
-    facts.dirty = beside.candidate_dirty;
+    facts.dirty = base_facts.candidate_dirty;
   }
-  if (given.commit && given.commit != facts.commit) {
-    facts.commit = given.commit;
+  if (options.commit && options.commit != facts.commit) {
+    facts.commit = options.commit;
     facts.commit_time.reset();
     facts.dirty = false;
   }
-  if (given.branch) facts.branch = given.branch;
-  facts.commit = name_or_nothing(facts.commit);
-  if (facts.branch) facts.branch = measured.known.redactor.text(*facts.branch);
-  facts.branch = name_or_nothing(facts.branch);
-  if (facts.commit && !facts.commit_time) facts.commit_time = time_of_commit(job, *facts.commit);
+  if (options.branch) facts.branch = options.branch;
+  facts.commit = stored_name_if_any(facts.commit);
+  if (facts.branch) facts.branch = measured.configuration.redactor.text(*facts.branch);
+  facts.branch = stored_name_if_any(facts.branch);
+  if (facts.commit && !facts.commit_time) facts.commit_time = commit_time(job, *facts.commit);
 }
 
-Result<verdict::GateVerdict> verdict_in_file(const std::string& path, const sys::Files& files) {
+Result<verdict::GateVerdict> read_verdict_file(const std::string& path, const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, history::k_largest_verdict));
   return parse_json(text).and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
-Result<TrendPart> part_of_run(const Job& job, const std::string& path, const TrendFacts& given) {
+// Reads a run's folder or journal as one part of a history, together with its verdict.
+Result<TrendPart> read_run_part(const Job& job, const std::string& path,
+                                const TrendFacts& options) {
   const sys::Files& files = job.files();
-  const bool folder = files.kind(path) == sys::Kind::folder;
-  const std::string home = folder ? path : sys::folder_of(path);
-  const std::string journal = folder ? sys::join_path(path, run::k_journal_name) : path;
-  WEIR_TRY(Measured measured, read_measured(Job{job.world}, home));
+  const bool is_folder = files.kind(path) == sys::Kind::folder;
+  const std::string home = is_folder ? path : sys::folder_of(path);
+  const std::string journal = is_folder ? sys::join_path(path, run::k_journal_name) : path;
+  WEIR_TRY(MeasuredRun measured, read_measured(Job{job.world}, home));
   if (!measured.interrupted.empty()) {
-    return fail(Code::usage, "{}", measured.known.redactor.text(measured.interrupted));
+    return fail(Code::usage, "{}", measured.configuration.redactor.text(measured.interrupted));
   }
   WEIR_TRY(const run::RunFile file, run::read_run(files, home));
   history::RunFacts facts;
-  facts.project = given.project;
-  // What stays the same however often a run is gone on with or judged: the line its journal begins
-  // with.
+  facts.project = options.project;
+  // The journal's first line stays the same, however often a run is resumed or judged.
   WEIR_TRY(const std::string head, files.read_prefix(journal, k_largest_header));
   facts.id = hash_hex("run\n" + head.substr(0, head.find('\n')));
   facts.source = history::Source::run;
-  facts.time = given.time.value_or(file.header.started_at);
-  facts.machine = given.machine ? history::stored_name(*given.machine)
-                                : history::machine_of(file.header.machine.name());
-  facts.weir_version = name_or_nothing(file.header.weir_version).value_or("");
-  take_commit(job, measured, file.header, given, facts);
+  facts.time = options.time.value_or(file.header.started_at);
+  facts.machine = options.machine ? history::stored_name(*options.machine)
+                                  : history::series_machine(file.header.machine.name());
+  facts.weir_version = stored_name_if_any(file.header.weir_version).value_or("");
+  set_commit(job, measured, file.header, options, facts);
   redact_profiles(measured);
 
   TrendPart part{path, {}, {}};
   const std::string verdict_path = sys::join_path(home, run::k_verdict_name);
   if (files.kind(verdict_path) == sys::Kind::file) {
-    auto verdict = verdict_in_file(verdict_path, files);
+    auto verdict = read_verdict_file(verdict_path, files);
     if (verdict) {
       part.batch.verdicts.push_back(history::stored_verdict(
-          facts, facts.id, redacted(*std::move(verdict), measured.known.redactor),
+          facts, facts.id, redacted(*std::move(verdict), measured.configuration.redactor),
           job.world.clock.now()));
     } else {
       part.warnings.push_back(
@@ -108,21 +109,22 @@ Result<TrendPart> part_of_run(const Job& job, const std::string& path, const Tre
   return part;
 }
 
-Result<TrendPart> part_of_verdict(const Job& job, const std::string& path,
-                                  const TrendFacts& given) {
+// Reads a verdict's file, without the run that it judges.
+Result<TrendPart> read_verdict_part(const Job& job, const std::string& path,
+                                    const TrendFacts& options) {
   const sys::Files& files = job.files();
-  WEIR_TRY(const verdict::GateVerdict verdict, verdict_in_file(path, files));
-  history::Around around;
-  around.now = job.world.clock.now();
-  around.time_of_commit = [&](const std::string& commit) { return time_of_commit(job, commit); };
+  WEIR_TRY(const verdict::GateVerdict verdict, read_verdict_file(path, files));
+  history::Around context;
+  context.now = job.world.clock.now();
+  context.time_of_commit = [&](const std::string& commit) { return commit_time(job, commit); };
   TrendPart part{path, {}, {}};
-  WEIR_TRY(part.batch, history::batch_of(verdict, given, around).map_error([&](Error error) {
+  WEIR_TRY(part.batch, history::batch_of(verdict, options, context).map_error([&](Error error) {
     return error.code == Code::usage ? with_context(path, std::move(error)) : error;
   }));
   return part;
 }
 
-bool is_run(const std::string& folder, const sys::Files& files) {
+bool is_run_folder(const std::string& folder, const sys::Files& files) {
   return files.kind(sys::join_path(folder, run::k_journal_name)) == sys::Kind::file;
 }
 
@@ -133,17 +135,17 @@ bool looks_like_verdict(const std::string& path, const sys::Files& files) {
   return text && text->find("\"weir.verdict/1\"") != std::string::npos;
 }
 
-// Runs and verdicts below a folder, in the order of their names.
+// Finds runs and verdicts below a folder, in the order of their names.
 Result<void> find_artefacts(const std::string& folder, std::size_t depth, const sys::Files& files,
-                            std::vector<std::string>& found, std::size_t& entries) {
-  if (is_run(folder, files)) {
-    found.push_back(folder);
+                            std::vector<std::string>& paths, std::size_t& entries) {
+  if (is_run_folder(folder, files)) {
+    paths.push_back(folder);
     return {};
   }
   if (depth == k_deepest) return {};
   WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-  // As the Action leaves them: the run has its verdict within, and would count twice.
-  const bool beside_run = is_run(sys::join_path(folder, "run"), files);
+  // The Action puts the run's folder beside its verdict: the verdict in that folder counts already.
+  const bool beside_run = is_run_folder(sys::join_path(folder, "run"), files);
   for (const std::string& name : names) {
     if (++entries > k_most_entries) {
       return fail(Code::data, "{}: more than {} files; name a smaller folder", folder,
@@ -153,9 +155,9 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
     const std::string path = sys::join_path(folder, name);
     const sys::Kind kind = files.kind(path);
     if (kind == sys::Kind::folder) {
-      WEIR_CHECK(find_artefacts(path, depth + 1, files, found, entries));
+      WEIR_CHECK(find_artefacts(path, depth + 1, files, paths, entries));
     } else if (kind == sys::Kind::file && looks_like_verdict(path, files) && !beside_run) {
-      found.push_back(path);
+      paths.push_back(path);
     }
   }
   return {};
@@ -163,33 +165,36 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
 
 }  // namespace
 
-Result<TrendPart> trend_part_of(const Job& job, const std::string& path, const TrendFacts& facts) {
+// Reads a run's folder, its journal, or a verdict's file. Code::usage if it is none of these.
+Result<TrendPart> read_trend_part(const Job& job, const std::string& path,
+                                  const TrendFacts& facts) {
   const sys::Files& files = job.files();
   const sys::Kind kind = files.kind(path);
   if (kind == sys::Kind::absent) return fail(Code::usage, "{}: no such run", path);
-  if (kind == sys::Kind::folder && !is_run(path, files)) {
+  if (kind == sys::Kind::folder && !is_run_folder(path, files)) {
     return fail(Code::usage, "{}: no run (it has no {}); --from-dir looks below a folder", path,
                 run::k_journal_name);
   }
   if (kind == sys::Kind::folder || sys::file_name_of(path) == run::k_journal_name) {
-    return part_of_run(job, path, facts);
+    return read_run_part(job, path, facts);
   }
-  return part_of_verdict(job, path, facts).map_error([&](Error error) {
+  return read_verdict_part(job, path, facts).map_error([&](Error error) {
     if (error.code != Code::data) return error;
     return with_context(path + ": neither a run nor a verdict", std::move(error));
   });
 }
 
-Result<void> trend_parts_below(const Job& job, const TrendFolder& where, const TrendFacts& facts,
-                               const TakePart& take, const Warn& warn) {
-  if (job.files().kind(where.folder) != sys::Kind::folder) {
-    return fail(Code::usage, "--from-dir {}: no such folder", where.folder);
+// Reads all runs, verdicts and baselines below a folder. Warns about those that cannot be read.
+Result<void> read_trend_parts(const Job& job, const TrendFolder& folder_options,
+                              const TrendFacts& facts, const TakePart& take, const Warn& warn) {
+  if (job.files().kind(folder_options.folder) != sys::Kind::folder) {
+    return fail(Code::usage, "--from-dir {}: no such folder", folder_options.folder);
   }
-  std::vector<std::string> found;
+  std::vector<std::string> paths;
   std::size_t entries = 0;
-  WEIR_CHECK(find_artefacts(where.folder, 0, job.files(), found, entries));
-  for (const std::string& path : found) {
-    auto part = trend_part_of(job, path, facts);
+  WEIR_CHECK(find_artefacts(folder_options.folder, 0, job.files(), paths, entries));
+  for (const std::string& path : paths) {
+    auto part = read_trend_part(job, path, facts);
     if (!part && part.error().code == Code::interrupted) {
       return tl::unexpected(std::move(part).error());
     }
@@ -199,49 +204,50 @@ Result<void> trend_parts_below(const Job& job, const TrendFolder& where, const T
     }
     WEIR_CHECK(take(*std::move(part)));
   }
-  return trend_parts_of_baselines(job, where, facts, take, warn);
+  return read_baseline_parts(job, folder_options, facts, take, warn);
 }
 
 namespace {
 
 constexpr std::uint64_t k_largest_series = std::uint64_t{2} << 30;
-// Small runs are kept together, for each transaction waits for the disk; none is ever cut in two.
+// Small runs share a transaction, since each waits for the disk. No run is split.
 constexpr std::size_t k_points_at_once = 20'000, k_runs_at_once = 2'000;
 
-// Keeps what is handed in, and says so when it is on the disk.
-class Keeper {
+// Puts parts into the store in batches, and prints what was added once it is on the disk.
+class Importer {
  public:
-  Keeper(const Job& job, history::Store& store, const TrendImportOptions& options)
+  Importer(const Job& job, history::Store& store, const TrendImportOptions& options)
       : job_(job), store_(store), each_(options.each), batch_(options.batch) {}
 
-  Result<void> keep(const TrendPart& part) {
+  // Adds one part at once, and prints how many of its points were new.
+  Result<void> import_part(const TrendPart& part) {
     for (const std::string& warning : part.warnings) warn(warning);
-    WEIR_TRY(const history::Added added, add(part.batch));
-    std::string words = added.points > 0 || added.points_known == 0
-                            ? report::plural(added.points, "point") + " kept"
-                            : std::string("known already");
+    WEIR_TRY(const history::Added added, store_batch(part.batch));
+    std::string text = added.points > 0 || added.points_known == 0
+                           ? report::plural(added.points, "point") + " kept"
+                           : std::string("known already");
     if (added.points > 0 && added.points_known > 0) {
-      words += fmt::format(", {} known", added.points_known);
+      text += fmt::format(", {} known", added.points_known);
     }
-    if (added.verdicts > 0) words += ", a verdict";
-    job_.say(fmt::format("{}: {}\n", part.from, words));
+    if (added.verdicts > 0) text += ", a verdict";
+    job_.say(fmt::format("{}: {}\n", part.from, text));
     return {};
   }
 
-  // Runs and others of a file with many.
-  Result<void> put(history::Run run) {
+  // These add one item of a file that holds many; flush() after the last.
+  Result<void> add(history::Run run) {
     points_ += run.points.size();
-    return put(std::move(run), waiting_.runs, points_ >= k_points_at_once ? 1 : batch_);
+    return add(std::move(run), batch_in_progress_.runs, points_ >= k_points_at_once ? 1 : batch_);
   }
-  Result<void> put(history::StoredVerdict verdict) {
-    return put(std::move(verdict), waiting_.verdicts, 100);
+  Result<void> add(history::StoredVerdict verdict) {
+    return add(std::move(verdict), batch_in_progress_.verdicts, 100);
   }
-  Result<void> put(history::Acknowledgement one) {
-    return put(std::move(one), waiting_.acknowledgements, k_runs_at_once);
+  Result<void> add(history::Acknowledgement acknowledgement) {
+    return add(std::move(acknowledgement), batch_in_progress_.acknowledgements, k_runs_at_once);
   }
   Result<void> flush() {
-    WEIR_CHECK(add(waiting_));
-    waiting_ = {};
+    WEIR_CHECK(store_batch(batch_in_progress_));
+    batch_in_progress_ = {};
     points_ = 0;
     return {};
   }
@@ -252,43 +258,46 @@ class Keeper {
   }
 
   [[nodiscard]] bool left_out() const { return left_out_; }
-  [[nodiscard]] std::string words() const {
-    std::string words =
-        fmt::format("{}: {} and {} are new", store_.name(), report::plural(all_.runs, "run"),
-                    report::plural(all_.points, "point"));
-    if (all_.verdicts > 0) words += fmt::format(", {}", report::plural(all_.verdicts, "verdict"));
-    if (all_.runs_known > 0)
-      words += fmt::format("; {} known", report::plural(all_.runs_known, "run"));
-    words += "\n";
-    if (all_.points_differ > 0) {
-      words += fmt::format("{} of them {} another number than is kept, which stays:\n",
-                           report::plural(all_.points_differ, "point"),
-                           all_.points_differ == 1 ? "has" : "have");
-      for (const std::string& one : all_.differences) words += "  " + one + "\n";
+  // Sums up all that was imported.
+  [[nodiscard]] std::string summary() const {
+    std::string text =
+        fmt::format("{}: {} and {} are new", store_.name(), report::plural(totals_.runs, "run"),
+                    report::plural(totals_.points, "point"));
+    if (totals_.verdicts > 0)
+      text += fmt::format(", {}", report::plural(totals_.verdicts, "verdict"));
+    if (totals_.runs_known > 0)
+      text += fmt::format("; {} known", report::plural(totals_.runs_known, "run"));
+    text += "\n";
+    if (totals_.points_differ > 0) {
+      text += fmt::format("{} of them {} another number than is kept, which stays:\n",
+                          report::plural(totals_.points_differ, "point"),
+                          totals_.points_differ == 1 ? "has" : "have");
+      for (const std::string& difference : totals_.differences) text += "  " + difference + "\n";
     }
-    return words;
+    return text;
   }
 
  private:
-  template <class One>
-  Result<void> put(One one, std::vector<One>& waiting, std::size_t most) {
-    waiting.push_back(std::move(one));
-    return waiting.size() >= most ? flush() : Result<void>{};
+  template <class Item>
+  Result<void> add(Item item, std::vector<Item>& items, std::size_t batch_size) {
+    items.push_back(std::move(item));
+    return items.size() >= batch_size ? flush() : Result<void>{};
   }
-  Result<history::Added> add(const history::Batch& batch) {
+  // Puts a batch into the store, and adds up what was new.
+  Result<history::Added> store_batch(const history::Batch& batch) {
     WEIR_TRY(history::Added added, store_.add(batch));
-    all_.runs += added.runs;
-    all_.runs_known += added.runs_known;
-    all_.points += added.points;
-    all_.points_differ += added.points_differ;
-    all_.verdicts += added.verdicts;
-    for (const std::string& one : added.differences) {
-      if (all_.differences.size() < 5) all_.differences.push_back(one);
+    totals_.runs += added.runs;
+    totals_.runs_known += added.runs_known;
+    totals_.points += added.points;
+    totals_.points_differ += added.points_differ;
+    totals_.verdicts += added.verdicts;
+    for (const std::string& difference : added.differences) {
+      if (totals_.differences.size() < 5) totals_.differences.push_back(difference);
     }
     if (each_) {
-      std::string kept;
-      for (const history::Run& run : batch.runs) kept += "kept " + run.facts.id + "\n";
-      job_.say(kept);
+      std::string lines;
+      for (const history::Run& run : batch.runs) lines += "kept " + run.facts.id + "\n";
+      job_.say(lines);
     }
     return added;
   }
@@ -297,14 +306,15 @@ class Keeper {
   history::Store& store_;
   bool each_;
   std::size_t batch_;
-  history::Batch waiting_;
+  history::Batch batch_in_progress_;
   std::size_t points_ = 0;
-  history::Added all_;
+  history::Added totals_;
   bool left_out_ = false;
 };
 
+// Imports a table of CSV, one run at a time.
 Result<void> import_csv(const Job& job, const std::string& path, const TrendImportOptions& options,
-                        Keeper& keeper) {
+                        Importer& importer) {
   WEIR_TRY(const std::string text, job.files().read(path, k_largest_series));
   const auto& machine = options.facts.machine;
   WEIR_TRY(const history::CsvTable table,
@@ -317,21 +327,23 @@ Result<void> import_csv(const Job& job, const std::string& path, const TrendImpo
   for (std::size_t i = 0; i < table.runs(); ++i) {
     history::Run run = table.run(i);
     if (options.facts.branch) run.facts.branch = history::stored_name(*options.facts.branch);
-    WEIR_CHECK(keeper.put(std::move(run)));
+    WEIR_CHECK(importer.add(std::move(run)));
   }
-  return keeper.flush();
+  return importer.flush();
 }
 
-Result<void> import_lines(const std::string& path, const sys::Files& files, Keeper& keeper) {
+// Imports the lines of `weir trend export`.
+Result<void> import_lines(const std::string& path, const sys::Files& files, Importer& importer) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_series));
-  const auto put = [&](auto value) { return keeper.put(std::move(value)); };
-  auto done = history::read_lines(text, {put, put, put});
-  // What stood before a line that is wrong is kept.
-  WEIR_CHECK(keeper.flush());
-  return done.map_error(in_context(path));
+  const auto add = [&](auto value) { return importer.add(std::move(value)); };
+  auto result = history::read_lines(text, {add, add, add});
+  // Lines before a wrong one are imported.
+  WEIR_CHECK(importer.flush());
+  return result.map_error(in_context(path));
 }
 
-Result<void> check_wanted(TrendImportOptions& options) {
+// Checks the options against each other, and parses --time.
+Result<void> check_options(TrendImportOptions& options) {
   if (options.runs.empty() && options.csv.empty() && options.json_lines.empty() &&
       !options.from_dir) {
     return fail(Code::usage,
@@ -357,32 +369,33 @@ Result<void> check_wanted(TrendImportOptions& options) {
 
 }  // namespace
 
-Result<Answer> import_history(const Job& job, const TrendImportOptions& asked) {
-  TrendImportOptions options = asked;
-  WEIR_CHECK(check_wanted(options));
-  WEIR_TRY(const auto store, open_history(job, options.store, true));
-  Keeper keeper(job, *store, options);
+// Imports runs, folders, tables and exported lines into the store of a history.
+Result<Answer> import_history(const Job& job, const TrendImportOptions& given_options) {
+  TrendImportOptions options = given_options;
+  WEIR_CHECK(check_options(options));
+  WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/true));
+  Importer importer(job, *store, options);
   for (const std::string& run : options.runs) {
-    auto part = trend_part_of(job, run, options.facts);
+    auto part = read_trend_part(job, run, options.facts);
     if (!part && options.runs.size() == 1) return tl::unexpected(std::move(part).error());
     if (!part) {
-      keeper.warn(fmt::format("{}: left out: {}", run, part.error().message));
+      importer.warn(fmt::format("{}: left out: {}", run, part.error().message));
       continue;
     }
-    WEIR_CHECK(keeper.keep(*part));
+    WEIR_CHECK(importer.import_part(*part));
   }
   if (options.from_dir) {
-    WEIR_CHECK(trend_parts_below(
+    WEIR_CHECK(read_trend_parts(
         job, {*options.from_dir, options.config}, options.facts,
-        [&](const TrendPart& part) { return keeper.keep(part); },
-        [&](const std::string& line) { keeper.warn(line); }));
+        [&](const TrendPart& part) { return importer.import_part(part); },
+        [&](const std::string& line) { importer.warn(line); }));
   }
-  for (const std::string& path : options.csv) WEIR_CHECK(import_csv(job, path, options, keeper));
+  for (const std::string& path : options.csv) WEIR_CHECK(import_csv(job, path, options, importer));
   for (const std::string& path : options.json_lines) {
-    WEIR_CHECK(import_lines(path, job.files(), keeper));
+    WEIR_CHECK(import_lines(path, job.files(), importer));
   }
-  return Answer{text::printable(keeper.words()), "",
-                keeper.left_out() ? ExitCode::unmeasured : ExitCode::pass};
+  return Answer{text::printable(importer.summary()), "",
+                importer.left_out() ? ExitCode::unmeasured : ExitCode::pass};
 }
 
 }  // namespace weir::flow

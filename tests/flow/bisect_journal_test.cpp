@@ -1,3 +1,4 @@
+// The journal of a bisection, also one that was cut off or written by others.
 #include "gate/flow/bisect_journal.hpp"
 
 #include <gmock/gmock.h>
@@ -9,14 +10,14 @@ namespace bisect_journal_test {
 
 using ::testing::HasSubstr;
 
-BisectAsked asked() {
-  BisectAsked asked;
-  asked.good = std::string(40, 'a');
-  asked.bad = std::string(40, 'b');
-  asked.cells = {"*/decode"};
-  asked.times = true;
-  asked.config_hash = "1234";
-  return asked;
+BisectRequest example_request() {
+  BisectRequest request;
+  request.good = std::string(40, 'a');
+  request.bad = std::string(40, 'b');
+  request.cells = {"*/decode"};
+  request.times = true;
+  request.config_hash = "1234";
+  return request;
 }
 
 TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
@@ -25,7 +26,7 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
   BisectStep step{
       std::string(40, 'c'), "a \"subject\"", source::Tried::bad, "why", true, 1.5, "/b/run"};
   {
-    auto journal = begin_bisect(files, "/b", asked());
+    auto journal = begin_bisect(files, "/b", example_request());
     ASSERT_TRUE(journal) << journal.error().message;
     ASSERT_TRUE((*journal)->append(dump_json(write_fields(step))));
     step.tried = source::Tried::skipped;
@@ -42,17 +43,17 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
     EXPECT_EQ(state->steps[0].subject, "a \"subject\"");
     EXPECT_EQ(state->whole_bytes, last);
   }
-  const auto whole = parse_bisect(text);
-  ASSERT_TRUE(whole);
-  EXPECT_EQ(whole->steps.size(), 2U);
-  EXPECT_EQ(whole->asked.cells, asked().cells);
-  EXPECT_TRUE(whole->asked.times);
+  const auto state = parse_bisect(text);
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->steps.size(), 2U);
+  EXPECT_EQ(state->request.cells, example_request().cells);
+  EXPECT_TRUE(state->request.times);
 }
 
 TEST(BisectJournals, NameTheLineThatIsNone) {
   sys::MemoryFiles files;
   ASSERT_TRUE(files.make_dirs("/b"));
-  { ASSERT_TRUE(begin_bisect(files, "/b", asked())); }
+  { ASSERT_TRUE(begin_bisect(files, "/b", example_request())); }
   const std::string head = files.read("/b/bisect.jsonl", 1 << 20).value();
   for (const auto& [text, says] :
        {std::pair{std::string(), "nothing was asked for"},

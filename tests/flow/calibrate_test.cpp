@@ -40,7 +40,7 @@ class Machine {
   explicit Machine(double noise) : noise_(noise) { setenv("WEIR_CACHE", "/cache", 1); }
 
   Result<Answer> calibrate(const CalibrateOptions& options) {
-    const Job own{machine_, world_.job().asked, world_.job().shown};
+    const Job own{machine_, world_.job().selection, world_.job().shown};
     return flow::calibrate(own, options);
   }
   [[nodiscard]] std::size_t kept() const {
@@ -55,7 +55,7 @@ class Machine {
  private:
   inline static const std::vector<std::string> k_none;
 
-  // Of twelve uniform numbers, which every standard library draws alike.
+  // Sums twelve uniform numbers, which every standard library draws alike.
   double bell() {
     double sum = -6;
     for (int i = 0; i < 12; ++i) sum += static_cast<double>(random_()) / 4294967296.0;
@@ -103,7 +103,8 @@ TEST(Calibrate, OfAQuietMachineSaysThatItHoldsTheLimitAndKeepsThat) {
   EXPECT_GE(cell["pairs"], 20);
   const Json& metric = cell["metrics"].at(0);
   EXPECT_EQ(metric["metric"], "decode_tokens_per_second");
-  // Of a difference of two runs of 1 %: 1.4 %, which twenty pairs know to a third or so.
+  // The difference of two runs with 1 % noise has 1.4 %; twenty pairs measure that to about a
+  // third.
   EXPECT_NEAR(metric["noise"].get<double>(), 0.014, 0.005);
   EXPECT_EQ(machine.kept(), 1U);
 }

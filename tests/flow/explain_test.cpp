@@ -1,3 +1,4 @@
+// Explanations of cells in a flow.
 #include "gate/flow/explain.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ TEST(AllowedOps, AreThoseOfTheCellsOwnEngineThatItsBackendMatches) {
     settings.engines.push_back(engine);
   }
   const auto of = [&](const std::string& engine_and_backend) {
-    return allowed_ops_of(settings, *profile::CellKey::parse(engine_and_backend + "/decode"));
+    return allowed_cpu_ops(settings, *profile::CellKey::parse(engine_and_backend + "/decode"));
   };
   using Ops = std::set<std::string>;
   EXPECT_EQ(of("llama.cpp/tiny/vulkan"), Ops{"GET_ROWS"});

@@ -60,9 +60,9 @@ struct FakeWorld {
   }
   [[nodiscard]] flow::Job job() {
     flow::Job job{world};
-    job.asked.config = "/project/weir.yaml";
-    job.asked.baselines = "/project/baselines";
-    job.asked.out = "/out";
+    job.selection.config = "/project/weir.yaml";
+    job.selection.baselines = "/project/baselines";
+    job.selection.out = "/out";
     job.shown.quiet = true;
     return job;
   }
@@ -87,9 +87,9 @@ struct FakeWorld {
                    load,
                    terminal,
                    [this](const std::string& name) -> std::optional<std::string> {
-                     const auto found = environment.find(name);
-                     if (found == environment.end()) return std::nullopt;
-                     return found->second;
+                     const auto variable = environment.find(name);
+                     if (variable == environment.end()) return std::nullopt;
+                     return variable->second;
                    }};
 };
 

@@ -48,7 +48,7 @@ struct Crashing {
   explicit Crashing(FakeWorld& world)
       : broken{world.files, processes,  world.clock, world.locks,    world.http,
                world.pause, world.coin, world.load,  world.terminal, world.world.environment},
-        job{broken, world.job().asked, world.job().shown} {}
+        job{broken, world.job().selection, world.job().shown} {}
 
   run::FakeProcesses processes{[](const sys::ProcessSpec&) {
     sys::Finished finished;
@@ -65,7 +65,7 @@ TEST(Run, OnlyShowsWhatADryOneWouldStart) {
   RunOptions options;
   options.dry_run = true;
   Job job = world.job();
-  job.asked.cells = {"*/decode"};
+  job.selection.cells = {"*/decode"};
   const auto answer = run_matrix(job, options);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_THAT(answer->text, HasSubstr("/project/bench -m "));
@@ -94,9 +94,9 @@ TEST(Interrupted, NamesTheCommandThatGoesOn) {
     options.wanted.verb = "run";
     return run_matrix(job, options);
   };
-  for (const Case& one : {Case{"run", "weir run --resume /out/", measure},
-                          {"baseline accept", "weir baseline accept and the same options",
-                           [](const Job& job) { return accept(job, {}); }}}) {
+  for (const Case& test_case : {Case{"run", "weir run --resume /out/", measure},
+                                {"baseline accept", "weir baseline accept and the same options",
+                                 [](const Job& job) { return accept(job, {}); }}}) {
     FakeWorld world(k_timed_yaml);
     run::FakeProcesses stopped{[](const sys::ProcessSpec& spec) {
       (void)std::raise(SIGINT);
@@ -105,15 +105,15 @@ TEST(Interrupted, NamesTheCommandThatGoesOn) {
     sys::World inside{
         world.files, stopped,    world.clock, world.locks,    world.http,
         world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-    const auto answer = one.flow(Job{inside, world.job().asked, world.job().shown});
-    ASSERT_FALSE(answer) << one.verb;
-    EXPECT_EQ(answer.error().code, Code::interrupted) << one.verb;
-    EXPECT_THAT(answer.error().message, StartsWith("interrupted")) << one.verb;
-    EXPECT_THAT(answer.error().message, HasSubstr(one.command));
+    const auto answer = test_case.flow(Job{inside, world.job().selection, world.job().shown});
+    ASSERT_FALSE(answer) << test_case.verb;
+    EXPECT_EQ(answer.error().code, Code::interrupted) << test_case.verb;
+    EXPECT_THAT(answer.error().message, StartsWith("interrupted")) << test_case.verb;
+    EXPECT_THAT(answer.error().message, HasSubstr(test_case.command));
     // A gate cannot go on with what another verb planned: nobody is sent there.
     const auto read = read_measured(world.job(), "");
     ASSERT_TRUE(read) << read.error().message;
-    EXPECT_THAT(read->interrupted, HasSubstr(std::string("weir ") + one.verb));
+    EXPECT_THAT(read->interrupted, HasSubstr(std::string("weir ") + test_case.verb));
     EXPECT_EQ(read->interrupted.find("weir gate"), std::string::npos) << read->interrupted;
   }
 }
@@ -127,7 +127,7 @@ TEST(Interrupted, AnAcceptGoesOnWithItsOwnRun) {
   }};
   sys::World inside{world.files, stopped,    world.clock, world.locks,    world.http,
                     world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-  ASSERT_FALSE(accept(Job{inside, world.job().asked, world.job().shown}, {}));
+  ASSERT_FALSE(accept(Job{inside, world.job().selection, world.job().shown}, {}));
   const auto again = accept(world.job(), {});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_LT(world.processes.started.size(), 6U) << "3 runs of 2 cells, less what was kept";
@@ -267,9 +267,9 @@ prompts: {chat: {concurrency: [1, 8]}}
   const auto both = gate(job, options);
   ASSERT_FALSE(both);
   EXPECT_THAT(both.error().message, HasSubstr("2 of the cells"));
-  job.asked.cells = {"*@c8"};
-  const auto one = gate(job, options);
-  ASSERT_TRUE(one) << one.error().message;
+  job.selection.cells = {"*@c8"};
+  const auto answer_for_one = gate(job, options);
+  ASSERT_TRUE(answer_for_one) << answer_for_one.error().message;
   const auto run = read_measured(job, "");
   ASSERT_TRUE(run) << run.error().message;
   ASSERT_EQ(run->profiles.size(), 1U);
@@ -297,7 +297,7 @@ gate: {runs: 1, repeats: 2}
   world.files.put("/usr/bin/docker", "program");
   world.files.set_executable("/usr/bin/docker");
   bool hangs = false;
-  run::FakeProcesses asked{[&](const sys::ProcessSpec& spec) {
+  run::FakeProcesses asking_processes{[&](const sys::ProcessSpec& spec) {
     sys::Finished finished;
     if (spec.argv.at(1) == "ps") finished.out = "abc123\n";  // by its label, for it has no id yet
     if (spec.argv.at(1) != "run") return finished;
@@ -311,9 +311,10 @@ gate: {runs: 1, repeats: 2}
     if (hangs) finished.ended = sys::HowEnded::timed_out;
     return finished;
   }};
-  sys::World inside{world.files, asked,      world.clock, world.locks,    world.http,
-                    world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-  const Job job{inside, world.job().asked, world.job().shown};
+  sys::World inside{
+      world.files, asking_processes, world.clock, world.locks,    world.http,
+      world.pause, world.coin,       world.load,  world.terminal, world.world.environment};
+  const Job job{inside, world.job().selection, world.job().shown};
   const auto answer = gate(job, {});
   ASSERT_TRUE(answer) << answer.error().message;
   const auto run = read_measured(job, "");
@@ -322,7 +323,7 @@ gate: {runs: 1, repeats: 2}
 
   hangs = true;
   ASSERT_TRUE(gate(job, {}));
-  EXPECT_TRUE(std::ranges::any_of(asked.started, [](const sys::ProcessSpec& spec) {
+  EXPECT_TRUE(std::ranges::any_of(asking_processes.started, [](const sys::ProcessSpec& spec) {
     return spec.argv ==
            std::vector<std::string>{"/usr/bin/docker", "rm", "--force", "--volumes", "abc123"};
   })) << "what hangs is removed";
@@ -375,8 +376,8 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
   }};
   sys::World inside{world.files, counting,   world.clock, world.locks,    world.http,
                     world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-  Job job{inside, world.job().asked, world.job().shown};
-  job.asked.counts_only = true;
+  Job job{inside, world.job().selection, world.job().shown};
+  job.selection.counts_only = true;
   const auto accepted = accept(job, {});
   ASSERT_TRUE(accepted) << accepted.error().message;
   const auto ran = run_matrix(job, {});
@@ -384,7 +385,7 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
   auto measured = read_measured(job, "");
   ASSERT_TRUE(measured) << measured.error().message;
   ASSERT_EQ(measured->profiles.size(), 2U);
-  const StoredBaselines stored(job.files(), job.asked.baselines);
+  const StoredBaselines stored(job.files(), job.selection.baselines);
 
   const std::string base = "the command ./old",
                     in_folder = "stored baselines in /project/baselines";
@@ -393,25 +394,26 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
     std::string source;
     bool has_commit;
   };
-  for (const Case& one :
+  for (const Case& test_case :
        {Case{{true, true}, base, true}, Case{{false, false}, in_folder, false},
         Case{{true, false}, base + "; " + in_folder + " judge the counts of 1 of 2 cells", true}}) {
-    Beside& beside = measured->beside.emplace();
+    BaseRuns& beside = measured->base_runs.emplace();
     beside.facts.words = base;
     beside.facts.commit = "1a2b3c4";
     for (std::size_t i = 0; i < 2; ++i) {
       const profile::Profile& profile = measured->profiles[i];
       baseline::Choice none;
       none.reason = "it crashed";
-      beside.counts.push_back(one.counted[i] ? baseline::choice_of(profile, profile) : none);
+      beside.counts.push_back(test_case.counted[i] ? baseline::choose_run(profile, profile) : none);
       beside.pairs.emplace_back();
       beside.cells.emplace_back().cell = profile.cell;
     }
-    const auto verdict = judge_beside(*measured, stored, policy_of(*measured, false), job.files());
+    const auto verdict =
+        judge_against_base(*measured, stored, gate_policy(*measured, false), job.files());
     ASSERT_TRUE(verdict) << verdict.error().message;
-    EXPECT_EQ(verdict->verdict, verdict::Outcome::pass) << one.source;
-    EXPECT_EQ(verdict->base_source, one.source);
-    EXPECT_EQ(verdict->base_commit.has_value(), one.has_commit) << one.source;
+    EXPECT_EQ(verdict->verdict, verdict::Outcome::pass) << test_case.source;
+    EXPECT_EQ(verdict->base_source, test_case.source);
+    EXPECT_EQ(verdict->base_commit.has_value(), test_case.has_commit) << test_case.source;
   }
 }
 
@@ -419,9 +421,11 @@ TEST(Pairs, AreLeftToALaterCommitOnlyWhereThereAreCommits) {
   const run::PairsPlan plan{
       {{.cell = "e/m/cpu/decode", .pair_seconds = 2, .metrics = 1, .fewest = 8}}, 10, 16};
   BaseFacts facts;
-  EXPECT_THAT(words_of(plan, facts, config::Redactor()).at(1), EndsWith("not within this budget"));
+  EXPECT_THAT(describe_pairs(plan, facts, config::Redactor()).at(1),
+              EndsWith("not within this budget"));
   facts.candidate_commit = "1a2b3c4";
-  EXPECT_THAT(words_of(plan, facts, config::Redactor()).at(1), EndsWith("a later commit's turn"));
+  EXPECT_THAT(describe_pairs(plan, facts, config::Redactor()).at(1),
+              EndsWith("a later commit's turn"));
 }
 
 TEST(Gate, RefusesOptionsThatContradictEachOther) {
@@ -517,8 +521,8 @@ TEST(Rules, AreKeptInARunAsTheyWere) {
 TEST(Verdict, IsFoundInARunOrTheCommandThatLeadsToOneIsNamed) {
   FakeWorld world(k_timed_yaml);
   const auto error_of = [&](const std::string& place) {
-    const auto found = find_verdict(place, world.files);
-    return found ? "found " + *found : found.error().message;
+    const auto verdict_file = find_verdict(place, world.files);
+    return verdict_file ? "found " + *verdict_file : verdict_file.error().message;
   };
   EXPECT_THAT(error_of("/out"), HasSubstr("no run here"));
   EXPECT_THAT(error_of("/out/none.json"), HasSubstr("there is no such file"));

@@ -19,15 +19,15 @@ namespace github_race_test {
 
 using publish::Marker;
 
-// What heads count. main and next hold 65 (their rules at k_main); "old" and "lax" let everything
-// pass.
+// The counts of heads. main and next allow 65 (their rules at k_main); "old" and "lax" let
+// everything pass.
 const std::string k_good(40, 'a'), k_bad(40, 'b'), k_awful(40, 'c');
 const std::string k_old(40, '1'), k_main(40, '2'), k_later(40, '3'), k_lax(40, '4');
 constexpr const char* k_maintainer = "ada";
-constexpr const char* k_author = "mallory";  // of all pull requests, and may write
+constexpr const char* k_author = "mallory";  // opened all pull requests, and may write
 constexpr const char* k_reader = "eve";
 
-std::int64_t count_of(const std::string& head) {
+std::int64_t head_count(const std::string& head) {
   return head == k_good ? 65 : 77;  // two bad ones change the same
 }
 bool strict(const std::string& rules) { return rules == k_main || rules == k_later; }
@@ -39,8 +39,8 @@ verdict::GateVerdict judged(const std::string& head, const std::optional<std::st
   metric.verdict = passes ? verdict::Outcome::pass : verdict::Outcome::fail;
   metric.baseline_text = "65";
   metric.baseline = 65;
-  metric.current_text = std::to_string(count_of(head));
-  metric.current = static_cast<double>(count_of(head));
+  metric.current_text = std::to_string(head_count(head));
+  metric.current = static_cast<double>(head_count(head));
   metric.limit.exact = true;
   metric.reason = "counted";
   verdict::CellVerdict cell;
@@ -116,7 +116,7 @@ class Drawn : public sys::Http {
         return answer();
     }
   }
-  // What is left is posted and answered.
+  // Posts and answers everything that still waits.
   void end() {
     while (!runs_.empty()) post();
     while (!comments_.empty()) answer();
@@ -127,9 +127,9 @@ class Drawn : public sys::Http {
                                                          const sys::Stop&) override {
     if (depth_ < 3 && --left_ > 0 && random_() % 6 == 0) act();
     const std::string target = request.url.substr(std::string("https://api.github.com").size());
-    const tests::StoreRequest asked = tests::store_request(
+    const tests::StoreRequest store_request = tests::store_request(
         {.method = request.method, .target = target, .body = request.body.value_or("")});
-    const tests::StoreAnswer answer = store_.answer(asked);
+    const tests::StoreAnswer answer = store_.answer(store_request);
     if (request.method != "GET") check();
     sys::HttpResponse response{answer.status, {{"content-type", "application/json"}}, ""};
     if (!answer.body.is_null()) response.body = dump_json(answer.body);
@@ -137,12 +137,12 @@ class Drawn : public sys::Http {
   }
 
   std::string wrong;           // the first success that nobody earned
-  int greens = 0, waived = 0;  // that were earned: else this would show nothing
+  int greens = 0, waived = 0;  // earned ones; without any this test shows nothing
 
  private:
   bool flip() { return random_() % 2 == 0; }
   template <class List>
-  auto& one_of(List& list) {
+  auto& choose_one(List& list) {
     return *std::next(list.begin(), static_cast<std::ptrdiff_t>(random_() % list.size()));
   }
 
@@ -167,11 +167,11 @@ class Drawn : public sys::Http {
     show();
   }
   void aim(Pull& pull) {
-    pull.base = one_of(branches_).first;
+    pull.base = choose_one(branches_).first;
     pull.base_sha = branches_[pull.base].back();
     show();
   }
-  void retarget() { aim(one_of(pulls_).second); }
+  void retarget() { aim(choose_one(pulls_).second); }
   void second() {
     there_ = true;
     pulls_[8].open = !pulls_[8].open;
@@ -191,7 +191,7 @@ class Drawn : public sys::Http {
     return judged(head, rules, passes);
   }
   void run() {
-    auto& [number, pull] = one_of(pulls_);
+    auto& [number, pull] = choose_one(pulls_);
     if (!pull.open || runs_.size() > 5) return;
     constexpr Run::How k_hows[] = {Run::How::own_event, Run::How::own_rules, Run::How::second_stage,
                                    Run::How::forged};
@@ -250,51 +250,53 @@ class Drawn : public sys::Http {
 
   // With a line that is offered for this head, one that was offered anywhere, or the head.
   void comment() {
-    auto& [number, pull] = one_of(pulls_);
+    auto& [number, pull] = choose_one(pulls_);
     if (number == 8 && !there_) return;
-    Comment said{number, "", "", ""};
+    Comment comment{number, "", "", ""};
     const char* logins[] = {k_maintainer, k_maintainer, k_author, k_reader};
-    said.login = logins[random_() % 4];
-    std::string code = offered_.empty() || flip() ? "" : one_of(offered_).first;
+    comment.login = logins[random_() % 4];
+    std::string code = offered_.empty() || flip() ? "" : choose_one(offered_).first;
     for (const auto& [line, of] : offered_) {
       if (flip() && std::get<0>(of) == number && std::get<1>(of) == pull.head) code = line;
     }
     if (!code.empty()) {
-      said.body = fmt::format("/weir accept {} seen", code);
+      comment.body = fmt::format("/weir accept {} seen", code);
     } else {
-      said.body = "/weir run " + (flip() ? pull.head : k_awful);
+      comment.body = "/weir run " + (flip() ? pull.head : k_awful);
     }
-    const std::int64_t id = store_.add_comment(number, said.login, said.body);
-    said.event = dump_json(Json{
-        {"action", "created"},
-        {"repository", {{"full_name", "o/r"}}},
-        {"issue", {{"number", number}, {"pull_request", {{"url", "u"}}}}},
-        {"comment",
-         {{"id", id}, {"body", said.body}, {"user", {{"login", said.login}, {"type", "User"}}}}}});
-    comments_.push_back(said);
+    const std::int64_t id = store_.add_comment(number, comment.login, comment.body);
+    comment.event =
+        dump_json(Json{{"action", "created"},
+                       {"repository", {{"full_name", "o/r"}}},
+                       {"issue", {{"number", number}, {"pull_request", {{"url", "u"}}}}},
+                       {"comment",
+                        {{"id", id},
+                         {"body", comment.body},
+                         {"user", {{"login", comment.login}, {"type", "User"}}}}}});
+    comments_.push_back(comment);
   }
   void answer() {
     if (comments_.empty()) return;
     const auto drawn =
         comments_.begin() + static_cast<std::ptrdiff_t>(random_() % comments_.size());
-    const Comment said = *drawn;
+    const Comment comment = *drawn;
     comments_.erase(drawn);
-    said_.push_back(said);
+    said_.push_back(comment);
     AllowOptions words;
     words.event_file = "/project/event.json";
-    const Pull before = pulls_[said.pull];
-    in_world(*parse_json(said.event), [&](tests::FakeWorld&, const Job& job) {
+    const Pull before = pulls_[comment.pull];
+    in_world(*parse_json(comment.event), [&](tests::FakeWorld&, const Job& job) {
       const auto answered = flow::allow(job, words);
       if (!answered) {
         if (wrong.empty()) wrong = "an answer failed: " + answered.error().message;
         return;
       }
-      const Json told = *parse_json(answered->json);
-      if (told["command"] == "accepted") ++waived;
-      if (told["command"] != "run" || told["fork"] == true) return;
+      const Json json = *parse_json(answered->json);
+      if (json["command"] == "accepted") ++waived;
+      if (json["command"] != "run" || json["fork"] == true) return;
       Pull measured = before;
-      measured.head = told["sha"].get<std::string>();
-      runs_.push_back({++last_run_, said.pull, measured, Run::How::asked_for});
+      measured.head = json["sha"].get<std::string>();
+      runs_.push_back({++last_run_, comment.pull, measured, Run::How::asked_for});
     });
   }
 
@@ -333,10 +335,10 @@ class Drawn : public sys::Http {
       }
     }
     for (const std::string& head : {k_good, k_bad, k_awful}) {
-      std::set<std::string> seen;
+      std::set<std::string> heads;
       for (const Json& status : store_.statuses(head)) {
         const std::string context = status.value("context", "");
-        if (!seen.insert(context).second || status["state"] != "success") continue;
+        if (!heads.insert(context).second || status["state"] != "success") continue;
         // "weir/gate (main #7)"
         const std::size_t mark = context.find(" #");
         if (mark == std::string::npos) {
@@ -360,10 +362,10 @@ class Drawn : public sys::Http {
         return;
       }
     }
-    for (const Comment& said : said_) {
-      const auto found = offered_.find(said.body.substr(0, 53).substr(13));
-      if (said.pull == pull && said.login == k_maintainer && found != offered_.end() &&
-          found->second == std::tuple(pull, head, name)) {
+    for (const Comment& comment : said_) {
+      const auto offer = offered_.find(comment.body.substr(0, 53).substr(13));
+      if (comment.pull == pull && comment.login == k_maintainer && offer != offered_.end() &&
+          offer->second == std::tuple(pull, head, name)) {
         return;
       }
     }

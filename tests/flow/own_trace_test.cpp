@@ -90,8 +90,8 @@ TEST(OwnTrace, HasTheRowsOfTheProfileThatItWasWrittenWith) {
   EXPECT_FALSE(profile.ops.empty());
 }
 
-// Of 7.85 ms on the device (0.5, 7.3 and 0.05) its dispatches are 99.4 %; the wait of 6.4 ms, 6.2 of
-// it within the other, has no share of it, nor has any other call.
+// The device works 7.85 ms (0.5, 7.3 and 0.05), of which dispatches take 99.4 %. The wait of 6.4
+// ms, 6.2 of it within the second, gets no share; nor does any other call.
 TEST(OwnTrace, KeepsCallsOfTheCpuOutOfTheDevicesShares) {
   const std::string trace = chrome_trace(a_marked_token());
   // Without its end the rows are those of the events, and the marks' are not counted again.

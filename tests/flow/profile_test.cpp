@@ -25,12 +25,12 @@ TEST(ProfiledProgram, RunsOnATwinWhereItsEnvironmentNamesOne) {
       {{"sh", "-c", "A=1 WEIR_CUDA_TWIN=card.twin ./llama-bench"}, {}, true},
       {{"env", "WEIR_TWIN_FILL=7", "llama-bench"}, {}, false},
   };
-  for (const auto& one : cases) {
+  for (const auto& test_case : cases) {
     const auto variables = [&](const std::string& name) {
-      const auto found = one.variables.find(name);
-      return found == one.variables.end() ? std::nullopt : std::optional(found->second);
+      const auto variable = test_case.variables.find(name);
+      return variable == test_case.variables.end() ? std::nullopt : std::optional(variable->second);
     };
-    EXPECT_EQ(names_twin(one.words, variables), one.twin) << one.words.back();
+    EXPECT_EQ(names_twin(test_case.words, variables), test_case.twin) << test_case.words.back();
   }
 }
 

@@ -1,4 +1,4 @@
-// What weir serve is told, what it logs, and what it does with runs that come.
+// weir serve: its options, its log, and how it judges and posts uploaded runs.
 #include "gate/flow/serve.hpp"
 
 #include <filesystem>
@@ -25,17 +25,17 @@ TEST(ListenPlace, IsAnAddressAndAPort) {
     int port;
     bool loopback;
   };
-  for (const Case& one : std::vector<Case>{{"127.0.0.1:8080", "127.0.0.1", 8080, true},
-                                           {"localhost:0", "127.0.0.1", 0, true},
-                                           {"[::1]:80", "::1", 80, true},
-                                           {"0.0.0.0:443", "0.0.0.0", 443, false},
-                                           {"[::]:65535", "::", 65535, false},
-                                           {"10.1.2.3:1", "10.1.2.3", 1, false}}) {
-    const auto place = parse_listen(one.text);
-    ASSERT_TRUE(place) << one.text;
-    EXPECT_EQ(place->address, one.address);
-    EXPECT_EQ(place->port, one.port);
-    EXPECT_EQ(place->loopback, one.loopback) << one.text;
+  for (const Case& test_case : std::vector<Case>{{"127.0.0.1:8080", "127.0.0.1", 8080, true},
+                                                 {"localhost:0", "127.0.0.1", 0, true},
+                                                 {"[::1]:80", "::1", 80, true},
+                                                 {"0.0.0.0:443", "0.0.0.0", 443, false},
+                                                 {"[::]:65535", "::", 65535, false},
+                                                 {"10.1.2.3:1", "10.1.2.3", 1, false}}) {
+    const auto place = parse_listen(test_case.text);
+    ASSERT_TRUE(place) << test_case.text;
+    EXPECT_EQ(place->address, test_case.address);
+    EXPECT_EQ(place->port, test_case.port);
+    EXPECT_EQ(place->loopback, test_case.loopback) << test_case.text;
   }
   for (const char* text : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", ":8080",
                            "::1:8080", "127.0.0.1:-1", "127.0.0.1:http"}) {
@@ -95,7 +95,7 @@ class Arriving : public testing::Test {
   }
   ~Arriving() override { std::filesystem::remove_all(folder_); }
 
-  static profile::Profile profile_of(const std::string& cell, std::int64_t dispatches) {
+  static profile::Profile make_profile(const std::string& cell, std::int64_t dispatches) {
     profile::Profile one;
     one.cell = *profile::CellKey::parse(cell);
     one.device = "cpu";
@@ -111,9 +111,10 @@ class Arriving : public testing::Test {
   // The baseline has the true name, what comes has the alias.
   std::string alias() {
     Job job{world()};
-    job.asked.config = folder_ + "/weir.yaml";
+    job.selection.config = folder_ + "/weir.yaml";
     const auto loaded = load_config(job);
-    return loaded->known.redactor.cell(*profile::CellKey::parse("falcon/tiny/cpu/decode")).str();
+    return loaded->configuration.redactor.cell(*profile::CellKey::parse("falcon/tiny/cpu/decode"))
+        .str();
   }
 
   [[nodiscard]] sys::World& world() { return real_.world(); }
@@ -126,12 +127,12 @@ TEST_F(Arriving, IsHeldToTheBaselinesOfItsProjectUnderItsAlias) {
   sys::Files& files = world().files;
   StoredBaselines stored(files, folder_ + "/baselines");
   ASSERT_TRUE(
-      stored.put(baseline::accept(profile_of("falcon/tiny/cpu/decode", 65), std::nullopt, {})));
+      stored.put(baseline::accept(make_profile("falcon/tiny/cpu/decode", 65), std::nullopt, {})));
   const auto judge = FolderJudge::make(world(), {{"engine", folder_}});
   ASSERT_TRUE(judge) << judge.error().message;
   ASSERT_NE(alias(), "falcon/tiny/cpu/decode");
   const auto outcome = [&](const std::string& project, std::int64_t dispatches) {
-    const std::vector<profile::Profile> profiles{profile_of(alias(), dispatches)};
+    const std::vector<profile::Profile> profiles{make_profile(alias(), dispatches)};
     const auto verdict = (*judge)->judge({project, "1a2b3c4", {}}, profiles);
     EXPECT_TRUE(verdict) << verdict.error().message;
     if (!*verdict) return std::string("none");
@@ -145,7 +146,7 @@ TEST_F(Arriving, IsHeldToTheBaselinesOfItsProjectUnderItsAlias) {
   EXPECT_EQ(outcome("another", 77), "none");
   // Edited since: read anew.
   ASSERT_TRUE(files.write_atomic(folder_ + "/weir.yaml", "version: ["));
-  const std::vector<profile::Profile> profiles{profile_of("falcon/tiny/cpu/decode", 65)};
+  const std::vector<profile::Profile> profiles{make_profile("falcon/tiny/cpu/decode", 65)};
   const auto broken = (*judge)->judge({"engine", {}, {}}, profiles);
   ASSERT_FALSE(broken);
   EXPECT_THAT(broken.error().message, Not(HasSubstr(folder_)));
@@ -158,26 +159,26 @@ TEST_F(Arriving, NeedsAFolderThatCanBeRead) {
 TEST(ServeOptions, NameWhoseJobsMayUpload) {
   ServeOptions options;
   const auto http = std::make_shared<sys::RealHttp>();
-  EXPECT_FALSE(issuer_of(options, http)->has_value());
+  EXPECT_FALSE(issuer_options(options, http)->has_value());
   options.jobs = {"engine=me/engine@refs/heads/main", "engine=74@refs/pull/*"};
-  EXPECT_THAT(issuer_of(options, http).error().message, HasSubstr("--oidc-audience"));
+  EXPECT_THAT(issuer_options(options, http).error().message, HasSubstr("--oidc-audience"));
   options.audience = "https://perf.example.org";
-  const auto made = issuer_of(options, http);
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ((*made)->issuer, "https://token.actions.githubusercontent.com");
-  EXPECT_EQ((*made)->rules.at(0).repository, "me/engine");
-  EXPECT_EQ((*made)->rules.at(1).ref, "refs/pull/*");
+  const auto issuer = issuer_options(options, http);
+  ASSERT_TRUE(issuer) << issuer.error().message;
+  EXPECT_EQ((*issuer)->issuer, "https://token.actions.githubusercontent.com");
+  EXPECT_EQ((*issuer)->rules.at(0).repository, "me/engine");
+  EXPECT_EQ((*issuer)->rules.at(1).ref, "refs/pull/*");
   for (const char* wrong :
        {"engine", "engine=me/engine", "engine=me@refs/heads/main", "engine=me/engine@main",
         "engine=me/engine/x@refs/heads/main", "=me/engine@refs/heads/main", "engine=@refs/*",
         "engine=me/engine@refs/heads/a\nb"}) {
     options.jobs = {wrong};
-    EXPECT_FALSE(issuer_of(options, http)) << wrong;
+    EXPECT_FALSE(issuer_options(options, http)) << wrong;
   }
   options.jobs = {"engine=me/engine@refs/heads/main"};
   for (const char* wrong : {"http://token.actions.githubusercontent.com", "", "https://"}) {
     options.issuer = wrong;
-    EXPECT_FALSE(issuer_of(options, http)) << wrong;
+    EXPECT_FALSE(issuer_options(options, http)) << wrong;
   }
 }
 
@@ -253,8 +254,9 @@ TEST_F(Posting, OfTwoProjectsNeverTakesTheOthersPlace) {
     poster.announce({"engine", std::string(40, 'a'), std::nullopt}, failed());
   });
   std::vector<std::string> names, contexts;
-  for (const Json& one : github_.check_runs()) names.push_back(one["name"]);
-  for (const Json& one : github_.statuses(std::string(40, 'a'))) contexts.push_back(one["context"]);
+  for (const Json& check_run : github_.check_runs()) names.push_back(check_run["name"]);
+  for (const Json& status : github_.statuses(std::string(40, 'a')))
+    contexts.push_back(status["context"]);
   EXPECT_THAT(names, testing::UnorderedElementsAre("weir: engine (main)", "weir: nightly (main)",
                                                    "weir: engine"));
   EXPECT_THAT(contexts, testing::UnorderedElementsAre("weir/engine (main #7)",

@@ -65,11 +65,11 @@ TEST_F(ProfileFiles, ThatAreNeitherAreRefused) {
       {"[1, 2]", "weir does not know this format"},
       {"{", "weir does not know this format"},
   };
-  for (const Case& one : cases) {
-    const auto read_it = read(one.text);
-    ASSERT_FALSE(read_it) << one.text;
-    EXPECT_THAT(read_it.error().message, HasSubstr(one.says)) << one.text;
-    EXPECT_THAT(read_it.error().message, HasSubstr(file_.string())) << one.text;
+  for (const Case& test_case : cases) {
+    const auto read_it = read(test_case.text);
+    ASSERT_FALSE(read_it) << test_case.text;
+    EXPECT_THAT(read_it.error().message, HasSubstr(test_case.says)) << test_case.text;
+    EXPECT_THAT(read_it.error().message, HasSubstr(file_.string())) << test_case.text;
   }
 }
 
@@ -81,12 +81,12 @@ TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
                         i % 7, i * 3);
   }
   text += "{}]}\n";
-  const auto whole = read(text, adapters::k_most_read);
+  const auto whole_file = read(text, adapters::k_most_read);
   const auto pieces = read(text, 100'000);
-  ASSERT_TRUE(whole) << whole.error().message;
+  ASSERT_TRUE(whole_file) << whole_file.error().message;
   ASSERT_TRUE(pieces) << pieces.error().message;
-  ASSERT_TRUE(whole->observed && pieces->observed);
-  EXPECT_EQ(*pieces->observed, *whole->observed);
+  ASSERT_TRUE(whole_file->observed && pieces->observed);
+  EXPECT_EQ(*pieces->observed, *whole_file->observed);
   ASSERT_EQ(pieces->observed->ops.size(), 7U);
   ASSERT_EQ(pieces->observed->tracks.size(), 1U);
   EXPECT_EQ(pieces->observed->tracks[0].events, 30'000);
@@ -112,7 +112,7 @@ TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
   }
 }
 
-std::string bytes_of(const std::string& hex) {
+std::string bytes_from_hex(const std::string& hex) {
   std::string bytes;
   for (std::size_t i = 0; i < hex.size(); i += 2) {
     bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
@@ -123,14 +123,14 @@ std::string bytes_of(const std::string& hex) {
 TEST_F(ProfileFiles, AreUnpackedWhereTheyArePackedWithGzip) {
   // gzip -9n of {"traceEvents": [{"ph": "X", "name": "ADD", "cat": "kernel", "ts": 1, "dur": 2,
   // …}]}
-  const std::string trace = bytes_of(
+  const std::string trace = bytes_from_hex(
       "1f8b0800000000000203ab562a294a4c4e752d4bcd2b2956b25288ae562ac800d24a114a3a0a4a7989b9a9208ea3"
       "8b0b889b9c5802e265a716e5a5e68004c05a0c818c94d22220cb08c82ac84c818a954058b5b1b500d431c78d6500"
       "0000");
-  const std::string newline = bytes_of("1f8b0800000000000203e302009306d73201000000");
+  const std::string newline = bytes_from_hex("1f8b0800000000000203e302009306d73201000000");
   // 100 000 zero bytes in 132.
-  const std::string bomb = bytes_of("1f8b0800000000000203edc13101000000c2a0f54f6d0d0fa0" +
-                                    std::string(192, '0') + "8057037d9511d4a0860100");
+  const std::string bomb = bytes_from_hex("1f8b0800000000000203edc13101000000c2a0f54f6d0d0fa0" +
+                                          std::string(192, '0') + "8057037d9511d4a0860100");
   std::string damaged = trace;
   damaged[60] ^= 0x40;
   const struct {
@@ -180,11 +180,11 @@ TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
       {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}",
        "no whole part of the format chrome-trace"},
   };
-  for (const Case& one : cases) {
-    const auto refused = read(one.text, mib);
-    ASSERT_FALSE(refused) << one.says;
+  for (const Case& test_case : cases) {
+    const auto refused = read(test_case.text, mib);
+    ASSERT_FALSE(refused) << test_case.says;
     EXPECT_EQ(refused.error().code, Code::data);
-    EXPECT_THAT(refused.error().message, HasSubstr(one.says));
+    EXPECT_THAT(refused.error().message, HasSubstr(test_case.says));
     EXPECT_THAT(refused.error().message, HasSubstr(file_.string()));
   }
 }
@@ -195,7 +195,7 @@ TEST(Sides, OfJsonLinesAreNoRunsWhereAnEngineWroteThem) {
   const std::string data = std::string(WEIR_SOURCE_DIR) + "/tests/adapters/data/";
   EXPECT_FALSE(holds_run(data + "llama-bench.jsonl", files));
   EXPECT_FALSE(holds_run(data, files)) << "a folder without a journal";
-  std::optional<Measured> run;
+  std::optional<MeasuredRun> run;
   const auto read = read_profiles(Job{real.world()}, data + "llama-bench.jsonl", run);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->observed.has_value());

@@ -1,4 +1,4 @@
-// What a verdict tells of a base program, with private names in it.
+// A verdict against a base program, with private names hidden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
