@@ -1,3 +1,4 @@
+// Formats --help.
 #include "gate/app/help.hpp"
 
 #include <algorithm>
@@ -15,8 +16,8 @@ std::string wrapped(const std::string& text, std::size_t width = k_width - k_col
   return text::join(report::wrap(text, width, "", 0), "\n");
 }
 
-// The values that there are, where a check lists them.
-std::string choices_of(const CLI::Option& option) {
+// Returns the values that a check lists: "text,json"; "" without such a check.
+std::string list_choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");
   if (begin == std::string::npos) return "";
@@ -25,10 +26,11 @@ std::string choices_of(const CLI::Option& option) {
 
 bool is_long(const std::string& choices) { return choices.size() > 24; }
 
-// "INT:INT in [1 - 9]" is N, "TEXT:{text,json}" is text|json.
-std::string type_of(const CLI::Option& option) {
+// Returns the type as --help shows it: N for "INT:INT in [1 - 9]", text|json for
+// "TEXT:{text,json}".
+std::string shown_type(const CLI::Option& option) {
   std::string type = option.get_type_name();
-  std::string choices = choices_of(option);
+  std::string choices = list_choices(option);
   if (!choices.empty()) {
     std::ranges::replace(choices, ',', '|');
     return is_long(choices) ? "NAME" : choices;
@@ -40,6 +42,7 @@ std::string type_of(const CLI::Option& option) {
   return type == "INT" || type == "UINT" || type == "FLOAT" ? "N" : type;
 }
 
+// Formats options and subcommands in two columns, wrapped.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter() { column_width(k_column); }
@@ -49,24 +52,27 @@ class HelpFormatter : public CLI::Formatter {
   }
 
   std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string type = option->get_type_size() == 0 ? "" : type_of(*option);
-    const bool many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-    return (type.empty() ? "" : " " + type) + (many ? " ..." : "");
+    const std::string type = option->get_type_size() == 0 ? "" : shown_type(*option);
+    const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+    return (type.empty() ? "" : " " + type) + (takes_many ? " ..." : "");
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {
-    const std::string usual = option->get_type_size() == 0 ? "" : option->get_default_str();
-    std::string what = option->get_description();
-    if (const std::string choices = choices_of(*option); is_long(choices)) {
-      what += ": " + text::join(text::split(choices, ','), ", ");
+    const std::string default_value = option->get_type_size() == 0 ? "" : option->get_default_str();
+    std::string description = option->get_description();
+    if (const std::string choices = list_choices(*option); is_long(choices)) {
+      description += ": " + text::join(text::split(choices, ','), ", ");
     }
-    if (!usual.empty() && usual != "-") what += " (default: " + usual + ")";
-    return wrapped(what);
+    if (!default_value.empty() && default_value != "-") {
+      description += " (default: " + default_value + ")";
+    }
+    return wrapped(description);
   }
 
-  std::string make_subcommand(const CLI::App* below) const override {
+  std::string make_subcommand(const CLI::App* command) const override {
     std::ostringstream out;
-    CLI::detail::format_help(out, below->get_name(), wrapped(below->get_description()), k_column);
+    CLI::detail::format_help(out, command->get_name(), wrapped(command->get_description()),
+                             k_column);
     return out.str();
   }
 };

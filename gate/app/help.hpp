@@ -1,12 +1,13 @@
-// How --help looks: 80 columns, types and defaults in the words of a reader.
+// The format of --help: 80 columns, with readable types and defaults.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace weir::app {
 
-// Wraps what options are for, and writes defaults into it: "Rows of each table (default: 20)".
-// What a type must be, and which options go together, is left to the text and to errors.
+// Returns a formatter that wraps the texts of options and adds defaults: "Rows of each table
+// (default: 20)". Limits of values, and options that exclude each other, are left to the texts and
+// to errors.
 [[nodiscard]] std::shared_ptr<CLI::Formatter> help_formatter();
 
 }  // namespace weir::app

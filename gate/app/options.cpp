@@ -1,3 +1,4 @@
+// Declares the options that several verbs share.
 #include "gate/app/options.hpp"
 
 #include "gate/flow/measure.hpp"
@@ -14,33 +15,32 @@ void Verb::refuses(const char* names, const char* why) const {
       ->group("");  // not in --help
 }
 
-CLI::Option* Verb::seconds(const char* names, double& into, const char* usual,
+CLI::Option* Verb::seconds(const char* names, double& into, const char* shown_default,
                            const std::string& help) const {
   return option(names, into, "DURATION", help)
       ->transform([](const std::string& text) {
-        const auto given = unit::parse_duration_seconds(text);
-        return given ? fmt::format("{}", *given) : text;
+        const auto duration = unit::parse_duration_seconds(text);
+        return duration ? fmt::format("{}", *duration) : text;
       })
       ->check(CLI::Range(1.0, 86'400.0))
-      ->default_str(usual);
+      ->default_str(shown_default);
 }
 
 void Verb::takes_config(const char* help) const {
-  preset("-c,--config", job_->asked.config, "FILE", help)->each([job = job_](const std::string&) {
-    job->asked.config_given = true;
-  });
+  preset("-c,--config", job_->selection.config, "FILE", help)
+      ->each([job = job_](const std::string&) { job->selection.config_is_set = true; });
 }
 
 void Verb::takes_cells() const {
-  repeated("--cell", job_->asked.cells, "GLOB",
+  repeated("--cell", job_->selection.cells, "GLOB",
            "Only cells that match GLOB ('*' crosses '/'); repeatable");
 }
 
 void Verb::takes_baselines() const {
-  preset("--baselines", job_->asked.baselines, "DIR", "Folder of stored baselines");
+  preset("--baselines", job_->selection.baselines, "DIR", "Folder of stored baselines");
 }
 
-void Verb::takes_out() const { preset("--out", job_->asked.out, "DIR", "Folder of runs"); }
+void Verb::takes_out() const { preset("--out", job_->selection.out, "DIR", "Folder of runs"); }
 
 void Verb::takes_json(const char* help) const {
   option("--json", job_->shown.json, "[FILE]", help)->expected(0, 1)->default_str("-");
@@ -53,26 +53,26 @@ void Verb::takes_color() const {
 
 void Verb::takes_quiet(const char* help) const { flag("-q,--quiet", job_->shown.quiet, help); }
 
-void Verb::takes(Takes what) const {
-  const bool has_config = what != Takes::runs && what != Takes::output;
+void Verb::takes(Takes group) const {
+  const bool has_config = group != Takes::runs && group != Takes::output;
   if (has_config) takes_config();
-  if (what != Takes::config && what != Takes::output) takes_cells();
-  if (what == Takes::matrix || what == Takes::measuring) takes_baselines();
+  if (group != Takes::config && group != Takes::output) takes_cells();
+  if (group == Takes::matrix || group == Takes::measuring) takes_baselines();
   if (has_config) takes_out();
-  if (what == Takes::measuring) {
-    flag("--counts-only", job_->asked.counts_only, "Count only: no timed passes");
+  if (group == Takes::measuring) {
+    flag("--counts-only", job_->selection.counts_only, "Count only: no timed passes");
   }
   takes_json();
   takes_quiet();
   takes_color();
 }
 
-std::vector<std::string> Verb::given(std::initializer_list<const char*> names) const {
-  std::vector<std::string> found;
+std::vector<std::string> Verb::used_options(std::initializer_list<const char*> names) const {
+  std::vector<std::string> used;
   for (const char* name : names) {
-    if (app_->count(name) != 0) found.emplace_back(name);
+    if (app_->count(name) != 0) used.emplace_back(name);
   }
-  return found;
+  return used;
 }
 
 void add_github_options(const Verb& verb, flow::GithubOptions& options) {
@@ -102,7 +102,7 @@ void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted) {
               "Measure what probes cost, in pairs of timed processes with and without them")
       ->expected(0, 1)
       ->default_str("8")
-      ->check(CLI::Range(5, 1000));  // fewer tell nothing in 9 of 10 cases
+      ->check(CLI::Range(5, 1000));  // fewer pairs show nothing in 9 of 10 cases
   verb.option("--plan", wanted.plan_file, "FILE",
               "Plan that weir plan wrote (default: made from the configuration)")
       ->needs(shard);

@@ -1,5 +1,5 @@
-// How verbs declare their options: what many of them share is written once. For files of verbs
-// alone, as it brings CLI11 along.
+// Declares the options of verbs; options that several verbs share are written once. Only files of
+// verbs include it, because it includes CLI11.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ struct HistoryOptions;
 
 namespace weir::app {
 
-// Which options of a job a verb takes: those of a configuration, also of its cells, also of
-// baselines, also of measuring; or of cells in runs that were measured before; or of none of these.
+// Groups of options that a verb takes: those of a configuration, also of its cells, also of
+// baselines, also of measuring; or those of cells in earlier runs; or only those of the output.
 enum class Takes { config, cells, matrix, measuring, runs, output };
 
-// A verb of the command line, or one below it. Copies are the same verb.
+// A verb of the command line, or a subcommand of one. Copies are the same verb.
 class Verb {
  public:
   Verb(Program& program, CLI::App& app)
@@ -32,41 +32,41 @@ class Verb {
         app_(&app),
         job_(std::make_shared<flow::Job>(flow::Job{program.world()})) {}
   [[nodiscard]] Verb below(const char* name, const char* what) const {
-    CLI::App* made = app_->add_subcommand(name, what);
-    made->group("Subcommands");  // not the group of this one
-    return {*program_, *made};
+    CLI::App* command = app_->add_subcommand(name, what);
+    command->group("Subcommands");  // else it inherits the group of this verb
+    return {*program_, *command};
   }
   CLI::App* operator->() const { return app_; }
-  // What its options fill in, besides those of its own.
+  // The job that shared options fill in.
   [[nodiscard]] flow::Job& job() const { return *job_; }
 
-  // An option with a value of a type, which --help names ("": CLI11's own name).
+  // Adds an option with a value. --help shows its type by `type`; "": CLI11's own name.
   template <class Value>
   CLI::Option* option(const char* names, Value& into, const char* type, const std::string& help,
                       bool shows_default = false) const {
-    CLI::Option* made = app_->add_option(names, into, help);
-    if (*type != '\0') made->type_name(type);
-    return shows_default ? made->capture_default_str() : made;
+    CLI::Option* option = app_->add_option(names, into, help);
+    if (*type != '\0') option->type_name(type);
+    return shows_default ? option->capture_default_str() : option;
   }
-  // One whose default --help tells.
+  // Adds an option whose default --help shows.
   template <class Value>
   CLI::Option* preset(const char* names, Value& into, const char* type,
                       const std::string& help) const {
-    return option(names, into, type, help, true);
+    return option(names, into, type, help, /*shows_default=*/true);
   }
   template <class Value, class Least, class Most>
   CLI::Option* range(const char* names, Value& into, Least least, Most most,
                      const std::string& help) const {
     return preset(names, into, "", help)->check(CLI::Range(least, static_cast<Least>(most)));
   }
-  // One that may stand without its value.
+  // Adds an option that may be used without a value.
   template <class Value>
   CLI::Option* optional(const char* names, Value& into, const char* type,
                         const std::string& help) const {
     return option(names, into, type, help)->expected(0, 1)->default_str("");
   }
-  // A time in seconds, given as one of "90", "90s", "2m".
-  CLI::Option* seconds(const char* names, double& into, const char* usual,
+  // Adds an option for a time in seconds, written as "90", "90s" or "2m".
+  CLI::Option* seconds(const char* names, double& into, const char* shown_default,
                        const std::string& help) const;
   CLI::Option* repeated(const char* names, std::vector<std::string>& into, const char* type,
                         const std::string& help) const {
@@ -75,11 +75,10 @@ class Verb {
   CLI::Option* flag(const char* names, bool& into, const std::string& help) const {
     return app_->add_flag(names, into, help);
   }
-  // An option that other verbs have and this one cannot honour: using it is a usage error that
-  // says why.
+  // Refuses an option that other verbs have: using it is a usage error that says why.
   void refuses(const char* names, const char* why) const;
 
-  void takes(Takes what) const;
+  void takes(Takes group) const;
   void takes_config(const char* help = "Configuration file") const;
   void takes_cells() const;
   void takes_baselines() const;
@@ -89,8 +88,8 @@ class Verb {
   void takes_color() const;
   void takes_quiet(const char* help = "Print the answer only, no progress") const;
 
-  // What it does when it is chosen. Words after "--" become options->words; where there are none
-  // they are a usage error.
+  // Sets the flow that runs if this verb is chosen. Words after "--" become options->words; options
+  // without `words` make them a usage error.
   template <class Options, class Flow>
   void runs(std::shared_ptr<Options> options, Flow flow) const {
     constexpr bool k_takes_words = requires { options->words; };
@@ -102,7 +101,7 @@ class Verb {
       program->choose(job, action, k_takes_words);
     });
   }
-  // The same with options of its own, which come back to be filled in.
+  // The same; returns new options to fill in.
   template <class Options>
   using FlowOf = Result<flow::Answer>(const flow::Job&, const Options&);
   template <class Options>
@@ -112,8 +111,9 @@ class Verb {
     return options;
   }
 
-  // Those of `names` that the command line has.
-  [[nodiscard]] std::vector<std::string> given(std::initializer_list<const char*> names) const;
+  // Returns those of `names` that the command line has.
+  [[nodiscard]] std::vector<std::string> used_options(
+      std::initializer_list<const char*> names) const;
 
  private:
   Program* program_;
@@ -121,7 +121,7 @@ class Verb {
   std::shared_ptr<flow::Job> job_;
 };
 
-// Options that several verbs have.
+// Add options that several verbs share.
 void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted);
 void add_github_options(const Verb& verb, flow::GithubOptions& options);
 void add_report_files(const Verb& verb, flow::ReportFiles& files);
@@ -130,7 +130,7 @@ void add_history_options(const Verb& verb, flow::HistoryOptions& options);
 void add_repository_option(const Verb& verb, std::string& repository);
 
 using AddVerb = void(const Verb& verb);
-// Below "trend", in files of their own.
+// Subcommands of "trend" in files of their own.
 AddVerb add_trend_changes, add_trend_ack, add_trend_notify;
 
 }  // namespace weir::app

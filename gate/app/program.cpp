@@ -1,3 +1,4 @@
+// Runs the command line: the table of verbs, parsing, and how answers and errors leave the program.
 #include "gate/app/program.hpp"
 
 #include "gate/app/help.hpp"
@@ -15,7 +16,7 @@ AddVerb add_ab, add_config, add_demo, add_init, add_run, add_gate, add_compare, 
 namespace {
 
 struct VerbEntry {
-  const char* group;  // of --help
+  const char* group;  // heading in --help
   const char* name;
   const char* what;
   AddVerb* add;
@@ -57,21 +58,24 @@ constexpr VerbEntry k_verbs[] = {
     {k_shell, "completion", "Print a completion script for a shell", add_completion},
 };
 
-// CLI11 would call a command that is none "not expected", and show the whole help.
+// Fails if a word is no command where one has to be. CLI11 itself would call it "not expected", and
+// show the whole help.
 Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
-  const CLI::App* at = &app;
+  const CLI::App* command = &app;
   for (const std::string& word : words) {
-    std::vector<std::string> known;
-    for (const CLI::App* one : at->get_subcommands({})) {
-      if (!one->get_name().empty()) known.push_back(one->get_name());  // else a group of options
+    std::vector<std::string> commands;
+    for (const CLI::App* subcommand : command->get_subcommands({})) {
+      // A subcommand without a name is a group of options.
+      if (!subcommand->get_name().empty()) commands.push_back(subcommand->get_name());
     }
-    const auto takes = [](const CLI::Option* option) { return option->get_positional(); };
-    if (known.empty() || word.starts_with('-') || !at->get_options(takes).empty()) break;
-    if (!holds(known, word)) {
+    const auto is_positional = [](const CLI::Option* option) { return option->get_positional(); };
+    if (commands.empty() || word.starts_with('-')) break;
+    if (!command->get_options(is_positional).empty()) break;
+    if (!holds(commands, word)) {
       return fail(Code::usage, "no command \"{}\"{}\n  weir --help lists them",
-                  text::printable(word), text::did_you_mean(word, known));
+                  text::printable(word), text::did_you_mean(word, commands));
     }
-    at = at->get_subcommand(word);
+    command = command->get_subcommand(word);
   }
   return {};
 }
@@ -97,12 +101,13 @@ constexpr const char* k_examples =
 }  // namespace
 
 void Program::choose(std::shared_ptr<const flow::Job> job, Action action, bool takes_words) {
-  if (action_) return;  // of a verb below it, which goes first
+  if (action_) return;  // a subcommand, which goes first, is chosen already
   job_ = std::move(job);
   action_ = std::move(action);
   takes_words_ = takes_words;
 }
 
+// Runs the chosen verb and prints its answer.
 Result<verdict::ExitCode> Program::act() const {
   if (!words_.empty() && !takes_words_) {
     return fail(Code::usage, "this command takes no program after \"--\"");
@@ -118,15 +123,15 @@ int Program::run(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("weir {}", flow::k_version));
   app.require_subcommand(0, 1);
   app.formatter(help_formatter());
-  app.failure_message([](const CLI::App* of, const CLI::Error& error) {
-    return "weir: " + CLI::FailureMessage::simple(of, error);
+  app.failure_message([](const CLI::App* command, const CLI::Error& error) {
+    return "weir: " + CLI::FailureMessage::simple(command, error);
   });
   for (const VerbEntry& entry : k_verbs) {
     CLI::App* verb = app.add_subcommand(entry.name, entry.what);
     verb->group(entry.group);
     entry.add(Verb(*this, *verb));
   }
-  app.footer(k_examples);  // after the verbs, which would take it over
+  app.footer(k_examples);  // after the verbs, which would inherit it
   constexpr int k_usage = static_cast<int>(verdict::ExitCode::usage);
   try {
     Words words(argv + 1, argv + argc);
@@ -139,11 +144,11 @@ int Program::run(int argc, const char* const* argv) {
       words.erase(words.begin());
       words.emplace_back("--help");
     }
-    if (const auto known = check_commands(app, words); !known) {
-      flow::print_error(world_, known.error());
+    if (const auto checked = check_commands(app, words); !checked) {
+      flow::print_error(world_, checked.error());
       return k_usage;
     }
-    std::ranges::reverse(words);  // as the parser wants them
+    std::ranges::reverse(words);  // CLI11 takes the words from the end
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive here as well, with exit code 0.

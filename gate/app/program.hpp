@@ -1,5 +1,5 @@
-// The command line as a whole: one table of verbs, what stands after "--", how a verb's answer and
-// errors leave the program.
+// The command line: the table of verbs, the words after "--", and how answers and errors leave the
+// program.
 #pragma once
 
 #include <functional>
@@ -14,16 +14,16 @@ namespace weir::app {
 class Program {
  public:
   using Words = std::vector<std::string>;
-  // `words` is what stands after "--", a program and its arguments.
+  // `words` are those after "--": a program and its arguments.
   using Action = std::function<Result<flow::Answer>(const Words& words)>;
 
-  // The world is the caller's, and outlives it.
+  // The world must outlive it.
   explicit Program(sys::World& world) : world_(world) {}
-  // The exit code.
+  // Returns the exit code.
   [[nodiscard]] int run(int argc, const char* const* argv);
 
   [[nodiscard]] sys::World& world() const { return world_; }
-  // The verb that was chosen; at most one is.
+  // Chooses the verb to run. Later calls have no effect.
   void choose(std::shared_ptr<const flow::Job> job, Action action, bool takes_words);
 
  private:

@@ -1,5 +1,5 @@
-// What the reference pages say is what the program has: its commands, keys and metrics. And every
-// page of docs is found, and every link in it leads somewhere.
+// Checks that the reference pages list the program's commands, keys and metrics. Also checks that
+// every page of docs can be reached and every link in it works.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,7 +27,7 @@ std::string slurp(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What --help of these words prints.
+// Returns the text that --help of these words prints.
 std::string help_of(std::vector<std::string> words) {
   tests::FakeWorld world(tests::k_timed_yaml);
   words.emplace_back("--help");
@@ -126,7 +126,7 @@ TEST(Reference, HasEveryMetric) {
 
 TEST(Reference, HasEveryKeyOfTheConfiguration) {
   tests::FakeWorld world(tests::k_timed_yaml);
-  const auto keys = config::list_keys(flow::known_now(world.world, "weir.yaml"));
+  const auto keys = config::list_keys(flow::config_context(world.world, "weir.yaml"));
   tests::expect_file("configs/weir.schema.json", config::json_schema(keys));
   std::string page =
       "# Keys of weir.yaml\n\nMade from weir's table of keys, as is `configs/weir.schema.json`, by "

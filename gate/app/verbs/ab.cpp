@@ -1,4 +1,4 @@
-// weir ab: two programs with the same arguments, without a configuration.
+// weir ab: compares two programs with the same arguments, without a configuration.
 #include "gate/flow/ab.hpp"
 
 #include "gate/app/options.hpp"
@@ -21,7 +21,7 @@ void add_ab(const Verb& verb) {
       ->check(CLI::IsMember(unit::device_names()));
   verb.preset("--budget", options->budget, "DURATION", "Time for all pairs");
   verb.option("--write", options->write, "FILE", "Write the configuration as a weir.yaml");
-  verb.flag("--counts-only", verb.job().asked.counts_only, "Count only: no timed pairs");
+  verb.flag("--counts-only", verb.job().selection.counts_only, "Count only: no timed pairs");
   verb.takes_out();
   verb.takes(Takes::output);
   add_report_files(verb, options->files);

@@ -1,34 +1,35 @@
-// weir allow: a change is accepted for one pull request. By hand onto a local branch, or, asked for
-// by a comment, through GitHub's API.
+// weir allow: waives a change for one pull request, by hand on a local branch, or for a comment
+// through GitHub's API.
 #include "gate/app/options.hpp"
 #include "gate/flow/allowances.hpp"
 
 namespace weir::app {
 
 void add_allow(const Verb& verb) {
-  const auto words = verb.runs(flow::allow);
-  verb.option("VERDICT", words->verdict, "",
+  const auto options = verb.runs(flow::allow);
+  verb.option("VERDICT", options->verdict, "",
               "A verdict.json or a run's folder: waive all its fails. With --event it must match "
               "the check run");
-  verb.option("--pr", words->pull_request, "N", "Pull-request number")->check(CLI::PositiveNumber);
-  verb.option("--sha", words->sha, "SHA",
+  verb.option("--pr", options->pull_request, "N", "Pull-request number")
+      ->check(CLI::PositiveNumber);
+  verb.option("--sha", options->sha, "SHA",
               "Commit of the pull request; a later push voids the waiver");
-  verb.option("--cell", words->cell, "CELL", "Benchmark cell, as reports name it");
-  verb.option("--metric", words->metric, "METRIC", "Metric to waive");
-  verb.option("--base-value", words->from, "VALUE",
+  verb.option("--cell", options->cell, "CELL", "Benchmark cell, as reports name it");
+  verb.option("--metric", options->metric, "METRIC", "Metric to waive");
+  verb.option("--base-value", options->from, "VALUE",
               "Exact value of the base: 65, 133/2; \"0 %\" for a time");
-  verb.option("--allowed-value", words->to, "VALUE",
+  verb.option("--allowed-value", options->to, "VALUE",
               "Exact value to allow; for a time the worst change, \"-12 %\"");
-  verb.option("--reason", words->reason, "TEXT", "Reason, for those who read it later");
-  verb.option("--who", words->who, "LOGIN", "Login of the person who allows it");
-  verb.option("--until", words->until, "DATE", "Last day of the waiver (default: in 30 days)");
-  verb.preset("--allowances-ref", words->branch, "BRANCH", "Branch to write it to");
-  verb.option("--event", words->event_file, "FILE",
+  verb.option("--reason", options->reason, "TEXT", "Reason, for those who read it later");
+  verb.option("--who", options->who, "LOGIN", "Login of the person who allows it");
+  verb.option("--until", options->until, "DATE", "Last day of the waiver (default: in 30 days)");
+  verb.preset("--allowances-ref", options->branch, "BRANCH", "Branch to write it to");
+  verb.option("--event", options->event_file, "FILE",
               "Carry out the comment of this issue_comment event, if its author has write access: "
               "/weir accept CODE REASON, /weir run SHA");
-  verb.option("--name", words->gate, "NAME", "Name of the gate, as given to weir post");
-  add_github_options(verb, words->access);
-  verb.preset("--time-limit", words->access.time_limit, "DURATION",
+  verb.option("--name", options->gate, "NAME", "Name of the gate, as given to weir post");
+  add_github_options(verb, options->access);
+  verb.preset("--time-limit", options->access.time_limit, "DURATION",
               "Time for all requests to the API");
   verb.takes(Takes::config);
   verb->footer(

@@ -1,4 +1,4 @@
-// weir baseline accept|list|show|prune: what is stored.
+// weir baseline accept|list|show|prune: manages stored baselines.
 #include "gate/app/options.hpp"
 #include "gate/flow/accept.hpp"
 #include "gate/flow/stored_baselines.hpp"
@@ -41,20 +41,20 @@ void add_baseline(const Verb& verb) {
   verb->require_subcommand(1);
   add_accept(verb);
 
-  struct Shows {
+  struct Mode {
     const char *name, *what, *example;
-    bool whole;
+    bool in_full;
   };
-  for (const Shows& one :
-       {Shows{"list", "List stored baselines, one a line", "list '*/vulkan/*'", false},
-        Shows{"show", "Show everything stored for some cells",
-              "show llama.cpp/tiny-llama/vulkan/decode", true}}) {
-    const Verb shows = verb.below(one.name, one.what);
-    shows.runs(flow::list_baselines)->whole = one.whole;
-    shows.option("CELL", shows.job().asked.cells, "", "Cells, by name or glob");
-    shows->footer(fmt::format("Example:\n  weir baseline {}", one.example));
-    shows.takes_baselines();
-    shows.takes_json();
+  for (const Mode& mode :
+       {Mode{"list", "List stored baselines, one a line", "list '*/vulkan/*'", false},
+        Mode{"show", "Show everything stored for some cells",
+             "show llama.cpp/tiny-llama/vulkan/decode", true}}) {
+    const Verb subcommand = verb.below(mode.name, mode.what);
+    subcommand.runs(flow::list_baselines)->whole = mode.in_full;
+    subcommand.option("CELL", subcommand.job().selection.cells, "", "Cells, by name or glob");
+    subcommand->footer(fmt::format("Example:\n  weir baseline {}", mode.example));
+    subcommand.takes_baselines();
+    subcommand.takes_json();
   }
   const Verb prune = verb.below("prune", "Remove baselines of cells that weir.yaml no longer has");
   const auto options = prune.runs(flow::prune_baselines);
@@ -62,7 +62,7 @@ void add_baseline(const Verb& verb) {
   prune.takes_config();
   prune.flag("-n,--dry-run", options->dry, "Only list what would be removed");
   prune->footer("Example:\n  weir baseline prune --dry-run");
-  verb->footer(  // after those below, which would take it over
+  verb->footer(  // after the subcommands, which would inherit it
       "Examples:\n"
       "  weir baseline accept --counts-only\n"
       "  weir baseline list '*/vulkan/*'\n"

@@ -1,4 +1,4 @@
-// weir bisect: the first commit that broke a cell.
+// weir bisect: finds the first commit that broke a cell.
 #include "gate/flow/bisect.hpp"
 
 #include "gate/app/options.hpp"

@@ -1,5 +1,5 @@
-// weir calibrate: the configured cells against themselves, through the whole gate but its counts;
-// then replays of what was measured. Can this machine hold these limits?
+// weir calibrate: compares cells with themselves and replays gates from these pairs, to find out
+// which time limits this machine can hold.
 #include "gate/flow/calibrate.hpp"
 
 #include "gate/app/options.hpp"

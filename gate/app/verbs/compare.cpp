@@ -1,5 +1,5 @@
-// weir compare A B: judges run B against run A, with the limits of B's configuration; of any other
-// two profiles it tells what differs, and judges nothing.
+// weir compare A B: judges run B with run A as the base, by the limits of B's configuration. For
+// any other two profiles it lists differences, and judges nothing.
 #include "gate/app/options.hpp"
 #include "gate/flow/explain.hpp"
 
@@ -25,7 +25,7 @@ void add_compare(const Verb& verb) {
       "  weir compare before.json after.json          files of weir run --json\n"
       "  weir compare q8.stderr.txt q4.stderr.txt     output of GGML_VK_PERF_LOGGER=1");
   verb.runs(options, [verb, options](const flow::Job& job, const flow::CompareOptions&) {
-    options->top_given = verb->count("--top") != 0;
+    options->top_is_set = verb->count("--top") != 0;
     return flow::compare(job, *options);
   });
 }

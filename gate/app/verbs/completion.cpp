@@ -1,5 +1,5 @@
-// weir completion bash|zsh|fish: written from the command line's own description, so that a new
-// option completes without anybody thinking of it.
+// weir completion bash|zsh|fish: prints a completion script, made from the command line's own
+// description so that it has every option.
 
 #include "gate/app/options.hpp"
 #include "gate/base/text.hpp"
@@ -7,7 +7,8 @@
 namespace weir::app {
 namespace {
 
-std::vector<std::string> words_of(const CLI::App& app) {
+// Returns the subcommands and long options of a verb.
+std::vector<std::string> completions(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* verb : app.get_subcommands({})) words.push_back(verb->get_name());
   for (const CLI::Option* option : app.get_options()) {
@@ -17,16 +18,17 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return words;
 }
 
-// "baseline accept" -> its words, for every verb and the verbs below it.
+// Adds the completions of a verb ("baseline accept") and of all its subcommands to the table.
 void collect(const CLI::App& app, const std::string& path,
              std::vector<std::pair<std::string, std::string>>& table) {
-  table.emplace_back(path, text::join(words_of(app), " "));
+  table.emplace_back(path, text::join(completions(app), " "));
   for (const CLI::App* verb : app.get_subcommands({})) {
     collect(*verb, path.empty() ? verb->get_name() : path + " " + verb->get_name(), table);
   }
 }
 
-std::string bash_like(const CLI::App& app, bool zsh) {
+// Returns the script for bash, which zsh can run too after a first line.
+std::string bash_script(const CLI::App& app, bool zsh) {
   std::vector<std::pair<std::string, std::string>> table;
   collect(app, "", table);
   std::string cases;
@@ -50,18 +52,19 @@ std::string bash_like(const CLI::App& app, bool zsh) {
       zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "", text::join(verbs, " "), cases);
 }
 
-std::string fish(const CLI::App& app) {
+// Returns the script for fish.
+std::string fish_script(const CLI::App& app) {
   std::string text = "complete -c weir -f\n";
   for (const CLI::App* verb : app.get_subcommands({})) {
     text += fmt::format("complete -c weir -n __fish_use_subcommand -a {} -d '{}'\n",
                         verb->get_name(), verb->get_description());
-    const std::string seen = fmt::format("'__fish_seen_subcommand_from {}'", verb->get_name());
+    const std::string condition = fmt::format("'__fish_seen_subcommand_from {}'", verb->get_name());
     for (const CLI::App* below : verb->get_subcommands({})) {
-      text += fmt::format("complete -c weir -n {} -a {}\n", seen, below->get_name());
+      text += fmt::format("complete -c weir -n {} -a {}\n", condition, below->get_name());
     }
     for (const CLI::Option* option : verb->get_options()) {
       for (const std::string& name : option->get_lnames()) {
-        text += fmt::format("complete -c weir -n {} -l {} -F\n", seen, name);
+        text += fmt::format("complete -c weir -n {} -l {} -F\n", condition, name);
       }
     }
   }
@@ -78,7 +81,8 @@ void add_completion(const Verb& verb) {
   verb->footer("Example:\n  weir completion bash > /etc/bash_completion.d/weir");
   verb.runs(shell, [verb](const flow::Job& job, const std::string& name) -> Result<flow::Answer> {
     const CLI::App& app = *verb->get_parent();
-    job.world.terminal.write(1, name == "fish" ? fish(app) : bash_like(app, name == "zsh"));
+    job.world.terminal.write(
+        1, name == "fish" ? fish_script(app) : bash_script(app, /*zsh=*/name == "zsh"));
     return flow::Answer{};
   });
 }

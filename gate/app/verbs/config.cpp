@@ -1,4 +1,4 @@
-// weir config show: what a weir.yaml comes to.
+// weir config show: prints a weir.yaml with its presets expanded.
 #include "gate/app/options.hpp"
 #include "gate/flow/configure.hpp"
 

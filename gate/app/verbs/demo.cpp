@@ -1,4 +1,4 @@
-// weir demo: a newcomer's first regression.
+// weir demo: shows one injected regression, from the baseline to its cause.
 #include "gate/flow/demo.hpp"
 
 #include "gate/app/options.hpp"

@@ -1,4 +1,5 @@
-// weir device list|show|record|import|compile|matrix: descriptions of GPUs, for device twins.
+// weir device list|show|record|import|compile|matrix: manages descriptions of GPUs, for device
+// twins.
 #include "gate/flow/device.hpp"
 
 #include "gate/app/options.hpp"
@@ -11,7 +12,7 @@ void add_device_matrix(const Verb& device) {
       device.below("matrix", "Compare one engine's counts and kernels on every described device");
   const auto options = verb.runs(flow::show_device_matrix);
   verb.takes(Takes::config);
-  verb.repeated("--cell", verb.job().asked.cells, "GLOB",
+  verb.repeated("--cell", verb.job().selection.cells, "GLOB",
                 "Only cells that match GLOB, with the twin as the backend");
   verb.repeated("--twin", options->twins, "GLOB", "Only twins that match GLOB; repeatable");
   verb.option("--html", options->html, "FILE", "Write an HTML page too");
@@ -24,7 +25,7 @@ void add_device_matrix(const Verb& device) {
 
 using Flow = Result<flow::Answer>(const flow::Job&, const flow::DeviceOptions&);
 
-// One of those that take DeviceOptions, with what all of them share.
+// Adds a subcommand that takes DeviceOptions.
 Verb add(const Verb& device, const char* name, const char* what, Flow* flow,
          const std::shared_ptr<flow::DeviceOptions>& options, const char* footer) {
   const Verb verb = device.below(name, what);
@@ -33,11 +34,12 @@ Verb add(const Verb& device, const char* name, const char* what, Flow* flow,
   return verb;
 }
 
-void takes_config(const Verb& verb) {
+void add_config_option(const Verb& verb) {
   verb.takes_config("Configuration with configs/devices beside it");
 }
 
-void takes_new(const Verb& verb, flow::DeviceOptions& options) {
+// Adds the options of a new description: file, name and title.
+void add_output_options(const Verb& verb, flow::DeviceOptions& options) {
   verb.option("--output", options.out, "FILE", "File to write (default: standard output)");
   verb.option("--name", options.called, "",
               "Name for twin: in weir.yaml (a file's own name takes precedence)");
@@ -53,14 +55,14 @@ void add_device(const Verb& device) {
                         "Descriptions in configs/devices beside weir.yaml precede weir's own.\n\n"
                         "Example:\n"
                         "  weir device list");
-  takes_config(list);
+  add_config_option(list);
   list.takes_json();
   const Verb show = add(device, "show", "Show the properties of one device that engines decide by",
                         flow::show_device, options,
                         "--json writes the whole description.\n\n"
                         "Example:\n"
                         "  weir device show amd-rx-7900-xtx");
-  takes_config(show);
+  add_config_option(show);
   show.option("NAME", options->name, "", "A description, or its file")->required();
   show.takes_json();
   const Verb record = add(device, "record", "Record the description of a GPU in this machine",
@@ -70,7 +72,7 @@ void add_device(const Verb& device) {
                           "Example:\n"
                           "  weir device record --output configs/devices/my-gpu.json");
   record.preset("--index", options->index, "", "Which device, from 0: Vulkan's first");
-  takes_new(record, *options);
+  add_output_options(record, *options);
   const Verb import =
       add(device, "import", "Make a description from vulkaninfo --json or from a database file",
           flow::import_device, options,
@@ -79,7 +81,7 @@ void add_device(const Verb& device) {
           "Example:\n"
           "  weir device import VP_VULKANINFO_GPU.json --output configs/devices/my-gpu.json");
   import.option("FILE", options->name, "", "")->required();
-  takes_new(import, *options);
+  add_output_options(import, *options);
   const Verb compile =
       add(device, "compile", "Write the file that the twin driver reads, to use a twin by hand",
           flow::compile_device, options,
@@ -87,7 +89,7 @@ void add_device(const Verb& device) {
           "works with this build of weir only.\n\n"
           "Example:\n"
           "  env $(weir device compile nvidia-rtx-4090 --output rtx.twin) vulkaninfo");
-  takes_config(compile);
+  add_config_option(compile);
   compile.option("NAME", options->name, "", "A description, or its file")->required();
   compile.option("--output", options->out, "FILE", "File to write")->required();
   add_device_matrix(device);

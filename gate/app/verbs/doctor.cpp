@@ -1,5 +1,5 @@
-// weir doctor: what probes can see of a program, and what makes this machine's times worse.
-// No engine is started but a command after "--".
+// weir doctor: shows what probes can see of a program, and what adds noise to this machine. It
+// starts no engine except a command after "--".
 #include "gate/flow/doctor.hpp"
 
 #include "gate/app/options.hpp"

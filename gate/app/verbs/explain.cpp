@@ -1,4 +1,4 @@
-// weir explain: why a cell failed, or what differs between two profiles. Judges nothing.
+// weir explain: explains why a cell failed, or what differs between two profiles. Judges nothing.
 #include "gate/flow/explain.hpp"
 
 #include "gate/app/options.hpp"

@@ -1,4 +1,4 @@
-// weir gate: run, compare, report; the exit code is the verdict.
+// weir gate: measures, compares and reports; the exit code is the verdict.
 #include "gate/flow/gate.hpp"
 
 #include "gate/app/options.hpp"

@@ -1,4 +1,4 @@
-// weir hook: the pre-push check, put in place, taken away, and what git starts.
+// weir hook: installs, removes and runs the pre-push check.
 #include "gate/flow/hook.hpp"
 
 #include "gate/app/options.hpp"
@@ -7,8 +7,9 @@ namespace weir::app {
 
 namespace {
 
-void add_judging(const Verb& verb, flow::HookOptions& options) {
-  verb.repeated("--cell", verb.job().asked.cells, "GLOB", "Only cells that match GLOB");
+// Adds the options that say which cells a push is judged by, and for how long.
+void add_judging_options(const Verb& verb, flow::HookOptions& options) {
+  verb.repeated("--cell", verb.job().selection.cells, "GLOB", "Only cells that match GLOB");
   verb.preset("--time-limit", options.limit, "DURATION",
               "Time for measuring, cheapest cells first");
   verb.option("--against", options.against, "REF",
@@ -29,9 +30,9 @@ void add_hook(const Verb& verb) {
   const Verb install = verb.below("install", "Install the pre-push hook");
   const Verb uninstall = verb.below("uninstall", "Remove the pre-push hook");
   const Verb run = verb.below("run", "Judge what is pushed; git starts this");
-  for (const Verb& one : {install, uninstall, run}) one.takes_config();
-  add_judging(install, *options);
-  add_judging(run, *run.runs(flow::run_hook));
+  for (const Verb& subcommand : {install, uninstall, run}) subcommand.takes_config();
+  add_judging_options(install, *options);
+  add_judging_options(run, *run.runs(flow::run_hook));
   run.takes_out();
   install->footer(
       "A hook that is already there stays, and runs first. Only a broken limit stops a\n"

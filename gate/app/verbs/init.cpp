@@ -1,4 +1,4 @@
-// weir init: a starter weir.yaml for the engines found on this machine.
+// weir init: writes a starter weir.yaml for the engines found on this machine.
 #include "gate/flow/init.hpp"
 
 #include "gate/app/options.hpp"

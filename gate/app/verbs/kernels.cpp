@@ -1,4 +1,5 @@
-// weir kernels: what kernels cost by the card's own compiler, without the card. Judges nothing.
+// weir kernels: shows what kernels cost by the card's own compiler, without the card. Judges
+// nothing.
 #include "gate/flow/kernels.hpp"
 
 #include "gate/app/options.hpp"

@@ -1,4 +1,4 @@
-// weir merge: the runs of all shards joined into one.
+// weir merge: joins the runs of all shards into one.
 #include "gate/app/options.hpp"
 #include "gate/flow/shards.hpp"
 
@@ -7,7 +7,7 @@ namespace weir::app {
 void add_merge(const Verb& verb) {
   const auto options = verb.runs(flow::merge);
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
-  verb.preset("--out", verb.job().asked.out, "", "Folder of runs");
+  verb.preset("--out", verb.job().selection.out, "", "Folder of runs");
   verb.flag("--partial", options->partial,
             "Accept missing shards: weir gate treats their cells as not measured");
   verb->footer(

@@ -1,5 +1,4 @@
-// weir model make|twin: small models for engines to run where the real ones are too big or private.
-
+// weir model make|twin|hollow: writes small models for engines to run, or shrinks real ones.
 #include "gate/app/options.hpp"
 #include "gate/base/text.hpp"
 #include "gate/model/make.hpp"
@@ -45,34 +44,35 @@ struct TwinVerbOptions {
   model::TwinOptions twin;
 };
 
-flow::Answer answer_of(const std::string& path, const ModelSummary& summary) {
+// Returns the line that describes a written model.
+flow::Answer describe_model(const std::string& path, const ModelSummary& summary) {
   return {text::printable(fmt::format(
       "{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
       summary.architecture, summary.layers, summary.tensors, summary.parameters,
       static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12)))};
 }
 
-Result<model::GgufHeader> header_of(const flow::Job& job, const std::string& path) {
+Result<model::GgufHeader> load_header(const flow::Job& job, const std::string& path) {
   const auto read = [&](std::uint64_t bytes) { return job.files().read_prefix(path, bytes); };
   return model::load_gguf(read).map_error(in_context(path));
 }
 
-// The header, and a hole where the weights would be.
+// Writes the header, and a hole in place of the weights. Warns if the file system keeps no holes.
 Result<flow::Answer> write_hollow(const flow::Job& job, const std::string& path,
                                   model::GgufHeader& header) {
   WEIR_CHECK(job.files().make_dirs(sys::folder_of(path)));
   WEIR_TRY(const std::string head, model::encode_gguf_header(header));
   WEIR_TRY(const ModelSummary summary, model::summarize(header));
-  WEIR_TRY(const std::uint64_t taken, sys::write_with_hole(path, head, summary.bytes));
-  if (taken > summary.bytes / 2 && taken > 2 * head.size()) {
+  WEIR_TRY(const std::uint64_t disk_bytes, sys::write_with_hole(path, head, summary.bytes));
+  if (disk_bytes > summary.bytes / 2 && disk_bytes > 2 * head.size()) {
     job.world.terminal.write(
         2, text::printable(fmt::format("  {}: this file system keeps no holes: it takes {} bytes\n",
-                                       path, taken)));
+                                       path, disk_bytes)));
   }
-  return answer_of(path, summary);
+  return describe_model(path, summary);
 }
 
-// Writes through a temporary name, so that no half model is ever taken for a whole one.
+// Writes a model under a temporary name first, so that no incomplete file has the final name.
 Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
                                 const std::function<Result<ModelSummary>(const ByteSink&)>& write) {
   WEIR_CHECK(job.files().make_dirs(sys::folder_of(path)));
@@ -83,16 +83,17 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
   for (const std::string& warning : summary.warnings) {
     job.world.terminal.write(2, fmt::format("  {}\n", text::disarm(text::printable(warning))));
   }
-  return answer_of(path, summary);
+  return describe_model(path, summary);
 }
 
+// Makes a model with random weights from the options.
 Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
   WEIR_TRY(model::ModelOptions model, options.like ? model::model_like(*options.like)
                                                    : model::default_model(options.architecture));
   if (options.quantization)
     WEIR_SET(model.quantization, model::parse_quantization(*options.quantization));
   for (const auto& [option, field, help] : k_sizes) {
-    if (const auto& given = options.sizes.at(option)) model.*field = *given;
+    if (const auto& value = options.sizes.at(option)) model.*field = *value;
   }
   model.seed = options.seed;
   if (options.hollow) {
@@ -107,7 +108,7 @@ Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) 
   WEIR_TRY(const std::int64_t target, unit::parse_bytes(options.target));
   model::TwinOptions twin = options.twin;
   twin.target_bytes = static_cast<std::uint64_t>(target);
-  WEIR_TRY(const model::GgufHeader header, header_of(job, options.source));
+  WEIR_TRY(const model::GgufHeader header, load_header(job, options.source));
   return write_file(job, options.file,
                     [&](const ByteSink& sink) { return model::write_twin(header, twin, sink); });
 }
@@ -119,7 +120,7 @@ void add_make(const Verb& model) {
   verb.preset("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
   verb.option("--like", options->like, "", "Sizes of a published model")
-      ->check(CLI::IsMember(model::known_models()));
+      ->check(CLI::IsMember(model::published_models()));
   verb.flag("--hollow", options->hollow, "Header and sizes alone: a hole for weights");
   verb.option("--quantization", options->quantization, "",
               "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
@@ -139,7 +140,7 @@ void add_make(const Verb& model) {
 }
 
 Result<flow::Answer> hollow(const flow::Job& job, const TwinVerbOptions& options) {
-  WEIR_TRY(model::GgufHeader header, header_of(job, options.source));
+  WEIR_TRY(model::GgufHeader header, load_header(job, options.source));
   return write_hollow(job, options.file, header);
 }
 

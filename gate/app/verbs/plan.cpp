@@ -1,4 +1,4 @@
-// weir plan: the matrix split into shards, for a CI system's own matrix or Slurm.
+// weir plan: splits the matrix into shards, for a CI system's own matrix or Slurm.
 #include "gate/app/options.hpp"
 #include "gate/flow/shards.hpp"
 
@@ -7,7 +7,8 @@ namespace weir::app {
 void add_plan(const Verb& verb) {
   const auto options = verb.runs(flow::plan);
   verb.takes(Takes::cells);
-  verb.flag("--counts-only", verb.job().asked.counts_only, "Plan for runs without timed passes");
+  verb.flag("--counts-only", verb.job().selection.counts_only,
+            "Plan for runs without timed passes");
   verb.option("--shards", options->shards, "", "Most shards")
       ->required()
       ->check(CLI::Range(1, 4096));

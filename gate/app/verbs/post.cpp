@@ -1,4 +1,4 @@
-// weir post: a verdict to a pull request and its commit.
+// weir post: posts a verdict to a pull request and its commit.
 #include "gate/flow/post.hpp"
 
 #include "gate/app/options.hpp"
@@ -7,14 +7,14 @@ namespace weir::app {
 
 namespace {
 
-// "--no-check" beside `with`.
+// Adds "--no-NAME", which excludes the option `with`.
 void add_without(const Verb& verb, const std::string& name, bool& wanted, CLI::Option* with) {
   verb->add_flag_callback(
           "--no-" + name, [&wanted] { wanted = false; }, fmt::format("Leave the {} out", name))
       ->excludes(with);
 }
 
-// "--check" and "--no-check", of which the first is what goes without saying.
+// Adds "--NAME", which is the default, and "--no-NAME".
 void add_part(const Verb& verb, const std::string& name, bool& wanted) {
   add_without(
       verb, name, wanted,
@@ -25,37 +25,39 @@ void add_part(const Verb& verb, const std::string& name, bool& wanted) {
 }  // namespace
 
 void add_post(const Verb& verb) {
-  const auto words = verb.runs(flow::post);
-  verb.option("RUN", words->run, "",
+  const auto options = verb.runs(flow::post);
+  verb.option("RUN", options->run, "",
               "A run's folder, or a verdict.json (default: the newest run in --out)");
-  verb.option("--repo", words->repository, "OWNER/NAME", "Repository (default: GITHUB_REPOSITORY)");
-  verb.option("--pr", words->pull_request, "N", "Pull-request number");
-  verb.option("--sha", words->sha, "SHA", "Commit that was measured")
+  verb.option("--repo", options->repository, "OWNER/NAME",
+              "Repository (default: GITHUB_REPOSITORY)");
+  verb.option("--pr", options->pull_request, "N", "Pull-request number");
+  verb.option("--sha", options->sha, "SHA", "Commit that was measured")
       ->check([](const std::string& text) {
         return text.empty() ? std::string("expected a commit") : std::string();
       });
-  verb.option("--event", words->event_file, "FILE",
+  verb.option("--event", options->event_file, "FILE",
               "GitHub's event, which names all three (default: GITHUB_EVENT_PATH)");
-  verb.option("--name", words->name, "NAME",
+  verb.option("--name", options->name, "NAME",
               "Name of this gate, for pull requests with several: each has its own comment");
-  add_github_options(verb, words->access);
-  verb.option("--run-url", words->run_url, "URL", "Page to link to (default: the workflow run)");
-  add_without(verb, "comment", words->parts.comment,
-              verb.option("--comment", words->comment, "",
+  add_github_options(verb, options->access);
+  verb.option("--run-url", options->run_url, "URL", "Page to link to (default: the workflow run)");
+  add_without(verb, "comment", options->parts.comment,
+              verb.option("--comment", options->comment, "",
                           "When to make a comment (default: gate.comment of the weir.yaml that "
                           "judged, else changed)")
                   ->check(CLI::IsMember({"changed", "always", "never"})));
-  add_part(verb, "check", words->parts.check);
-  add_part(verb, "status", words->parts.status);
-  verb.option("--missing-verdict", words->missing_verdict, "WHY",
+  add_part(verb, "check", options->parts.check);
+  add_part(verb, "status", options->parts.status);
+  verb.option("--missing-verdict", options->missing_verdict, "WHY",
               "If there is no verdict, post that nothing was measured, and WHY");
-  verb.flag("--judged-here", words->judged_here,
+  verb.flag("--judged-here", options->judged_here,
             "This job made the verdict from a fork's records by the base's rules (weir gate --from "
             "RUN --rules-from BASE): a pass of it counts");
-  verb.flag("--dry-run", words->dry_run, "Print what would be sent; needs no network and no token");
-  verb.flag("--fail", words->fail, "Exit with 3 if something could not be posted");
-  verb.preset("--time-limit", words->access.time_limit, "DURATION", "Time for all requests");
-  verb.preset("--settle", words->settle, "DURATION",
+  verb.flag("--dry-run", options->dry_run,
+            "Print what would be sent; needs no network and no token");
+  verb.flag("--fail", options->fail, "Exit with 3 if something could not be posted");
+  verb.preset("--time-limit", options->access.time_limit, "DURATION", "Time for all requests");
+  verb.preset("--settle", options->settle, "DURATION",
               "Time to look for another poster's comment after posting one");
   verb.takes_out();
   verb.takes_json(

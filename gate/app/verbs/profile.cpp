@@ -1,5 +1,5 @@
-// weir profile: one program once, with everything that the probes can see: a table and a Chrome
-// trace. Judges nothing.
+// weir profile: runs a program once with all probes, and shows a table, a Chrome trace and a page.
+// Judges nothing.
 #include "gate/flow/profile.hpp"
 
 #include "gate/app/options.hpp"
@@ -35,12 +35,11 @@ void add_profile(const Verb& verb) {
                           text::join(report::observed_groupings())))
       ->check([](const std::string& words) {
         report::ObservedStyle style;
-        return report::set_grouping(style, words)
-                   ? ""
-                   : fmt::format(
-                         "{} is not one of {}; with a comma go two that group ops, and "
-                         "token in front of these",
-                         words, text::join(report::observed_groupings()));
+        if (report::set_grouping(style, words)) return std::string();
+        return fmt::format(
+            "{} is not one of {}; with a comma go two that group ops, and "
+            "token in front of these",
+            words, text::join(report::observed_groupings()));
       });
   verb.option("--peak", options->peak_file, "FILE",
               "Show each op as a share of the highest rates in FILE (weir replay --peak --json "
@@ -59,8 +58,9 @@ void add_profile(const Verb& verb) {
       "  weir profile engine.stderr.txt            output of GGML_VK_PERF_LOGGER=1\n"
       "  weir profile --html page.html trace.json  a trace of PyTorch, rocprof, …");
   verb.runs(options, [verb, options](const flow::Job& job, const flow::ProfileOptions&) {
-    options->given = verb.given({"--probes", "--timing", "--trace", "--html", "--show-private",
-                                 "--top", "--by", "--peak", "--timeout", "--events", "--keep"});
+    options->given =
+        verb.used_options({"--probes", "--timing", "--trace", "--html", "--show-private", "--top",
+                           "--by", "--peak", "--timeout", "--events", "--keep"});
     return flow::profile(job, *options);
   });
 }

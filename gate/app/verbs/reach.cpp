@@ -1,4 +1,4 @@
-// weir reach: what each cell runs, recorded once; which cells run what changed.
+// weir reach: records the code that each cell runs, and lists the cells that run changed code.
 #include "gate/flow/reach.hpp"
 
 #include "gate/app/options.hpp"

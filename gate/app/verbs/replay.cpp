@@ -1,5 +1,5 @@
-// weir replay: the ops of an engine's steps, or Vulkan kernels as the probe recorded them, each run
-// again alone. Judges nothing.
+// weir replay: runs the recorded ops of an engine's steps, or recorded Vulkan kernels, again one by
+// one. Judges nothing.
 #include "gate/flow/replay.hpp"
 
 #include "gate/app/options.hpp"
@@ -62,9 +62,10 @@ void add_replay(const Verb& verb) {
       "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -ngl 99\n"
       "  weir replay kernels --device NVIDIA");
   verb.runs(options, [verb, options](const flow::Job& job, const flow::ReplayOptions&) {
-    options->given = verb.given({"--op", "--peak", "--engine", "--on", "--threads", "--step",
-                                 "--seconds", "--memory", "--top", "--any-op", "--any-version",
-                                 "--timeout", "--device", "--runs", "--tokens", "--mib"});
+    options->given =
+        verb.used_options({"--op", "--peak", "--engine", "--on", "--threads", "--step", "--seconds",
+                           "--memory", "--top", "--any-op", "--any-version", "--timeout",
+                           "--device", "--runs", "--tokens", "--mib"});
     return flow::replay(job, *options);
   });
 }

@@ -1,4 +1,4 @@
-// weir serve: the pages of a history live, uploads, queries.
+// weir serve: serves the pages of a history, uploads and queries over HTTP.
 #include "gate/flow/serve.hpp"
 
 #include "gate/app/options.hpp"
@@ -43,8 +43,8 @@ void add_tokens(const Verb& serve) {
 }  // namespace
 
 void add_serve(const Verb& verb) {
-  const auto made = verb.runs(flow::serve_history);
-  flow::ServeOptions& options = *made;
+  const auto chosen = verb.runs(flow::serve_history);
+  flow::ServeOptions& options = *chosen;
   verb.preset("--listen", options.listen, "ADDRESS:PORT",
               "Address to listen on; port 0 takes a free one");
   add_store_options(verb, options.store);

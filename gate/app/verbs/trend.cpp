@@ -1,4 +1,4 @@
-// weir trend: a history of what was measured. Some of its subcommands have files of their own.
+// weir trend: keeps a history of runs. Some of its subcommands have files of their own.
 #include "gate/flow/trend.hpp"
 
 #include "gate/app/options.hpp"

@@ -1,4 +1,4 @@
-// weir trend changes|ack: where a history changed, and what is known of it.
+// weir trend changes|ack|notify: lists, acknowledges and reports the change points of a history.
 #include "gate/app/options.hpp"
 #include "gate/flow/trend.hpp"
 
