@@ -1,4 +1,4 @@
-// Measures find_changes on made-up and recorded noise, beside Otava's method. See README.md.
+// Measures find_changes on made-up and recorded noise, and compares it with Otava's method.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -14,65 +14,67 @@
 namespace weir::changes {
 namespace {
 
-struct Asked {
+struct Options {
   std::vector<std::string> tables, traces;
   std::size_t series = 10000;
   Bench bench;
 };
 
-Result<void> read_times(Asked& asked) {
+// Reads the recorded times of --trace into options.bench.
+Result<void> read_times(Options& options) {
   const sys::RealFiles files;
-  for (const std::string& file : asked.traces) {
+  for (const std::string& file : options.traces) {
     WEIR_TRY(const std::string text, files.read(file, quality::k_trace_bytes));
     WEIR_TRY(const std::vector<quality::Trace> traces, quality::read_trace(file, text));
     for (const quality::Trace& trace : traces) {
-      if (!trace.runs.empty()) asked.bench.times.push_back(recorded(trace.runs));
+      if (!trace.runs.empty()) options.bench.times.push_back(make_recording(trace.runs));
     }
   }
   return {};
 }
 
-void show(const Asked& asked) {
-  const auto table = [&](const std::string& name, const auto& make) {
-    if (!asked.tables.empty() &&
-        std::find(asked.tables.begin(), asked.tables.end(), name) == asked.tables.end()) {
+// Prints the tables that are asked for, or all.
+void print_tables(const Options& options) {
+  const auto print = [&](const std::string& name, const auto& make) {
+    if (!options.tables.empty() &&
+        std::find(options.tables.begin(), options.tables.end(), name) == options.tables.end()) {
       return;
     }
     std::printf("%s\n\n%s\n", name.c_str(), make().c_str());
     std::fflush(stdout);
   };
-  const std::size_t few = std::max<std::size_t>(1, asked.series / 5);
-  table("unchanged", [&] { return unchanged_table(asked.bench, asked.series); });
-  table("steps", [&] { return step_table(asked.bench, few); });
-  table("sensitivity", [&] { return sensitivity_table(asked.bench, asked.series); });
-  table("pelt", [&] { return pelt_table(asked.bench, few); });
-  table("drift", [&] { return drift_table(asked.bench, few); });
-  table("shapes", [&] { return shape_table(asked.bench, few); });
-  table("speed", [&] { return speed_table(asked.bench); });
+  const std::size_t few = std::max<std::size_t>(1, options.series / 5);
+  print("unchanged", [&] { return unchanged_table(options.bench, options.series); });
+  print("steps", [&] { return step_table(options.bench, few); });
+  print("sensitivity", [&] { return sensitivity_table(options.bench, options.series); });
+  print("pelt", [&] { return pelt_table(options.bench, few); });
+  print("drift", [&] { return drift_table(options.bench, few); });
+  print("shapes", [&] { return shape_table(options.bench, few); });
+  print("speed", [&] { return speed_table(options.bench); });
 }
 
 }  // namespace
 }  // namespace weir::changes
 
 int main(int argc, char** argv) {
-  weir::changes::Asked asked;
+  weir::changes::Options options;
   CLI::App app("How often changes are seen where there are none, and how soon where there are");
-  app.add_option("--table", asked.tables,
+  app.add_option("--table", options.tables,
                  "unchanged, sensitivity, steps, pelt, drift, shapes, speed (all)")
       ->check(
           CLI::IsMember({"unchanged", "sensitivity", "steps", "pelt", "drift", "shapes", "speed"}));
-  app.add_option("--trace", asked.traces, "recorded times, one a line in nanoseconds");
-  app.add_option("--noise", asked.bench.noises, "these alone, in the tables unchanged and pelt")
-      ->check(CLI::IsMember(weir::changes::noises()));
-  app.add_option("--series", asked.series, "series a figure; steps and shapes a fifth of it");
-  app.add_option("--seed", asked.bench.seed, "what comes out depends on it alone");
-  app.add_option("--threads", asked.bench.threads, "1")->check(CLI::Range(1, 256));
+  app.add_option("--trace", options.traces, "recorded times, one a line in nanoseconds");
+  app.add_option("--noise", options.bench.noises, "these alone, in the tables unchanged and pelt")
+      ->check(CLI::IsMember(weir::changes::noise_names()));
+  app.add_option("--series", options.series, "series a figure; steps and shapes a fifth of it");
+  app.add_option("--seed", options.bench.seed, "what comes out depends on it alone");
+  app.add_option("--threads", options.bench.threads, "1")->check(CLI::Range(1, 256));
   CLI11_PARSE(app, argc, argv);
-  const auto read = weir::changes::read_times(asked);
+  const auto read = weir::changes::read_times(options);
   if (!read) {
     std::fprintf(stderr, "%s\n", read.error().message.c_str());
     return 2;
   }
-  weir::changes::show(asked);
+  weir::changes::print_tables(options);
   return 0;
 }

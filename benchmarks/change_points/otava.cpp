@@ -1,3 +1,4 @@
+// Apache Otava's change detection: E-divisive in overlapping windows, then a merge.
 #include "benchmarks/change_points/otava.hpp"
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace {
 using Values = std::span<const double>;
 using Places = std::vector<std::size_t>;
 
-// Two-sided probability of Student's t for two samples of one variance.
-double difference_by_chance(Values left, Values right) {
+// Returns the two-sided p-value of Student's t test for two samples of equal variance.
+double t_test_p_value(Values left, Values right) {
   const double n = static_cast<double>(left.size()), m = static_cast<double>(right.size());
   if (left.empty() || right.empty() || n + m <= 2) return 1;
   const auto mean = [](Values part) {
@@ -34,11 +35,12 @@ struct Candidate {
   double energy = -1;
 };
 
-// The place where [begin, place) and [place, end) are least alike, for any end: sums of distances
-// come from running sums over their table.
-Candidate candidate_in(Values values) {
+// Returns the place where [0, place) and [place, end) differ most by energy distance, for any end.
+// sums(i, k) adds the distances |values[x] - values[y]| over x < i and y < k; each sum within or
+// between parts then takes a few look-ups.
+Candidate best_split(Values values) {
   const std::size_t n = values.size();
-  std::vector<double> sums((n + 1) * (n + 1), 0.0);  // over rows < i and columns < k
+  std::vector<double> sums((n + 1) * (n + 1), 0.0);
   const auto at = [&](std::size_t i, std::size_t k) -> double& { return sums[i * (n + 1) + k]; };
   for (std::size_t i = 0; i < n; ++i) {
     double row = 0;
@@ -65,14 +67,14 @@ Candidate candidate_in(Values values) {
   return best;
 }
 
-// Splits where the sides are least alike of all parts so far, while that split stands.
+// Splits the part with the largest energy, again and again, until a split fails the t test.
 Places split_window(Values values, double level) {
   struct Part {
     std::size_t begin, end;
     Candidate best;
   };
   const auto part = [&](std::size_t begin, std::size_t end) {
-    return Part{begin, end, candidate_in(values.subspan(begin, end - begin))};
+    return Part{begin, end, best_split(values.subspan(begin, end - begin))};
   };
   std::vector<Part> parts{part(0, values.size())};
   Places places;
@@ -83,7 +85,7 @@ Places split_window(Values values, double level) {
     if (most->best.energy < 0) break;
     const std::size_t place = most->begin + most->best.place;
     const Values left = values.subspan(most->begin, place - most->begin);
-    if (difference_by_chance(left, values.subspan(place, most->end - place)) >= level) break;
+    if (t_test_p_value(left, values.subspan(place, most->end - place)) >= level) break;
     places.push_back(place);
     const Part behind = part(place, most->end);
     *most = part(most->begin, place);
@@ -93,7 +95,7 @@ Places split_window(Values values, double level) {
   return places;
 }
 
-// Takes out the place that stands least between its neighbours until all stand.
+// Removes the place with the largest p-value between its neighbours until all are below the level.
 void merge(Values values, double level, Places& places) {
   while (!places.empty()) {
     std::size_t weakest = 0;
@@ -101,8 +103,8 @@ void merge(Values values, double level, Places& places) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::size_t begin = i == 0 ? 0 : places[i - 1];
       const std::size_t end = i + 1 < places.size() ? places[i + 1] : values.size();
-      const double p = difference_by_chance(values.subspan(begin, places[i] - begin),
-                                            values.subspan(places[i], end - places[i]));
+      const double p = t_test_p_value(values.subspan(begin, places[i] - begin),
+                                      values.subspan(places[i], end - places[i]));
       if (p <= largest) continue;
       largest = p;
       weakest = i;
@@ -114,13 +116,15 @@ void merge(Values values, double level, Places& places) {
 
 }  // namespace
 
+// Returns the first points of changes, ascending. Windows overlap by half, and each begins at the
+// last split of the one before if that is later.
 std::vector<std::size_t> otava(std::span<const double> values, double level, std::size_t window) {
   Places places;
   for (std::size_t start = 0; start < values.size();) {
     const std::size_t end = std::min(start + window, values.size());
-    const Places found = split_window(values.subspan(start, end - start), 10 * level);
-    for (const std::size_t place : found) places.push_back(start + place);
-    const std::size_t last = found.empty() ? 0 : start + found.back();
+    const Places splits = split_window(values.subspan(start, end - start), 10 * level);
+    for (const std::size_t place : splits) places.push_back(start + place);
+    const std::size_t last = splits.empty() ? 0 : start + splits.back();
     start = std::max(last, start + window / 2);
   }
   std::sort(places.begin(), places.end());

@@ -1,7 +1,8 @@
 // Apache Otava's method, from its published description (Fleming et al., "Hunter", ICPE 2023;
-// Matteson and James, 2014; otava's docs/MATH.md): E-divisive in windows of 50 points that overlap
-// by half, a split stands by Student's t at ten times the level, and is kept in the end at the
-// level itself, between its neighbours. Variances of samples are used (n - 1). Pure.
+// Matteson and James, 2014; otava's docs/MATH.md). E-divisive splits windows of 50 points, which
+// overlap by half. A split must pass Student's t test at ten times the level. In the end each split
+// is tested again between its neighbours, at the level itself. Variances of samples are used
+// (n - 1). Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace weir::changes {
 
-// First changed points, ascending.
+// Returns the first points of changes, ascending.
 [[nodiscard]] std::vector<std::size_t> otava(std::span<const double> values, double level = 0.001,
                                              std::size_t window = 50);
 

@@ -1,3 +1,4 @@
+// The PELT algorithm, for changes of the mean.
 #include "benchmarks/change_points/pelt.hpp"
 
 #include <algorithm>
@@ -9,10 +10,11 @@
 namespace weir::changes {
 namespace {
 
-constexpr std::size_t k_least = 5;
+constexpr std::size_t k_least = 5;  // points of a segment
 
-// Of normal noise: the median distance of two numbers is 0.6745 * sqrt(2) standard deviations.
-double spread_of(std::span<const double> values) {
+// Estimates the standard deviation of normal noise, whatever the steps of the mean. The median
+// distance of two numbers is 0.6745 * sqrt(2) standard deviations.
+double estimate_spread(std::span<const double> values) {
   std::vector<double> distances;
   for (std::size_t i = 1; i < values.size(); ++i) {
     distances.push_back(std::abs(values[i] - values[i - 1]));
@@ -22,9 +24,11 @@ double spread_of(std::span<const double> values) {
 
 }  // namespace
 
+// Returns the first points of the segments with the least cost, ascending, without point 0. The
+// cost of a segment is its sum of squares about its mean, in units of the noise, plus a penalty.
 std::vector<std::size_t> pelt(std::span<const double> values) {
   const std::size_t n = values.size();
-  const double spread = spread_of(values);
+  const double spread = estimate_spread(values);
   if (n < 2 * k_least || spread <= 0) return {};
   std::vector<double> sums(n + 1, 0.0), squares(n + 1, 0.0);
   for (std::size_t i = 0; i < n; ++i) {
@@ -37,17 +41,18 @@ std::vector<std::size_t> pelt(std::span<const double> values) {
     return squares[end] - squares[begin] - sum * sum / static_cast<double>(end - begin);
   };
   const double penalty = 3 * std::log(static_cast<double>(n));
+  // best[i] is the least cost of the first i points; from[i] is where their last segment starts.
   std::vector<double> best(n + 1, std::numeric_limits<double>::infinity());
   std::vector<std::size_t> from(n + 1, 0), starts{0};
   best[0] = -penalty;
   for (std::size_t end = k_least; end <= n; ++end) {
     for (const std::size_t start : starts) {
-      const double here = best[start] + cost(start, end) + penalty;
-      if (here >= best[end]) continue;
-      best[end] = here;
+      const double total = best[start] + cost(start, end) + penalty;
+      if (total >= best[end]) continue;
+      best[end] = total;
       from[end] = start;
     }
-    // A start that is worse by now than ending here cannot be the last one of any longer series.
+    // A start that already costs more than a segment ending here cannot win for a longer series.
     std::erase_if(starts, [&](std::size_t s) { return best[s] + cost(s, end) > best[end]; });
     const std::size_t next = end + 1 - k_least;
     if (next >= k_least) starts.push_back(next);

@@ -1,8 +1,8 @@
 // PELT (Killick, Fearnhead and Eckley, Journal of the American Statistical Association 107, 2012)
-// for changes of the mean of normal noise: the segments with the least sum of squares plus a
-// penalty for each, exactly, by dynamic programming with pruning. The noise's spread is taken from
-// the median distance of neighbours; the penalty is 3 ln n, R's "MBIC"; segments have at least 5
-// points. Pure.
+// for changes of the mean of normal noise. It finds the segments with the least sum of squares plus
+// a penalty for each, exactly, by dynamic programming with pruning. The spread of the noise is
+// estimated from the median distance of neighbours. The penalty is 3 ln n, R's "MBIC"; segments
+// have at least 5 points. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weir::changes {
 
-// First changed points, ascending.
+// Returns the first points of changes, ascending.
 [[nodiscard]] std::vector<std::size_t> pelt(std::span<const double> values);
 
 }  // namespace weir::changes

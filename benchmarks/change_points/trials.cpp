@@ -1,3 +1,4 @@
+// Wraps the methods in one interface and runs them on many series.
 #include "benchmarks/change_points/trials.hpp"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ bool any(const Places& places, const std::function<bool(std::size_t)>& fits) {
   return std::any_of(places.begin(), places.end(), fits);
 }
 
-// A method that knows of no nights: it is run anew after each.
-Method run_anew(std::string name, std::function<Places(std::span<const double>)> once) {
+// Makes a method of an analysis of whole series, which is repeated after each night.
+Method repeat_nightly(std::string name, std::function<Places(std::span<const double>)> once) {
   Method method;
   method.name = std::move(name);
   method.once = once;
@@ -33,13 +34,14 @@ Method run_anew(std::string name, std::function<Places(std::span<const double>)>
 
 }  // namespace
 
+// weir's trend rule after each night, and find_changes on the complete series.
 Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
   const double offset = stats::k_offset_of_sensitivity * sensitivity;
   method.nightly = [offset](std::span<const double> values,
                             const std::function<bool(std::size_t)>& fits) {
-    const auto shows = [&](std::span<const double> nights) {
+    const auto shows_change = [&](std::span<const double> nights) {
       stats::TrendRule rule(offset);
       for (const double value : stats::scaled(nights).values) {
         rule.add(value);
@@ -49,10 +51,12 @@ Method weir_method(int sensitivity) {
       }
       return false;
     };
-    // Logarithms, until a value is none.
-    const auto bad = std::ranges::find_if(values, [](double value) { return value <= 0; });
-    const auto good = static_cast<std::size_t>(bad - values.begin());
-    return shows(values.first(good)) || (good < values.size() && shows(values));
+    // weir takes logarithms while all values are positive. From the first that is not, it works on
+    // the values themselves.
+    const auto not_positive = std::ranges::find_if(values, [](double value) { return value <= 0; });
+    const auto positive = static_cast<std::size_t>(not_positive - values.begin());
+    if (shows_change(values.first(positive))) return true;
+    return positive < values.size() && shows_change(values);
   };
   method.once = [offset](std::span<const double> values) {
     Places places;
@@ -64,57 +68,64 @@ Method weir_method(int sensitivity) {
 }
 
 Method otava_method() {
-  return run_anew("Otava", [](std::span<const double> values) { return otava(values); });
+  return repeat_nightly("Otava", [](std::span<const double> values) { return otava(values); });
 }
-Method pelt_method() { return run_anew("PELT", pelt); }
+Method pelt_method() { return repeat_nightly("PELT", pelt); }
 
-std::vector<double> shares(const Bench& bench, std::string_view name, std::size_t trials,
-                           std::size_t count, const std::function<Held(Random&)>& test) {
+// Runs `trials` tests on several threads and returns, for each of the `count` answers, the share of
+// trials in which it was true. A trial's random numbers depend on the seed, `name` and its index.
+std::vector<double> measure_shares(const Bench& bench, std::string_view name, std::size_t trials,
+                                   std::size_t count, const std::function<Answers(Random&)>& test) {
   std::atomic<std::size_t> next = 0;
-  std::vector<std::atomic<std::size_t>> held(count);
-  const std::uint64_t key = quality::key_of(bench.seed, name);
+  std::vector<std::atomic<std::size_t>> true_counts(count);
+  const std::uint64_t key = quality::derive_key(bench.seed, name);
   const auto work = [&] {
     for (std::size_t i = next++; i < trials; i = next++) {
-      Random random(quality::key_of(key, i));
-      const Held here = test(random);
-      for (std::size_t k = 0; k < count; ++k) held[k] += here[k] ? 1U : 0U;
+      Random random(quality::derive_key(key, i));
+      const Answers answers = test(random);
+      for (std::size_t k = 0; k < count; ++k) true_counts[k] += answers[k] ? 1U : 0U;
     }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < bench.threads; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
-  std::vector<double> all;
-  for (const auto& one : held) {
-    all.push_back(static_cast<double>(one) / static_cast<double>(std::max<std::size_t>(1, trials)));
+  const auto all = static_cast<double>(std::max<std::size_t>(1, trials));
+  std::vector<double> shares;
+  for (const auto& true_count : true_counts) {
+    shares.push_back(static_cast<double>(true_count) / all);
   }
-  return all;
+  return shares;
 }
 
-double share(const Bench& bench, std::string_view name, std::size_t trials,
-             const std::function<bool(Random&)>& test) {
-  return shares(bench, name, trials, 1, [&](Random& random) { return Held{test(random)}; })[0];
+double measure_share(const Bench& bench, std::string_view name, std::size_t trials,
+                     const std::function<bool(Random&)>& test) {
+  const auto answers = [&](Random& random) { return Answers{test(random)}; };
+  return measure_shares(bench, name, trials, 1, answers)[0];
 }
 
-double shown_unchanged(const Bench& bench, const Method& method, std::string_view noise,
-                       std::size_t nights, bool nightly, std::size_t trials) {
-  return share(bench, noise, trials, [&](Random& random) {
+// The share of series without a change in which the method shows one.
+double false_alarm_share(const Bench& bench, const Method& method, std::string_view noise,
+                         std::size_t nights, Analysis analysis, std::size_t trials) {
+  return measure_share(bench, noise, trials, [&](Random& random) {
     const std::vector<double> values = make_series(noise, nights, {}, bench.times, random);
-    if (!nightly) return !method.once(values).empty();
+    if (analysis == Analysis::once) return !method.once(values).empty();
     return method.nightly(values, [](std::size_t) { return true; });
   });
 }
 
-double found_step(const Bench& bench, const Method& method, const StepTrial& trial, bool nightly,
-                  std::size_t trials) {
-  return share(bench, trial.noise, trials, [&](Random& random) {
+// The share of series with a step in which the method shows it, at most k_near points off.
+double detection_share(const Bench& bench, const Method& method, const StepTrial& trial,
+                       Analysis analysis, std::size_t trials) {
+  return measure_share(bench, trial.noise, trials, [&](Random& random) {
     const std::vector<double> values =
         make_series(trial.noise, trial.history + trial.behind, {{trial.history, trial.size, 0}},
                     bench.times, random);
-    const auto fits = [&](std::size_t place) {
+    const auto is_near_step = [&](std::size_t place) {
       return place + k_near >= trial.history && place <= trial.history + k_near;
     };
-    return nightly ? method.nightly(values, fits) : any(method.once(values), fits);
+    if (analysis == Analysis::nightly) return method.nightly(values, is_near_step);
+    return any(method.once(values), is_near_step);
   });
 }
 

@@ -12,9 +12,10 @@ struct OneSided {
   [[nodiscard]] double two_sided() const;
 };
 
-// Mann and Whitney's U, the pairs (a, b) with a < b, ties half. Exact without ties and with at
-// most k_exact_runs of each; else normal, with corrections for ties and continuity. Both sorted
-// and not empty; `shift` is added to each of `a`.
+// Mann and Whitney's test. U is the number of pairs (a, b) with a < b; ties count half. P-values
+// are exact without ties and with at most k_exact_runs values each. Otherwise they are normal,
+// corrected for ties and continuity. Both samples are sorted and not empty; `shift` is added to
+// each of `a`.
 inline constexpr std::size_t k_exact_runs = 20;
 struct MannWhitney {
   double u = 0;
@@ -24,14 +25,14 @@ struct MannWhitney {
 [[nodiscard]] MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b,
                                        double shift = 0);
 
-// Welch's t for mean(b) - mean(a) - shift; two or more of each. Without any spread t is infinite
-// (or 0 where there is no difference either).
+// Welch's t for mean(b) - mean(a) - shift; each sample has two or more values. Without any spread t
+// is infinite, or 0 if there is no difference either.
 struct Welch {
   double t = 0, df = 1;
 };
 [[nodiscard]] Welch welch(std::span<const double> a, std::span<const double> b, double shift = 0);
 
-// The share of gates with at least one hit among `metrics` metrics that hit with `share` each.
-[[nodiscard]] double per_gate(double share, int metrics);
+// The chance that at least one of `metrics` metrics fails, if each fails with chance `share`.
+[[nodiscard]] double share_per_gate(double share, int metrics);
 
 }  // namespace weir::quality

@@ -1,3 +1,4 @@
+// Searches the smallest fixed number of pairs that reaches weir's error rates.
 #include "benchmarks/decision_quality/fixed.hpp"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ constexpr double k_alpha = k_gate_false_alarm / k_gate_metrics;
 constexpr FixedTest k_tests[] = {FixedTest::mann_whitney, FixedTest::welch, FixedTest::median};
 constexpr std::uint64_t k_search_trials = 4000;
 
-// Takes sorted samples. Is the candidate more than `shift` slower?
+// Returns true if the test shows that the candidate is slower by more than `shift`, a logarithm.
+// The samples are sorted.
 bool rejects(FixedTest test, const Sample& sorted, double shift) {
   switch (test) {
     case FixedTest::mann_whitney:
@@ -28,16 +30,16 @@ bool rejects(FixedTest test, const Sample& sorted, double shift) {
     case FixedTest::median:
       break;
   }
-  const double of_base = stats::median_standard_error(sorted.base);
-  const double of_candidate = stats::median_standard_error(sorted.candidate);
-  if (of_base == 0 || of_candidate == 0) return false;  // ties: it does not know its error
-  const double error = std::hypot(of_base, of_candidate);
+  const double base_error = stats::median_standard_error(sorted.base);
+  const double candidate_error = stats::median_standard_error(sorted.candidate);
+  if (base_error == 0 || candidate_error == 0) return false;  // ties: the error is not known
+  const double error = std::hypot(base_error, candidate_error);
   const double difference = *stats::median(sorted.candidate) - *stats::median(sorted.base) - shift;
   return difference > error * stats::normal_quantile(1 - k_alpha);
 }
 
 Sample take_sorted(Pairs& pairs, std::uint32_t count) {
-  Sample sample = take(pairs, count);
+  Sample sample = take_sample(pairs, count);
   std::sort(sample.base.begin(), sample.base.end());
   std::sort(sample.candidate.begin(), sample.candidate.end());
   return sample;
@@ -45,9 +47,11 @@ Sample take_sorted(Pairs& pairs, std::uint32_t count) {
 
 }  // namespace
 
+// Tries growing numbers of pairs until one of the tests misses at most k_missed of the candidates
+// that are slower by max_drop. Gives nothing if limits.cap is reached first.
 std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limits,
-                                   const Replay& settings) {
-  constexpr std::string_view k_search = "search";  // other trials than those that are told
+                                   const ReplaySettings& settings) {
+  constexpr std::string_view k_search = "search";  // keeps these trials apart from those reported
   const double tolerate = stats::effect_of_drop(limits.tolerate);
   const double limit = stats::effect_of_drop(limits.max_drop);
   const auto may_miss = static_cast<std::uint64_t>(k_missed * static_cast<double>(k_search_trials));
@@ -56,14 +60,14 @@ std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limit
         static_cast<std::uint32_t>(std::lround(k_ladder_start * std::pow(2.0, step / 2.0)));
     if (count > limits.cap) return std::nullopt;
     for (const FixedTest test : k_tests) {
-      // A test is given up once it has missed too often; whether it does does not depend on the
-      // order of trials.
+      // Trials are skipped once the test has missed too often. The count of misses passes may_miss
+      // or not in any order of trials, so the result does not depend on the threads.
       std::atomic<std::uint64_t> missed{0};
-      Tally unused;
-      in_parallel(k_search_trials, settings.threads, unused, [&](std::uint64_t trial, Tally&) {
+      Tally unused;  // run_trials wants one
+      run_trials(k_search_trials, settings.threads, unused, [&](std::uint64_t trial, Tally&) {
         if (missed.load(std::memory_order_relaxed) > may_miss) return;
         const std::uint64_t key =
-            trial_key(key_of(settings.seed, k_search), scenario, limit, trial);
+            trial_key(derive_key(settings.seed, k_search), scenario, limit, trial);
         const auto pairs = scenario.start(Random(key), limit, settings.coin);
         if (!rejects(test, take_sorted(*pairs, count), tolerate)) ++missed;
       });
@@ -72,10 +76,12 @@ std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limit
   }
 }
 
-Rule fixed_rule_of(const std::optional<FixedN>& fixed, const Limits& limits) {
+// The rule that takes fixed->pairs pairs and fails if the test shows a slower candidate. Without
+// `fixed` it is always inconclusive.
+Rule make_fixed_n_rule(const std::optional<FixedN>& fixed, const Limits& limits) {
   if (!fixed) {
-    const Outcome open{Verdict::inconclusive, limits.cap};
-    return {std::string(k_fixed_n), [open](Pairs&, Random&) { return open; }};
+    const Outcome inconclusive{Verdict::inconclusive, limits.cap};
+    return {std::string(k_fixed_n), [inconclusive](Pairs&, Random&) { return inconclusive; }};
   }
   const double tolerate = stats::effect_of_drop(limits.tolerate);
   return {std::string(k_fixed_n), [fixed = *fixed, tolerate](Pairs& pairs, Random&) {
@@ -85,7 +91,7 @@ Rule fixed_rule_of(const std::optional<FixedN>& fixed, const Limits& limits) {
           }};
 }
 
-const char* name_of(FixedTest test) {
+const char* test_name(FixedTest test) {
   switch (test) {
     case FixedTest::mann_whitney:
       return "Mann-Whitney";

@@ -1,11 +1,12 @@
-// The best that a number of pairs fixed in advance can do at weir's error rates, and a rule of it.
+// The best rule with a number of pairs fixed in advance, at weir's error rates.
 //
-// A test of "at most `tolerate` slower" at the gate's false alarm over its metrics fails; whatever
-// it does not fail passes. So that a drop of `max_drop` passes at most `missed`, the power there
-// must be 1 - missed: the number of pairs is the smallest on a ladder (10, times the square root of
-// 2, ...) for which one of three tests has it on this very scenario, found by replaying it:
-// Mann-Whitney, Welch's t on logarithms, the difference of medians over its standard error. Nobody
-// has such a table for a machine; it is the measure for the rules that go without.
+// The rule fails if a test rejects "at most `tolerate` slower", at the gate's false alarm divided
+// by its metrics; otherwise it passes. A drop of `max_drop` may pass with chance `missed`, so the
+// test needs a power of 1 - missed there. The number of pairs is the smallest on a ladder (10, then
+// times the square root of 2 each) with which one of three tests has that power on this very
+// scenario, measured by replaying it: Mann-Whitney, Welch's t on logarithms, the difference of
+// medians over its standard error. Nobody knows these numbers for a real machine; they are the
+// yardstick for rules that work without them.
 #pragma once
 
 #include <optional>
@@ -23,13 +24,13 @@ struct FixedN {
 
 inline constexpr std::uint32_t k_ladder_start = 10;
 
-// Absent when no step of the ladder up to limits.cap is enough. `settings.trials` is ignored.
+// Absent if no step of the ladder up to limits.cap is enough. `settings.trials` is ignored.
 [[nodiscard]] std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limits,
-                                                 const Replay& settings);
+                                                 const ReplaySettings& settings);
 
-// Without a `fixed`: inconclusive after limits.cap pairs.
-[[nodiscard]] Rule fixed_rule_of(const std::optional<FixedN>& fixed, const Limits& limits);
+// Without `fixed` the rule is always inconclusive, after limits.cap pairs.
+[[nodiscard]] Rule make_fixed_n_rule(const std::optional<FixedN>& fixed, const Limits& limits);
 
-[[nodiscard]] const char* name_of(FixedTest test);
+[[nodiscard]] const char* test_name(FixedTest test);
 
 }  // namespace weir::quality

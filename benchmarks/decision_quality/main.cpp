@@ -38,52 +38,36 @@ struct Options {
 
 constexpr std::uint32_t k_safety = 100'000;
 
-Result<std::vector<std::string>> chosen(const std::vector<std::string>& asked,
-                                        std::vector<std::string> known, std::string_view what) {
-  if (asked.empty() || asked == std::vector<std::string>{"all"}) return known;
-  if (asked == std::vector<std::string>{"none"}) return std::vector<std::string>{};
-  for (const std::string& name : asked) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return fail(Code::usage, "no {} is named \"{}\"{}", what, text::printable(name),
-                  text::did_you_mean(name, known));
+// Resolves the names given to an option: none or "all" selects every valid name, "none" nothing.
+// Fails on a name that is not valid; `kind` ("rule", "noise") is for the message.
+Result<std::vector<std::string>> select_names(const std::vector<std::string>& requested,
+                                              std::vector<std::string> valid,
+                                              std::string_view kind) {
+  if (requested.empty() || requested == std::vector<std::string>{"all"}) return valid;
+  if (requested == std::vector<std::string>{"none"}) return std::vector<std::string>{};
+  for (const std::string& name : requested) {
+    if (std::find(valid.begin(), valid.end(), name) == valid.end()) {
+      return fail(Code::usage, "no {} is named \"{}\"{}", kind, text::printable(name),
+                  text::did_you_mean(name, valid));
     }
   }
-  return asked;
+  return requested;
 }
 
-Result<std::vector<Trace>> traces_of(const Options& options) {
+// Reads the files of --trace; one file may hold several traces.
+Result<std::vector<Trace>> read_traces(const Options& options) {
   const sys::RealFiles files;
   std::vector<Trace> traces;
   for (const std::string& file : options.traces) {
     WEIR_TRY(const std::string text, files.read(file, k_trace_bytes));
-    WEIR_TRY(const std::vector<Trace> found, read_trace(file, text));
-    traces.insert(traces.end(), found.begin(), found.end());
+    WEIR_TRY(const std::vector<Trace> traces_in_file, read_trace(file, text));
+    traces.insert(traces.end(), traces_in_file.begin(), traces_in_file.end());
   }
   return traces;
 }
 
-Result<std::vector<Scenario>> scenarios_of(const Options& options) {
-  std::vector<std::string> asked = options.noises;
-  for (std::string& name : asked) {
-    if (asked.size() == 1 && (name == "all" || name == "none")) break;
-    WEIR_TRY(name, noise_called(name));
-  }
-  WEIR_TRY(const std::vector<std::string> names, chosen(asked, noise_names(), "noise"));
-  std::vector<Scenario> scenarios;
-  for (const std::string& name : names) scenarios.push_back(*noise(name));
-  std::vector<KnownRatio> known;
-  for (const std::string& text : options.divide) {
-    WEIR_TRY(KnownRatio ratio, read_known_ratio(text));
-    known.push_back(std::move(ratio));
-  }
-  WEIR_TRY(const std::vector<Trace> traces, traces_of(options));
-  for (const Trace& trace : traces) {
-    std::optional<double> ratio;
-    for (const KnownRatio& one : known) {
-      if (one.trace.empty() || one.trace == trace.name) ratio = one.ratio;
-    }
-    scenarios.push_back(scenario_of_trace(trace, ratio));
-  }
+// Fails if two scenarios have the same name, or if there are none.
+Result<void> check_scenarios(const std::vector<Scenario>& scenarios) {
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (scenarios[i].name == scenarios[j].name) {
@@ -93,10 +77,38 @@ Result<std::vector<Scenario>> scenarios_of(const Options& options) {
     }
   }
   if (scenarios.empty()) return fail(Code::usage, "nothing to replay: no noise and no trace");
+  return {};
+}
+
+// The noises of --noise, then the traces of --trace with the ratios that --divide gives them.
+Result<std::vector<Scenario>> make_scenarios(const Options& options) {
+  std::vector<std::string> requested = options.noises;
+  for (std::string& name : requested) {
+    if (requested.size() == 1 && (name == "all" || name == "none")) break;
+    WEIR_TRY(name, find_noise_name(name));
+  }
+  WEIR_TRY(const std::vector<std::string> names, select_names(requested, noise_names(), "noise"));
+  std::vector<Scenario> scenarios;
+  for (const std::string& name : names) scenarios.push_back(*noise(name));
+  std::vector<KnownRatio> ratios;
+  for (const std::string& text : options.divide) {
+    WEIR_TRY(KnownRatio ratio, read_known_ratio(text));
+    ratios.push_back(std::move(ratio));
+  }
+  WEIR_TRY(const std::vector<Trace> traces, read_traces(options));
+  for (const Trace& trace : traces) {
+    std::optional<double> ratio_of_trace;
+    for (const KnownRatio& ratio : ratios) {
+      if (ratio.trace.empty() || ratio.trace == trace.name) ratio_of_trace = ratio.ratio;
+    }
+    scenarios.push_back(scenario_of_trace(trace, ratio_of_trace));
+  }
+  WEIR_CHECK(check_scenarios(scenarios));
   return scenarios;
 }
 
-std::vector<Effect> effects_of(const Scenario& scenario, const std::vector<double>& drops) {
+// The effects that the scenario prescribes; if it prescribes none, those of `drops`.
+std::vector<Effect> list_effects(const Scenario& scenario, const std::vector<double>& drops) {
   if (!scenario.effects.empty()) return scenario.effects;
   std::vector<Effect> effects;
   for (const double drop : drops) {
@@ -105,6 +117,7 @@ std::vector<Effect> effects_of(const Scenario& scenario, const std::vector<doubl
   return effects;
 }
 
+// Replays rules on scenarios, prints each result and keeps it as a row.
 class Bench {
  public:
   Bench(const Options& options, const Limits& limits)
@@ -117,27 +130,31 @@ class Bench {
     settings_.coin = options.coin == "off" ? Coin::off : Coin::fair;
   }
 
-  void measure(const Scenario& scenario, const std::string& name) {
+  // Adds one row per effect of the scenario for the rule of this name, and prints it unless a
+  // Markdown table is printed at the end.
+  void measure(const Scenario& scenario, const std::string& rule_name) {
     std::optional<std::string> note;
-    std::optional<Rule> found = rule(name, limits_);
-    if (name == k_fixed_n) {
+    std::optional<Rule> rule = make_rule(rule_name, limits_);
+    if (rule_name == k_fixed_n) {
       const std::optional<FixedN> fixed = find_fixed_n(scenario, limits_, settings_);
-      note = fixed ? name_of(fixed->test) : "no number up to the cap is enough";
-      found = fixed_rule_of(fixed, limits_);
+      note = fixed ? test_name(fixed->test) : "no number up to the cap is enough";
+      rule = make_fixed_n_rule(fixed, limits_);
     }
     std::optional<Tally> unchanged;
-    for (const Effect& effect : effects_of(scenario, drops_)) {
-      Replay settings = settings_;
-      const bool nothing = effect.drop == 0.0;
-      if (nothing && options_.unchanged_trials != 0) settings.trials = options_.unchanged_trials;
-      const Tally tally = replay(scenario, effect.log, *found, settings);
-      if (nothing) unchanged = tally;
-      rows_.push_back({name, scenario.name, effect.drop, tally, unchanged, note});
-      if (!options_.markdown) tell(rows_.back());
+    for (const Effect& effect : list_effects(scenario, drops_)) {
+      ReplaySettings settings = settings_;
+      const bool is_unchanged = effect.drop == 0.0;
+      if (is_unchanged && options_.unchanged_trials != 0) {
+        settings.trials = options_.unchanged_trials;
+      }
+      const Tally tally = replay(scenario, effect.log, *rule, settings);
+      if (is_unchanged) unchanged = tally;
+      rows_.push_back({rule_name, scenario.name, effect.drop, tally, unchanged, note});
+      if (!options_.markdown) print_row(rows_.back());
     }
   }
 
-  void tell(const Row& row) const {
+  void print_row(const Row& row) const {
     std::puts((options_.json ? to_json(row, limits_) : to_line(row)).c_str());
     std::fflush(stdout);
   }
@@ -148,68 +165,72 @@ class Bench {
   const Options& options_;
   Limits limits_;
   std::vector<double> drops_;
-  Replay settings_;
+  ReplaySettings settings_;
   std::vector<Row> rows_;
 };
 
-void tell_tilted(const std::string& name, const Tilted& one) {
+void print_estimate(const std::string& name, const FalseFailEstimate& estimate) {
   fmt::print(
       "{:<14} {:>8} trials, S crossed in {:>8}; false fails {:.3g} % of gates (± {:.2g}), at most "
       "{:.3g} %\n",
-      name, one.trials, one.crossed, 100 * per_gate(one.share, k_gate_metrics),
-      100 * k_gate_metrics * one.error, 100 * per_gate(one.upper, k_gate_metrics));
+      name, estimate.trials, estimate.crossed, 100 * share_per_gate(estimate.share, k_gate_metrics),
+      100 * k_gate_metrics * estimate.error, 100 * share_per_gate(estimate.upper, k_gate_metrics));
   std::fflush(stdout);
 }
 
-// Nothing changed, rule weir. The last line is the mean over the noises.
+// Prints the estimated false fails of weir's rule on each scenario of one program. The last line is
+// the mean over them; its upper bound comes from the crossings of all trials together.
 void measure_tilted(const Options& options, const Limits& limits,
                     const std::vector<Scenario>& scenarios) {
-  const stats::PairedRule rule = paired_rule(limits, false);
-  Tilted sum;
+  const stats::PairedRule rule = paired_rule(limits, /*strict=*/false);
+  FalseFailEstimate sum;
   double count = 0, squares = 0;
   for (const Scenario& scenario : scenarios) {
     if (!scenario.same_program) continue;
-    const Tilted one = tilted_false_fails(scenario, rule, limits.cap, options.seed, options.trials);
-    tell_tilted(scenario.name, one);
-    sum.trials += one.trials;
-    sum.crossed += one.crossed;
-    sum.share += one.share;
-    squares += one.error * one.error;
+    const FalseFailEstimate estimate =
+        estimate_false_fails(scenario, rule, limits.cap, options.seed, options.trials);
+    print_estimate(scenario.name, estimate);
+    sum.trials += estimate.trials;
+    sum.crossed += estimate.crossed;
+    sum.share += estimate.share;
+    squares += estimate.error * estimate.error;
     ++count;
   }
   if (count == 0) return;
   sum.share /= count;
   sum.error = std::sqrt(squares) / count;
   sum.upper = rule.false_alarm * stats::share_at_most(sum.crossed, sum.trials, 0.95);
-  tell_tilted("pooled", sum);
+  print_estimate("pooled", sum);
 }
 
-// The interval against stored runs: a row of Markdown for each machine, made-up ones first.
+// Prints a Markdown row for each machine, simulated ones first: how often the interval against
+// stored runs covers the truth, how far it reaches, and how many stored runs decide --max-drop.
 Result<void> measure_stored(const Options& options) {
   constexpr std::size_t k_stored[] = {1, 2, 5, 10, 20};
   constexpr std::size_t k_most = 20;  // baseline::k_sessions_kept
   std::vector<Machine> machines;
   for (const auto& [run, process] :
        {std::pair{0.002, 0.005}, {0.004, 0.01}, {0.01, 0.01}, {0.03, 0.03}, {0.1, 0.03}}) {
-    machines.push_back(made_machine(run, process));
+    machines.push_back(simulated_machine(run, process));
   }
-  WEIR_TRY(const std::vector<Trace> traces, traces_of(options));
-  for (const RunsOfTrace order : {RunsOfTrace::apart, RunsOfTrace::in_a_row}) {
-    for (const Trace& trace : traces) machines.push_back(machine_of_trace(trace, order));
+  WEIR_TRY(const std::vector<Trace> traces, read_traces(options));
+  for (const RunOrder order : {RunOrder::scattered, RunOrder::consecutive}) {
+    for (const Trace& trace : traces) machines.push_back(recorded_machine(trace, order));
   }
   fmt::print("| machine | covers, % | reach, % | runs for {:.3g} % |\n| --- | --- | --- | ---: |\n",
              options.max_drop * 100);
   for (const Machine& machine : machines) {
     std::vector<std::string> covers, reaches;
     for (const std::size_t stored : k_stored) {
-      const Coverage found =
-          coverage_of(machine, stored, options.max_drop, options.trials, options.seed);
-      covers.push_back(fmt::format(
-          "{:.1f}", 100 * static_cast<double>(found.covered) / static_cast<double>(found.trials)));
-      reaches.push_back(fmt::format("{:.2g}", 100 * found.reach));
+      const Coverage coverage =
+          measure_coverage(machine, stored, options.max_drop, options.trials, options.seed);
+      const double covered_share =
+          static_cast<double>(coverage.covered) / static_cast<double>(coverage.trials);
+      covers.push_back(fmt::format("{:.1f}", 100 * covered_share));
+      reaches.push_back(fmt::format("{:.2g}", 100 * coverage.reach));
     }
-    const auto runs =
-        runs_for(machine, options.max_drop, k_most, options.trials / 10 + 1, options.seed);
+    const auto runs = fewest_stored_runs(machine, options.max_drop, k_most, options.trials / 10 + 1,
+                                         options.seed);
     fmt::print("| {} | {} | {} | {} |\n", machine.name, fmt::join(covers, " · "),
                fmt::join(reaches, " · "), runs ? std::to_string(*runs) : "–");
     std::fflush(stdout);
@@ -217,6 +238,7 @@ Result<void> measure_stored(const Options& options) {
   return {};
 }
 
+// Runs what the options ask for and prints it: --stored, --tilted, or rules on scenarios.
 Result<void> measure(const Options& options) {
   if (options.stored) return measure_stored(options);
   Limits limits{options.tolerate, options.max_drop, options.pairs == 0 ? k_safety : options.pairs};
@@ -225,15 +247,15 @@ Result<void> measure(const Options& options) {
         limits.tolerate < limits.max_drop)) {
     return fail(Code::usage, "needs 0 < tolerate < max-drop <= 60 %");
   }
-  WEIR_TRY(const std::vector<Scenario> scenarios, scenarios_of(options));
+  WEIR_TRY(const std::vector<Scenario> scenarios, make_scenarios(options));
   if (options.tilted) {
     measure_tilted(options, limits, scenarios);
     return {};
   }
-  WEIR_TRY(
-      const std::vector<std::string> rules,
-      chosen(options.rules.empty() ? std::vector<std::string>{"weir", "strict"} : options.rules,
-             rule_names(), "rule"));
+  WEIR_TRY(const std::vector<std::string> rules,
+           select_names(
+               options.rules.empty() ? std::vector<std::string>{"weir", "strict"} : options.rules,
+               rule_names(), "rule"));
   Bench bench(options, limits);
   if (!options.json && !options.markdown) std::puts(heading().c_str());
   std::vector<std::string> same_program;
@@ -241,7 +263,7 @@ Result<void> measure(const Options& options) {
     if (scenario.same_program) same_program.push_back(scenario.name);
     for (const std::string& name : rules) bench.measure(scenario, name);
   }
-  const std::vector<Row> sums = pooled(bench.rows(), same_program);
+  const std::vector<Row> sums = pool_unchanged_rows(bench.rows(), same_program);
   if (options.markdown) {
     std::fputs(to_markdown(bench.rows()).c_str(), stdout);
     for (const Row& sum : sums) {
@@ -252,13 +274,13 @@ Result<void> measure(const Options& options) {
           sum.rule, sum.tally.fail, sum.tally.trials, 100 * gate.share, 100 * gate.upper);
     }
   } else {
-    for (const Row& sum : sums) bench.tell(sum);
+    for (const Row& sum : sums) bench.print_row(sum);
   }
   if (options.svg.empty()) return {};
   return sys::RealFiles().write_atomic(options.svg, to_svg(bench.rows(), limits));
 }
 
-// "5%", "5 %" or "0.05".
+// Reads "5%", "5 %" or "0.05" as 0.05.
 Result<double> read_share(std::string_view text) {
   const bool percent = !text.empty() && text.back() == '%';
   if (percent) text.remove_suffix(1);
@@ -327,9 +349,9 @@ int main(int argc, char** argv) {
     }
     return measure(options);
   };
-  if (const Result<void> done = run(); !done) {
-    std::fprintf(stderr, "decision_quality: %s\n", done.error().message.c_str());
-    return done.error().code == Code::usage ? 2 : 1;
+  if (const Result<void> result = run(); !result) {
+    std::fprintf(stderr, "decision_quality: %s\n", result.error().message.c_str());
+    return result.error().code == Code::usage ? 2 : 1;
   }
   return 0;
 }

@@ -1,3 +1,4 @@
+// The table of made-up noises, and the random processes behind them.
 #include "benchmarks/decision_quality/noise.hpp"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace weir::quality {
 namespace {
 
-// Runs that know nothing of each other: a function makes each.
+// Runs that are independent of each other; a function draws each.
 class Independent final : public Runs {
  public:
   using Draw = double (*)(Random&, const Slot&);
@@ -24,7 +25,7 @@ double normal(Random& random, const Slot& slot) {
   return slot.effect + PerMille / 1000.0 * random.normal();
 }
 
-// Nothing is faster than the floor; most runs are a little slower, by 15 % on average.
+// No run is faster than the floor (0); runs are slower than it by 15 % on average.
 double above_floor(Random& random) { return std::log1p(random.exponential(0.15)); }
 double floor(Random& random, const Slot& slot) { return slot.effect + above_floor(random); }
 
@@ -40,8 +41,8 @@ double slot2(Random& random, const Slot& slot) {
   return slot.effect + 0.05 * random.normal() + (slot.second ? 0.08 : 0);
 }
 
-// A clock so coarse that a run is some 12 of its ticks. The effect comes on top of whole ticks: a
-// drop that is rounded away in a part of the runs would not be that drop.
+// A clock so coarse that a run takes about 12 ticks. The effect is added after rounding, since
+// rounding would remove a part of it.
 double ticks(Random& random, const Slot& slot) {
   return slot.effect + std::log(std::max(1.0, std::round(12 + random.normal())));
 }
@@ -54,7 +55,8 @@ double noisier_floor(Random& random, const Slot& slot) {
   return slot.effect + (slot.candidate ? 2 : 1) * above_floor(random);
 }
 
-// The machine is in one of two states, one 1.8 times slower, and may change before each run.
+// The machine is in one of two states, one of them 1.8 times slower. Before each run it changes its
+// state with probability `change`.
 class Bimodal final : public Runs {
  public:
   Bimodal(Random& random, double change) : change_(change), slow_(random.coin()) {}
@@ -68,8 +70,8 @@ class Bimodal final : public Runs {
   bool slow_;
 };
 
-// The machine is much as it was a run ago (autocorrelation .95), its spread over long is 20 %; each
-// run adds 2 % of its own.
+// An AR(1) process with autocorrelation 0.95 and a standard deviation of 20 %; each run adds 2 % of
+// independent noise.
 class Autoregressive final : public Runs {
  public:
   explicit Autoregressive(Random& random) : at_(k_spread * random.normal()) {}
@@ -83,8 +85,8 @@ class Autoregressive final : public Runs {
   double at_;
 };
 
-// Each run is .1 % slower than the one before, and from one of the first 100 on all are 20 %
-// slower; 3 % of noise.
+// Each run is 0.1 % slower than the one before. A step of 20 % comes at one of the first 100 runs.
+// 3 % of noise.
 class Drift final : public Runs {
  public:
   explicit Drift(Random& random) : step_(random.below(100)) {}
@@ -113,14 +115,14 @@ std::unique_ptr<Runs> bimodal(Random& random) {
   return std::make_unique<Bimodal>(random, Percent / 100.0);
 }
 
-struct Known {
+struct NoiseEntry {
   const char* name;
   Start start;
   bool same_program = true;
-  const char* also = nullptr;  // what it is called elsewhere, where that is more than punctuation
+  const char* alias = nullptr;  // another name that differs by more than punctuation
 };
 
-constexpr Known k_known[] = {
+constexpr NoiseEntry k_noises[] = {
     {"normal-1", independent<normal<10>>},
     {"normal-5", independent<normal<50>>},
     {"normal-20", independent<normal<200>>},
@@ -139,51 +141,57 @@ constexpr Known k_known[] = {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Letters and digits in lower case; ".3" is "0.3", so that "lognormal .3" and "lognormal-0.3" are
-// "lognormal03", and "normal .1" is not "normal-1".
-std::string bare(std::string_view text) {
-  std::string kept;
-  char before = ' ';
+// Returns only the letters and digits of a name, in lower case, with ".3" read as "0.3". So
+// "lognormal .3" and "lognormal-0.3" both give "lognormal03"; "normal .1" and "normal-1" differ.
+std::string normalize_name(std::string_view text) {
+  std::string name;
+  char previous = ' ';
   for (const char c : text::lower(text)) {
-    if (c == '.' && !is_digit(before)) kept += '0';
-    if (is_digit(c) || (c >= 'a' && c <= 'z')) kept += c;
-    before = c;
+    if (c == '.' && !is_digit(previous)) name += '0';
+    if (is_digit(c) || (c >= 'a' && c <= 'z')) name += c;
+    previous = c;
   }
-  return kept;
+  return name;
 }
 
-// "normal 2 %" is no beginning of "normal-20".
-bool begins(std::string_view whole, std::string_view part) {
-  return !part.empty() && whole.starts_with(part) &&
-         (whole.size() == part.size() || !is_digit(part.back()) || !is_digit(whole[part.size()]));
+// Returns true if `name` starts with `prefix` and the prefix does not end inside a number:
+// "normal 2 %" is no prefix of "normal-20". Both are normalized names.
+bool is_name_prefix(std::string_view prefix, std::string_view name) {
+  if (prefix.empty() || !name.starts_with(prefix)) return false;
+  if (name.size() == prefix.size()) return true;
+  return !is_digit(prefix.back()) || !is_digit(name[prefix.size()]);
 }
 
 }  // namespace
 
 std::vector<std::string> noise_names() {
   std::vector<std::string> names;
-  for (const Known& known : k_known) names.emplace_back(known.name);
+  for (const NoiseEntry& entry : k_noises) names.emplace_back(entry.name);
   return names;
 }
 
 std::optional<Scenario> noise(std::string_view name) {
-  for (const Known& known : k_known) {
-    if (name == known.name) return scenario_of_runs(known.name, known.same_program, known.start);
+  for (const NoiseEntry& entry : k_noises) {
+    if (name == entry.name) return scenario_of_runs(entry.name, entry.same_program, entry.start);
   }
   return std::nullopt;
 }
 
-Result<std::string> noise_called(std::string_view text) {
-  const std::string asked = bare(text);
-  std::vector<std::string> begun;
-  for (const Known& known : k_known) {
-    const std::string name = bare(known.name), also = bare(known.also ? known.also : "");
-    if (asked == name || (asked == also && !also.empty())) return std::string(known.name);
-    if (begins(name, asked) || begins(also, asked)) begun.emplace_back(known.name);
+// Finds the noise that `text` names or is an unambiguous prefix of.
+Result<std::string> find_noise_name(std::string_view text) {
+  const std::string wanted = normalize_name(text);
+  std::vector<std::string> matches;
+  for (const NoiseEntry& entry : k_noises) {
+    const std::string name = normalize_name(entry.name);
+    const std::string alias = normalize_name(entry.alias ? entry.alias : "");
+    if (wanted == name || (wanted == alias && !alias.empty())) return std::string(entry.name);
+    if (is_name_prefix(wanted, name) || is_name_prefix(wanted, alias)) {
+      matches.emplace_back(entry.name);
+    }
   }
-  if (begun.size() == 1) return begun[0];
+  if (matches.size() == 1) return matches[0];
   return fail(Code::usage, "{} noise is named \"{}\"; there are: {}",
-              begun.empty() ? "no" : "more than one", text::printable(text),
+              matches.empty() ? "no" : "more than one", text::printable(text),
               text::join(noise_names()));
 }
 

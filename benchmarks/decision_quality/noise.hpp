@@ -1,4 +1,4 @@
-// Made-up noise, by name. README.md has each in words; times are around 1, so logarithms around 0.
+// Made-up noise, by name. README.md describes each. Times are around 1, so logarithms around 0.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace weir::quality {
 // In the order of the tables.
 [[nodiscard]] std::vector<std::string> noise_names();
 [[nodiscard]] std::optional<Scenario> noise(std::string_view name);
-// The name of the noise that people call this: only letters and digits count, ".3" is "0.3", and
-// the beginning of a name is enough where it is that of one noise and does not end inside a number.
-// Code::usage, with all names, where it is none or more than one.
-[[nodiscard]] Result<std::string> noise_called(std::string_view text);
+// Finds the noise that `text` names. Only letters and digits count, and ".3" is "0.3". A prefix is
+// enough if only one noise has it and it does not end inside a number. Fails with Code::usage, and
+// lists all names, if no noise or more than one matches.
+[[nodiscard]] Result<std::string> find_noise_name(std::string_view text);
 
 }  // namespace weir::quality

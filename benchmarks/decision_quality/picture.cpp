@@ -1,3 +1,4 @@
+// Draws the SVG of mean pairs to a verdict, one row per noise.
 #include "benchmarks/decision_quality/picture.hpp"
 
 #include <algorithm>
@@ -11,14 +12,15 @@ namespace {
 
 constexpr double k_left = 120, k_right = 690, k_top = 62, k_row = 24;
 
-double at(double pairs) {  // from 5 to 10 000, logarithmic
+// The x coordinate of a number of pairs, on a logarithmic axis from 5 to 10 000.
+double x_position(double pairs) {
   constexpr double k_least = 5, k_most = 10'000;
   const double share =
       std::log(std::clamp(pairs, k_least, k_most) / k_least) / std::log(k_most / k_least);
   return k_left + share * (k_right - k_left);
 }
 
-std::string escaped(const std::string& name) {
+std::string escape_xml(const std::string& name) {
   std::string text;
   for (const char letter : name) {
     if (letter == '&')
@@ -33,38 +35,43 @@ std::string escaped(const std::string& name) {
   return text;
 }
 
+// A row of the picture: mean pairs of weir without a change and at max_drop, and of fixed-n.
 struct Line {
   std::string noise;
   std::optional<double> unchanged, at_limit, fixed;
-  bool fixed_enough = true;
+  bool fixed_enough = true;  // false if no number of pairs that was tried is enough
 };
 
-std::vector<Line> lines_of(std::span<const Row> rows, double max_drop) {
+// Returns the line of `noise`, appended first if there is none.
+Line& find_line(std::vector<Line>& lines, const std::string& noise) {
+  for (Line& line : lines) {
+    if (line.noise == noise) return line;
+  }
+  lines.push_back({noise, {}, {}, {}});
+  return lines.back();
+}
+
+// One line per noise that has a row of weir's rule without a change.
+std::vector<Line> make_lines(std::span<const Row> rows, double max_drop) {
   std::vector<Line> lines;
-  const auto line = [&](const std::string& noise) -> Line& {
-    for (Line& known : lines) {
-      if (known.noise == noise) return known;
-    }
-    lines.push_back({noise, {}, {}, {}});
-    return lines.back();
-  };
   for (const Row& row : rows) {
     if (!row.drop) continue;
-    const bool limit = std::fabs(*row.drop - max_drop) < 1e-12;
-    if (row.rule == "weir" && *row.drop == 0) line(row.noise).unchanged = row.tally.pairs_mean();
-    if (row.rule == "weir" && limit) line(row.noise).at_limit = row.tally.pairs_mean();
-    if (row.rule == k_fixed_n && limit) {
-      Line& of = line(row.noise);
-      of.fixed = row.tally.pairs_mean();
-      of.fixed_enough = row.tally.inconclusive == 0;
+    const bool is_at_limit = std::fabs(*row.drop - max_drop) < 1e-12;
+    const double pairs = row.tally.pairs_mean();
+    if (row.rule == "weir" && *row.drop == 0) find_line(lines, row.noise).unchanged = pairs;
+    if (row.rule == "weir" && is_at_limit) find_line(lines, row.noise).at_limit = pairs;
+    if (row.rule == k_fixed_n && is_at_limit) {
+      Line& line = find_line(lines, row.noise);
+      line.fixed = pairs;
+      line.fixed_enough = row.tally.inconclusive == 0;
     }
   }
-  std::erase_if(lines, [](const Line& known) { return !known.unchanged; });
+  std::erase_if(lines, [](const Line& line) { return !line.unchanged; });
   return lines;
 }
 
-std::string text_at(double x, double y, const char* more, const std::string& words) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, more, words);
+std::string text_at(double x, double y, const char* attributes, const std::string& text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, attributes, text);
 }
 std::string open_dot(double x, double y) {
   return fmt::format(
@@ -73,7 +80,7 @@ std::string open_dot(double x, double y) {
 std::string full_dot(double x, double y) {
   return fmt::format("<circle class=\"weir full\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"/>\n", x, y);
 }
-// A bar, or an arrow where more would be needed than was tried.
+// Draws a bar, or an arrow if `enough` is false: more pairs are needed than were tried.
 std::string fixed_mark(double x, double y, bool enough) {
   return enough
              ? fmt::format("<path class=\"fixed\" d=\"M{:.1f} {:.1f}v14\"/>\n", x, y - 7)
@@ -82,8 +89,10 @@ std::string fixed_mark(double x, double y, bool enough) {
 
 }  // namespace
 
+// Draws the legend, the logarithmic axis, and one line per noise: an open dot without a change, a
+// full dot at max_drop, and the mark of fixed-n.
 std::string to_svg(std::span<const Row> rows, const Limits& limits) {
-  const std::vector<Line> lines = lines_of(rows, limits.max_drop);
+  const std::vector<Line> lines = make_lines(rows, limits.max_drop);
   const double bottom = k_top + k_row * static_cast<double>(lines.size());
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 {0:.0f}\" width=\"720\" "
@@ -100,10 +109,10 @@ std::string to_svg(std::span<const Row> rows, const Limits& limits) {
   constexpr double k_legend = 18;
   svg += open_dot(k_left, k_legend) + text_at(k_left + 10, k_legend + 4, "", "weir, no change");
   svg += full_dot(250, k_legend) + text_at(260, k_legend + 4, "", "weir, " + drop + " slower");
-  svg += fixed_mark(390, k_legend, true) +
+  svg += fixed_mark(390, k_legend, /*enough=*/true) +
          text_at(400, k_legend + 4, "", "best fixed number at the same error rates");
   for (const int mark : {5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000}) {
-    const double x = at(mark);
+    const double x = x_position(mark);
     svg += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", x, k_top - 12,
                        bottom - 6);
     svg += text_at(x, bottom + 10, " text-anchor=\"middle\"", std::to_string(mark));
@@ -112,14 +121,15 @@ std::string to_svg(std::span<const Row> rows, const Limits& limits) {
                  "pairs of runs, mean (logarithmic)");
   double y = k_top;
   for (const Line& line : lines) {
-    svg += text_at(k_left - 12, y + 4, " text-anchor=\"end\"", escaped(line.noise));
+    svg += text_at(k_left - 12, y + 4, " text-anchor=\"end\"", escape_xml(line.noise));
     if (line.at_limit) {
       svg += fmt::format("<path class=\"span\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n",
-                         at(*line.unchanged), y, at(line.fixed.value_or(*line.at_limit)));
+                         x_position(*line.unchanged), y,
+                         x_position(line.fixed.value_or(*line.at_limit)));
     }
-    if (line.fixed) svg += fixed_mark(at(*line.fixed), y, line.fixed_enough);
-    svg += open_dot(at(*line.unchanged), y);
-    if (line.at_limit) svg += full_dot(at(*line.at_limit), y);
+    if (line.fixed) svg += fixed_mark(x_position(*line.fixed), y, line.fixed_enough);
+    svg += open_dot(x_position(*line.unchanged), y);
+    if (line.at_limit) svg += full_dot(x_position(*line.at_limit), y);
     y += k_row;
   }
   return svg + "</svg>\n";

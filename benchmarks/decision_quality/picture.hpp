@@ -1,4 +1,5 @@
-// Mean pairs to a verdict, for each noise: weir's rule beside the best fixed number. Pure.
+// A picture of mean pairs to a verdict, for each noise: weir's rule and the best fixed number.
+// Pure.
 #pragma once
 
 #include <span>
@@ -8,8 +9,8 @@
 
 namespace weir::quality {
 
-// An SVG for light and dark pages: weir at no change and at a drop of `max_drop`, fixed-n. Noises
-// without rows of weir's rule are left out; without any, a picture of its axis.
+// Returns an SVG for light and dark pages: weir without a change and at a drop of `max_drop`, and
+// fixed-n. Noises without rows of weir's rule are left out; without any only the axis is drawn.
 [[nodiscard]] std::string to_svg(std::span<const Row> rows, const Limits& limits);
 
 }  // namespace weir::quality

@@ -10,26 +10,26 @@
 namespace weir::quality {
 
 // SplitMix64's finaliser: nearby keys give unrelated seeds.
-[[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {
+[[nodiscard]] constexpr std::uint64_t mix_bits(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);
 }
 
-// One key out of several: of a seed, a name, a number.
-[[nodiscard]] constexpr std::uint64_t key_of(std::uint64_t key, std::uint64_t number) {
-  return mixed(key ^ mixed(number));
+// Derives a key from a key and a number or a name.
+[[nodiscard]] constexpr std::uint64_t derive_key(std::uint64_t key, std::uint64_t number) {
+  return mix_bits(key ^ mix_bits(number));
 }
-[[nodiscard]] constexpr std::uint64_t key_of(std::uint64_t key, std::string_view name) {
-  for (const char letter : name) key = key_of(key, static_cast<unsigned char>(letter));
-  return key_of(key, name.size());
+[[nodiscard]] constexpr std::uint64_t derive_key(std::uint64_t key, std::string_view name) {
+  for (const char letter : name) key = derive_key(key, static_cast<unsigned char>(letter));
+  return derive_key(key, name.size());
 }
 
 // std::mt19937_64 is the same everywhere; the distributions of <random> are not, hence these.
 class Random {
  public:
-  explicit Random(std::uint64_t key) : engine_(mixed(key)) {}
+  explicit Random(std::uint64_t key) : engine_(mix_bits(key)) {}
 
   // Inside (0, 1), never at its ends.
   [[nodiscard]] double uniform() {
@@ -44,22 +44,22 @@ class Random {
   }
   [[nodiscard]] double exponential(double mean) { return -mean * std::log(uniform()); }
   [[nodiscard]] double normal() {  // Box and Muller
-    if (spare_is_) {
-      spare_is_ = false;
+    if (has_spare_) {
+      has_spare_ = false;
       return spare_;
     }
     constexpr double k_turn = 6.283185307179586;
     const double radius = std::sqrt(-2 * std::log(uniform()));
     const double angle = k_turn * uniform();
     spare_ = radius * std::sin(angle);
-    spare_is_ = true;
+    has_spare_ = true;
     return radius * std::cos(angle);
   }
 
  private:
   std::mt19937_64 engine_;
   double spare_ = 0;
-  bool spare_is_ = false;
+  bool has_spare_ = false;
 };
 
 }  // namespace weir::quality

@@ -1,3 +1,4 @@
+// Runs many trials of one rule on one scenario and counts their outcomes.
 #include "benchmarks/decision_quality/replay.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 namespace weir::quality {
 
+// Counts one trial. `unlike` is a kind of inconclusive.
 void Tally::add(const Outcome& outcome) {
   ++trials;
   ++pairs[outcome.pairs];
@@ -22,8 +24,8 @@ void Tally::add(const Outcome& outcome) {
   } else {
     ++pass;
   }
-  for (std::size_t i = 0; i < k_looks.size(); ++i) {
-    if (outcome.pairs <= k_looks[i]) ++decided_within[i];
+  for (std::size_t i = 0; i < k_pair_limits.size(); ++i) {
+    if (outcome.pairs <= k_pair_limits[i]) ++decided_within[i];
   }
 }
 
@@ -33,7 +35,8 @@ void Tally::add(const Tally& other) {
   pass += other.pass;
   inconclusive += other.inconclusive;
   unlike += other.unlike;
-  for (std::size_t i = 0; i < k_looks.size(); ++i) decided_within[i] += other.decided_within[i];
+  for (std::size_t i = 0; i < k_pair_limits.size(); ++i)
+    decided_within[i] += other.decided_within[i];
   for (const auto& [count, times] : other.pairs) pairs[count] += times;
 }
 
@@ -48,48 +51,54 @@ double Tally::pairs_mean() const {
 }
 
 std::uint32_t Tally::pairs_p95() const {
-  std::uint64_t seen = 0;
+  std::uint64_t trials_so_far = 0;
   for (const auto& [count, times] : pairs) {
-    seen += times;
-    if (seen * 100 >= trials * 95) return count;
+    trials_so_far += times;
+    if (trials_so_far * 100 >= trials * 95) return count;
   }
   return 0;
 }
 
-void in_parallel(std::uint64_t count, unsigned threads, Tally& sum,
-                 const std::function<void(std::uint64_t, Tally&)>& work) {
+// Calls work(trial, tally) for all trials below `count` on `threads` threads, in chunks. Each
+// thread has a tally of its own, which is added to `sum` at its end.
+void run_trials(std::uint64_t count, unsigned threads, Tally& sum,
+                const std::function<void(std::uint64_t, Tally&)>& work) {
   constexpr std::uint64_t k_chunk = 16;
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
   const auto run = [&] {
-    Tally mine;
-    for (std::uint64_t from = next.fetch_add(k_chunk); from < count;
-         from = next.fetch_add(k_chunk)) {
-      for (std::uint64_t at = from; at < std::min(count, from + k_chunk); ++at) work(at, mine);
+    Tally tally;
+    for (std::uint64_t begin = next.fetch_add(k_chunk); begin < count;
+         begin = next.fetch_add(k_chunk)) {
+      const std::uint64_t end = std::min(count, begin + k_chunk);
+      for (std::uint64_t trial = begin; trial < end; ++trial) work(trial, tally);
     }
     const std::lock_guard lock(mutex);
-    sum.add(mine);  // sums of whole numbers: their order does not matter
+    sum.add(tally);  // sums of integers: the order of threads does not matter
   };
   std::vector<std::thread> others;
   for (unsigned i = 1; i < threads; ++i) others.emplace_back(run);
-  run();
+  run();  // this thread works too
   for (std::thread& other : others) other.join();
 }
 
 std::uint64_t trial_key(std::uint64_t seed, const Scenario& scenario, double effect,
                         std::uint64_t trial) {
   const std::uint64_t key =
-      key_of(key_of(seed, scenario.name), std::bit_cast<std::uint64_t>(effect));
-  return key_of(key, trial);
+      derive_key(derive_key(seed, scenario.name), std::bit_cast<std::uint64_t>(effect));
+  return derive_key(key, trial);
 }
 
-Tally replay(const Scenario& scenario, double effect, const Rule& rule, const Replay& settings) {
-  constexpr std::uint64_t k_own = 1;
+// Runs the trials of a rule. Rule and runs draw from different random numbers, so that every rule
+// sees the same runs.
+Tally replay(const Scenario& scenario, double effect, const Rule& rule,
+             const ReplaySettings& settings) {
+  constexpr std::uint64_t k_rule_stream = 1;  // so that the rule draws from numbers of its own
   Tally sum;
-  in_parallel(settings.trials, settings.threads, sum, [&](std::uint64_t trial, Tally& tally) {
+  run_trials(settings.trials, settings.threads, sum, [&](std::uint64_t trial, Tally& tally) {
     const std::uint64_t key = trial_key(settings.seed, scenario, effect, trial);
     const std::unique_ptr<Pairs> pairs = scenario.start(Random(key), effect, settings.coin);
-    Random own(key_of(key, k_own));
+    Random own(derive_key(key, k_rule_stream));
     tally.add(rule.decide(*pairs, own));
   });
   return sum;

@@ -1,5 +1,4 @@
-// Many trials of a rule on a scenario, on several threads; what comes out depends on the seed
-// alone.
+// Many trials of a rule on a scenario, on several threads. Results depend on the seed alone.
 #pragma once
 
 #include <array>
@@ -11,39 +10,43 @@
 
 namespace weir::quality {
 
-struct Replay {
+struct ReplaySettings {
   std::uint64_t seed = 1;
   std::uint64_t trials = 1000;
   unsigned threads = 1;
   Coin coin = Coin::fair;
 };
 
-inline constexpr std::array<std::uint32_t, 4> k_looks{10, 30, 100, 300};
+// Numbers of pairs for which the share of decided trials is reported.
+inline constexpr std::array<std::uint32_t, 4> k_pair_limits{10, 30, 100, 300};
 
+// Outcomes of trials, counted.
 struct Tally {
   std::uint64_t trials = 0, fail = 0, pass = 0, inconclusive = 0;
-  std::uint64_t unlike = 0;  // of the inconclusive ones
-  std::array<std::uint64_t, k_looks.size()> decided_within{};
-  std::map<std::uint32_t, std::uint64_t> pairs;  // how many trials took so many
+  std::uint64_t unlike = 0;  // part of `inconclusive`: the sides spread differently
+  // Trials that failed or passed within k_pair_limits[i] pairs.
+  std::array<std::uint64_t, k_pair_limits.size()> decided_within{};
+  std::map<std::uint32_t, std::uint64_t> pairs;  // number of pairs -> trials that took so many
 
   void add(const Outcome& outcome);
   void add(const Tally& other);
+  // `count` over all trials; 0 without trials.
   [[nodiscard]] double share(std::uint64_t count) const;
   [[nodiscard]] double pairs_mean() const;
   // The smallest number that 95 % of the trials did not pass.
   [[nodiscard]] std::uint32_t pairs_p95() const;
 };
 
-// The runs of trial t are those of (seed, scenario, effect, t), whatever the rule.
+// Trial t deals the same runs to every rule: they follow from seed, scenario, effect and t.
 [[nodiscard]] Tally replay(const Scenario& scenario, double effect, const Rule& rule,
-                           const Replay& settings);
+                           const ReplaySettings& settings);
 
-// Calls work(trial) for all trials below `count` on `threads` threads, in no order, each thread
-// with the tally that it adds to.
-void in_parallel(std::uint64_t count, unsigned threads, Tally& sum,
-                 const std::function<void(std::uint64_t trial, Tally&)>& work);
+// Calls work(trial, tally) for all trials below `count` on `threads` threads, in any order. Each
+// thread has a tally of its own; all are added to `sum`.
+void run_trials(std::uint64_t count, unsigned threads, Tally& sum,
+                const std::function<void(std::uint64_t trial, Tally&)>& work);
 
-// The start of what happens in a trial.
+// The key of the random numbers of one trial.
 [[nodiscard]] std::uint64_t trial_key(std::uint64_t seed, const Scenario& scenario, double effect,
                                       std::uint64_t trial);
 

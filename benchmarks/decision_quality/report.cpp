@@ -1,3 +1,4 @@
+// Prints results as lines, JSON and Markdown tables.
 #include "benchmarks/decision_quality/report.hpp"
 
 #include <algorithm>
@@ -14,32 +15,38 @@
 namespace weir::quality {
 namespace {
 
-// A share in percent: "0", "0.35", "12.3", "100"; never 0 or 100 for what is not.
+// Formats a share in percent: "0", "0.35", "12.3", "100". Only exact 0 and 1 give "0" and "100".
 std::string percent(double share) {
   if (share <= 0) return "0";
   if (share >= 1) return "100";
   const double value = 100 * share;
   if (value < 0.001) return fmt::format("{:.1e}", value);
-  std::string text = fmt::format("{:.{}f}", value, value < 0.1 ? 3 : value < 10 ? 2 : 1);
+  int decimals = 1;
+  if (value < 10) decimals = 2;
+  if (value < 0.1) decimals = 3;
+  std::string text = fmt::format("{:.{}f}", value, decimals);
   if (text == "100.0") return ">99.9";
   return text;
 }
 
-std::string count(double value) { return fmt::format("{:.{}f}", value, value < 99.95 ? 1 : 0); }
+std::string count_text(double value) {
+  return fmt::format("{:.{}f}", value, value < 99.95 ? 1 : 0);
+}
 
-std::string drop_of(const Row& row) { return row.drop ? percent(*row.drop) : "?"; }
+std::string drop_text(const Row& row) { return row.drop ? percent(*row.drop) : "?"; }
 
-std::string looks(const Tally& tally) {
+// Percent of trials decided within 10, 30, 100 and 300 pairs, cut off after the first 100 %.
+std::string decided_shares(const Tally& tally) {
   std::vector<std::string> shares;
   for (const std::uint64_t within : tally.decided_within) {
     shares.push_back(fmt::format("{:.0f}", std::floor(100 * tally.share(within))));
-    if (within == tally.trials) break;  // all later ones are 100 too
+    if (within == tally.trials) break;  // the rest are 100 too
   }
   return text::join(shares, " ");
 }
 
-// The rows of one rule and noise, as pooled() and the command line put them one after another.
-std::span<const Row> group_at(std::span<const Row> rows) {
+// Returns the leading rows with the rule and noise of the first; such rows are adjacent.
+std::span<const Row> first_group(std::span<const Row> rows) {
   std::size_t size = 1;
   while (size < rows.size() && rows[size].rule == rows[0].rule &&
          rows[size].noise == rows[0].noise) {
@@ -48,11 +55,18 @@ std::span<const Row> group_at(std::span<const Row> rows) {
   return rows.first(size);
 }
 
-template <class Cell>
-std::string side_by_side(std::span<const Row> group, Cell cell) {
-  std::vector<std::string> cells;
-  for (const Row& row : group) cells.push_back(cell(row));
-  return text::join(cells, " · ");
+// Joins format(row) of all rows of a group to one table cell.
+template <class Format>
+std::string join_effects(std::span<const Row> group, Format format) {
+  std::vector<std::string> texts;
+  for (const Row& row : group) texts.push_back(format(row));
+  return text::join(texts, " · ");
+}
+
+// False fails of a gate in percent, with their upper bound: "0.02 (0.35)".
+std::string false_fail_text(const Tally& unchanged) {
+  const GateFalseFail gate = gate_false_fail(unchanged);
+  return fmt::format("{} ({})", percent(gate.share), percent(gate.upper));
 }
 
 }  // namespace
@@ -60,17 +74,19 @@ std::string side_by_side(std::span<const Row> group, Cell cell) {
 GateFalseFail gate_false_fail(const Tally& unchanged) {
   if (unchanged.trials == 0) return {0, 1};
   constexpr double k_confidence = 0.95;
-  return {per_gate(unchanged.share(unchanged.fail), k_gate_metrics),
-          per_gate(stats::share_at_most(unchanged.fail, unchanged.trials, k_confidence),
-                   k_gate_metrics)};
+  return {share_per_gate(unchanged.share(unchanged.fail), k_gate_metrics),
+          share_per_gate(stats::share_at_most(unchanged.fail, unchanged.trials, k_confidence),
+                         k_gate_metrics)};
 }
 
-std::vector<Row> pooled(std::span<const Row> rows, std::span<const std::string> same_program) {
+// For each rule, sums its rows without a change on the noises of `same_program`.
+std::vector<Row> pool_unchanged_rows(std::span<const Row> rows,
+                                     std::span<const std::string> same_program) {
   std::vector<Row> sums;
   for (const Row& row : rows) {
-    const bool counts =
+    const bool is_same_program =
         std::find(same_program.begin(), same_program.end(), row.noise) != same_program.end();
-    if (!counts || !row.drop || *row.drop != 0) continue;
+    if (!is_same_program || !row.drop || *row.drop != 0) continue;
     auto sum = std::find_if(sums.begin(), sums.end(),
                             [&](const Row& other) { return other.rule == row.rule; });
     if (sum == sums.end()) {
@@ -83,6 +99,7 @@ std::vector<Row> pooled(std::span<const Row> rows, std::span<const std::string> 
   return sums;
 }
 
+// One row as a JSON object on one line. Shares are from 0 to 1.
 std::string to_json(const Row& row, const Limits& limits) {
   const Tally& tally = row.tally;
   Json json = {{"rule", row.rule},
@@ -105,8 +122,8 @@ std::string to_json(const Row& row, const Limits& limits) {
     json["gate_false_fail"] = gate.share;
     json["gate_false_fail_upper"] = gate.upper;
   }
-  for (std::size_t i = 0; i < k_looks.size(); ++i) {
-    json["decided_within"][std::to_string(k_looks[i])] = tally.share(tally.decided_within[i]);
+  for (std::size_t i = 0; i < k_pair_limits.size(); ++i) {
+    json["decided_within"][std::to_string(k_pair_limits[i])] = tally.share(tally.decided_within[i]);
   }
   if (row.note) json["note"] = *row.note;
   return dump_json(json);
@@ -118,23 +135,22 @@ std::string heading() {
                      "within", "false fails a gate % (95 % bound)");
 }
 
+// One row as a line of text below heading(). Shares are in percent.
 std::string to_line(const Row& row) {
   const Tally& tally = row.tally;
   std::string gate;
-  if (row.unchanged && row.drop == 0.0) {
-    const GateFalseFail found = gate_false_fail(*row.unchanged);
-    gate = fmt::format("{} ({})", percent(found.share), percent(found.upper));
-  }
+  if (row.unchanged && row.drop == 0.0) gate = false_fail_text(*row.unchanged);
   if (row.note) gate += (gate.empty() ? "" : "  ") + *row.note;
   std::string line =
       fmt::format("{:<12} {:<14} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8} {:>6}  {:<15} {}", row.rule,
-                  row.noise, drop_of(row), tally.trials, percent(tally.share(tally.fail)),
+                  row.noise, drop_text(row), tally.trials, percent(tally.share(tally.fail)),
                   percent(tally.share(tally.pass)), percent(tally.share(tally.inconclusive)),
-                  count(tally.pairs_mean()), tally.pairs_p95(), looks(tally), gate);
+                  count_text(tally.pairs_mean()), tally.pairs_p95(), decided_shares(tally), gate);
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
 }
 
+// A Markdown table with a row for each rule and noise; its effects are joined by " · ".
 std::string to_markdown(std::span<const Row> rows) {
   std::string text =
       "| noise | rule | drop % | fail % | pass % | open % | pairs | p95 | % decided within 10 30 "
@@ -142,23 +158,20 @@ std::string to_markdown(std::span<const Row> rows) {
       "| false fails a gate, % (95 % bound) |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   while (!rows.empty()) {
-    const std::span<const Row> group = group_at(rows);
+    const std::span<const Row> group = first_group(rows);
     rows = rows.subspan(group.size());
     std::string gate = "–";
-    if (group[0].unchanged) {
-      const GateFalseFail found = gate_false_fail(*group[0].unchanged);
-      gate = fmt::format("{} ({})", percent(found.share), percent(found.upper));
-    }
-    const auto share = [](std::uint64_t Tally::*which) {
-      return [which](const Row& row) { return percent(row.tally.share(row.tally.*which)); };
+    if (group[0].unchanged) gate = false_fail_text(*group[0].unchanged);
+    const auto share = [](std::uint64_t Tally::*count) {
+      return [count](const Row& row) { return percent(row.tally.share(row.tally.*count)); };
     };
     text += fmt::format(
         "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", group[0].noise, group[0].rule,
-        side_by_side(group, drop_of), side_by_side(group, share(&Tally::fail)),
-        side_by_side(group, share(&Tally::pass)), side_by_side(group, share(&Tally::inconclusive)),
-        side_by_side(group, [](const Row& row) { return count(row.tally.pairs_mean()); }),
-        side_by_side(group, [](const Row& row) { return std::to_string(row.tally.pairs_p95()); }),
-        side_by_side(group, [](const Row& row) { return looks(row.tally); }), gate);
+        join_effects(group, drop_text), join_effects(group, share(&Tally::fail)),
+        join_effects(group, share(&Tally::pass)), join_effects(group, share(&Tally::inconclusive)),
+        join_effects(group, [](const Row& row) { return count_text(row.tally.pairs_mean()); }),
+        join_effects(group, [](const Row& row) { return std::to_string(row.tally.pairs_p95()); }),
+        join_effects(group, [](const Row& row) { return decided_shares(row.tally); }), gate);
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// What was found, as text. Pure.
+// Results as text. Pure.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@ struct Row {
   std::string rule, noise;
   std::optional<double> drop;
   Tally tally;
-  // Metrics that failed and all, at no change, of the same rule and noise; absent where no change
-  // was not replayed.
+  // The trials without a change of the same rule and noise; absent if none were replayed.
   std::optional<Tally> unchanged;
-  std::optional<std::string> note;  // of fixed-n: the test that was best
+  std::optional<std::string> note;  // for fixed-n: the name of the best test
 };
 
-// Per gate of k_gate_metrics metrics: the share, and its upper 95 % bound.
+// The share of gates of k_gate_metrics metrics that fail falsely, and its upper 95 % bound.
 struct GateFalseFail {
   double share = 0, upper = 0;
 };
 [[nodiscard]] GateFalseFail gate_false_fail(const Tally& unchanged);
 
-// For each rule the sum over the scenarios in which nothing changed, under the name "pooled".
-[[nodiscard]] std::vector<Row> pooled(std::span<const Row> rows,
-                                      std::span<const std::string> same_program);
+// For each rule, the sum of its rows without a change on the noises of `same_program`, under the
+// noise "pooled".
+[[nodiscard]] std::vector<Row> pool_unchanged_rows(std::span<const Row> rows,
+                                                   std::span<const std::string> same_program);
 
 // A line without its newline.
 [[nodiscard]] std::string to_json(const Row& row, const Limits& limits);

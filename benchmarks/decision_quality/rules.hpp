@@ -1,4 +1,4 @@
-// Rules that say fail or pass about a candidate, by name. README.md has each in words. Pure.
+// Rules that judge a candidate, by name. README.md describes each. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct Limits {
   std::uint32_t cap = 100'000;
 };
 
-// weir's own: at k_gate_false_alarm false fails a gate, k_missed missed.
+// weir's own rule, for a gate of k_gate_metrics metrics: k_gate_false_alarm of gates fail falsely,
+// and a metric slower by max_drop passes with chance k_missed.
 [[nodiscard]] stats::PairedRule paired_rule(const Limits& limits, bool strict);
 
 enum class Verdict : std::uint8_t {
@@ -44,17 +45,18 @@ struct Rule {
   std::function<Outcome(Pairs& pairs, Random& own)> decide;
 };
 
-// In the order of the tables, "fixed-n" last: that one is made for a scenario (fixed.hpp).
+// In the order of the tables. "fixed-n" is last: it depends on the scenario (fixed.hpp).
 [[nodiscard]] std::vector<std::string> rule_names();
 inline constexpr std::string_view k_fixed_n = "fixed-n";
 
-// Any but fixed-n; absent when there is none of that name.
-[[nodiscard]] std::optional<Rule> rule(std::string_view name, const Limits& limits);
+// Absent if no rule has this name, and for fixed-n.
+[[nodiscard]] std::optional<Rule> make_rule(std::string_view name, const Limits& limits);
 
-// `count` pairs, the base's and the candidate's runs apart. Logarithms.
+// Logarithms of times, the runs of each side by themselves.
 struct Sample {
   std::vector<double> base, candidate;
 };
-[[nodiscard]] Sample take(Pairs& pairs, std::uint32_t count);
+// Takes the next `count` pairs.
+[[nodiscard]] Sample take_sample(Pairs& pairs, std::uint32_t count);
 
 }  // namespace weir::quality

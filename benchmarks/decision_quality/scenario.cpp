@@ -1,3 +1,4 @@
+// Makes pairs out of a sequence of runs.
 #include "benchmarks/decision_quality/scenario.hpp"
 
 #include <utility>
@@ -5,6 +6,7 @@
 namespace weir::quality {
 namespace {
 
+// Makes a pair out of the next two runs; which program runs first is drawn, or always the base.
 class PairsOfRuns final : public Pairs {
  public:
   PairsOfRuns(const std::function<std::unique_ptr<Runs>(Random&)>& start, Random random,
@@ -13,8 +15,8 @@ class PairsOfRuns final : public Pairs {
 
   stats::Pair next() override {
     const bool candidate_first = coin_ == Coin::fair && random_.coin();
-    const double first = run(candidate_first, false);
-    const double second = run(!candidate_first, true);
+    const double first = run(candidate_first, /*second=*/false);
+    const double second = run(!candidate_first, /*second=*/true);
     return candidate_first ? stats::Pair{second, first} : stats::Pair{first, second};
   }
 

@@ -1,4 +1,4 @@
-// What is replayed: something that deals out pairs of runs, at a known effect. Pure.
+// Scenarios: sources of pairs of runs with a known effect, which rules are replayed on. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace weir::quality {
 
-// Which run of a pair is asked for. `effect` is what this run takes longer because of its program,
-// as a logarithm: 0 for the base.
+// The place of a run in its pair. `effect` is by how much its program makes it slower, as a
+// logarithm: 0 for the base.
 struct Slot {
   bool candidate = false;
   bool second = false;
@@ -37,26 +37,27 @@ class Pairs {
   [[nodiscard]] virtual stats::Pair next() = 0;
 };
 
-// Fair: drawn for each pair. Off: always the base first, to show what the coin is for.
+// Fair: the order is drawn for each pair. Off: the base is always first, which shows why a coin is
+// needed.
 enum class Coin { fair, off };
 
 // One effect that a scenario can be replayed at.
 struct Effect {
-  std::optional<double> drop;  // the true drop of the rate, a share; absent when not known
-  double log = 0;              // what is added to the candidate's logarithms
+  std::optional<double> drop;  // the true drop of the rate, a share; absent if not known
+  double log = 0;              // added to the candidate's logarithms
 };
 
 struct Scenario {
   std::string name;
-  // Without an effect, base and candidate are the same program: a fail is false then, and counts
-  // towards the gate's false fails.
+  // True if base and candidate are one program when there is no effect. A fail is false then, and
+  // counts towards the gate's false fails.
   bool same_program = true;
-  // Empty: the drops that the command line asks for (0, T, D, 1.5 D).
+  // If empty, the drops of the command line are replayed (0, T, D, 1.5 D).
   std::vector<Effect> effects;
   std::function<std::unique_ptr<Pairs>(Random random, double effect, Coin coin)> start;
 };
 
-// A scenario out of runs: two next to each other are a pair, the coin says which program is first.
+// Makes a scenario of runs: each two in a row are a pair; the coin decides which program is first.
 [[nodiscard]] Scenario scenario_of_runs(std::string name, bool same_program,
                                         std::function<std::unique_ptr<Runs>(Random&)> start);
 

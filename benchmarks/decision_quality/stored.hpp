@@ -1,4 +1,4 @@
-// How often the interval against stored runs (gate/stats/stored.hpp) holds the truth, and how many
+// How often the interval against stored runs (gate/stats/stored.hpp) covers the truth, and how many
 // stored runs a limit takes, on recorded and made-up runs. A stored run is the processes that one
 // gate times; the candidate is one more of them, of the same program. Pure.
 #pragma once
@@ -16,35 +16,37 @@
 
 namespace weir::quality {
 
-inline constexpr std::size_t k_processes = 10;  // of a run: gate.runs
+inline constexpr std::size_t k_processes = 10;  // processes per stored run: gate.runs
 
-// Stored runs of one machine, in time order: each call is the next one's times.
+// Each call returns the times of the machine's next stored run, in time order.
 using NextRun = std::function<std::vector<double>(Random&)>;
 struct Machine {
   std::string name;
-  std::function<NextRun(Random&)> start;  // of one trial
+  std::function<NextRun(Random&)> start;  // called once per trial
 };
 
-// Runs are off by normal `run_sd`, their processes by normal `process_sd`.
-[[nodiscard]] Machine made_machine(double run_sd, double process_sd);
-// Processes that follow each other in a recording. Runs lie anywhere in it, as those of different
-// days do, or one behind the other (a stationary bootstrap, as pairs are replayed).
-enum class RunsOfTrace { apart, in_a_row };
-[[nodiscard]] Machine machine_of_trace(const Trace& trace, RunsOfTrace order);
+// Logarithms of times vary normally, by `run_sd` between runs and `process_sd` within a run.
+[[nodiscard]] Machine simulated_machine(double run_sd, double process_sd);
+// The places of runs in the recording of a machine. `scattered`: anywhere, as runs of
+// different days do. `consecutive`: one after the other, by the stationary bootstrap of pairs.
+enum class RunOrder { scattered, consecutive };
+// The processes of a run are adjacent in the recording.
+[[nodiscard]] Machine recorded_machine(const Trace& trace, RunOrder order);
 
 struct Coverage {
-  std::uint64_t trials = 0, covered = 0;  // the interval holds "no change"
-  double reach = 0;                       // the median of how far it goes down: 0.05 is -5 %
-  std::uint64_t passed = 0;               // unchanged, under max_drop
-  std::uint64_t found = 0;                // fails, slower by twice max_drop
+  std::uint64_t trials = 0, covered = 0;  // covered: the interval contains "no change"
+  double reach = 0;                       // median of half the interval: 0.05 is -5 %
+  std::uint64_t passed = 0;               // unchanged candidates that pass max_drop
+  std::uint64_t detected = 0;             // candidates slower by twice max_drop that fail
 };
-[[nodiscard]] Coverage coverage_of(const Machine& machine, std::size_t stored, double max_drop,
-                                   std::uint64_t trials, std::uint64_t seed);
+// Compares unchanged candidates with `stored` stored runs each.
+[[nodiscard]] Coverage measure_coverage(const Machine& machine, std::size_t stored, double max_drop,
+                                        std::uint64_t trials, std::uint64_t seed);
 
-// The fewest stored runs, up to `most`, with which `max_drop` is decidable: 9 of 10 unchanged
-// candidates pass, and 9 of 10 fail that are slower by twice as much.
-[[nodiscard]] std::optional<std::size_t> runs_for(const Machine& machine, double max_drop,
-                                                  std::size_t most, std::uint64_t trials,
-                                                  std::uint64_t seed);
+// Returns the fewest stored runs, at most `most`, with which 9 of 10 unchanged candidates pass and
+// 9 of 10 candidates slower by twice `max_drop` fail.
+[[nodiscard]] std::optional<std::size_t> fewest_stored_runs(const Machine& machine, double max_drop,
+                                                            std::size_t most, std::uint64_t trials,
+                                                            std::uint64_t seed);
 
 }  // namespace weir::quality

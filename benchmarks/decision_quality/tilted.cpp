@@ -1,3 +1,4 @@
+// Estimates weir's false fails, which are too rare to count, by importance sampling.
 #include "benchmarks/decision_quality/tilted.hpp"
 
 #include <array>
@@ -12,48 +13,53 @@
 namespace weir::quality {
 namespace {
 
-// The shifts of S in gaps, as in gate/stats/paired.cpp. Were they others there, estimates would
-// still be right and only spread more; the bound needs them to be the same.
+// The shifts of S, in gaps between tolerate and limit, as in gate/stats/paired.cpp. With other
+// shifts the estimate stays right and spreads more; the bound needs the same ones.
 constexpr std::array<double, 2> k_slower = {2, 5};
 constexpr double k_confidence = 0.95;
 
 }  // namespace
 
-Tilted tilted_false_fails(const Scenario& scenario, const stats::PairedRule& rule,
-                          std::uint32_t cap, std::uint64_t seed, std::uint64_t trials) {
-  constexpr std::uint64_t k_coin = 2;
-  Tilted tilted{trials, 0, 0, 0, 0};
+// Estimates the share of metrics that fail although nothing changed. The order of each pair is
+// drawn with a bias towards "slower", and a fail counts by the inverse of that bias (see the
+// header).
+FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::PairedRule& rule,
+                                       std::uint32_t cap, std::uint64_t seed,
+                                       std::uint64_t trials) {
+  constexpr std::uint64_t k_coin_stream = 2;
+  FalseFailEstimate estimate{trials, 0, 0, 0, 0};
   double squares = 0;
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
     const std::uint64_t key = trial_key(seed, scenario, 0, trial);
     const std::unique_ptr<Pairs> pairs = scenario.start(Random(key), 0, Coin::fair);
-    Random coin(key_of(key, k_coin));
+    Random coin(derive_key(key, k_coin_stream));
     stats::PairedTest test(rule);
     stats::Evidence slower(stats::Side::larger, 0, rule.limit - rule.tolerate, k_slower);
     while (test.decision() == stats::Decision::undecided && test.pairs() < cap) {
       stats::Pair pair = pairs->next();
-      stats::Evidence so = slower;
-      so.add(pair);
-      // S of both orders adds up to twice S before.
-      if (coin.chance(std::exp(so.log_value() - slower.log_value()) / 2)) {
-        slower = std::move(so);
+      stats::Evidence as_dealt = slower;
+      as_dealt.add(pair);
+      // The pair as dealt and the pair swapped give values of S that add up to twice its value
+      // before. So S as dealt over twice that value is the chance to keep the order.
+      if (coin.chance(std::exp(as_dealt.log_value() - slower.log_value()) / 2)) {
+        slower = std::move(as_dealt);
       } else {
         std::swap(pair.base, pair.candidate);
         slower.add(pair);
       }
       test.add(pair);
     }
-    tilted.crossed += slower.log_most() >= -std::log(rule.false_alarm) ? 1 : 0;
+    estimate.crossed += slower.log_most() >= -std::log(rule.false_alarm) ? 1 : 0;
     if (test.decision() != stats::Decision::fail) continue;
     const double weight = std::exp(-slower.log_value());
-    tilted.share += weight;
+    estimate.share += weight;
     squares += weight * weight;
   }
   const auto count = static_cast<double>(trials);
-  tilted.share /= count;
-  tilted.error = std::sqrt((squares / count - tilted.share * tilted.share) / count);
-  tilted.upper = rule.false_alarm * stats::share_at_most(tilted.crossed, trials, k_confidence);
-  return tilted;
+  estimate.share /= count;
+  estimate.error = std::sqrt((squares / count - estimate.share * estimate.share) / count);
+  estimate.upper = rule.false_alarm * stats::share_at_most(estimate.crossed, trials, k_confidence);
+  return estimate;
 }
 
 }  // namespace weir::quality

@@ -1,8 +1,8 @@
-// How often weir fails although nothing changed: too rare to count, so it is sampled where it
-// happens. With nothing changed the coin alone decides which program a run belongs to. Here the
-// coin follows the evidence S of "slower" instead: of two orders of a pair each comes as often as S
-// pays for it, so that a course of the coin is S times as likely as with a fair one, and a fail
-// counts 1 / S (importance sampling; S is a martingale of the coin). Pure.
+// How often weir fails although nothing changed. That is too rare to count, so it is estimated by
+// importance sampling. If nothing changed, a fair coin decides which program a run belongs to. Here
+// the coin is biased towards the evidence S of "slower": each order of a pair is as likely as the S
+// that it gives. A sequence of tosses is then S times as likely as with a fair coin, so a fail
+// counts 1 / S. (S is a martingale under the fair coin.) Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,20 @@
 
 namespace weir::quality {
 
-struct Tilted {
+struct FalseFailEstimate {
   std::uint64_t trials = 0;
   std::uint64_t crossed = 0;  // S reached 1 / false_alarm before or with the decision
-  double share = 0;           // of metrics that fail with a fair coin: an estimate
+  double share = 0;           // estimated share of metrics that fail with a fair coin
   double error = 0;           // its standard error
-  // Of the share, at 95 %: false_alarm × Clopper and Pearson's bound of crossed / trials, since S
-  // must cross before a fail and is at least 1 / false_alarm then.
+  // Upper 95 % bound of the share: false_alarm × Clopper and Pearson's bound of crossed / trials.
+  // It holds because S must cross before a fail, and is at least 1 / false_alarm when it crosses.
   double upper = 0;
 };
 
 // `scenario` must be of one program, `trials` above 0, `rule` not strict.
-[[nodiscard]] Tilted tilted_false_fails(const Scenario& scenario, const stats::PairedRule& rule,
-                                        std::uint32_t cap, std::uint64_t seed,
-                                        std::uint64_t trials);
+[[nodiscard]] FalseFailEstimate estimate_false_fails(const Scenario& scenario,
+                                                     const stats::PairedRule& rule,
+                                                     std::uint32_t cap, std::uint64_t seed,
+                                                     std::uint64_t trials);
 
 }  // namespace weir::quality

@@ -1,3 +1,4 @@
+// Reads files of recorded runs and replays them as scenarios.
 #include "benchmarks/decision_quality/trace.hpp"
 
 #include <algorithm>
@@ -11,20 +12,21 @@
 namespace weir::quality {
 namespace {
 
-// At most four words: more is a mistake, however many they are.
-std::vector<std::string_view> words(std::string_view line) {
+// Splits a line at spaces and tabs. Returns at most four words: three are the most a line may have.
+std::vector<std::string_view> split_words(std::string_view line) {
   constexpr std::string_view k_white = " \t";
-  std::vector<std::string_view> found;
+  std::vector<std::string_view> words;
   std::size_t at = line.find_first_not_of(k_white);
-  while (at != std::string_view::npos && found.size() < 4) {
+  while (at != std::string_view::npos && words.size() < 4) {
     const std::size_t end = std::min(line.find_first_of(k_white, at), line.size());
-    found.push_back(line.substr(at, end - at));
+    words.push_back(line.substr(at, end - at));
     at = line.find_first_not_of(k_white, end);
   }
-  return found;
+  return words;
 }
 
-Result<double> log_of(std::string_view word) {
+// Returns the natural logarithm of a positive number.
+Result<double> parse_log(std::string_view word) {
   const std::optional<double> number = text::to_double(word);
   if (!number || !(*number > 0)) {
     return fail(Code::data, "not a positive number: \"{}\"", text::printable(word));
@@ -32,55 +34,62 @@ Result<double> log_of(std::string_view word) {
   return std::log(*number);
 }
 
+// Returns a file's name without folders and extension.
 std::string stem(std::string_view file) {
   file.remove_prefix(std::min(file.size(), file.find_last_of('/') + 1));
   const std::size_t dot = file.find_last_of('.');
   return std::string(dot == std::string_view::npos || dot == 0 ? file : file.substr(0, dot));
 }
 
+// Reads the lines of one file. The number of words of the first line decides their shape.
 struct Reader {
-  std::size_t shape = 0;  // words a line; 0 before the first
+  std::size_t words_per_line = 0;  // 0 before the first line
   std::size_t count = 0;
-  Trace one;
-  struct Timed {
+  Trace trace;  // from lines with one or two words
+  struct TimedRun {
     double epoch, log;
   };
-  std::map<std::string, std::vector<Timed>, std::less<>> kinds;
+  std::map<std::string, std::vector<TimedRun>, std::less<>> runs_by_kind;  // lines of three words
 
-  Result<void> line(std::string_view text) {
-    const std::vector<std::string_view> word = words(text);
-    if (word.size() > 3) return fail(Code::data, "more than three words");
-    if (shape == 0) shape = word.size();
-    if (word.size() != shape) {
-      return fail(Code::data, "{} words, where the lines before have {}", word.size(), shape);
+  // Adds one line to `trace` or `runs_by_kind`.
+  Result<void> read_line(std::string_view line) {
+    const std::vector<std::string_view> words = split_words(line);
+    if (words.size() > 3) return fail(Code::data, "more than three words");
+    if (words_per_line == 0) words_per_line = words.size();
+    if (words.size() != words_per_line) {
+      return fail(Code::data, "{} words, where the lines before have {}", words.size(),
+                  words_per_line);
     }
-    if (++count > k_trace_runs) return fail(Code::data, "more than {} runs", k_trace_runs);
-    if (shape == 3) return timed(word);
-    WEIR_TRY(const double first, log_of(word[0]));
-    if (shape == 1) {
-      one.runs.push_back(first);
+    ++count;
+    if (count > k_trace_runs) return fail(Code::data, "more than {} runs", k_trace_runs);
+    if (words_per_line == 3) return read_timed_run(words);
+    WEIR_TRY(const double first, parse_log(words[0]));
+    if (words_per_line == 1) {
+      trace.runs.push_back(first);
       return {};
     }
-    WEIR_TRY(const double second, log_of(word[1]));
-    one.pairs.push_back({first, second});
+    WEIR_TRY(const double second, parse_log(words[1]));
+    trace.pairs.push_back({first, second});
     return {};
   }
 
-  Result<void> timed(const std::vector<std::string_view>& word) {
-    const std::optional<double> epoch = text::to_double(word[0]);
-    if (!epoch) return fail(Code::data, "not a time: \"{}\"", text::printable(word[0]));
-    if (word[1] != "pp" && word[1] != "tg") {
-      return fail(Code::data, "neither pp nor tg: \"{}\"", text::printable(word[1]));
+  // Reads "epoch_ns pp|tg ns".
+  Result<void> read_timed_run(const std::vector<std::string_view>& words) {
+    const std::optional<double> epoch = text::to_double(words[0]);
+    if (!epoch) return fail(Code::data, "not a time: \"{}\"", text::printable(words[0]));
+    if (words[1] != "pp" && words[1] != "tg") {
+      return fail(Code::data, "neither pp nor tg: \"{}\"", text::printable(words[1]));
     }
-    WEIR_TRY(const double log, log_of(word[2]));
-    kinds[std::string(word[1])].push_back({*epoch, log});
+    WEIR_TRY(const double log, parse_log(words[2]));
+    runs_by_kind[std::string(words[1])].push_back({*epoch, log});
     return {};
   }
 };
 
-class RunsOfTrace final : public Runs {
+// Deals out the runs of a recording by a stationary bootstrap (next_place).
+class TraceRuns final : public Runs {
  public:
-  RunsOfTrace(const std::vector<double>& runs, Random& random)
+  TraceRuns(const std::vector<double>& runs, Random& random)
       : runs_(runs), at_(random.below(runs.size())) {}
   double next(Random& random, const Slot& slot) override {
     const double run = runs_[at_];
@@ -93,9 +102,10 @@ class RunsOfTrace final : public Runs {
   std::size_t at_;
 };
 
-class PairsOfTrace final : public Pairs {
+// The same for the pairs of a recording; `effect` is added to each candidate.
+class TracePairs final : public Pairs {
  public:
-  PairsOfTrace(const std::vector<stats::Pair>& pairs, Random random, double effect)
+  TracePairs(const std::vector<stats::Pair>& pairs, Random random, double effect)
       : pairs_(pairs), random_(random), effect_(effect), at_(random_.below(pairs.size())) {}
   stats::Pair next() override {
     stats::Pair pair = pairs_[at_];
@@ -113,10 +123,11 @@ class PairsOfTrace final : public Pairs {
 
 }  // namespace
 
+// Reads a file of recorded runs. Runs of two kinds give two traces, each sorted by time.
 Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view text) {
   if (text.size() > k_trace_bytes) return fail(Code::data, "{}: too long", file);
   Reader reader;
-  reader.one.name = stem(file);
+  reader.trace.name = stem(file);
   std::size_t number = 0;
   while (!text.empty()) {
     ++number;
@@ -125,52 +136,53 @@ Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view te
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
     const Result<void> read = line.size() <= k_trace_line
-                                  ? reader.line(line)
+                                  ? reader.read_line(line)
                                   : fail(Code::data, "longer than {} characters", k_trace_line);
     if (!read) {
       return tl::unexpected(with_context(fmt::format("{}:{}", file, number), read.error()));
     }
   }
   std::vector<Trace> traces;
-  if (reader.shape != 3) {
+  if (reader.words_per_line != 3) {
     if (reader.count < k_trace_least) {
       return fail(Code::data, "{}:{}: fewer than {} runs", file, number, k_trace_least);
     }
-    traces.push_back(std::move(reader.one));
+    traces.push_back(std::move(reader.trace));
     return traces;
   }
-  for (auto& [kind, runs] : reader.kinds) {
+  for (auto& [kind, runs] : reader.runs_by_kind) {
     if (runs.size() < k_trace_least) {
       return fail(Code::data, "{}:{}: fewer than {} runs of {}", file, number, k_trace_least, kind);
     }
     std::stable_sort(runs.begin(), runs.end(),
                      [](const auto& a, const auto& b) { return a.epoch < b.epoch; });
     Trace trace;
-    trace.name = reader.one.name + "-" + kind;
-    for (const Reader::Timed& run : runs) trace.runs.push_back(run.log);
+    trace.name = reader.trace.name + "-" + kind;
+    for (const Reader::TimedRun& run : runs) trace.runs.push_back(run.log);
     traces.push_back(std::move(trace));
   }
   return traces;
 }
 
+// Reads "53/48" or "TRACE=53/48".
 Result<KnownRatio> read_known_ratio(std::string_view text) {
-  KnownRatio known;
+  KnownRatio result;
   std::string_view ratio = text;
   if (const std::size_t equals = text.find_last_of('='); equals != std::string_view::npos) {
-    known.trace = text.substr(0, equals);
+    result.trace = text.substr(0, equals);
     ratio = text.substr(equals + 1);
   }
   const std::size_t slash = ratio.find('/');
   if (slash == std::string_view::npos) {
     return fail(Code::usage, "\"{}\": a ratio is written 53/48 or TRACE=53/48", text);
   }
-  const auto above = log_of(ratio.substr(0, slash));
-  const auto below = log_of(ratio.substr(slash + 1));
-  if (!above || !below) {
+  const auto numerator = parse_log(ratio.substr(0, slash));
+  const auto denominator = parse_log(ratio.substr(slash + 1));
+  if (!numerator || !denominator) {
     return fail(Code::usage, "\"{}\": not a ratio of positive numbers", text);
   }
-  known.ratio = std::exp(*above - *below);
-  return known;
+  result.ratio = std::exp(*numerator - *denominator);
+  return result;
 }
 
 std::size_t next_place(std::size_t at, std::size_t size, double mean_block, Random& random) {
@@ -178,13 +190,15 @@ std::size_t next_place(std::size_t at, std::size_t size, double mean_block, Rand
   return at + 1 < size ? at + 1 : 0;
 }
 
+// Makes a scenario that replays a recording: single runs of one program, or pairs of two.
 Scenario scenario_of_trace(const Trace& trace, const std::optional<double>& ratio) {
   // Shared: the closures are copied, the recording is not.
-  const auto kept = std::make_shared<const Trace>(trace);
+  const auto recording = std::make_shared<const Trace>(trace);
   if (trace.pairs.empty()) {
-    return scenario_of_runs(trace.name, true, [kept](Random& random) -> std::unique_ptr<Runs> {
-      return std::make_unique<RunsOfTrace>(kept->runs, random);
-    });
+    const auto start = [recording](Random& random) -> std::unique_ptr<Runs> {
+      return std::make_unique<TraceRuns>(recording->runs, random);
+    };
+    return scenario_of_runs(trace.name, /*same_program=*/true, start);
   }
   Scenario scenario;
   scenario.name = trace.name;
@@ -194,8 +208,8 @@ Scenario scenario_of_trace(const Trace& trace, const std::optional<double>& rati
   } else {
     scenario.effects = {{std::nullopt, 0}};
   }
-  scenario.start = [kept](Random random, double effect, Coin) {
-    return std::make_unique<PairsOfTrace>(kept->pairs, random, effect);
+  scenario.start = [recording](Random random, double effect, Coin) {
+    return std::make_unique<TracePairs>(recording->pairs, random, effect);
   };
   return scenario;
 }

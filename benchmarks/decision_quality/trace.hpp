@@ -1,6 +1,6 @@
 // Recorded runs, and their replay. Pure: the text comes in as an argument.
 //
-// A line is a run (or a pair), in time order; all lines of a file have one of these shapes:
+// A line is a run (or a pair), in time order; all lines of a file have the same of these shapes:
 //   ns                  one program: an A/A trace
 //   epoch_ns pp|tg ns   two kinds of runs in one file: two traces, NAME-pp and NAME-tg
 //   A_ns B_ns           pairs of two programs, their order by coin
@@ -31,11 +31,11 @@ struct Trace {
   std::vector<stats::Pair> pairs;  // ln ns
 };
 
-// Fails with Code::data as "FILE:LINE: what is wrong". `file` is also what the trace is named
-// after (without folders and extension).
+// Fails with Code::data as "FILE:LINE: reason". The trace is named after `file`, without folders
+// and extension.
 [[nodiscard]] Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view text);
 
-// What is known of the two programs of a trace of pairs: the candidate's time over the base's.
+// The known ratio of the programs of a trace of pairs: the candidate's time over the base's.
 struct KnownRatio {
   std::string trace;  // "" for all
   double ratio = 1;   // > 0
@@ -43,14 +43,14 @@ struct KnownRatio {
 // "53/48" or "NAME=53/48", decimals allowed.
 [[nodiscard]] Result<KnownRatio> read_known_ratio(std::string_view text);
 
-// The next place in a recording of `size` (> 0) for a stationary bootstrap: the one behind `at`,
-// round the end to the start, or, with probability 1 / mean_block, any. (Politis and Romano,
+// Returns the next place of a stationary bootstrap in a recording of `size` (> 0): the one after
+// `at`, wrapping at the end, or any one with probability 1 / mean_block. (Politis and Romano,
 // Journal of the American Statistical Association 89, 1994.)
 [[nodiscard]] std::size_t next_place(std::size_t at, std::size_t size, double mean_block,
                                      Random& random);
 
-// A/A: the candidate's runs are scaled by the effect. Pairs: as they are, and, with a known ratio,
-// divided by it as well (effect 0).
+// Single runs: one program, the candidate's times are scaled by the effect. Pairs: replayed as they
+// are; with a known ratio also divided by it, which makes the effect 0.
 [[nodiscard]] Scenario scenario_of_trace(const Trace& trace, const std::optional<double>& ratio);
 
 }  // namespace weir::quality

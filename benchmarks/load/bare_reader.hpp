@@ -1,5 +1,5 @@
-// The least that a client can do: sends one request on each of so many sockets and reads what comes
-// into one buffer that nobody looks at.
+// The least that a client can do: sends one request on each of some sockets, and reads the answers
+// into one buffer without parsing them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace weir::benchmarks {
 struct BareRead {
   std::int64_t bytes = 0;
   double seconds = 0;      // from the first request to the last byte
-  double cpu_seconds = 0;  // of this thread
+  double cpu_seconds = 0;  // by the calling thread
 };
-// Until each connection has brought `bytes_each`. Ends the program where a socket fails.
+// Reads until each connection has sent `bytes_each`. Aborts the program if a socket fails.
 BareRead read_bare(int port, int streams, const std::string& request, std::int64_t bytes_each);
 
 // Processor time of the calling thread, user and system.

@@ -1,8 +1,8 @@
-// How well the load driver keeps time, and how much of it it needs: against a server whose tokens
-// come at known moments.
+// Measures the load driver's timing error and processor time, on a server that sends tokens at
+// known moments.
 //
-//   load_cost [RUNS [STREAMS]]     runs of each row (default 10); prints tables in Markdown, with
-//                                  STREAMS only the rows of so many
+//   load_cost [RUNS [STREAMS]]     runs of each row (default 10), only rows with STREAMS streams.
+// It prints Markdown tables.
 //
 // The driver runs on the first core that this process may use, the server's thread on the last.
 #include <algorithm>
@@ -29,14 +29,14 @@ using namespace tests;
 
 struct Shape {
   int streams = 64;
-  int tokens = 200;  // of each stream
+  int tokens = 200;  // per stream
   double gap = 0.02;
   bool together = false;  // all streams' tokens at once, as a server that batches sends them
 };
 
-// The scripts of a shape: the first token after a quarter of a second, when all streams stand.
-// Streams that do not speak together are spread over the gap.
-Script script_of(const Shape& shape, std::int64_t stream) {
+// The script of one stream. The first token comes after a quarter of a second, when all streams are
+// connected. If not `together`, the streams are spread over the gap.
+Script make_script(const Shape& shape, std::int64_t stream) {
   constexpr double k_first = 0.25;
   const double shift = shape.together ? 0 : shape.gap * static_cast<double>(stream) / shape.streams;
   Script script = scripts::well(scripts::llama(shape.tokens), k_first + shift, shape.gap);
@@ -47,24 +47,28 @@ Script script_of(const Shape& shape, std::int64_t stream) {
 struct Run {
   std::vector<double> off_schedule, off_server;  // |measured gap − gap|, seconds
   double tokens_per_second = 0;
-  double cpu_share = 0;  // of the driver's thread, while tokens came
-  std::int64_t whole = 0;
+  double cpu_share = 0;  // processor time of the driver's thread over wall time
 };
 
-load::LoadPlan plan_of(const Shape& shape, const StreamServer& server) {
+// A plan that sends one request on each stream at the same time.
+load::LoadPlan make_plan(const Shape& shape, const StreamServer& server) {
   load::LoadPlan plan;
   plan.url = server.url();
   plan.api = "llama";
   // A prompt is the number of its stream, so that the server knows which one it answers.
-  for (int i = 0; i < shape.streams; ++i)
+  for (int i = 0; i < shape.streams; ++i) {
     plan.prompts.push_back({"p", std::to_string(i), shape.tokens});
+  }
   plan.loop = load::ClosedLoop{shape.streams};
   plan.requests = shape.streams;
   return plan;
 }
 
-// The server's thread inherits the core that it is started on.
-void use_core(bool last) {
+enum class Core { first, last };
+
+// Binds this thread to the first or last core that the process may use. Threads that it starts
+// inherit the core.
+void bind_to_core(Core core) {
   static const cpu_set_t k_all = [] {
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
@@ -72,25 +76,28 @@ void use_core(bool last) {
   }();
   int chosen = -1;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &k_all) && (last || chosen < 0)) chosen = i;
+    if (CPU_ISSET(i, &k_all) && (core == Core::last || chosen < 0)) chosen = i;
   }
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(chosen, &one);
-  sched_setaffinity(0, sizeof one, &one);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(chosen, &set);
+  sched_setaffinity(0, sizeof set, &set);
 }
 
+// Runs the driver once on all streams of a shape, and compares each gap between tokens with the
+// schedule and with the moments at which the server really sent.
 Run drive(const Shape& shape) {
-  use_core(true);
+  bind_to_core(Core::last);
   StreamServer server([&](const SeenPost& post) {
-    return script_of(shape, std::atol(post.body.c_str() + post.body.find("\"prompt\":\"") + 10));
+    const std::size_t prompt = post.body.find("\"prompt\":\"") + 10;
+    return make_script(shape, std::atol(post.body.c_str() + prompt));
   });
-  use_core(false);
+  bind_to_core(Core::first);
   const sys::RealClock clock;
   const sys::Stop stop;
   const auto streams = sys::real_streams(clock);
   const double cpu = thread_cpu_seconds(), start = steady_seconds();
-  const auto load = load::drive(plan_of(shape, server), *streams, clock, stop);
+  const auto load = load::drive(make_plan(shape, server), *streams, clock, stop);
   const double seconds = steady_seconds() - start;
   Run run;
   run.cpu_share = (thread_cpu_seconds() - cpu) / seconds;
@@ -100,7 +107,6 @@ Run drive(const Shape& shape) {
   double first = INFINITY, last = 0;
   for (const auto& request : load->requests) {
     if (request.failure) continue;
-    ++run.whole;
     tokens += request.counted_tokens;
     first = std::min(first, request.tokens.front().at);
     last = std::max(last, request.tokens.back().at);
@@ -121,15 +127,17 @@ double ms(const std::vector<double>& seconds, double share) {
 
 int only_streams = 0;  // 0: all rows
 
+// Measures a shape `runs` times and prints a row of the best run by its p99.
 void print_gaps(const char* name, const Shape& shape, int runs) {
   if (only_streams != 0 && shape.streams != only_streams) return;
-  std::vector<Run> all;
-  for (int i = 0; i < runs; ++i) all.push_back(drive(shape));
-  const auto best = std::min_element(all.begin(), all.end(), [](const Run& a, const Run& b) {
-    return ms(a.off_schedule, 0.99) < ms(b.off_schedule, 0.99);
-  });
+  std::vector<Run> results;
+  for (int i = 0; i < runs; ++i) results.push_back(drive(shape));
+  const auto best =
+      std::min_element(results.begin(), results.end(), [](const Run& a, const Run& b) {
+        return ms(a.off_schedule, 0.99) < ms(b.off_schedule, 0.99);
+      });
   std::vector<double> p99s;
-  for (const Run& run : all) p99s.push_back(ms(run.off_schedule, 0.99));
+  for (const Run& run : results) p99s.push_back(ms(run.off_schedule, 0.99));
   fmt::print("| {} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} % |\n", name,
              best->tokens_per_second, ms(best->off_schedule, 0.5), ms(best->off_schedule, 0.99),
              ms(best->off_schedule, 1), ms(best->off_server, 0.99),
@@ -137,7 +145,8 @@ void print_gaps(const char* name, const Shape& shape, int runs) {
   std::fflush(stdout);
 }
 
-void gaps(int runs) {
+// Prints a row for each number of streams, gap, and whether streams send at once.
+void print_gap_table(int runs) {
   fmt::print(
       "Gaps, best of {} runs by their p99 (ms); \"server\": against when it really sent\n\n"
       "| streams | tokens/s | p50 | p99 | max | p99, server | p99, median run | driver's core "
@@ -155,8 +164,9 @@ void gaps(int runs) {
              runs);
 }
 
-// As fast as the server can: tokens a second of the driver, of a reader that only reads.
-void throughput(int runs) {
+// Prints tokens a second of the driver and of a reader that only reads, with a server that sends as
+// fast as it can.
+void print_throughput_table(int runs) {
   constexpr int k_tokens = 4000;
   const Shape shape{.streams = 64, .tokens = k_tokens, .gap = 0, .together = true};
   Script script = scripts::well(scripts::llama(k_tokens));
@@ -164,9 +174,9 @@ void throughput(int runs) {
   for (const auto& step : script.steps) bytes += static_cast<std::int64_t>(step.bytes.size());
   std::vector<double> bare, driven, bare_cpu, driven_cpu;
   for (int i = 0; i < runs; ++i) {
-    use_core(true);
+    bind_to_core(Core::last);
     StreamServer server([&](const SeenPost&) { return script; });
-    use_core(false);
+    bind_to_core(Core::first);
     const std::string post = "POST /completion HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
     const double tokens = 1.0 * k_tokens * shape.streams;
     const BareRead read = read_bare(server.port(), shape.streams, post, bytes);
@@ -177,7 +187,7 @@ void throughput(int runs) {
     const sys::Stop stop;
     const auto streams = sys::real_streams(clock);
     const double cpu = thread_cpu_seconds(), start = steady_seconds();
-    const auto load = load::drive(plan_of(shape, server), *streams, clock, stop);
+    const auto load = load::drive(make_plan(shape, server), *streams, clock, stop);
     if (!load) std::abort();
     driven.push_back(tokens / (steady_seconds() - start));
     driven_cpu.push_back((thread_cpu_seconds() - cpu) / tokens * 1e6);
@@ -202,6 +212,6 @@ void throughput(int runs) {
 int main(int argc, char** argv) {
   const int runs = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 10;
   if (argc > 2) weir::benchmarks::only_streams = std::atoi(argv[2]);
-  weir::benchmarks::gaps(runs);
-  if (argc <= 2) weir::benchmarks::throughput(runs);
+  weir::benchmarks::print_gap_table(runs);
+  if (argc <= 2) weir::benchmarks::print_throughput_table(runs);
 }

@@ -1,5 +1,5 @@
-// The reference engine's ops of one token, at the shapes of real models, on one thread of the CPU
-// and on Vulkan: bytes and floating-point operations a second (README.md).
+// Measures the reference engine's ops of one token, at the sizes of real models, on one thread of
+// the CPU and on Vulkan: bytes and floating-point operations a second (README.md).
 //
 //   micro --benchmark_filter='multiply.*Q4_0.*/cpu'
 #include <array>
@@ -25,80 +25,86 @@ using engine::Slot;
 using engine::Tensor;
 using micro::Shape;
 
-enum class On { cpu, vulkan };
+enum class Device { cpu, vulkan };
 
-// A backend with its model. One at a time: the larger ones are hundreds of MiB.
+// A backend with its model.
 class Bench {
  public:
-  Bench(const Shape& shape, model::TensorType type, On on) : made_(micro::make_model(shape, type)) {
-    auto opened = on == On::cpu ? engine::make_cpu_backend(made_.model, 1, counts_)
-                                : engine::make_vulkan_backend(made_.model, 0, counts_);
-    if (opened) {
-      backend_ = std::move(*opened);
+  Bench(const Shape& shape, model::TensorType type, Device device)
+      : model_(micro::make_model(shape, type)) {
+    auto backend = device == Device::cpu ? engine::make_cpu_backend(model_.model, 1, counts_)
+                                         : engine::make_vulkan_backend(model_.model, 0, counts_);
+    if (backend) {
+      backend_ = std::move(*backend);
       warm_up();
     } else {
-      error_ = opened.error().message;
+      error_ = backend.error().message;
     }
   }
   [[nodiscard]] Backend& backend() { return *backend_; }
-  [[nodiscard]] const Layer& layer() const { return made_.model.layers.front(); }
-  [[nodiscard]] const engine::Sizes& sizes() const { return made_.model.sizes; }
+  [[nodiscard]] const Layer& layer() const { return model_.model.layers.front(); }
+  [[nodiscard]] const engine::Sizes& sizes() const { return model_.model.sizes; }
   [[nodiscard]] const std::string& error() const { return error_; }
 
  private:
-  // Numbers in every slot, and in the cache of every position.
+  // Fills every slot, and the cache at every position.
   void warm_up() {
     for (std::size_t i = 0; i < engine::k_slots; ++i) {
       const auto slot = static_cast<Slot>(i);
       backend_->write(slot, std::vector<float>(engine::slot_size(slot, sizes()), 0.01F));
     }
     for (std::uint32_t at = 0; at < micro::k_context; ++at) backend_->rotate_and_store(0, at);
-    if (auto done = backend_->finish(); !done) error_ = done.error().message;
+    if (auto result = backend_->finish(); !result) error_ = result.error().message;
   }
 
-  micro::MadeModel made_;
+  micro::MadeModel model_;
   engine::Counts counts_;
   std::unique_ptr<Backend> backend_;
   std::string error_;
 };
 
-Bench& bench_of(const Shape& shape, model::TensorType type, On on) {
-  struct Open {
+// Returns the bench of these arguments. Only the last one is kept: large models take hundreds of
+// MiB.
+Bench& get_bench(const Shape& shape, model::TensorType type, Device device) {
+  struct Current {
     const Shape* shape;
     model::TensorType type;
-    On on;
+    Device device;
     std::unique_ptr<Bench> bench;
   };
-  static Open open{nullptr, model::TensorType::f32, On::cpu, nullptr};
-  if (open.shape != &shape || open.type != type || open.on != on) {
-    open.bench.reset();
-    open = {&shape, type, on, std::make_unique<Bench>(shape, type, on)};
+  static Current current{nullptr, model::TensorType::f32, Device::cpu, nullptr};
+  if (current.shape != &shape || current.type != type || current.device != device) {
+    current.bench.reset();  // frees its memory first
+    current = {&shape, type, device, std::make_unique<Bench>(shape, type, device)};
   }
-  return *open.bench;
+  return *current.bench;
 }
 
-// What one op does, as the model's sizes say: weights, cache and vectors read and written once.
+// The work of one op, computed from the model's sizes. Weights, cache and vectors count as read and
+// written once.
 struct Cost {
   double flops = 0, bytes = 0;
 };
-Cost product(std::initializer_list<const Tensor*> all) {
-  Cost out;
-  for (const Tensor* one : all) {
-    out.flops += 2.0 * one->rows * one->columns;
-    out.bytes += static_cast<double>(one->bytes.size()) + 4.0 * one->rows;
+// Cost of multiplying one vector by each of the matrices.
+Cost multiply_cost(std::initializer_list<const Tensor*> matrices) {
+  Cost cost;
+  for (const Tensor* matrix : matrices) {
+    cost.flops += 2.0 * matrix->rows * matrix->columns;
+    cost.bytes += static_cast<double>(matrix->bytes.size()) + 4.0 * matrix->rows;
   }
-  out.bytes += 4.0 * (*all.begin())->columns;
-  return out;
+  cost.bytes += 4.0 * (*matrices.begin())->columns;  // the vector
+  return cost;
 }
 
-struct Work {
+struct Op {
   std::string name;
-  bool typed;  // differs by the type of the weights
+  bool depends_on_type;  // the type of the weights
   std::function<void(Bench&)> run;
   std::function<Cost(const Bench&)> cost;
 };
 
-Work attention(std::uint32_t length) {
+// Attention over `length` positions of the cache.
+Op attention(std::uint32_t length) {
   return {fmt::format("attend/{}", length), false,
           [length](Bench& bench) { bench.backend().attend(0, length - 1); },
           [length](const Bench& bench) {
@@ -108,9 +114,10 @@ Work attention(std::uint32_t length) {
           }};
 }
 
-std::vector<Work> works() {
+// The ops that are measured.
+std::vector<Op> make_ops() {
   using engine::Into;
-  std::vector<Work> out = {
+  std::vector<Op> ops = {
       {"multiply/qkv", true,
        [](Bench& bench) {
          const Layer& layer = bench.layer();
@@ -120,20 +127,20 @@ std::vector<Work> works() {
        },
        [](const Bench& bench) {
          const Layer& layer = bench.layer();
-         return product({&layer.query, &layer.key, &layer.value});
+         return multiply_cost({&layer.query, &layer.key, &layer.value});
        }},
       {"multiply/down", true,
        [](Bench& bench) {
          const std::array products{Product{bench.layer().down, Slot::state}};
          bench.backend().multiply(Slot::gate, products, Into::replace);
        },
-       [](const Bench& bench) { return product({&bench.layer().down}); }},
+       [](const Bench& bench) { return multiply_cost({&bench.layer().down}); }},
       {"gate_up", true,
        [](Bench& bench) {
          bench.backend().gate_and_up(Slot::normed, bench.layer().gate, bench.layer().up);
        },
        [](const Bench& bench) {
-         return product({&bench.layer().gate, &bench.layer().up});
+         return multiply_cost({&bench.layer().gate, &bench.layer().up});
        }},
       {"rms_norm", false,
        [](Bench& bench) {
@@ -145,8 +152,8 @@ std::vector<Work> works() {
        }},
       {"rotate", false, [](Bench& bench) { bench.backend().rotate_and_store(0, 0); },
        [](const Bench& bench) {
-         const double turned = bench.sizes().queries() + bench.sizes().keys();
-         return Cost{3 * turned, 4 * (2 * turned + 3.0 * bench.sizes().keys())};
+         const double rotated = bench.sizes().queries() + bench.sizes().keys();
+         return Cost{3 * rotated, 4 * (2 * rotated + 3.0 * bench.sizes().keys())};
        }},
       {"silu_times", false, [](Bench& bench) { bench.backend().activate(); },
        [](const Bench& bench) {
@@ -154,27 +161,28 @@ std::vector<Work> works() {
          return Cost{5 * width, 4 * 3 * width};
        }},
   };
-  for (const std::uint32_t length : {128U, 1024U, 4096U}) out.push_back(attention(length));
-  return out;
+  for (const std::uint32_t length : {128U, 1024U, 4096U}) ops.push_back(attention(length));
+  return ops;
 }
 
-void measure(benchmark::State& state, const Shape& shape, model::TensorType type, On on,
-             const Work& work) {
-  Bench& bench = bench_of(shape, type, on);
+// Runs one op repeatedly and reports its bytes and floating-point operations a second.
+void measure(benchmark::State& state, const Shape& shape, model::TensorType type, Device device,
+             const Op& op) {
+  Bench& bench = get_bench(shape, type, device);
   if (!bench.error().empty()) {
     state.SkipWithError(bench.error().c_str());
     return;
   }
-  // On a device several in one submission, so that its cost is not taken for the kernel's.
-  const int at_once = on == On::cpu ? 1 : 16;
+  // On Vulkan one submission has several ops, so that they share its cost.
+  const int at_once = device == Device::cpu ? 1 : 16;
   for ([[maybe_unused]] auto step : state) {
-    for (int i = 0; i < at_once; ++i) work.run(bench);
-    if (auto done = bench.backend().finish(); !done) {
-      state.SkipWithError(done.error().message.c_str());
+    for (int i = 0; i < at_once; ++i) op.run(bench);
+    if (auto result = bench.backend().finish(); !result) {
+      state.SkipWithError(result.error().message.c_str());
       return;
     }
   }
-  const Cost cost = work.cost(bench);
+  const Cost cost = op.cost(bench);
   const double times = static_cast<double>(state.iterations()) * at_once;
   using benchmark::Counter;
   state.counters["B/s"] = Counter(cost.bytes * times, Counter::kIsRate, Counter::kIs1024);
@@ -182,24 +190,25 @@ void measure(benchmark::State& state, const Shape& shape, model::TensorType type
   state.counters["each"] = Counter(times, Counter::kIsRate | Counter::kInvert);
 }
 
-void add_all() {
+// Registers a benchmark of each op on each device, at each size and type of weights. An op that
+// does not depend on the type is measured once.
+void register_benchmarks() {
   using model::TensorType;
-  for (const On on : {On::cpu, On::vulkan}) {
+  for (const Device device : {Device::cpu, Device::vulkan}) {
     for (const Shape& shape : micro::k_shapes) {
       for (const TensorType type :
            {TensorType::q4_0, TensorType::q8_0, TensorType::f16, TensorType::f32}) {
-        for (const Work& work : works()) {
-          if (!work.typed && type != TensorType::f32) continue;
-          const std::string name = fmt::format(
-              "{}/{}{}/{}", work.name, shape.name,
-              work.typed ? fmt::format("/{}", model::tensor_type_info(type).name) : std::string(),
-              on == On::cpu ? "cpu" : "vulkan");
-          auto* one = benchmark::RegisterBenchmark(
-              name.c_str(), [&shape, type, on, work](benchmark::State& state) {
-                measure(state, shape, type, on, work);
+        for (const Op& op : make_ops()) {
+          if (!op.depends_on_type && type != TensorType::f32) continue;
+          std::string name = fmt::format("{}/{}", op.name, shape.name);
+          if (op.depends_on_type) name += fmt::format("/{}", model::tensor_type_info(type).name);
+          name += device == Device::cpu ? "/cpu" : "/vulkan";
+          auto* registered = benchmark::RegisterBenchmark(
+              name.c_str(), [&shape, type, device, op](benchmark::State& state) {
+                measure(state, shape, type, device, op);
               });
-          // On the CPU the thread's own time: others on the machine disturb that less.
-          if (on == On::vulkan) one->UseRealTime();
+          // On the CPU the thread's processor time counts: other programs disturb it less.
+          if (device == Device::vulkan) registered->UseRealTime();
         }
       }
     }
@@ -211,7 +220,7 @@ void add_all() {
 int main(int count, char** arguments) {
   benchmark::Initialize(&count, arguments);
   if (benchmark::ReportUnrecognizedArguments(count, arguments)) return 2;
-  add_all();
+  register_benchmarks();
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

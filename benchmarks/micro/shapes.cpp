@@ -1,3 +1,4 @@
+// Makes a model of one layer with made-up weights.
 #include "benchmarks/micro/shapes.hpp"
 
 #include <cstring>
@@ -11,8 +12,8 @@ using model::TensorType;
 
 constexpr std::uint32_t k_vocabulary = 32;
 
-// Weights that are numbers in every type: scales of blocks and single values are small, so that
-// nothing becomes infinite or a denormal, which some processors are slow at.
+// Fills a tensor with random weights. Values and scales are small normal numbers in every type:
+// denormals and infinities would be slow on some processors.
 void fill(Tensor& tensor, std::span<std::byte> bytes) {
   const auto put = [&](std::size_t at, const auto& value) {
     std::memcpy(bytes.data() + at, &value, sizeof value);
@@ -37,9 +38,11 @@ void fill(Tensor& tensor, std::span<std::byte> bytes) {
 
 }  // namespace
 
+// Makes a model of one layer: lays its tensors out one after another in `bytes` and fills them.
+// Norms are f32, other tensors `type`.
 MadeModel make_model(const Shape& shape, TensorType type) {
-  MadeModel out;
-  engine::Model& model = out.model;
+  MadeModel result;
+  engine::Model& model = result.model;
   model.description = std::string(shape.name);
   model.sizes = {.layers = 1,
                  .embedding = shape.embedding,
@@ -54,13 +57,13 @@ MadeModel make_model(const Shape& shape, TensorType type) {
   model.layers.resize(1);
   engine::Layer& layer = model.layers.front();
   const std::uint32_t queries = model.sizes.queries(), keys = model.sizes.keys();
-  struct Wanted {
+  struct TensorSpec {
     Tensor* tensor;
     const char* name;
     TensorType type;
     std::uint32_t columns, rows;
   };
-  const Wanted all[] = {
+  const TensorSpec specs[] = {
       {&model.embedding, "token_embd.weight", type, shape.embedding, k_vocabulary},
       {&model.output, "output.weight", type, shape.embedding, k_vocabulary},
       {&model.output_norm, "output_norm.weight", TensorType::f32, shape.embedding, 1},
@@ -75,22 +78,22 @@ MadeModel make_model(const Shape& shape, TensorType type) {
       {&layer.down, "blk.0.ffn_down.weight", type, shape.feed_forward, shape.embedding},
   };
   std::uint64_t size = 0;
-  for (const Wanted& one : all) {
-    const model::TensorTypeInfo& info = model::tensor_type_info(one.type);
-    const std::uint64_t row = std::uint64_t{one.columns} / info.block_values * info.block_bytes;
-    *one.tensor = {one.name, one.type, one.columns, one.rows, row, {}};
-    size += row * one.rows;
+  for (const TensorSpec& spec : specs) {
+    const model::TensorTypeInfo& info = model::tensor_type_info(spec.type);
+    const std::uint64_t row = std::uint64_t{spec.columns} / info.block_values * info.block_bytes;
+    *spec.tensor = {spec.name, spec.type, spec.columns, spec.rows, row, {}};
+    size += row * spec.rows;
   }
-  out.bytes.resize(size);
+  result.bytes.resize(size);
   std::size_t at = 0;
-  for (const Wanted& one : all) {
-    const std::size_t bytes = one.tensor->row_bytes * one.rows;
-    const std::span<std::byte> place = std::span(out.bytes).subspan(at, bytes);
-    fill(*one.tensor, place);
-    one.tensor->bytes = place;
+  for (const TensorSpec& spec : specs) {
+    const std::size_t bytes = spec.tensor->row_bytes * spec.rows;
+    const std::span<std::byte> place = std::span(result.bytes).subspan(at, bytes);
+    fill(*spec.tensor, place);
+    spec.tensor->bytes = place;
     at += bytes;
   }
-  return out;
+  return result;
 }
 
 }  // namespace weir::micro

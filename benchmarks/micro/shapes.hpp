@@ -1,4 +1,4 @@
-// One layer of a real model's sizes, with made-up weights: what the ops of a token work on.
+// Models of one layer with the sizes of real ones and made-up weights, for measuring single ops.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace weir::micro {
 
-// As the models' own configurations say (config.json): hidden_size, intermediate_size,
+// Sizes from the models' own config.json: hidden_size, intermediate_size,
 // num_attention_heads, num_key_value_heads, head_dim.
 struct Shape {
   std::string_view name;
@@ -25,8 +25,8 @@ inline constexpr Shape k_shapes[] = {
 };
 inline constexpr std::uint32_t k_context = 4096;
 
-// The model and the bytes that its tensors lie in. The vocabulary is short: its product is none of
-// the ops measured.
+// A model and the bytes of its tensors. The vocabulary is short, since its matrix multiplication is
+// not measured.
 struct MadeModel {
   engine::Model model;
   std::vector<std::byte> bytes;

@@ -1,10 +1,10 @@
-// What each probe does to the real llama.cpp: its tokens per second with and without, and what
-// reaches the driver meanwhile.
+// Measures what each probe costs the real llama.cpp: its tokens per second with and without the
+// probe, and the calls that reach the driver.
 //
-// Rounds: every way of running once, in an order drawn anew for each round, each divided by the run
-// of the same round with nothing attached. "nothing, again" is such a run too: what its ratio
-// spreads by is noise, and nothing smaller can be seen. What reaches the driver is counted in a run
-// of its own by a layer that shares no code with the probe (tests/probes/independent_layer.cpp).
+// A round runs every way once, in random order. Each result is divided by the run of the same round
+// with nothing attached. "nothing, again" is such a run too: the spread of its ratio is noise, and
+// no smaller effect can be measured. The calls that reach the driver are counted in a run of their
+// own, by a layer that shares no code with the probe (tests/probes/independent_layer.cpp).
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -30,12 +30,14 @@ namespace {
 const std::string k_probes = WEIR_BINARY_DIR "/lib/weir/probes";
 constexpr const char* k_layer = "VK_LAYER_WEIR_probe";
 
+// A way to run llama.cpp.
 struct Way {
   std::string name;
   bool layer = false;  // the Vulkan probe
   sys::EnvironmentList env;
 };
 
+// The ways that are compared; the first is the reference of all.
 std::vector<Way> ways() {
   const std::pair<std::string, std::string> events{"WEIR_PROBE_EVENTS", "256"};
   const std::pair<std::string, std::string> ggml{"LD_PRELOAD", k_probes + "/libweir_ggml.so"};
@@ -65,7 +67,8 @@ class Bench {
   Bench(const Options& options, sys::Files& files, std::string scratch)
       : options_(options), files_(files), scratch_(std::move(scratch)) {}
 
-  // Tokens per second. `counts`: the file for the second count; "" for none.
+  // Returns tokens per second. `counts` is the file for the independent layer's counts; "" runs
+  // without that layer.
   Result<double> run(const Way& way, const std::string& counts = "") {
     WEIR_CHECK(files_.make_dirs(scratch_));
     sys::ProcessSpec spec;
@@ -96,19 +99,19 @@ class Bench {
       spec.env.emplace_back("VK_INSTANCE_LAYERS", text::join(layers, ":"));
       spec.env.emplace_back("WEIR_INDEPENDENT_COUNTS", counts);
     }
-    WEIR_TRY(const sys::Finished finished, processes_.run(spec, stop_));
-    if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
-      return fail(Code::data, "llama-bench with {} failed: {}{}", way.name, finished.start_error,
-                  finished.err);
+    WEIR_TRY(const sys::Finished result, processes_.run(spec, stop_));
+    if (result.ended != sys::HowEnded::exited || result.exit_code != 0) {
+      return fail(Code::data, "llama-bench with {} failed: {}{}", way.name, result.start_error,
+                  result.err);
     }
-    WEIR_TRY(const Json json, parse_json(finished.out));
+    WEIR_TRY(const Json json, parse_json(result.out));
     if (!json.is_array() || json.size() != 1 || !json[0].contains("avg_ts")) {
       return fail(Code::data, "llama-bench with {} printed something else", way.name);
     }
     return json[0]["avg_ts"].get<double>();
   }
 
-  // What reached the driver in a whole run.
+  // Returns the calls that reached the driver in a run, by name.
   Result<std::map<std::string, std::int64_t>> count(const Way& way) {
     const std::string file = scratch_ + "/independent";
     WEIR_CHECK(files_.remove_tree(scratch_));
@@ -126,18 +129,20 @@ class Bench {
 
 double load() { return sys::RealMachineLoad().load_average().value_or(0); }
 
-std::string with_difference(std::int64_t count, std::int64_t plain) {
-  if (count == plain) return std::to_string(count);
-  return fmt::format("{} ({:+})", count, count - plain);
+// "48", or "50 (+2)" if the count differs from that with nothing attached.
+std::string count_text(std::int64_t count, std::int64_t unattached) {
+  if (count == unattached) return std::to_string(count);
+  return fmt::format("{} ({:+})", count, count - unattached);
 }
 
+// Counts and measures every way, and prints the table.
 Result<void> measure(const Options& options, sys::Files& files, const std::string& scratch) {
   const std::vector<Way> all = ways();
   Bench bench(options, files, scratch);
   std::vector<std::map<std::string, std::int64_t>> counts;
   for (const Way& way : all) {
-    WEIR_TRY(auto of_way, bench.count(way));
-    counts.push_back(std::move(of_way));
+    WEIR_TRY(auto way_counts, bench.count(way));
+    counts.push_back(std::move(way_counts));
   }
   const double load_before = load();
   std::mt19937_64 random(options.seed);
@@ -161,12 +166,13 @@ Result<void> measure(const Options& options, sys::Files& files, const std::strin
       "| attached | tokens/s over nothing attached | 5 to 95 % of rounds | barriers | submits "
       "| syncs |\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto told = [&](const char* name) {
-      return with_difference(counts[i][name], counts[0][name]);
+    const auto count = [&](const char* name) {
+      return count_text(counts[i][name], counts[0][name]);
     };
     fmt::print("| {} | {:.3f} | {:.3f} … {:.3f} | {} | {} | {} |\n", all[i].name,
                *stats::median(ratios[i]), *stats::quantile(ratios[i], 0.05),
-               *stats::quantile(ratios[i], 0.95), told("barriers"), told("submits"), told("syncs"));
+               *stats::quantile(ratios[i], 0.95), count("barriers"), count("submits"),
+               count("syncs"));
   }
   return {};
 }
@@ -187,9 +193,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   sys::RealFiles files;
   const std::string scratch = WEIR_BINARY_DIR "/benchmark-out/probes-" + std::to_string(getpid());
-  const auto done = measure(options, files, scratch);
+  const auto result = measure(options, files, scratch);
   (void)files.remove_tree(scratch);
-  if (done) return 0;
-  std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  if (result) return 0;
+  std::fprintf(stderr, "%s\n", result.error().message.c_str());
   return 1;
 }

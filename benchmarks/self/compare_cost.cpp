@@ -1,4 +1,4 @@
-// Comparing two files of 10 000 cells x 20 metrics, over reading them.
+// Measures comparing two files of 10 000 cells x 20 metrics, and reading them alone.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,8 @@ using namespace weir;
 
 constexpr int k_cells = 10'000;
 
-profile::Profile made_profile(int cell, int shift) {
+// A made-up profile of 20 metrics. `shift` is added to times, and to counts of every 100th cell.
+profile::Profile make_profile(int cell, int shift) {
   profile::Profile profile;
   profile.cell = {.engine = "engine",
                   .model = "model" + std::to_string(cell / 10),
@@ -53,48 +54,55 @@ profile::Profile made_profile(int cell, int shift) {
   return profile;  // 6 counts x 3 scopes + 2 times = 20
 }
 
-const std::string& file_of(int shift) {
-  static const auto make = [](int by) {
-    std::string text;
-    for (int cell = 0; cell < k_cells; ++cell) {
-      text += dump_json(write_fields(made_profile(cell, by)));
-      text += '\n';
-    }
-    return text;
-  };
-  static const std::string k_base = make(0);
-  static const std::string k_candidate = make(1);
-  return shift == 0 ? k_base : k_candidate;
+// The text of a file of profiles, one a line.
+std::string make_file(int shift) {
+  std::string text;
+  for (int cell = 0; cell < k_cells; ++cell) {
+    text += dump_json(write_fields(make_profile(cell, shift)));
+    text += '\n';
+  }
+  return text;
+}
+
+const std::string& base_file() {
+  static const std::string k_text = make_file(0);
+  return k_text;
+}
+
+const std::string& candidate_file() {
+  static const std::string k_text = make_file(1);
+  return k_text;
 }
 
 std::vector<profile::Profile> read_file(const std::string& text) {
   std::vector<profile::Profile> profiles;
-  std::size_t from = 0;
-  while (from < text.size()) {
-    const std::size_t to = text.find('\n', from);
-    auto json = parse_json(std::string_view(text).substr(from, to - from));
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    auto json = parse_json(std::string_view(text).substr(begin, end - begin));
     profiles.push_back(*read_fields<profile::Profile>(*json, "profile"));
-    from = to + 1;
+    begin = end + 1;
   }
   return profiles;
 }
 
 void read(benchmark::State& state) {
-  file_of(0);
-  file_of(1);
+  base_file();  // made before the time runs
+  candidate_file();
   for (auto _ : state) {
-    benchmark::DoNotOptimize(read_file(file_of(0)));
-    benchmark::DoNotOptimize(read_file(file_of(1)));
+    benchmark::DoNotOptimize(read_file(base_file()));
+    benchmark::DoNotOptimize(read_file(candidate_file()));
   }
 }
 BENCHMARK(read)->Unit(benchmark::kMillisecond)->Iterations(1);
 
+// Reads both files and judges each candidate profile against its base.
 void read_and_compare(benchmark::State& state) {
-  file_of(0);
-  file_of(1);
+  base_file();  // made before the time runs
+  candidate_file();
   for (auto _ : state) {
-    const auto base = read_file(file_of(0));
-    const auto candidate = read_file(file_of(1));
+    const auto base = read_file(base_file());
+    const auto candidate = read_file(candidate_file());
     std::vector<verdict::CellVerdict> cells;
     for (std::size_t i = 0; i < candidate.size(); ++i) {
       const baseline::Baseline stored = baseline::accept(base[i], std::nullopt, {});
@@ -102,8 +110,9 @@ void read_and_compare(benchmark::State& state) {
                                           {baseline::choose(candidate[i], {&stored, 1})}, {}, {}));
     }
     const verdict::GateVerdict gate = verdict::judge_gate(std::move(cells), {});
-    if (gate.exit_code != verdict::ExitCode::fail)
+    if (gate.exit_code != verdict::ExitCode::fail) {
       state.SkipWithError("the changed cells should fail");
+    }
   }
 }
 BENCHMARK(read_and_compare)->Unit(benchmark::kMillisecond)->Iterations(1);

@@ -1,6 +1,6 @@
-// What the Vulkan probe costs when it also records events (weir profile): whole tokens, recorded
-// anew and submitted, in front of a driver that does nothing. The layer is loaded twice, from two
-// files, since a process asks for events or does not.
+// Measures the Vulkan probe's cost when it also records events (weir profile): complete tokens,
+// recorded anew and submitted, in front of a driver that does nothing. The layer reads once whether
+// to record events, so each case loads a copy of it.
 //
 // A token of the reference model: 65 dispatches and 46 barriers in 12 buffers, each submitted. With
 // a record for each buffer and submission that is 135 events.
@@ -22,7 +22,7 @@ constexpr std::size_t k_barriers = 46;
 
 const char* const k_layer = WEIR_BINARY_DIR "/lib/weir/probes/libVkLayer_weir_probe.so";
 
-// What a program calls: the layer's functions or the driver's.
+// The functions that a program calls: the layer's or the driver's.
 struct Calls {
   PFN_vkBeginCommandBuffer begin;
   PFN_vkCmdBindPipeline bind;
@@ -32,8 +32,9 @@ struct Calls {
   PFN_vkQueueSubmit submit;
 };
 
+// Fills Calls with get(name).
 template <class Get>
-Calls calls_of(Get get) {
+Calls look_up_calls(Get get) {
   return {reinterpret_cast<PFN_vkBeginCommandBuffer>(get("vkBeginCommandBuffer")),
           reinterpret_cast<PFN_vkCmdBindPipeline>(get("vkCmdBindPipeline")),
           reinterpret_cast<PFN_vkCmdDispatch>(get("vkCmdDispatch")),
@@ -42,18 +43,20 @@ Calls calls_of(Get get) {
           reinterpret_cast<PFN_vkQueueSubmit>(get("vkQueueSubmit"))};
 }
 
+// Records and submits the command buffers of one token.
 void play_token(const Calls& vk, VkQueue queue, const std::vector<VkCommandBuffer>& buffers,
                 const std::vector<VkPipeline>& pipelines) {
   const VkCommandBufferBeginInfo begin{};
-  std::size_t at = 0;
+  std::size_t dispatch = 0;
   for (std::size_t b = 0; b < k_buffers; ++b) {
     vk.begin(buffers[b], &begin);
-    for (; at * k_buffers / k_dispatches == b && at < k_dispatches; ++at) {
-      vk.bind(buffers[b], VK_PIPELINE_BIND_POINT_COMPUTE, pipelines[at * 7 % k_pipelines]);
+    // The dispatches are spread evenly over the buffers, and the barriers over the dispatches.
+    for (; dispatch * k_buffers / k_dispatches == b && dispatch < k_dispatches; ++dispatch) {
+      vk.bind(buffers[b], VK_PIPELINE_BIND_POINT_COMPUTE, pipelines[dispatch * 7 % k_pipelines]);
       vk.dispatch(buffers[b], 1, 1, 1);
-      if (at * k_barriers / k_dispatches != (at + 1) * k_barriers / k_dispatches) {
-        vk.barrier(buffers[b], 0, 0, 0, 0, nullptr, 0, nullptr, 0, nullptr);
-      }
+      const bool has_barrier =
+          dispatch * k_barriers / k_dispatches != (dispatch + 1) * k_barriers / k_dispatches;
+      if (has_barrier) vk.barrier(buffers[b], 0, 0, 0, 0, nullptr, 0, nullptr, 0, nullptr);
     }
     vk.end(buffers[b]);
     VkSubmitInfo info{};
@@ -65,10 +68,11 @@ void play_token(const Calls& vk, VkQueue queue, const std::vector<VkCommandBuffe
 
 enum class Layer { none, counting, events };
 
-void tokens(benchmark::State& state, Layer which) {
-  const Folder folder;  // the probe's files go here, and away with it
+// Measures play_token without the layer, or with a fresh copy of it.
+void measure_tokens(benchmark::State& state, Layer mode) {
+  const Folder folder;  // for the probe's files; removed at the end
   setenv("WEIR_PROBE_DIR", folder.path().c_str(), 1);
-  if (which == Layer::events) {
+  if (mode == Layer::events) {
     setenv("WEIR_PROBE_EVENTS", "4096", 1);
   } else {
     unsetenv("WEIR_PROBE_EVENTS");
@@ -83,16 +87,16 @@ void tokens(benchmark::State& state, Layer which) {
   const VkCommandPool pool = stand_in.pool();
   std::vector<VkCommandBuffer> buffers;
   for (std::size_t i = 0; i < k_buffers; ++i) buffers.push_back(stand_in.begin(pool));
-  const Calls vk = which == Layer::none
-                       ? calls_of([](const char* name) { return StandIn::below(name); })
-                       : calls_of([&](const char* name) { return stand_in.get(name); });
+  const Calls vk = mode == Layer::none
+                       ? look_up_calls([](const char* name) { return StandIn::below(name); })
+                       : look_up_calls([&](const char* name) { return stand_in.get(name); });
   for (auto _ : state) play_token(vk, stand_in.queues[0], buffers, pipelines);
 }
 
-void token_bare(benchmark::State& state) { tokens(state, Layer::none); }
-void token_counted(benchmark::State& state) { tokens(state, Layer::counting); }
-void token_with_events(benchmark::State& state) { tokens(state, Layer::events); }
-// As many tokens each, so that the event file stays below 200 MB.
+void token_bare(benchmark::State& state) { measure_tokens(state, Layer::none); }
+void token_counted(benchmark::State& state) { measure_tokens(state, Layer::counting); }
+void token_with_events(benchmark::State& state) { measure_tokens(state, Layer::events); }
+// The number of tokens is fixed, so that the event file stays below 200 MB.
 BENCHMARK(token_bare)->Iterations(20000);
 BENCHMARK(token_counted)->Iterations(20000);
 BENCHMARK(token_with_events)->Iterations(20000);

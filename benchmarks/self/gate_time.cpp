@@ -1,4 +1,4 @@
-// A whole gate of the reference matrix, over its own command lines run one after another.
+// Measures a complete gate of the reference matrix, and its command lines run one after another.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -17,6 +17,7 @@ const std::vector<std::string> k_selection{
     "-c",    WEIR_SOURCE_DIR "/configs/llama.cpp.yaml", "--cell", "*/tiny-llama/*", "--runs", "2",
     "--out", WEIR_BINARY_DIR "/benchmark-out"};
 
+// Runs a program to its end. A program that does not start gives a default Finished.
 sys::Finished run(std::vector<std::string> argv, const sys::EnvironmentList& env = {}) {
   static sys::RealProcesses k_processes;
   static const sys::Stop k_stop;
@@ -24,14 +25,15 @@ sys::Finished run(std::vector<std::string> argv, const sys::EnvironmentList& env
   spec.argv = std::move(argv);
   spec.env = env;
   spec.timeout_seconds = 600;
-  auto finished = k_processes.run(spec, k_stop);
-  return finished ? *finished : sys::Finished{};
+  auto result = k_processes.run(spec, k_stop);
+  return result ? *result : sys::Finished{};
 }
 
-std::vector<std::string> with_selection(const char* verb, const std::vector<std::string>& more) {
+// The command line of a verb of weir on the selected cells.
+std::vector<std::string> weir_command(const char* verb, const std::vector<std::string>& options) {
   std::vector<std::string> argv{k_weir, verb};
   argv.insert(argv.end(), k_selection.begin(), k_selection.end());
-  argv.insert(argv.end(), more.begin(), more.end());
+  argv.insert(argv.end(), options.begin(), options.end());
   return argv;
 }
 
@@ -40,10 +42,10 @@ struct Command {
   sys::EnvironmentList env;
 };
 
-// The lines of --dry-run; none of the reference config's words holds a space.
+// The commands that --dry-run prints. Splitting at spaces is enough: no argument has one.
 std::vector<Command> command_lines() {
   std::vector<Command> commands;
-  for (const std::string& line : text::lines(run(with_selection("run", {"--dry-run"})).out)) {
+  for (const std::string& line : text::lines(run(weir_command("run", {"--dry-run"})).out)) {
     Command command;
     for (const std::string& word : text::split(line, ' ')) {
       const auto equals = word.find('=');
@@ -61,7 +63,7 @@ std::vector<Command> command_lines() {
 void gate(benchmark::State& state) {
   for (auto _ : state) {
     const auto finished =
-        run(with_selection("gate", {"--baselines", WEIR_SOURCE_DIR "/baselines", "--quiet"}));
+        run(weir_command("gate", {"--baselines", WEIR_SOURCE_DIR "/baselines", "--quiet"}));
     if (finished.exit_code != 0) state.SkipWithError("the gate did not pass");
   }
 }

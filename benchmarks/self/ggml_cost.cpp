@@ -1,9 +1,9 @@
-// What the ggml probe costs per call: its functions in front of a stand-in for ggml, against that
+// Measures the ggml probe's cost per call: its functions in front of a stand-in for ggml, and that
 // stand-in alone. The difference of a pair is the probe.
 //
-// The stand-in is opened privately, as by Python, where the probe has to look up whom a call was
-// meant for: the dearer of its two ways. A graph's cost is told per op that works (200 of 240
-// nodes).
+// The stand-in is opened privately, as Python does. The probe then has to look up which library a
+// call was meant for, the more expensive of its two ways. The cost of a graph is given per op that
+// computes (200 of 240 nodes).
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,13 +16,14 @@
 namespace weir::probes {
 namespace {
 
-void* library(const char* path) {
-  void* opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr) {
+// Opens a library; ends the program if that fails.
+void* open_library(const char* path) {
+  void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
     std::fprintf(stderr, "%s\n", dlerror());
     std::exit(1);
   }
-  return opened;
+  return handle;
 }
 
 struct Ggml {
@@ -32,39 +33,41 @@ struct Ggml {
   StandIn parts;
 };
 
-Ggml ggml(bool with_probe) {
-  static const Folder k_folder;  // the probe's file goes here, and away with it
+// Looks up ggml's functions, in the probe or in the stand-in itself.
+Ggml load_ggml(bool with_probe) {
+  static const Folder k_folder;  // for the probe's file; removed at the end
   setenv("WEIR_PROBE_DIR", k_folder.path().c_str(), 1);
-  void* stand_in = library(WEIR_GGML_STAND_IN);
-  void* from = with_probe ? library(WEIR_BINARY_DIR "/lib/weir/probes/libweir_ggml.so") : stand_in;
-  Ggml out{};
-  out.wait = reinterpret_cast<decltype(out.wait)>(dlsym(from, "ggml_backend_synchronize"));
-  out.set = reinterpret_cast<decltype(out.set)>(dlsym(from, "ggml_backend_tensor_set"));
-  out.compute = reinterpret_cast<decltype(out.compute)>(
-      dlsym(from, "ggml_backend_sched_graph_compute_async"));
-  out.parts = reinterpret_cast<StandIn (*)()>(dlsym(stand_in, "stand_in"))();
-  return out;
+  void* stand_in = open_library(WEIR_GGML_STAND_IN);
+  void* library =
+      with_probe ? open_library(WEIR_BINARY_DIR "/lib/weir/probes/libweir_ggml.so") : stand_in;
+  Ggml ggml{};
+  ggml.wait = reinterpret_cast<decltype(ggml.wait)>(dlsym(library, "ggml_backend_synchronize"));
+  ggml.set = reinterpret_cast<decltype(ggml.set)>(dlsym(library, "ggml_backend_tensor_set"));
+  ggml.compute = reinterpret_cast<decltype(ggml.compute)>(
+      dlsym(library, "ggml_backend_sched_graph_compute_async"));
+  ggml.parts = reinterpret_cast<StandIn (*)()>(dlsym(stand_in, "stand_in"))();
+  return ggml;
 }
 
 void wait(benchmark::State& state, bool with_probe) {
-  const Ggml on = ggml(with_probe);
-  for (auto _ : state) on.wait(on.parts.gpu);
+  const Ggml ggml = load_ggml(with_probe);
+  for (auto _ : state) ggml.wait(ggml.parts.gpu);
 }
 void set(benchmark::State& state, bool with_probe) {
-  const Ggml on = ggml(with_probe);
-  for (auto _ : state) on.set(on.parts.on_gpu, nullptr, 0, 4);
+  const Ggml ggml = load_ggml(with_probe);
+  for (auto _ : state) ggml.set(ggml.parts.on_gpu, nullptr, 0, 4);
 }
 void graph(benchmark::State& state, bool with_probe) {
-  const Ggml on = ggml(with_probe);
-  for (auto _ : state) on.compute(on.parts.sched, on.parts.graph_of_many);
+  const Ggml ggml = load_ggml(with_probe);
+  for (auto _ : state) ggml.compute(ggml.parts.sched, ggml.parts.graph_of_many);
 }
 
-void ggml_wait_bare(benchmark::State& state) { wait(state, false); }
-void ggml_wait_with_probe(benchmark::State& state) { wait(state, true); }
-void ggml_set_bare(benchmark::State& state) { set(state, false); }
-void ggml_set_with_probe(benchmark::State& state) { set(state, true); }
-void ggml_graph_bare(benchmark::State& state) { graph(state, false); }
-void ggml_graph_with_probe(benchmark::State& state) { graph(state, true); }
+void ggml_wait_bare(benchmark::State& state) { wait(state, /*with_probe=*/false); }
+void ggml_wait_with_probe(benchmark::State& state) { wait(state, /*with_probe=*/true); }
+void ggml_set_bare(benchmark::State& state) { set(state, /*with_probe=*/false); }
+void ggml_set_with_probe(benchmark::State& state) { set(state, /*with_probe=*/true); }
+void ggml_graph_bare(benchmark::State& state) { graph(state, /*with_probe=*/false); }
+void ggml_graph_with_probe(benchmark::State& state) { graph(state, /*with_probe=*/true); }
 BENCHMARK(ggml_wait_bare);
 BENCHMARK(ggml_wait_with_probe);
 BENCHMARK(ggml_set_bare);

@@ -1,7 +1,6 @@
-// What an engine's own marks cost (gate/probes/instrument): off, counted for weir, and timed. One
-// iteration is an op scope with a dispatch in it, in a process that weir counts or does not; the
-// library is linked dynamically, as most engines will. `clock_twice` is what a timed scope cannot
-// do without.
+// Measures the cost of an engine's own marks (gate/probes/instrument): off, counted for weir, and
+// timed. One iteration is an op scope or a dispatch. The library is linked dynamically, as in most
+// engines. `clock_twice` is the part of a timed scope that cannot be avoided.
 #include <cstdlib>
 
 #include <benchmark/benchmark.h>
@@ -10,14 +9,15 @@
 
 namespace {
 
-std::uint32_t queue() {
+// Declares the queue once.
+std::uint32_t declare_queue() {
   static const std::uint32_t k_queue =
       weir_queue_declare(weir_device_declare("cpu", "cpu", "benchmark", ""));
   return k_queue;
 }
 
 void scopes(benchmark::State& state, std::uint32_t flags) {
-  (void)queue();
+  (void)declare_queue();
   weir_profile_enable(flags);
   for (auto _ : state) {
     weir_op_begin("MUL_MAT", 0, 3);
@@ -28,10 +28,10 @@ void scopes(benchmark::State& state, std::uint32_t flags) {
 }
 
 void dispatches(benchmark::State& state, std::uint32_t flags) {
-  const std::uint32_t to = queue();
+  const std::uint32_t queue = declare_queue();
   weir_profile_enable(flags);
   for (auto _ : state) {
-    weir_dispatch(to, "mul_mat_q4_0_f32");
+    weir_dispatch(queue, "mul_mat_q4_0_f32");
     benchmark::ClobberMemory();
   }
   weir_profile_enable(0);

@@ -1,4 +1,4 @@
-// weir measured by itself. Google Benchmark runs the cases interleaved; what counts are the ratios
+// Measures weir's own cost. Google Benchmark runs the cases interleaved; the results are the ratios
 // of their medians, printed at the end.
 #include <algorithm>
 #include <cstdio>
@@ -12,9 +12,9 @@
 
 namespace {
 
-// Prints as usual and keeps the times (ns an iteration) of every repetition: of the clock, and of
-// the processor, which others on the machine disturb less.
-class Keeping final : public benchmark::ConsoleReporter {
+// Prints as usual and records the times of every repetition, in ns per iteration: wall time, and
+// processor time, which other programs on the machine disturb less.
+class RecordingReporter final : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) {
@@ -28,10 +28,12 @@ class Keeping final : public benchmark::ConsoleReporter {
     ConsoleReporter::ReportRuns(runs);
   }
 
+  // Returns 0 if the benchmark did not run.
   [[nodiscard]] double median(const std::string& name, bool of_processor) const {
-    const auto found = times_.find(name);
-    if (found == times_.end()) return 0;
-    std::vector<double> sorted = of_processor ? found->second.processor : found->second.clock;
+    const auto entry = times_.find(name);
+    if (entry == times_.end()) return 0;
+    const Times& times = entry->second;
+    std::vector<double> sorted = of_processor ? times.processor : times.clock;
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
@@ -53,7 +55,7 @@ int main(int argc, char** argv) {
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
-  Keeping reporter;
+  RecordingReporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
   std::printf("\n");
   for (const weir::bench::Ratio& ratio : weir::bench::ratios()) {
@@ -61,7 +63,7 @@ int main(int argc, char** argv) {
     const double bottom = reporter.median(ratio.bottom, ratio.difference);
     if (top <= 0 || bottom <= 0) continue;
     const double value = ratio.difference ? (top - bottom) / ratio.per : top / bottom;
-    std::printf("%-58s %8.2f %s   limit %g\n", ratio.what, value, ratio.difference ? "ns" : "x ",
+    std::printf("%-58s %8.2f %s   limit %g\n", ratio.label, value, ratio.difference ? "ns" : "x ",
                 ratio.limit);
   }
   return 0;

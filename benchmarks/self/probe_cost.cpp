@@ -1,5 +1,5 @@
-// What the Vulkan probe costs per recorded command: the layer in front of a driver that does
-// nothing (record_with_probe), against that driver alone (record_bare). One iteration is one
+// Measures the Vulkan probe's cost per recorded command: the layer in front of a driver that does
+// nothing (record_with_probe), and that driver alone (record_bare). One iteration is one
 // command, so the difference is the probe.
 //
 // The commands come in the mix of a decoded token of the reference model, over and over: 65
@@ -27,7 +27,8 @@ struct Step {
   VkPipeline pipeline;
 };
 
-std::vector<Step> token(const StandIn& layer) {
+// The commands of one decoded token, spread over the buffers.
+std::vector<Step> token_steps(const StandIn& layer) {
   std::vector<VkPipeline> pipelines;
   for (std::size_t i = 0; i < k_pipelines; ++i) {
     pipelines.push_back(layer.pipeline("kernel" + std::to_string(i)));
@@ -48,25 +49,30 @@ std::vector<Step> token(const StandIn& layer) {
   return steps;
 }
 
-// What a program records with: the layer's functions or the driver's.
+// The functions that a program records commands with: the layer's or the driver's.
 struct Commands {
   PFN_vkCmdBindPipeline bind;
   PFN_vkCmdDispatch dispatch;
   PFN_vkCmdPipelineBarrier barrier;
 };
 
+Commands probe_commands(const StandIn& layer) {
+  return {layer.vk.CmdBindPipeline, layer.vk.CmdDispatch, layer.vk.CmdPipelineBarrier};
+}
+
+Commands driver_commands() {
+  return {reinterpret_cast<PFN_vkCmdBindPipeline>(StandIn::below("vkCmdBindPipeline")),
+          reinterpret_cast<PFN_vkCmdDispatch>(StandIn::below("vkCmdDispatch")),
+          reinterpret_cast<PFN_vkCmdPipelineBarrier>(StandIn::below("vkCmdPipelineBarrier"))};
+}
+
+// Records the commands of a token over and over, one per iteration.
 void record(benchmark::State& state, bool with_probe) {
-  static const Folder k_folder;  // the probe's file goes here, and away with it
+  static const Folder k_folder;  // for the probe's file; removed at the end
   setenv("WEIR_PROBE_DIR", k_folder.path().c_str(), 1);
   const StandIn layer(k_layer);
-  const std::vector<Step> steps = token(layer);
-  const Commands commands =
-      with_probe
-          ? Commands{layer.vk.CmdBindPipeline, layer.vk.CmdDispatch, layer.vk.CmdPipelineBarrier}
-          : Commands{
-                reinterpret_cast<PFN_vkCmdBindPipeline>(StandIn::below("vkCmdBindPipeline")),
-                reinterpret_cast<PFN_vkCmdDispatch>(StandIn::below("vkCmdDispatch")),
-                reinterpret_cast<PFN_vkCmdPipelineBarrier>(StandIn::below("vkCmdPipelineBarrier"))};
+  const std::vector<Step> steps = token_steps(layer);
+  const Commands commands = with_probe ? probe_commands(layer) : driver_commands();
   std::size_t at = 0;
   for (auto _ : state) {
     const Step& step = steps[at];
@@ -85,8 +91,8 @@ void record(benchmark::State& state, bool with_probe) {
   }
 }
 
-void record_bare(benchmark::State& state) { record(state, false); }
-void record_with_probe(benchmark::State& state) { record(state, true); }
+void record_bare(benchmark::State& state) { record(state, /*with_probe=*/false); }
+void record_with_probe(benchmark::State& state) { record(state, /*with_probe=*/true); }
 BENCHMARK(record_bare);
 BENCHMARK(record_with_probe);
 

@@ -6,10 +6,10 @@
 namespace weir::bench {
 
 struct Ratio {
-  const char* what;
+  const char* label;
   const char* top;
   const char* bottom;
-  double limit;             // beyond it weir shows in an engine's times, or is waited for
+  double limit;             // above it weir would distort an engine's times, or make people wait
   bool difference = false;  // (top - bottom) / per, in ns, instead of top / bottom
   double per = 1;
 };

@@ -1,3 +1,4 @@
+// Tests of Otava's method.
 #include "benchmarks/change_points/otava.hpp"
 
 #include <vector>

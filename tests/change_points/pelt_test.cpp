@@ -1,3 +1,4 @@
+// Tests of PELT.
 #include "benchmarks/change_points/pelt.hpp"
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Tests of made-up series, and of trials on them.
 #include "benchmarks/change_points/series.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace weir::changes {
 namespace series_test {
 
-const std::vector<Recorded> k_times{recorded({17.0, 17.1, 17.3, 17.2, 18.0})};
+const std::vector<Recording> k_times{make_recording({17.0, 17.1, 17.3, 17.2, 18.0})};
 
 std::vector<double> made(const std::string& noise, const std::vector<Event>& events) {
   Random random(3);
@@ -45,15 +46,16 @@ TEST(Series, ANightRemembersTheOneBeforeAsItsNameSays) {
 }
 
 TEST(Series, EveryNoiseMakesTheSameSeriesAgain) {
-  for (const std::string& noise : noises()) EXPECT_EQ(made(noise, {}), made(noise, {})) << noise;
+  for (const std::string& noise : noise_names())
+    EXPECT_EQ(made(noise, {}), made(noise, {})) << noise;
 }
 
 TEST(Trials, AShareDoesNotDependOnTheNumberOfThreads) {
   const auto test = [](Random& random) { return random.uniform() < 0.3; };
   Bench one, three;
   three.threads = 3;
-  const double share_of_one = share(one, "any", 1000, test);
-  EXPECT_EQ(share_of_one, share(three, "any", 1000, test));
+  const double share_of_one = measure_share(one, "any", 1000, test);
+  EXPECT_EQ(share_of_one, measure_share(three, "any", 1000, test));
   EXPECT_NEAR(share_of_one, 0.3, 0.05);
 }
 

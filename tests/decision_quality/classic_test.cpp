@@ -1,3 +1,4 @@
+// Tests of Mann and Whitney's and Welch's tests.
 #include "benchmarks/decision_quality/classic.hpp"
 
 #include <algorithm>
@@ -106,10 +107,10 @@ TEST(UpperBound, IsClopperAndPearsons) {
 }
 
 TEST(PerGate, IsTheChanceOfAtLeastOne) {
-  EXPECT_NEAR(per_gate(0.1, 2), 0.19, 1e-15);
-  EXPECT_NEAR(per_gate(5e-6, 200), 0.000999502, 1e-9);  // 1 - (1 - 5e-6)^200
-  EXPECT_EQ(per_gate(1, 200), 1);
-  EXPECT_EQ(per_gate(0, 200), 0);
+  EXPECT_NEAR(share_per_gate(0.1, 2), 0.19, 1e-15);
+  EXPECT_NEAR(share_per_gate(5e-6, 200), 0.000999502, 1e-9);  // 1 - (1 - 5e-6)^200
+  EXPECT_EQ(share_per_gate(1, 200), 1);
+  EXPECT_EQ(share_per_gate(0, 200), 0);
 }
 
 }  // namespace classic_test

@@ -1,3 +1,4 @@
+// Tests of the best fixed number of pairs.
 #include "benchmarks/decision_quality/fixed.hpp"
 
 #include <gtest/gtest.h>
@@ -7,7 +8,7 @@
 namespace weir::quality {
 namespace fixed_test {
 
-constexpr Replay k_replay{1, 400, 2, Coin::fair};
+constexpr ReplaySettings k_replay{1, 400, 2, Coin::fair};
 
 // docs/evidence/decision-quality.md has these for normal noise of 1 % and 5 %. By formula, N = 2
 // (sd (z_a + z_b) / gap)^2 with t quantiles for z: 81 for 5 %, just above the ladder's 80.
@@ -19,7 +20,7 @@ TEST(FixedN, IsTheSmallestOnTheLadderWithThePower) {
 
 TEST(FixedN, DecidesByItsTestAfterItsPairs) {
   const Limits limits{0.05, 0.1, 10'000};
-  const Rule fixed = fixed_rule_of(FixedN{113, FixedTest::welch}, limits);
+  const Rule fixed = make_fixed_n_rule(FixedN{113, FixedTest::welch}, limits);
   const Scenario scenario = *noise("normal-5");
   const Tally unchanged = replay(scenario, 0, fixed, k_replay);
   EXPECT_EQ(unchanged.pass, 400U);
@@ -30,7 +31,7 @@ TEST(FixedN, DecidesByItsTestAfterItsPairs) {
 TEST(FixedN, StaysOpenWhereNoNumberIsEnough) {
   const Limits few{0.05, 0.1, 50};
   EXPECT_FALSE(find_fixed_n(*noise("normal-20"), few, k_replay));
-  const Tally tally = replay(*noise("normal-20"), 0, fixed_rule_of({}, few), k_replay);
+  const Tally tally = replay(*noise("normal-20"), 0, make_fixed_n_rule({}, few), k_replay);
   EXPECT_EQ(tally.inconclusive, 400U);
   EXPECT_EQ(tally.pairs_p95(), 50U);
 }

@@ -1,3 +1,4 @@
+// Tests of replaying rules on noises.
 #include "benchmarks/decision_quality/replay.hpp"
 
 #include <algorithm>
@@ -21,20 +22,20 @@ bool same(const Tally& a, const Tally& b) {
 TEST(Replay, DependsOnTheSeedAndNotOnTheThreads) {
   const Scenario floor = *noise("floor");
   for (const char* name : {"weir", "bootstrap"}) {
-    const Rule of_name = *rule(name, k_limits);
+    const Rule of_name = *make_rule(name, k_limits);
     const double effect = stats::effect_of_drop(0.1);
     const Tally alone = replay(floor, effect, of_name, {7, 100, 1, Coin::fair});
     EXPECT_TRUE(same(alone, replay(floor, effect, of_name, {7, 100, 3, Coin::fair}))) << name;
     EXPECT_EQ(alone.trials, 100U);
   }
-  const Rule weir = *rule("weir", k_limits);
+  const Rule weir = *make_rule("weir", k_limits);
   EXPECT_FALSE(same(replay(floor, 0.1, weir, {7, 100, 1, Coin::fair}),
                     replay(floor, 0.1, weir, {8, 100, 1, Coin::fair})));
 }
 
 TEST(Replay, FindsFalseAlarmsWithoutTheCoinAndNoneWithIt) {
   const Scenario slot2 = *noise("slot2");
-  const Rule weir = *rule("weir", k_limits);
+  const Rule weir = *make_rule("weir", k_limits);
   EXPECT_GT(replay(slot2, 0, weir, {1, 200, 1, Coin::off}).fail, 60U);
   EXPECT_EQ(replay(slot2, 0, weir, {1, 200, 1, Coin::fair}).fail, 0U);
 }
@@ -77,18 +78,18 @@ TEST(Noise, IsFoundByAnySpellingThatMeansOne) {
       {"noisier-f", "noisier-floor"},
   };
   for (const auto& one : cases) {
-    const auto name = noise_called(one.asked);
+    const auto name = find_noise_name(one.asked);
     ASSERT_TRUE(name) << one.asked << ": " << name.error().message;
     EXPECT_EQ(*name, one.name) << one.asked;
   }
-  for (const std::string& name : noise_names()) EXPECT_EQ(*noise_called(name), name);
+  for (const std::string& name : noise_names()) EXPECT_EQ(*find_noise_name(name), name);
 }
 
 TEST(Noise, ThatIsNoneOrSeveralIsRefusedWithAllNames) {
   // "normal 2 %" must not become normal-20, nor "normal .1" normal-1.
   for (const char* asked : {"", " %", "loud", "normal", "bimodal", "normal 2 %", "normal .1",
                             "lognormal 0", "normal 100", "0"}) {
-    const auto name = noise_called(asked);
+    const auto name = find_noise_name(asked);
     ASSERT_FALSE(name) << asked << " is " << *name;
     EXPECT_EQ(name.error().code, Code::usage);
     for (const std::string& known : noise_names()) {
@@ -116,7 +117,7 @@ TEST(Noise, GivesTheCandidateTheEffect) {
 
 TEST(Rules, AllNamesButFixedNAreKnown) {
   for (const std::string& name : rule_names()) {
-    EXPECT_EQ(rule(name, k_limits).has_value(), name != k_fixed_n) << name;
+    EXPECT_EQ(make_rule(name, k_limits).has_value(), name != k_fixed_n) << name;
   }
 }
 
@@ -146,7 +147,7 @@ TEST(Rules, FailWhatIsMuchSlowerPassWhatIsNotAndTakeTheirPairs) {
     for (const bool slower : {true, false}) {
       Constant pairs(slower ? 0.3 : 0);
       Random own(1);
-      const Outcome outcome = rule(name, k_limits)->decide(pairs, own);
+      const Outcome outcome = make_rule(name, k_limits)->decide(pairs, own);
       EXPECT_EQ(outcome.verdict, slower ? Verdict::fail : Verdict::pass) << name;
       EXPECT_EQ(pairs.taken, slower ? pairs_of_fail : pairs_of_pass) << name;
       EXPECT_EQ(outcome.pairs, static_cast<std::uint32_t>(pairs.taken)) << name;
@@ -161,7 +162,7 @@ TEST(Rules, StayOpenAtTheCap) {
     if (name == k_fixed_n) continue;
     Constant pairs(0.3);
     Random own(1);
-    const Outcome outcome = rule(name, few)->decide(pairs, own);
+    const Outcome outcome = make_rule(name, few)->decide(pairs, own);
     EXPECT_EQ(outcome.verdict, Verdict::inconclusive) << name;
     EXPECT_EQ(outcome.pairs, 4U) << name;
   }

@@ -1,3 +1,4 @@
+// Tests of results as JSON, Markdown and SVG.
 #include "benchmarks/decision_quality/report.hpp"
 
 #include <cmath>
@@ -58,7 +59,7 @@ TEST(Pooled, SumsWhatDidNotChangeOfOneProgram) {
                                  {"weir", "drift", 0.0, tally_of(0, 10, 0), {}, {}},
                                  {"weir", "noisier", 0.0, tally_of(10, 0, 0), {}, {}}};
   const std::vector<std::string> same_program = {"floor", "drift"};
-  const std::vector<Row> sums = pooled(rows, same_program);
+  const std::vector<Row> sums = pool_unchanged_rows(rows, same_program);
   ASSERT_EQ(sums.size(), 2U);
   EXPECT_EQ(sums[0].rule, "weir");
   EXPECT_EQ(sums[0].tally.trials, 20U);

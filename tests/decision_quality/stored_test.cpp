@@ -1,3 +1,4 @@
+// Tests of the coverage of the interval against stored runs.
 #include "benchmarks/decision_quality/stored.hpp"
 
 #include <fstream>
@@ -20,17 +21,17 @@ Trace recorded(const std::string& name) {
 // error is 1.3 to 1.5 %: 89 % is three of them below.
 TEST(StoredRuns, CoverTheTruthOnRecordedRunsAsOftenAsTheySay) {
   for (const char* name : {"tg48", "tg300", "pp128", "pp256"}) {
-    const Machine machine = machine_of_trace(recorded(name), RunsOfTrace::apart);
+    const Machine machine = recorded_machine(recorded(name), RunOrder::scattered);
     for (const std::size_t stored : {2U, 5U, 10U, 20U}) {
-      const Coverage found = coverage_of(machine, stored, 0.05, 300, 1);
+      const Coverage found = measure_coverage(machine, stored, 0.05, 300, 1);
       EXPECT_GE(found.covered, 267U) << name << ", " << stored;
     }
   }
 }
 
 TEST(StoredRuns, MakeALimitDecidableOnlyWhereRunsDifferByLessThanIt) {
-  EXPECT_EQ(runs_for(made_machine(0.002, 0.005), 0.05, 20, 100, 1), 3U);
-  EXPECT_EQ(runs_for(made_machine(0.1, 0.03), 0.05, 3, 100, 1), std::nullopt);
+  EXPECT_EQ(fewest_stored_runs(simulated_machine(0.002, 0.005), 0.05, 20, 100, 1), 3U);
+  EXPECT_EQ(fewest_stored_runs(simulated_machine(0.1, 0.03), 0.05, 3, 100, 1), std::nullopt);
 }
 
 }  // namespace stored_test

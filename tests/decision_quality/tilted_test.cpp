@@ -1,3 +1,4 @@
+// Tests of estimating false fails by importance sampling.
 #include "benchmarks/decision_quality/tilted.hpp"
 
 #include <cmath>
@@ -25,7 +26,7 @@ TEST(Tilted, FindsAsManyFalseFailsAsCountingDoes) {
   constexpr std::uint64_t k_trials = 4000;
   const Scenario ticks = *noise("ticks");
   const Tally tally = replay(ticks, 0, counted, {1, k_trials, 1, Coin::fair});
-  const Tilted tilted = tilted_false_fails(ticks, rule, 10'000, 1, 1000);
+  const FalseFailEstimate tilted = estimate_false_fails(ticks, rule, 10'000, 1, 1000);
   const double share = tally.share(tally.fail);
   ASSERT_GT(tally.fail, 5U);
   const double error = std::hypot(std::sqrt(share / k_trials), tilted.error);
@@ -37,9 +38,9 @@ TEST(Tilted, FindsAsManyFalseFailsAsCountingDoes) {
 TEST(Tilted, DependsOnTheSeed) {
   const Scenario floor = *noise("floor");
   const stats::PairedRule rule = paired_rule({0.05, 0.1, 10'000}, false);
-  const Tilted one = tilted_false_fails(floor, rule, 10'000, 1, 50);
-  EXPECT_EQ(one.share, tilted_false_fails(floor, rule, 10'000, 1, 50).share);
-  EXPECT_NE(one.share, tilted_false_fails(floor, rule, 10'000, 2, 50).share);
+  const FalseFailEstimate one = estimate_false_fails(floor, rule, 10'000, 1, 50);
+  EXPECT_EQ(one.share, estimate_false_fails(floor, rule, 10'000, 1, 50).share);
+  EXPECT_NE(one.share, estimate_false_fails(floor, rule, 10'000, 2, 50).share);
 }
 
 }  // namespace tilted_test

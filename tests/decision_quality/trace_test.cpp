@@ -1,3 +1,4 @@
+// Tests of reading and replaying recorded runs.
 #include "benchmarks/decision_quality/trace.hpp"
 
 #include <cmath>

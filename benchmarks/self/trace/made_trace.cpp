@@ -1,3 +1,4 @@
+// Generates a Chrome trace of any length.
 #include "benchmarks/self/trace/made_trace.hpp"
 
 #include <algorithm>
@@ -11,12 +12,12 @@
 namespace weir::bench {
 namespace {
 
-constexpr int k_threads = 8;  // of the program; and as many queues of the device
+constexpr int k_threads = 8;  // threads of the program, and queues of the device
 constexpr int k_ops = 400, k_kernels = 1500;
 
-class Making {
+class TraceWriter {
  public:
-  Making(std::uint64_t seed, const std::function<void(std::string_view)>& write)
+  TraceWriter(std::uint64_t seed, const std::function<void(std::string_view)>& write)
       : random_(seed), write_(write), now_(2 * k_threads, 1'000'000'000) {
     for (int i = 0; i < k_ops; ++i) ops_.push_back(fmt::format("aten::op_{}_{}", below(90), i));
     for (int i = 0; i < k_kernels; ++i) {
@@ -25,7 +26,8 @@ class Making {
     }
   }
 
-  MadeTrace make(std::uint64_t bytes) {
+  // Writes names of threads, then steps until the trace has `bytes`, then its end.
+  TraceSummary write_trace(std::uint64_t bytes) {
     text_ =
         "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [{\"id\": 0, \"name\": \"Made-up\"}],\n"
         "\"traceEvents\": [\n";
@@ -34,33 +36,35 @@ class Making {
       put(R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{} {}"}}}})",
           pid, i, i < k_threads ? "thread" : "stream", i);
     }
-    made_.events = 0;
-    while (made_.bytes + text_.size() < bytes) {
+    summary_.events = 0;  // names of threads do not count
+    while (summary_.bytes + text_.size() < bytes) {
       flush(1 << 16);
-      // Threads write in blocks of a step, whoever is furthest behind.
+      // The thread whose clock is furthest behind writes the next step.
       const auto behind = std::min_element(now_.begin(), now_.begin() + k_threads);
-      token(static_cast<std::uint64_t>(behind - now_.begin()));
+      write_step(static_cast<std::uint64_t>(behind - now_.begin()));
     }
     text_.resize(text_.size() - 2);  // ",\n"
     text_ += "\n],\n\"displayTimeUnit\": \"ms\"\n}\n";
     flush(0);
-    return made_;
+    return summary_;
   }
 
  private:
-  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }  // as no library varies it
+  // A random number below `limit`. The distributions of <random> differ between libraries.
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 
   template <class... A>
-  void put(fmt::format_string<A...> words, A&&... values) {
-    fmt::format_to(std::back_inserter(text_), words, std::forward<A>(values)...);
+  void put(fmt::format_string<A...> format, A&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<A>(values)...);
     text_ += ",\n";
-    ++made_.events;
+    ++summary_.events;
   }
 
-  void flush(std::size_t from) {
-    if (text_.size() < from) return;
+  // Writes the text out if it has at least `threshold` bytes.
+  void flush(std::size_t threshold) {
+    if (text_.size() < threshold) return;
     write_(text_);
-    made_.bytes += text_.size();
+    summary_.bytes += text_.size();
     text_.clear();
   }
 
@@ -68,15 +72,15 @@ class Making {
     return fmt::format("{}.{:03}", nanos / 1000, nanos % 1000);
   }
 
-  // A step of one thread: begin, ops with their launches, a request beside it, end.
-  void token(std::uint64_t thread) {
+  // A step of one thread: begin, a request, ops with their kernel launches, end.
+  void write_step(std::uint64_t thread) {
     std::uint64_t& now = now_[thread];
     const std::uint64_t request = ++requests_;
     put(R"({{"ph": "B", "cat": "step", "name": "decode", "pid": 100, "tid": {}, "ts": {}}})",
         thread, micros(now));
     put(R"({{"ph": "b", "cat": "request", "name": "request", "id": "0x{:x}", "pid": 100, "tid": {}, "ts": {}}})",
         request, thread, micros(now));
-    for (std::uint64_t i = 0; i < 24; ++i) op(thread, now);
+    for (std::uint64_t i = 0; i < 24; ++i) write_op(thread, now);
     if (below(8) == 0) {
       put(R"({{"ph": "i", "cat": "mark", "name": "sampled", "pid": 100, "tid": {}, "ts": {}, "s": "t"}})",
           thread, micros(now));
@@ -89,33 +93,35 @@ class Making {
     now += 500 + below(500);
   }
 
-  void op(std::uint64_t thread, std::uint64_t& now) {
-    const std::uint64_t began = now;
+  // An op and the launch of its kernel; moves `now` to its end.
+  void write_op(std::uint64_t thread, std::uint64_t& now) {
+    const std::uint64_t begin = now;
     now += 200 + below(2000);
-    kernel(thread, now);
+    write_kernel(thread, now);
     now += 3000 + below(4000);
     put(R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 100, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "cbid": 211}}}})",
-        thread, micros(now - 2500), micros(2000), made_.kernels);
-    // The outer one is written when it ends, as most tracers do.
+        thread, micros(now - 2500), micros(2000), summary_.kernels);
+    // The op, which encloses the launch, is written when it ends, as most tracers do.
     put(R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 100, "tid": {}, "ts": {}, "dur": {}, "args": {{"External id": {}, "Input Dims": [[1, {}], [{}, 4096]], "Input type": ["float", "float"]}}}})",
-        ops_[below(k_ops)], thread, micros(began), micros(now - began), made_.events, 1 + below(64),
-        256 << below(5));
+        ops_[below(k_ops)], thread, micros(begin), micros(now - begin), summary_.events,
+        1 + below(64), 256 << below(5));
   }
 
-  void kernel(std::uint64_t thread, std::uint64_t launched) {
+  // A kernel on the queue of this thread, after its launch; half of them have a flow event.
+  void write_kernel(std::uint64_t thread, std::uint64_t launched) {
     std::uint64_t& now = now_[k_threads + thread];
     const std::uint64_t length = 1500 + below(20'000);
     now = std::max(now, launched) + 100;
     put(R"({{"ph": "X", "cat": "kernel", "name": "{}", "pid": 7, "tid": {}, "ts": {}, "dur": {}, "args": {{"stream": {}, "correlation": {}, "bytes": {}, "grid": [{}, 1, 1], "block": [128, 1, 1], "shape": "{}x{}"}}}})",
         kernels_[below(k_kernels)], k_threads + thread, micros(now), micros(length),
-        k_threads + thread, made_.kernels, 4096 + below(1 << 20), 1 + below(512), 64 << below(3),
+        k_threads + thread, summary_.kernels, 4096 + below(1 << 20), 1 + below(512), 64 << below(3),
         64 << below(3));
     if (below(2) == 0) {
       put(R"({{"ph": "s", "id": {}, "cat": "ac2g", "name": "ac2g", "pid": 100, "tid": {}, "ts": {}}})",
-          made_.kernels, thread, micros(launched));
+          summary_.kernels, thread, micros(launched));
     }
-    ++made_.kernels;
-    made_.kernel_nanos += length;
+    ++summary_.kernels;
+    summary_.kernel_nanos += length;
     now += length;
   }
 
@@ -125,14 +131,14 @@ class Making {
   std::vector<std::string> ops_, kernels_;
   std::string text_;
   std::uint64_t requests_ = 0;
-  MadeTrace made_;
+  TraceSummary summary_;
 };
 
 }  // namespace
 
-MadeTrace make_trace(std::uint64_t bytes, std::uint64_t seed,
-                     const std::function<void(std::string_view)>& write) {
-  return Making(seed, write).make(bytes);
+TraceSummary make_trace(std::uint64_t bytes, std::uint64_t seed,
+                        const std::function<void(std::string_view)>& write) {
+  return TraceWriter(seed, write).write_trace(bytes);
 }
 
 }  // namespace weir::bench

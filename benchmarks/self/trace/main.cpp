@@ -1,11 +1,10 @@
-// A made Chrome trace read by weir and walked by JSON libraries: rates of processor time, and
-// memory.
+// Compares weir and JSON libraries at reading a made-up Chrome trace: processor time and memory.
 //
 //   trace_cost [MB [ROUNDS [FOLDER]]]     default: 100 MB, 5 rounds, /tmp; the file is removed
 //   after
 //
-// Every way runs in a process of its own, all of them in each round. With more than 200 MB those
-// that make a tree of the whole file are left out.
+// Every way runs in a process of its own, all of them in each round. Above 200 MB Python's json is
+// left out, which makes a tree of the complete file.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -39,25 +38,27 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in
 print(ended - began, events, int(status["VmHWM"].split()[0]) - int(status["RssFile"].split()[0]))
 )";
 
+// Reads the file in one way and prints "SECONDS COUNT MEMORY_KIB". Returns the exit code.
 int walk(std::string_view name, const std::string& file) {
   for (const Way& way : ways()) {
     if (way.name != name) continue;
-    const auto walked = way.walk(file);
-    if (!walked) {
-      std::fprintf(stderr, "%s\n", walked.error().message.c_str());
+    const auto result = way.walk(file);
+    if (!result) {
+      std::fprintf(stderr, "%s\n", result.error().message.c_str());
       return 1;
     }
-    std::printf("%.6f %llu %llu\n", walked->seconds, static_cast<unsigned long long>(walked->found),
-                static_cast<unsigned long long>(walked->memory_kib));
+    std::printf("%.6f %llu %llu\n", result->seconds, static_cast<unsigned long long>(result->count),
+                static_cast<unsigned long long>(result->memory_kib));
     return 0;
   }
   return 2;
 }
 
-struct Measured {
+// Results of one way: the processor time of each round, the most memory, and the number of events.
+struct Measurement {
   std::vector<double> seconds;
   std::uint64_t memory_kib = 0;
-  std::string found;
+  std::string count;
 };
 
 double median(std::vector<double> values) {
@@ -65,7 +66,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-bool measure(const std::vector<std::string>& argv, Measured& measured) {
+// Runs one way once and adds its result. Prints the error and returns false if it fails.
+bool measure(const std::vector<std::string>& argv, Measurement& measurement) {
   sys::RealProcesses processes;
   sys::ProcessSpec spec;
   spec.argv = argv;
@@ -79,17 +81,18 @@ bool measure(const std::vector<std::string>& argv, Measured& measured) {
   const auto seconds = words.size() == 3 ? text::to_double(words[0]) : std::nullopt;
   const auto memory = words.size() == 3 ? text::to_int(words[2]) : std::nullopt;
   if (!seconds || !memory) return false;
-  measured.seconds.push_back(*seconds);
-  measured.found = words[1];
-  measured.memory_kib = std::max(measured.memory_kib, static_cast<std::uint64_t>(*memory));
+  measurement.seconds.push_back(*seconds);
+  measurement.count = words[1];
+  measurement.memory_kib = std::max(measurement.memory_kib, static_cast<std::uint64_t>(*memory));
   return true;
 }
 
+// Makes the trace, measures every way in each round, prints the table. Returns the exit code.
 int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder) {
   const fs::path file = folder / "weir-made-trace.json";
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(file.c_str(), "wb"), std::fclose);
   if (!out) return 1;
-  const MadeTrace made = make_trace(megabytes * 1'000'000, 1, [&](std::string_view text) {
+  const TraceSummary trace = make_trace(megabytes * 1'000'000, 1, [&](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), out.get());
   });
   out.reset();
@@ -102,26 +105,29 @@ int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder)
     commands.emplace_back(
         "Python's json", std::vector<std::string>{"/usr/bin/env", "python3", "-c", k_python, file});
   }
-  std::map<std::string, Measured> all;
-  bool fine = true;
-  for (std::size_t round = 0; round < rounds && fine; ++round) {
-    for (const auto& [name, argv] : commands) fine = fine && measure(argv, all[name]);
+  std::map<std::string, Measurement> measurements;
+  bool succeeded = true;
+  for (std::size_t round = 0; round < rounds && succeeded; ++round) {
+    for (const auto& [name, argv] : commands) {
+      succeeded = succeeded && measure(argv, measurements[name]);
+    }
   }
   fs::remove(file);
-  if (!fine) return 1;
+  if (!succeeded) return 1;
   std::printf("%llu bytes, %llu events; %zu rounds, medians\n%-16s %8s %10s %10s %10s\n",
-              static_cast<unsigned long long>(made.bytes),
-              static_cast<unsigned long long>(made.events), rounds, "", "MB/s", "/simdjson", "MiB",
+              static_cast<unsigned long long>(trace.bytes),
+              static_cast<unsigned long long>(trace.events), rounds, "", "MB/s", "/simdjson", "MiB",
               "found");
   for (const auto& [name, argv] : commands) {
-    const Measured& one = all[name];
+    const Measurement& measurement = measurements[name];
     std::vector<double> ratios;
     for (std::size_t i = 0; i < rounds; ++i) {
-      ratios.push_back(all["simdjson"].seconds[i] / one.seconds[i]);
+      ratios.push_back(measurements["simdjson"].seconds[i] / measurement.seconds[i]);
     }
     std::printf("%-16s %8.0f %10.2f %10.1f %10s\n", name.c_str(),
-                static_cast<double>(made.bytes) / 1e6 / median(one.seconds), median(ratios),
-                static_cast<double>(one.memory_kib) / 1024, one.found.c_str());
+                static_cast<double>(trace.bytes) / 1e6 / median(measurement.seconds),
+                median(ratios), static_cast<double>(measurement.memory_kib) / 1024,
+                measurement.count.c_str());
   }
   std::printf("limits: weir at least 0.50 of simdjson, at most 64 MiB\n");
   return 0;

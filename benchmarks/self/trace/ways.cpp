@@ -1,3 +1,4 @@
+// The readers of a Chrome trace that are compared: weir's, simdjson, nlohmann_json.
 #include "benchmarks/self/trace/ways.hpp"
 
 #include <fstream>
@@ -26,105 +27,109 @@ double processor_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-// The kernel's high-water mark, less what is mapped from files now: programs and libraries.
-std::uint64_t most_memory_kib() {
+// Peak resident memory, without the pages of programs and libraries that are mapped now.
+std::uint64_t peak_memory_kib() {
   std::ifstream status("/proc/self/status");
-  std::uint64_t most = 0, of_files = 0;
+  std::uint64_t peak = 0, mapped = 0;
   for (std::string word; status >> word;) {
-    if (word == "VmHWM:") status >> most;
-    if (word == "RssFile:") status >> of_files;
+    if (word == "VmHWM:") status >> peak;
+    if (word == "RssFile:") status >> mapped;
   }
-  return most - of_files;
+  return peak - mapped;
 }
 
-// Hands the file over in chunks, and times what is made of them.
-Result<Walked> in_chunks(const std::string& path,
-                         const std::function<void(std::string_view)>& take) {
+// Calls process(chunk) for the file's chunks in order, and adds up the processor time of the calls.
+Result<WalkResult> walk_chunks(const std::string& path,
+                               const std::function<void(std::string_view)>& process) {
   WEIR_TRY(const sys::FileReader file, sys::FileReader::open(path));
-  Walked walked;
+  WalkResult result;
   for (std::uint64_t at = 0;;) {
     WEIR_TRY(const std::string chunk, file.read_at(at, k_chunk));
-    if (chunk.empty()) return walked;
-    const double began = processor_seconds();
-    take(chunk);
-    walked.seconds += processor_seconds() - began;
+    if (chunk.empty()) return result;
+    const double start = processor_seconds();
+    process(chunk);
+    result.seconds += processor_seconds() - start;
     at += chunk.size();
   }
 }
 
-Result<Walked> by_reader(const std::string& path) {
+// Reads the file with weir's reader; counts the events of all tracks.
+Result<WalkResult> walk_by_weir(const std::string& path) {
   adapters::ChromeTraceReader reader;
-  WEIR_TRY(Walked walked, in_chunks(path, [&](std::string_view chunk) { reader.feed(chunk); }));
-  const double began = processor_seconds();
+  WEIR_TRY(WalkResult result,
+           walk_chunks(path, [&](std::string_view chunk) { reader.feed(chunk); }));
+  const double start = processor_seconds();
   WEIR_TRY(const observed::Observed observed, reader.finish());
-  walked.seconds += processor_seconds() - began;
+  result.seconds += processor_seconds() - start;
   for (const observed::ObservedTrack& track : observed.tracks) {
-    walked.found += static_cast<std::uint64_t>(track.events);
+    result.count += static_cast<std::uint64_t>(track.events);
   }
-  walked.memory_kib = most_memory_kib();
-  return walked;
+  result.memory_kib = peak_memory_kib();
+  return result;
 }
 
-// What keeps a walk from being optimized away.
-struct Seen {
+// Sums over all values, which keep a walk from being optimized away.
+struct Totals {
   std::uint64_t bytes = 0;
   double sum = 0;
 };
-volatile std::uint64_t g_seen = 0;
+volatile std::uint64_t g_total = 0;
 
-void look(simdjson::ondemand::value value, Seen& seen) {
+// Adds the bytes of all strings and the sum of all numbers within a value, recursively.
+void add_values(simdjson::ondemand::value value, Totals& totals) {
   using simdjson::ondemand::json_type;
   switch (json_type(value.type())) {
     case json_type::object:
       for (auto field : value.get_object()) {
-        seen.bytes += std::string_view(field.unescaped_key()).size();
-        look(field.value(), seen);
+        totals.bytes += std::string_view(field.unescaped_key()).size();
+        add_values(field.value(), totals);
       }
       break;
     case json_type::array:
-      for (auto element : value.get_array()) look(element.value(), seen);
+      for (auto element : value.get_array()) add_values(element.value(), totals);
       break;
     case json_type::string:
-      seen.bytes += std::string_view(value.get_string()).size();
+      totals.bytes += std::string_view(value.get_string()).size();
       break;
     case json_type::number:
-      seen.sum += double(value.get_double());
+      totals.sum += double(value.get_double());
       break;
     default:
       break;
   }
 }
 
-void look(simdjson::dom::element value, Seen& seen) {
+// The same for a value of simdjson's tree.
+void add_values(simdjson::dom::element value, Totals& totals) {
   using simdjson::dom::element_type;
   switch (value.type()) {
     case element_type::OBJECT:
       for (auto field : simdjson::dom::object(value)) {
-        seen.bytes += field.key.size();
-        look(field.value, seen);
+        totals.bytes += field.key.size();
+        add_values(field.value, totals);
       }
       break;
     case element_type::ARRAY:
-      for (auto element : simdjson::dom::array(value)) look(element, seen);
+      for (auto element : simdjson::dom::array(value)) add_values(element, totals);
       break;
     case element_type::STRING:
-      seen.bytes += std::string_view(value).size();
+      totals.bytes += std::string_view(value).size();
       break;
     case element_type::DOUBLE:
     case element_type::INT64:
     case element_type::UINT64:
-      seen.sum += double(value);
+      totals.sum += double(value);
       break;
     default:
       break;
   }
 }
 
-// simdjson takes whole documents: of each chunk, an array of the events that end in it. That an
-// event is a line is known of the made trace.
+// simdjson takes complete documents. This makes of each chunk an array of the events that end in
+// it; it relies on make_trace, which writes one event per line.
 class EventArrays {
  public:
-  // The array's text, with room behind it for simdjson; valid until the next.
+  // Returns the text of the array, with the padding that simdjson needs; valid until the next call.
   const std::string& next(std::string_view chunk) {
     const bool first = array_.empty();
     array_.assign("[").append(rest_).append(chunk);
@@ -142,49 +147,53 @@ class EventArrays {
   std::string array_, rest_;
 };
 
+// Walks the file by walk_array(array, totals), which returns the number of events of an array.
 template <class WalkArray>
-Result<Walked> by_simdjson(const std::string& path, const WalkArray& walk_array) {
+Result<WalkResult> walk_by_simdjson(const std::string& path, const WalkArray& walk_array) {
   EventArrays arrays;
-  Seen seen;
+  Totals totals;
   std::uint64_t events = 0;
-  WEIR_TRY(Walked walked, in_chunks(path, [&](std::string_view chunk) {
-             events += walk_array(arrays.next(chunk), seen);
+  WEIR_TRY(WalkResult result, walk_chunks(path, [&](std::string_view chunk) {
+             events += walk_array(arrays.next(chunk), totals);
            }));
-  g_seen = seen.bytes + static_cast<std::uint64_t>(seen.sum);
-  walked.found = events;
-  walked.memory_kib = most_memory_kib();
-  return walked;
+  g_total = totals.bytes + static_cast<std::uint64_t>(totals.sum);
+  result.count = events;
+  result.memory_kib = peak_memory_kib();
+  return result;
 }
 
-Result<Walked> on_demand(const std::string& path) {
+// Walks the events with simdjson's on-demand parser.
+Result<WalkResult> walk_on_demand(const std::string& path) {
   simdjson::ondemand::parser parser;
-  return by_simdjson(path, [&](const std::string& array, Seen& seen) {
+  return walk_by_simdjson(path, [&](const std::string& array, Totals& totals) {
     std::uint64_t events = 0;
     auto document =
         parser.iterate(simdjson::padded_string_view(array.data(), array.size(), array.capacity()));
     for (auto event : document.get_array()) {
-      look(event.value(), seen);
+      add_values(event.value(), totals);
       ++events;
     }
     return events;
   });
 }
 
-Result<Walked> as_tree(const std::string& path) {
+// Walks the events with simdjson's parser to a tree.
+Result<WalkResult> walk_tree(const std::string& path) {
   simdjson::dom::parser parser;
-  return by_simdjson(path, [&](const std::string& array, Seen& seen) {
+  return walk_by_simdjson(path, [&](const std::string& array, Totals& totals) {
     std::uint64_t events = 0;
     const simdjson::dom::element document = parser.parse(array.data(), array.size(), false);
     for (auto event : simdjson::dom::array(document)) {
-      look(event, seen);
+      add_values(event, totals);
       ++events;
     }
     return events;
   });
 }
 
-// nlohmann_json pulls its text; its events, as a tree of a gigabyte does not fit everywhere.
-struct Counting final : nlohmann::json_sax<nlohmann::json> {
+// Counts the values of a text. nlohmann_json is measured by its SAX events, since a tree of a
+// gigabyte does not fit into every memory.
+struct ValueCounter final : nlohmann::json_sax<nlohmann::json> {
   std::uint64_t values = 0;
   double sum = 0;
   bool add(double value = 0) {
@@ -209,21 +218,21 @@ struct Counting final : nlohmann::json_sax<nlohmann::json> {
   }
 };
 
-Result<Walked> by_nlohmann(const std::string& path) {
+Result<WalkResult> walk_by_nlohmann(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  Counting counting;
-  const double began = processor_seconds();
-  if (!nlohmann::json::sax_parse(file, &counting)) return fail(Code::data, "{}: no JSON", path);
-  return Walked{processor_seconds() - began, counting.values, most_memory_kib()};
+  ValueCounter counter;
+  const double start = processor_seconds();
+  if (!nlohmann::json::sax_parse(file, &counter)) return fail(Code::data, "{}: no JSON", path);
+  return WalkResult{processor_seconds() - start, counter.values, peak_memory_kib()};
 }
 
 }  // namespace
 
 std::span<const Way> ways() {
-  static constexpr Way k_ways[] = {{"weir", by_reader},
-                                   {"simdjson", on_demand},
-                                   {"simdjson-tree", as_tree},
-                                   {"nlohmann_json", by_nlohmann}};
+  static constexpr Way k_ways[] = {{"weir", walk_by_weir},
+                                   {"simdjson", walk_on_demand},
+                                   {"simdjson-tree", walk_tree},
+                                   {"nlohmann_json", walk_by_nlohmann}};
   return k_ways;
 }
 
