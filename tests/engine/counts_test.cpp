@@ -110,7 +110,7 @@ TEST(RealCounts, AreThoseSeenFromOutsideInEveryConfiguration) {
 
 // By hand from decoder.cpp, for three layers: 9 ops each, 3 at the end; without batching, query,
 // key and value are three ops and gate and up two; fused, gate, up and activation are one. A
-// barrier behind each, and one behind the row of the embedding. What faults add, from plants.cpp: a
+// barrier behind each, and one behind the row of the embedding. What faults add, from faults.cpp: a
 // copy to the host or back has a barrier of its own, and a wait a submit.
 TEST(RealCounts, PerTokenFollowFromTheForwardPass) {
   const probes::Folder folder;

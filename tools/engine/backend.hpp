@@ -1,8 +1,8 @@
-// What runs the model: the ops of one token, in the order in which the forward pass asks for them.
+// Runs the ops of one token, in the order of the forward pass.
 //
 // A backend owns the activations ("slots"), the cache of keys and values and, on a GPU, the
-// weights. Ops return nothing: a GPU records them, and what goes wrong is told by finish(). Not to
-// be shared between threads. The model outlives it.
+// weights. Ops return nothing: a GPU records them, and finish() returns their errors. Not to be
+// shared between threads. The model outlives it.
 #pragma once
 
 #include <cstdint>
@@ -66,26 +66,26 @@ class Backend {
   // Finds the largest of the logits, the first among equals. With `share`, its softmax, too.
   virtual void choose(bool share) = 0;
 
-  // Ends what was begun: afterwards the values below are those of the last ops.
+  // Waits for all ops: afterwards the values below are those of the last ops.
   [[nodiscard]] virtual Result<void> finish() = 0;
   [[nodiscard]] virtual std::uint32_t chosen() const = 0;
   [[nodiscard]] virtual std::optional<float> chosen_share() const = 0;
 
-  // What follows is no part of a forward pass: means for tests, tools and planted faults
-  // (plants.hpp), at any cost.
+  // The rest is no part of a forward pass but for tests, tools and faults (faults.hpp); it may be
+  // slow.
   //
-  // Brings a slot to the host: what it held is copied()'s answer after the next wait().
+  // Copies a slot to the host: copied() returns its values after the next wait().
   virtual void copy_out(Slot slot) = 0;
   [[nodiscard]] virtual Result<void> wait() = 0;
   [[nodiscard]] virtual std::vector<float> copied(Slot slot) const = 0;
   virtual void write(Slot slot, std::span<const float> values) = 0;
-  // Nothing after it begins before all before it is done: on a CPU all workers meet.
+  // Ops after it begin when all ops before it are done; on a CPU all workers meet.
   virtual void barrier() = 0;
-  // Products by kernels that do the same worse.
+  // Multiplies with slower kernels from here on.
   [[nodiscard]] virtual Result<void> take_worse_kernels() = 0;
 };
 
-// Code::unavailable for what it has no kernel for (missing.hpp). `threads` of its own, at least 1.
+// Code::unavailable if a kernel is missing (missing.hpp). `threads`: at least 1.
 [[nodiscard]] Result<std::unique_ptr<Backend>> make_cpu_backend(const Model& model,
                                                                 unsigned threads, Counts& counts);
 // The Vulkan device of that number (in the driver's order); Code::unavailable where there is none.

@@ -1,10 +1,10 @@
-// Everything that this engine tells of its work goes through here, in the words of
-// docs/explanation/counting.md: what reaches the device (dispatches, barriers, copies, submits,
-// syncs), ops, and where they ran. It is the one place to look for how an engine is instrumented.
+// Counts all work of this engine, in the terms of docs/explanation/counting.md: dispatches,
+// barriers, copies, submits, syncs, ops and where they ran. An engine is instrumented in this one
+// place.
 //
-// Each call does two things: it marks for weir (weir/instrument.h, one test of a flag while nobody
-// asks), and it adds to a tally of the engine's own, which goes into its report. Counted where it
-// is recorded, by the thread that decodes; not to be shared between threads.
+// Each call marks the event for weir (weir/instrument.h; without weir that tests one flag) and adds
+// it to a tally of the engine's own, for its report. Events count where they are recorded, by the
+// thread that decodes; not to be shared between threads.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class Counts {
     ++tally_.submits;
     submitted_ = true;
   }
-  // Around a wait. It is a sync when something was submitted since the last one.
+  // Calls around a wait, which is a sync if something was submitted since the last one.
   void wait_begins() { weir_wait_begin(); }
   void wait_ended() {
     weir_sync(queue_);
@@ -84,9 +84,9 @@ class Counts {
                       static_cast<std::uint32_t>(dispatches.size() / 2));
   }
 
-  // Of a layer of the model from here on; ops are told with it.
+  // Sets the layer of the ops from here on.
   void layer(std::int32_t index) { layer_ = index; }
-  // An evaluation of so many tokens is over.
+  // Marks the end of an evaluation of `tokens` tokens.
   void evaluated(std::uint32_t tokens) { weir_token(tokens); }
 
   [[nodiscard]] const Tally& tally() const { return tally_; }

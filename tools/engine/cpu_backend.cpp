@@ -1,3 +1,4 @@
+// The CPU backend: each op runs on the threads of Workers, by the kernels of cpu_kernels.hpp.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +11,7 @@
 namespace weir::engine {
 namespace {
 
-// A thread takes at least so much work: less is done sooner than a second thread looks up.
+// A thread takes at least so many rows: fewer are done before a second thread would wake up.
 constexpr std::uint32_t k_least_rows = 32;
 
 class CpuBackend final : public Backend {
@@ -50,14 +51,14 @@ class CpuBackend final : public Backend {
     const Operand x = operand(in, products);
     std::uint32_t rows = 0;
     for (const Product& product : products) rows += product.weights.rows;
-    // Rows of all products in one line, cut into parts of the same length.
+    // The rows of all products, one after the other, are cut into parts of the same length.
     workers_.share(rows, k_least_rows, [&](std::uint32_t first, std::uint32_t last) {
       std::uint32_t start = 0;
       for (const Product& product : products) {
         const std::uint32_t end = start + product.weights.rows;
         const std::uint32_t from = std::max(first, start), to = std::min(last, end);
         if (from < to) {
-          some_rows(product, from - start, to - start, x, into == Into::add);
+          multiply_some_rows(product, from - start, to - start, x, into);
         }
         start = end;
       }
@@ -90,7 +91,9 @@ class CpuBackend final : public Backend {
     const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
     const Operand x = operand(in, products);
     workers_.share(gate.rows, k_least_rows, [&](std::uint32_t first, std::uint32_t last) {
-      for (const Product& product : products) some_rows(product, first, last, x, false);
+      for (const Product& product : products) {
+        multiply_some_rows(product, first, last, x, Into::replace);
+      }
       silu_times(slot(Slot::gate).subspan(first, last - first),
                  slot(Slot::up).subspan(first, last - first));
     });
@@ -125,7 +128,7 @@ class CpuBackend final : public Backend {
  private:
   std::span<float> slot(Slot which) { return slots_[static_cast<std::size_t>(which)]; }
 
-  // One position of one layer's cache.
+  // Returns the keys or values of one position in one layer's cache.
   std::span<float> cached(std::vector<float>& cache, std::uint32_t layer, std::uint32_t position) {
     const std::size_t at = std::size_t{layer} * sizes_.context + position;
     return std::span(cache).subspan(at * sizes_.keys(), sizes_.keys());
@@ -151,14 +154,14 @@ class CpuBackend final : public Backend {
     return {slot(in).data(), &quantized_};
   }
 
-  void some_rows(const Product& product, std::uint32_t first, std::uint32_t last, const Operand& x,
-                 bool add) {
+  void multiply_some_rows(const Product& product, std::uint32_t first, std::uint32_t last,
+                          const Operand& x, Into into) {
     const Tensor& w = product.weights;
     multiply_rows(w.type, w.bytes.data() + first * w.row_bytes, w.row_bytes, w.columns,
-                  last - first, x, add, slot(product.out).data() + first);
+                  last - first, x, into == Into::add, slot(product.out).data() + first);
   }
 
-  // Pairs of neighbours turn together, as in llama's own weights.
+  // Rotates pairs of neighbours, as llama's own weights need it.
   void rotate(std::span<float> heads) {
     for (std::size_t i = 0; i + 1 < heads.size(); i += 2) {
       const float cosine = angles_[i % angles_.size()], sine = angles_[i % angles_.size() + 1];

@@ -1,3 +1,4 @@
+// The forward pass of a llama model, as ops of a backend.
 #include "tools/engine/decoder.hpp"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Runs a prompt and greedy decoding with a clock and a tally of counts around each token.
 #include "tools/engine/generate.hpp"
 
 #include <chrono>
@@ -11,7 +12,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The prompt at once; one by one where somebody wants to see the logits of each position.
+// Evaluates `tokens` and returns the next one. With a sink each position runs alone and its logits
+// go there.
 Result<std::uint32_t> evaluate(Backend& backend, Decoder& decoder,
                                std::span<const std::uint32_t> tokens, const LogitsSink& sink) {
   if (!sink) return decoder.evaluate(tokens);
@@ -25,7 +27,7 @@ Result<std::uint32_t> evaluate(Backend& backend, Decoder& decoder,
   return next;
 }
 
-void keep(Repeat& repeat, std::uint32_t token, const Backend& backend) {
+void add_token(Repeat& repeat, std::uint32_t token, const Backend& backend) {
   repeat.tokens.push_back(token);
   if (const auto share = backend.chosen_share()) repeat.shares.push_back(*share);
 }
@@ -52,13 +54,13 @@ Result<Repeat> generate(const Model& model, Backend& backend, Decoder& decoder, 
   repeat.prefill_seconds = seconds_since(start);
   repeat.prefill = counts.tally() - before;
   if (work.tokens == 0) return repeat;
-  keep(repeat, token, backend);
+  add_token(repeat, token, backend);
   const auto decode = Clock::now();
   while (repeat.tokens.size() < work.tokens) {
     before = counts.tally();
     WEIR_TRY(token, evaluate(backend, decoder, {&token, 1}, sink));
     repeat.per_token.push_back(counts.tally() - before);
-    keep(repeat, token, backend);
+    add_token(repeat, token, backend);
   }
   repeat.decode_seconds = seconds_since(decode);
   return repeat;

@@ -24,10 +24,10 @@ Result<std::unique_ptr<Backend>> make_backend(const Options& options, const Mode
                                               Counts& counts) {
   WEIR_TRY(auto backend, options.vulkan ? make_vulkan_backend(model, options.device, counts)
                                         : make_cpu_backend(model, options.threads, counts));
-  return planted(std::move(backend), options.plants, model, counts);
+  return add_faults(std::move(backend), options.faults, model, counts);
 }
 
-// Room for what is asked, and no more: a cache for all that a model was trained for may be huge.
+// Room for this run and no more: a cache for the context that a model was trained for may be huge.
 std::uint32_t positions_needed(const Options& options) {
   const std::uint64_t prompt =
       std::max<std::uint64_t>(options.work.prompt.size(), options.prompt_tokens);
@@ -88,18 +88,17 @@ Result<void> run(int argc, char** argv) {
 }  // namespace weir::engine
 
 int main(int argc, char** argv) {
-  weir::Result<void> ended;
+  weir::Result<void> result;
   try {
     if (argc > 1 && std::string_view(argv[1]) == "--replay") {
       return weir::engine::run_replay(argc, argv);
     }
-    ended = weir::engine::run(argc, argv);
+    result = weir::engine::run(argc, argv);
   } catch (const std::exception& error) {  // no memory, no more threads
-    ended = weir::fail(weir::Code::io, "{}", error.what());
+    result = weir::fail(weir::Code::io, "{}", error.what());
   }
-  if (ended) return 0;
-  std::fprintf(stderr, "weir-engine: %s\n", ended.error().message.c_str());
-  const bool asked_wrongly =
-      ended.error().code == weir::Code::usage || ended.error().code == weir::Code::unavailable;
-  return asked_wrongly ? 2 : 3;
+  if (result) return 0;
+  std::fprintf(stderr, "weir-engine: %s\n", result.error().message.c_str());
+  const weir::Code code = result.error().code;
+  return code == weir::Code::usage || code == weir::Code::unavailable ? 2 : 3;
 }

@@ -1,3 +1,4 @@
+// A file mapped into memory, read-only.
 #include "tools/engine/mapped_file.hpp"
 
 #include <cerrno>

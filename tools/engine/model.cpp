@@ -1,3 +1,5 @@
+// Reads a llama model's sizes, tensors and RoPE frequencies from a GGUF file, and refuses what the
+// engine does not know.
 #include "tools/engine/model.hpp"
 
 #include <algorithm>
@@ -19,9 +21,9 @@ using model::GgufHeader;
 using model::GgufTensor;
 
 constexpr std::uint64_t k_most = std::uint64_t{1} << 24;  // of any one size
-constexpr const char* k_elsewhere = "run it with llama.cpp";
+constexpr const char* k_use_llama_cpp = "run it with llama.cpp";
 
-// Finds tensors by name and holds them to the file's end and to the shape that is expected.
+// Finds tensors by name, and checks their shape and that they lie within the file.
 class Tensors {
  public:
   Tensors(const GgufHeader& header, std::span<const std::byte> file)
@@ -33,9 +35,9 @@ class Tensors {
 
   [[nodiscard]] Result<Tensor> get(const std::string& name, std::uint32_t columns,
                                    std::uint32_t rows) const {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return fail(Code::data, "the tensor {} is not there", name);
-    const GgufTensor& entry = *found->second;
+    const auto match = by_name_.find(name);
+    if (match == by_name_.end()) return fail(Code::data, "the tensor {} is not there", name);
+    const GgufTensor& entry = *match->second;
     const std::vector<std::uint64_t> expected =
         rows == 1 ? std::vector<std::uint64_t>{columns} : std::vector<std::uint64_t>{columns, rows};
     if (entry.dims != expected) {
@@ -61,36 +63,37 @@ class Tensors {
   std::map<std::string, const GgufTensor*, std::less<>> by_name_;
 };
 
-Result<std::uint32_t> size_of(const GgufHeader& header, std::string_view key,
-                              std::optional<std::uint64_t> otherwise = {}) {
-  const auto* found = header.find_own(key);
-  const auto value = found != nullptr ? found->to_unsigned() : otherwise;
+// Reads the size under `key` of the model's own keys: 1 to k_most.
+Result<std::uint32_t> read_size(const GgufHeader& header, std::string_view key,
+                                std::optional<std::uint64_t> fallback = {}) {
+  const auto* entry = header.find_own(key);
+  const auto value = entry != nullptr ? entry->to_unsigned() : fallback;
   if (!value || *value == 0 || *value > k_most) {
     return fail(Code::data, "its {} is {}", key, value ? "beyond any model's" : "not said");
   }
   return static_cast<std::uint32_t>(*value);
 }
 
-float number_of(const GgufHeader& header, std::string_view key, double otherwise) {
-  auto number = static_cast<float>(otherwise);
-  const auto* found = header.find_own(key);
-  if (found != nullptr && found->to_unsigned()) return static_cast<float>(*found->to_unsigned());
-  if (found != nullptr && found->type() == model::GgufType::f32) {
-    std::memcpy(&number, found->bytes().data(), sizeof number);
+float read_number(const GgufHeader& header, std::string_view key, double fallback) {
+  auto number = static_cast<float>(fallback);
+  const auto* entry = header.find_own(key);
+  if (entry != nullptr && entry->to_unsigned()) return static_cast<float>(*entry->to_unsigned());
+  if (entry != nullptr && entry->type() == model::GgufType::f32) {
+    std::memcpy(&number, entry->bytes().data(), sizeof number);
   }
   return number;
 }
 
 Result<Sizes> read_sizes(const GgufHeader& header) {
   Sizes sizes;
-  WEIR_TRY(sizes.layers, size_of(header, "block_count"));
-  WEIR_TRY(sizes.embedding, size_of(header, "embedding_length"));
-  WEIR_TRY(sizes.feed_forward, size_of(header, "feed_forward_length"));
-  WEIR_TRY(sizes.heads, size_of(header, "attention.head_count"));
-  WEIR_TRY(sizes.kv_heads, size_of(header, "attention.head_count_kv", sizes.heads));
-  WEIR_TRY(sizes.head, size_of(header, "attention.key_length", sizes.embedding / sizes.heads));
-  WEIR_TRY(sizes.context, size_of(header, "context_length"));
-  sizes.epsilon = number_of(header, "attention.layer_norm_rms_epsilon", 1e-5);
+  WEIR_TRY(sizes.layers, read_size(header, "block_count"));
+  WEIR_TRY(sizes.embedding, read_size(header, "embedding_length"));
+  WEIR_TRY(sizes.feed_forward, read_size(header, "feed_forward_length"));
+  WEIR_TRY(sizes.heads, read_size(header, "attention.head_count"));
+  WEIR_TRY(sizes.kv_heads, read_size(header, "attention.head_count_kv", sizes.heads));
+  WEIR_TRY(sizes.head, read_size(header, "attention.key_length", sizes.embedding / sizes.heads));
+  WEIR_TRY(sizes.context, read_size(header, "context_length"));
+  sizes.epsilon = read_number(header, "attention.layer_norm_rms_epsilon", 1e-5);
   if (sizes.heads % sizes.kv_heads != 0) {
     return fail(Code::data, "{} heads are no multiple of {} key and value heads", sizes.heads,
                 sizes.kv_heads);
@@ -101,47 +104,48 @@ Result<Sizes> read_sizes(const GgufHeader& header) {
   return sizes;
 }
 
-bool is_known(std::string_view name) {
-  constexpr std::array k_whole{"token_embd.weight", "output_norm.weight", "output.weight",
-                               "rope_freqs.weight"};
+// Returns true if the engine uses the tensor of that name.
+bool is_used(std::string_view name) {
+  constexpr std::array k_of_model{"token_embd.weight", "output_norm.weight", "output.weight",
+                                  "rope_freqs.weight"};
   constexpr std::array k_of_layer{"attn_norm", "attn_q",   "attn_k", "attn_v",  "attn_output",
                                   "ffn_norm",  "ffn_gate", "ffn_up", "ffn_down"};
-  if (std::find(k_whole.begin(), k_whole.end(), name) != k_whole.end()) return true;
+  if (std::find(k_of_model.begin(), k_of_model.end(), name) != k_of_model.end()) return true;
   if (!name.starts_with("blk.")) return false;
   const std::size_t dot = name.find('.', 4);
   if (dot == std::string_view::npos) return false;
   const std::string_view rest = name.substr(dot + 1);
-  return std::any_of(k_of_layer.begin(), k_of_layer.end(), [&](std::string_view known) {
-    return rest.starts_with(known) && rest.substr(known.size()) == ".weight";
+  return std::any_of(k_of_layer.begin(), k_of_layer.end(), [&](std::string_view matrix) {
+    return rest.starts_with(matrix) && rest.substr(matrix.size()) == ".weight";
   });
 }
 
-// What a llama model may hold and this engine does not know: better no answer than a wrong one.
-Result<void> refuse_what_is_beyond(const GgufHeader& header, const Sizes& sizes) {
+// Refuses models with parts that this engine does not compute: better no answer than a wrong one.
+Result<void> refuse_unsupported(const GgufHeader& header, const Sizes& sizes) {
   if (header.architecture() != "llama") {
     return missing_kernel("engine", fmt::format("architecture \"{}\"", header.architecture()),
-                          k_elsewhere, "take a llama model");
+                          k_use_llama_cpp, "take a llama model");
   }
-  // Biases, experts, norms of heads: what is not known would be left out in silence.
+  // Biases, experts and norms of heads would be left out in silence.
   for (const GgufTensor& tensor : header.tensors) {
-    if (is_known(tensor.name)) continue;
-    return missing_kernel("engine", text::printable(tensor.name), k_elsewhere,
+    if (is_used(tensor.name)) continue;
+    return missing_kernel("engine", text::printable(tensor.name), k_use_llama_cpp,
                           "take a model without it");
   }
   const auto* scaling = header.find_own("rope.scaling.type");
-  const std::string how = scaling != nullptr ? scaling->to_string().value_or("") : "none";
-  if (how != "none" && how != "linear") {
-    return missing_kernel("engine", fmt::format("rope scaling \"{}\"", how), k_elsewhere,
-                          "take a model without it");
+  const std::string scaling_type = scaling != nullptr ? scaling->to_string().value_or("") : "none";
+  if (scaling_type != "none" && scaling_type != "linear") {
+    return missing_kernel("engine", fmt::format("rope scaling \"{}\"", scaling_type),
+                          k_use_llama_cpp, "take a model without it");
   }
-  const auto* turned = header.find_own("rope.dimension_count");
-  if (turned != nullptr && turned->to_unsigned() != sizes.head) {
+  const auto* rope_dimensions = header.find_own("rope.dimension_count");
+  if (rope_dimensions != nullptr && rope_dimensions->to_unsigned() != sizes.head) {
     return missing_kernel("engine", "rope over a part of a head", "take a model without it",
-                          k_elsewhere);
+                          k_use_llama_cpp);
   }
-  const auto* values = header.find_own("attention.value_length");
-  if (values != nullptr && values->to_unsigned() != sizes.head) {
-    return missing_kernel("engine", "values of another length than keys", k_elsewhere,
+  const auto* value_length = header.find_own("attention.value_length");
+  if (value_length != nullptr && value_length->to_unsigned() != sizes.head) {
+    return missing_kernel("engine", "values of another length than keys", k_use_llama_cpp,
                           "take a model without them");
   }
   return {};
@@ -149,11 +153,11 @@ Result<void> refuse_what_is_beyond(const GgufHeader& header, const Sizes& sizes)
 
 Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tensors& tensors,
                                             const Sizes& sizes) {
-  const float base = number_of(header, "rope.freq_base", 10000);
+  const float base = read_number(header, "rope.freq_base", 10000);
   // As llama.cpp reads them: a type that says "none" wins over a factor, and a factor of 0 is none.
-  const auto* how = header.find_own("rope.scaling.type");
-  const bool off = how != nullptr && how->to_string() == "none";
-  const float factor = off ? 1 : number_of(header, "rope.scaling.factor", 1);
+  const auto* scaling = header.find_own("rope.scaling.type");
+  const bool off = scaling != nullptr && scaling->to_string() == "none";
+  const float factor = off ? 1 : read_number(header, "rope.scaling.factor", 1);
   const float scale = factor == 0 ? 1 : 1 / factor;
   if (!(base > 0) || !std::isfinite(scale)) return fail(Code::data, "its rope base is not sound");
   std::vector<float> frequencies(sizes.head / 2);
@@ -202,13 +206,13 @@ Result<Model> read_model(MappedFile file, std::uint32_t context) {
   if (header.architecture() == "llama") {
     WEIR_TRY(model.sizes, read_sizes(header));
   }
-  WEIR_CHECK(refuse_what_is_beyond(header, model.sizes));
+  WEIR_CHECK(refuse_unsupported(header, model.sizes));
   Sizes& sizes = model.sizes;
   sizes.context = std::min(sizes.context, context);
   const auto* words = header.find("tokenizer.ggml.tokens");
   WEIR_TRY(sizes.vocabulary,
-           size_of(header, "vocab_size",
-                   words != nullptr ? std::optional(words->count()) : std::nullopt));
+           read_size(header, "vocab_size",
+                     words != nullptr ? std::optional(words->count()) : std::nullopt));
   WEIR_TRY(model.frequencies, read_frequencies(header, tensors, sizes));
   WEIR_TRY(model.embedding, tensors.get("token_embd.weight", sizes.embedding, sizes.vocabulary));
   WEIR_TRY(model.output_norm, tensors.get("output_norm.weight", sizes.embedding, 1));

@@ -37,11 +37,11 @@ struct Sizes {
   std::uint32_t kv_heads = 0;  // each serves heads / kv_heads heads
   std::uint32_t head = 0;      // values of one head, even
   std::uint32_t vocabulary = 0;
-  std::uint32_t context = 0;  // what it was trained for; positions that the engine has room for
+  std::uint32_t context = 0;  // positions: as trained, at most those that the engine has room for
   float epsilon = 0;          // of RMS norms
 
   [[nodiscard]] std::uint32_t queries() const { return heads * head; }
-  [[nodiscard]] std::uint32_t keys() const { return kv_heads * head; }  // of values, too
+  [[nodiscard]] std::uint32_t keys() const { return kv_heads * head; }  // and values
 };
 
 struct Layer {
@@ -53,7 +53,7 @@ struct Model {
   MappedFile file;
   std::string description;  // "llama 3410176 F32"
   Sizes sizes;
-  std::uint32_t first_token = 0;  // what a text begins with
+  std::uint32_t first_token = 0;  // begins each text
   Tensor embedding, output_norm, output;
   std::vector<Layer> layers;
   // Angle of pair i at position 1, in radians (sizes.head / 2 of them): base^(-2i / head), with the
@@ -65,8 +65,9 @@ struct Model {
 // is sound and beyond this engine (missing.hpp).
 [[nodiscard]] Result<Model> load_model(const std::string& path, std::uint32_t context);
 
-// Values of a row, whatever its type. REQUIRES: a type that `can_unpack`, sizes that fit.
+// Returns true if unpack_row() reads the type.
 [[nodiscard]] bool can_unpack(model::TensorType type);
+// Writes a row as floats. REQUIRES: can_unpack(tensor.type), and room for tensor.columns values.
 void unpack_row(const Tensor& tensor, std::uint64_t row, std::span<float> values);
 
 }  // namespace weir::engine

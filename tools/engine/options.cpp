@@ -1,3 +1,4 @@
+// Parses the command line of weir-engine.
 #include "tools/engine/options.hpp"
 
 #include <cstdio>
@@ -14,7 +15,7 @@ Result<Options> parse_options(int argc, char** argv) {
   Work& work = options.work;
   std::string backend = "cpu";
   bool no_batch = false;
-  std::vector<std::string> plants;
+  std::vector<std::string> faults;
   CLI::App app{"Greedy decoding of llama models: the engine that weir is tried on", "weir-engine"};
   app.add_option("-m,--model", options.model, "A GGUF file: F32, F16, Q8_0, Q4_0 (CPU: BF16, too)")
       ->required();
@@ -44,20 +45,20 @@ Result<Options> parse_options(int argc, char** argv) {
   app.add_flag("--no-batch", no_batch, "A dispatch for each product, where one would do");
   app.add_flag("--fused-ffn", options.switches.fused_ffn, "Gate, up and activation in one kernel");
   app.add_flag("--shares", options.switches.shares, "Softmax of each chosen token");
-  app.add_option("--inject", plants,
+  app.add_option("--inject", faults,
                  "A regression to bring in, for trying a gate on; repeatable; \"list\" shows them")
       ->envname("WEIR_ENGINE_PLANT")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->each([](const std::string& name) {
         if (name != "list") return;
-        std::fputs(plants_text().c_str(), stdout);
+        std::fputs(list_faults().c_str(), stdout);
         std::exit(0);
       });
   app.add_flag("--json", options.json, "Print weir.observed/1 instead of token ids");
   app.add_option("--logits", options.logits, "Write the logits of each position, 32-bit floats");
   app.footer(
-      plants_text() +
+      list_faults() +
       "\n--replay FILE, first of all: the ops of a recording (weir replay --on weir-engine)");
   try {
     app.parse(argc, argv);
@@ -68,11 +69,11 @@ Result<Options> parse_options(int argc, char** argv) {
   }
   options.vulkan = backend == "vulkan";
   options.switches.batch = !no_batch;
-  for (const std::string& name : plants) {
-    WEIR_TRY(const Plant plant, parse_plant(name));
-    options.plants.push_back(plant);
+  for (const std::string& name : faults) {
+    WEIR_TRY(const Fault fault, parse_fault(name));
+    options.faults.push_back(fault);
   }
-  WEIR_CHECK(check_plants(options.plants, {options.vulkan, options.threads, options.switches}));
+  WEIR_CHECK(check_faults(options.faults, {options.vulkan, options.threads, options.switches}));
   return options;
 }
 

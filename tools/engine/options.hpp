@@ -4,8 +4,8 @@
 #include <string>
 
 #include "tools/engine/decoder.hpp"
+#include "tools/engine/faults.hpp"
 #include "tools/engine/generate.hpp"
-#include "tools/engine/plants.hpp"
 
 namespace weir::engine {
 
@@ -18,12 +18,12 @@ struct Options {
   std::uint32_t prompt_tokens = 0;  // of a made-up prompt, where `work.prompt` is empty
   Work work;
   Switches switches;
-  std::vector<Plant> plants;  // that have something to spoil there (check_plants)
+  std::vector<Fault> faults;  // each changes something (check_faults)
   bool json = false;
   std::string logits;  // a file; "": none
 };
 
-// Code::usage; help that was asked for ends the process.
+// Code::usage for a wrong command line. --help ends the process.
 [[nodiscard]] Result<Options> parse_options(int argc, char** argv);
 
 }  // namespace weir::engine

@@ -1,3 +1,4 @@
+// Copies a matrix into the words that the Vulkan kernels read: quantized blocks get a 32-bit scale.
 #include "tools/engine/pack.hpp"
 
 #include <bit>

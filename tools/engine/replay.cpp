@@ -1,3 +1,5 @@
+// weir-engine --replay: runs recorded ops of another engine, each alone, on this engine's CPU
+// kernels.
 #include "tools/engine/replay.hpp"
 
 #include <algorithm>
@@ -18,17 +20,17 @@ namespace {
 using profile::ReplayNode;
 using profile::ReplayTensor;
 using replay::left_out;
-using replay::Wish;
+using replay::ReplayLimits;
 
-constexpr float k_value = 0.01F;  // in each slot
-constexpr std::uint32_t k_most = 1U << 30;
+constexpr float k_value = 0.01F;                   // of each element of a slot
+constexpr std::uint32_t k_most_values = 1U << 30;  // of one tensor
 
-// A backend for one op: of a model that has the sizes that this op needs, and nothing else.
+// A backend for one op, with a model that has the sizes of this op and nothing else.
 class OpWork final : public replay::Work {
  public:
   explicit OpWork(std::int64_t copies) : copies_(copies) {}
 
-  // A matrix of made-up weights; each copy of the op has its own.
+  // Adds a matrix of made-up weights; each copy of the op has its own.
   const Tensor& add_matrix(const model::TensorTypeInfo& info, std::uint32_t columns,
                            std::uint32_t rows) {
     const std::uint64_t row = std::uint64_t{columns} / info.block_values * info.block_bytes;
@@ -39,7 +41,7 @@ class OpWork final : public replay::Work {
         Tensor{name, info.type, columns, rows, row, std::as_bytes(std::span(*bytes))}));
     return *matrices_.back();
   }
-  // REQUIRES: what is public below is set.
+  // Makes the backend. REQUIRES: the public members below are set.
   Result<void> open(unsigned threads) {
     model.frequencies.assign(model.sizes.head / 2, k_value);
     WEIR_TRY(backend_, make_cpu_backend(model, threads, counts_));
@@ -52,9 +54,8 @@ class OpWork final : public replay::Work {
   }
 
   Model model;
-  // What is done for copy `i`, and once before any of them.
-  std::function<void(Backend&, std::size_t i)> op;
-  std::function<void(Backend&)> before;
+  std::function<void(Backend&, std::size_t i)> op;  // computes copy `i`
+  std::function<void(Backend&)> before;             // runs once before all copies
   [[nodiscard]] const Tensor& matrix(std::size_t i) const { return *matrices_[i]; }
 
   [[nodiscard]] std::int64_t copies() const override { return copies_; }
@@ -70,18 +71,20 @@ class OpWork final : public replay::Work {
   Counts counts_;
   std::unique_ptr<Backend> backend_;
 };
-using Made = Result<std::unique_ptr<OpWork>>;
+using OpResult = Result<std::unique_ptr<OpWork>>;
 
-// What a node asks for, with its tensors by slot.
-struct Asked {
+// A node to compute, with its tensors by slot.
+struct OpRequest {
   const ReplayNode& node;
-  const Wish& wish;
+  const ReplayLimits& limits;
   std::array<const ReplayTensor*, profile::k_replay_sources + 1> slots{};
 
-  Asked(const ReplayNode& from, const Wish& wished) : node(from), wish(wished) {
-    for (const ReplayTensor& one : from.tensors) slots[static_cast<std::size_t>(one.slot)] = &one;
+  OpRequest(const ReplayNode& from, const ReplayLimits& wished) : node(from), limits(wished) {
+    for (const ReplayTensor& tensor : from.tensors) {
+      slots[static_cast<std::size_t>(tensor.slot)] = &tensor;
+    }
   }
-  // REQUIRES: the rule of its op, which says that it is there.
+  // REQUIRES: the slot is one that the rule of the op demands.
   [[nodiscard]] const ReplayTensor& at(std::size_t slot) const { return *slots[slot]; }
   [[nodiscard]] std::uint32_t size(std::size_t slot, std::size_t dimension) const {
     return static_cast<std::uint32_t>(at(slot).ne[dimension]);
@@ -90,11 +93,11 @@ struct Asked {
     return std::all_of(which.begin(), which.end(),
                        [&](std::size_t slot) { return at(slot).type == "f32"; });
   }
-  // Of a tensor's values, as 32-bit floats.
-  [[nodiscard]] std::int64_t floats(std::size_t slot) const {
-    std::int64_t out = 4;
-    for (const std::int64_t one : at(slot).ne) out *= one;
-    return out;
+  // Bytes of a tensor's values as 32-bit floats.
+  [[nodiscard]] std::int64_t float_bytes(std::size_t slot) const {
+    std::int64_t bytes = 4;
+    for (const std::int64_t size : at(slot).ne) bytes *= size;
+    return bytes;
   }
 };
 
@@ -103,39 +106,41 @@ bool is_vector(const ReplayTensor& tensor) {
 }
 bool is_matrix(const ReplayTensor& tensor) { return tensor.ne[2] == 1 && tensor.ne[3] == 1; }
 
-Made copies_of(const Asked& asked, std::int64_t each, std::int64_t shared) {
+// Makes work of as many copies as replay::copies_needed() asks for.
+OpResult make_copies(const OpRequest& request, std::int64_t each, std::int64_t shared) {
   WEIR_TRY(const std::int64_t copies,
-           replay::copies_of(asked.node.count, each, shared, asked.wish));
+           replay::copies_needed(request.node.count, each, shared, request.limits));
   return std::make_unique<OpWork>(copies);
 }
 
-// Copies with a matrix of slot `slot` for each.
-Made with_matrices(const Asked& asked, std::size_t slot, std::int64_t shared) {
-  const ReplayTensor& weights = asked.at(slot);
+// Makes copies that each have a matrix like that of `slot`.
+OpResult make_copies_with_matrix(const OpRequest& request, std::size_t slot, std::int64_t shared) {
+  const ReplayTensor& weights = request.at(slot);
   const auto* info = model::find_tensor_type(std::string_view(weights.type));
   if (info == nullptr || weights.ne[0] % info->block_values != 0) {
     return left_out("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
   }
   const std::int64_t each = weights.ne[0] / info->block_values * info->block_bytes * weights.ne[1];
-  WEIR_TRY(auto work, copies_of(asked, each, shared));
+  WEIR_TRY(auto work, make_copies(request, each, shared));
   for (std::int64_t i = 0; i < work->copies(); ++i) {
-    work->add_matrix(*info, asked.size(slot, 0), asked.size(slot, 1));
+    work->add_matrix(*info, request.size(slot, 0), request.size(slot, 1));
   }
   return work;
 }
 
-Made product(const Asked& asked) {
-  const auto* info = model::find_tensor_type(std::string_view(asked.at(1).type));
+OpResult make_multiply(const OpRequest& request) {
+  const auto* info = model::find_tensor_type(std::string_view(request.at(1).type));
   if (info == nullptr || !cpu_multiplies(info->type)) {
-    return left_out("weir-engine multiplies no matrices of {}", asked.at(1).type);
+    return left_out("weir-engine multiplies no matrices of {}", request.at(1).type);
   }
-  if (!asked.all_f32({2}) || !is_vector(asked.at(2)) || !is_matrix(asked.at(1))) {
+  if (!request.all_f32({2}) || !is_vector(request.at(2)) || !is_matrix(request.at(1))) {
     return left_out("weir-engine multiplies a matrix with one vector of floats");
   }
-  WEIR_TRY(auto work, with_matrices(asked, 1, asked.floats(0) + asked.floats(2)));
+  WEIR_TRY(auto work,
+           make_copies_with_matrix(request, 1, request.float_bytes(0) + request.float_bytes(2)));
   Sizes& sizes = work->model.sizes;
-  sizes.embedding = asked.size(1, 0);
-  sizes.vocabulary = asked.size(1, 1);
+  sizes.embedding = request.size(1, 0);
+  sizes.vocabulary = request.size(1, 1);
   work->op = [from = work.get()](Backend& backend, std::size_t i) {
     const std::array products{Product{from->matrix(i), Slot::logits}};
     backend.multiply(Slot::normed, products, Into::replace);
@@ -143,32 +148,33 @@ Made product(const Asked& asked) {
   return work;
 }
 
-Made row(const Asked& asked) {
-  const auto* info = model::find_tensor_type(std::string_view(asked.at(1).type));
+OpResult make_embed(const OpRequest& request) {
+  const auto* info = model::find_tensor_type(std::string_view(request.at(1).type));
   if (info == nullptr || !can_unpack(info->type)) {
-    return left_out("weir-engine looks up no rows of {}", asked.at(1).type);
+    return left_out("weir-engine looks up no rows of {}", request.at(1).type);
   }
-  if (!is_matrix(asked.at(1)) || asked.at(2).ne[0] != 1) {
+  if (!is_matrix(request.at(1)) || request.at(2).ne[0] != 1) {
     return left_out("weir-engine looks up one row of a matrix");
   }
-  WEIR_TRY(auto work, with_matrices(asked, 1, asked.floats(0)));
+  WEIR_TRY(auto work, make_copies_with_matrix(request, 1, request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
-  sizes.embedding = asked.size(1, 0);
+  sizes.embedding = request.size(1, 0);
   work->op = [from = work.get()](Backend& backend, std::size_t i) {
     from->model.embedding = from->matrix(i);
-    backend.embed(static_cast<std::uint32_t>(i * 7919) % from->matrix(i).rows);
+    backend.embed(static_cast<std::uint32_t>(
+        replay::spread_index(static_cast<std::int64_t>(i), from->matrix(i).rows)));
   };
   return work;
 }
 
-Made norm(const Asked& asked) {
-  if (!asked.all_f32({0, 1}) || !is_vector(asked.at(1))) {
+OpResult make_norm(const OpRequest& request) {
+  if (!request.all_f32({0, 1}) || !is_vector(request.at(1))) {
     return left_out("weir-engine normalizes one vector of floats");
   }
-  WEIR_TRY(auto work, copies_of(asked, 0, 2 * asked.floats(0)));
+  WEIR_TRY(auto work, make_copies(request, 0, 2 * request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
-  sizes.embedding = asked.size(1, 0);
-  std::memcpy(&sizes.epsilon, asked.node.params.data(), sizeof sizes.epsilon);
+  sizes.embedding = request.size(1, 0);
+  std::memcpy(&sizes.epsilon, request.node.params.data(), sizeof sizes.epsilon);
   const auto* f32 = model::find_tensor_type("F32");
   const Tensor& weights = work->add_matrix(*f32, sizes.embedding, 1);
   work->op = [&weights](Backend& backend, std::size_t) {
@@ -177,58 +183,59 @@ Made norm(const Asked& asked) {
   return work;
 }
 
-Made gated(const Asked& asked) {
-  if (asked.node.description != "SWIGLU" || asked.slots[2] == nullptr ||
-      !asked.all_f32({0, 1, 2})) {
+OpResult make_activate(const OpRequest& request) {
+  if (request.node.description != "SWIGLU" || request.slots[2] == nullptr ||
+      !request.all_f32({0, 1, 2})) {
     return left_out("weir-engine has SWIGLU of two vectors of floats alone");
   }
-  WEIR_TRY(auto work, copies_of(asked, 0, 2 * asked.floats(0)));
+  WEIR_TRY(auto work, make_copies(request, 0, 2 * request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
-  sizes.feed_forward = static_cast<std::uint32_t>(asked.floats(0) / 4);
+  sizes.feed_forward = static_cast<std::uint32_t>(request.float_bytes(0) / 4);
   work->op = [](Backend& backend, std::size_t) { backend.activate(); };
   return work;
 }
 
-// Parameters: 1 the dimensions that turn, 2 the mode, 0 with neighbours.
-Made rotated(const Asked& asked) {
-  const ReplayTensor& heads = asked.at(1);
-  if (!asked.all_f32({1}) || heads.ne[2] != 1 || heads.ne[3] != 1 ||
-      asked.node.params[1] != heads.ne[0] || asked.node.params[2] != 0) {
+// Parameter 1 is the number of rotated dimensions, 2 the mode (0: pairs of neighbours).
+OpResult make_rotate(const OpRequest& request) {
+  const ReplayTensor& heads = request.at(1);
+  if (!request.all_f32({1}) || heads.ne[2] != 1 || heads.ne[3] != 1 ||
+      request.node.params[1] != heads.ne[0] || request.node.params[2] != 0) {
     return left_out("weir-engine turns whole heads of one token, neighbour with neighbour");
   }
-  WEIR_TRY(auto work, copies_of(asked, 0, asked.floats(1)));
+  WEIR_TRY(auto work, make_copies(request, 0, request.float_bytes(1)));
   Sizes& sizes = work->model.sizes;
   sizes.layers = 1;
   sizes.context = 1;
-  sizes.head = asked.size(1, 0);
-  sizes.heads = asked.size(1, 1);  // the queries'; without keys there is nothing to store
+  sizes.head = request.size(1, 0);
+  sizes.heads = request.size(1, 1);  // of queries; without keys nothing is stored
   work->op = [](Backend& backend, std::size_t) { backend.rotate_and_store(0, 0); };
   return work;
 }
 
-// Parameters, as floats: 0 the scale, 1 the largest bias, 2 the softcap.
-Made attention(const Asked& asked) {
+// Parameters, as floats, are 0 the scale, 1 the largest bias, 2 the softcap.
+OpResult make_attend(const OpRequest& request) {
   std::array<float, 3> numbers{};
-  std::memcpy(numbers.data(), asked.node.params.data(), sizeof numbers);
-  const ReplayTensor &query = asked.at(1), &keys = asked.at(2), &values = asked.at(3);
-  if (!asked.all_f32({2, 3})) {
+  std::memcpy(numbers.data(), request.node.params.data(), sizeof numbers);
+  const ReplayTensor &query = request.at(1), &keys = request.at(2), &values = request.at(3);
+  if (!request.all_f32({2, 3})) {
     return left_out("weir-engine keeps keys and values as floats, not {}", keys.type);
   }
   if (query.ne[1] != 1 || query.ne[3] != 1 || query.ne[0] % 2 != 0 || keys.ne != values.ne ||
-      numbers[1] != 0 || numbers[2] != 0 || asked.slots[5] != nullptr) {
+      numbers[1] != 0 || numbers[2] != 0 || request.slots[5] != nullptr) {
     return left_out("weir-engine attends for one token, without biases, caps and sinks");
   }
-  const auto open =
-      static_cast<std::int64_t>(std::ceil(asked.wish.mask_open * static_cast<double>(keys.ne[1])));
-  const std::int64_t each = asked.floats(2) + asked.floats(3);
-  const std::int64_t shared = asked.floats(0) + asked.floats(1) + query.ne[2] * keys.ne[1] * 4;
-  WEIR_TRY(auto work, copies_of(asked, each, shared));
+  const auto open = static_cast<std::int64_t>(
+      std::ceil(request.limits.mask_open * static_cast<double>(keys.ne[1])));
+  const std::int64_t each = request.float_bytes(2) + request.float_bytes(3);
+  const std::int64_t shared =
+      request.float_bytes(0) + request.float_bytes(1) + query.ne[2] * keys.ne[1] * 4;
+  WEIR_TRY(auto work, make_copies(request, each, shared));
   Sizes& sizes = work->model.sizes;
   sizes.layers = static_cast<std::uint32_t>(work->copies());  // each with a cache of its own
-  sizes.context = asked.size(2, 1);
-  sizes.head = asked.size(1, 0);
-  sizes.heads = asked.size(1, 2);
-  sizes.kv_heads = asked.size(2, 2);
+  sizes.context = request.size(2, 1);
+  sizes.head = request.size(1, 0);
+  sizes.heads = request.size(1, 2);
+  sizes.kv_heads = request.size(2, 2);
   const auto last = static_cast<std::uint32_t>(std::max<std::int64_t>(open, 1) - 1);
   work->op = [last](Backend& backend, std::size_t i) {
     backend.attend(static_cast<std::uint32_t>(i), last);
@@ -241,37 +248,41 @@ Made attention(const Asked& asked) {
   return work;
 }
 
-Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const Wish& wish,
+Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const ReplayLimits& limits,
                                            unsigned threads) {
-  static const std::map<std::string, Made (*)(const Asked&)> k_ops{
-      {"MUL_MAT", product}, {"GET_ROWS", row}, {"RMS_NORM", norm},
-      {"GLU", gated},       {"ROPE", rotated}, {"FLASH_ATTN_EXT", attention},
+  static const std::map<std::string, OpResult (*)(const OpRequest&)> k_ops{
+      {"MUL_MAT", make_multiply}, {"GET_ROWS", make_embed}, {"RMS_NORM", make_norm},
+      {"GLU", make_activate},     {"ROPE", make_rotate},    {"FLASH_ATTN_EXT", make_attend},
   };
   const auto op = k_ops.find(node.op);
   if (op == k_ops.end()) return left_out("weir-engine has no kernel for it alone");
   if (const std::string problem = replay::shape_problem(node); !problem.empty()) {
     return left_out("{}", problem);
   }
-  // The sizes of this engine are 32 bits wide, and no tensor is empty.
+  // Sizes of this engine are 32 bits wide, and no tensor of it is empty.
   for (const ReplayTensor& tensor : node.tensors) {
     __int128 values = 1;
-    for (const std::int64_t one : tensor.ne) {
-      if (one < 1 || (values *= one) > k_most)
+    for (const std::int64_t size : tensor.ne) {
+      values *= size;
+      if (size < 1 || values > k_most_values) {
         return left_out("its tensors are too large or empty");
+      }
     }
   }
-  WEIR_TRY(auto work, op->second(Asked(node, wish)));
+  WEIR_TRY(auto work, op->second(OpRequest(node, limits)));
   WEIR_CHECK(work->open(threads));
   return work;
 }
 
 Result<replay::Opened> open(const replay::ProgramOptions& options, const profile::Replay&) {
   replay::Opened out;
-  out.said = {{"engine", "weir-engine"},
-              {"version", k_version},
-              {"library", "its kernels for " + instruction_set()}};
-  out.make = [threads = static_cast<unsigned>(options.threads)](
-                 const ReplayNode& node, const Wish& wish) { return make(node, wish, threads); };
+  out.identity = {{"engine", "weir-engine"},
+                  {"version", k_version},
+                  {"library", "its kernels for " + instruction_set()}};
+  out.make = [threads = static_cast<unsigned>(options.threads)](const ReplayNode& node,
+                                                                const ReplayLimits& limits) {
+    return make(node, limits, threads);
+  };
   return out;
 }
 

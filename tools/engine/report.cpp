@@ -1,3 +1,4 @@
+// Makes weir.observed/1 of what a run counted and how long it took.
 #include "tools/engine/report.hpp"
 
 #include <array>
@@ -19,10 +20,10 @@ constexpr std::array<std::pair<const char*, std::int64_t Tally::*>, 6> k_counts{
     {"cpu_ops", &Tally::cpu_ops},
 }};
 
-void add_timing(Observed& observed, std::string_view metric, std::vector<double> samples) {
-  const auto known = unit::find_metric(metric);
-  if (!known || samples.empty()) return;
-  observed.timings.push_back({*known, std::move(samples), {}, {}});
+void add_timing(Observed& observed, std::string_view name, std::vector<double> samples) {
+  const auto metric = unit::find_metric(name);
+  if (!metric || samples.empty()) return;
+  observed.timings.push_back({*metric, std::move(samples), {}, {}});
 }
 
 void add_timings(Observed& observed, const Run& run) {
@@ -39,7 +40,7 @@ void add_timings(Observed& observed, const Run& run) {
   add_timing(observed, "load_seconds", {run.load_seconds});
 }
 
-// On a CPU nothing is dispatched: what is always 0 there is left out.
+// Counts that are 0 in the whole process are left out: a CPU has no dispatches.
 void add_counts(Observed& observed, const Run& run, const Counts& counts) {
   for (const auto& [name, member] : k_counts) {
     if (counts.tally().*member == 0) continue;
@@ -56,7 +57,7 @@ void add_counts(Observed& observed, const Run& run, const Counts& counts) {
   }
 }
 
-// One row each for what was called, over the whole process.
+// Adds a row for each kernel and each op on the CPU, over the whole process.
 void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
   for (const auto& [name, calls] : counts.kernels()) {
     observed::ObservedOp op;

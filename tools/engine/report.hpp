@@ -1,4 +1,4 @@
-// What the engine says of a run, in the format that weir reads: weir.observed/1
+// Reports a run in the format that weir reads: weir.observed/1
 // (docs/reference/formats.md).
 #pragma once
 
@@ -17,8 +17,8 @@ struct Run {
   std::vector<Repeat> repeats;
 };
 
-// Counts per token and per prefill, of each; counters for the totals of the whole process; rates
-// and times, a sample a repetition. The first token belongs to the prompt.
+// Has counts per token and per prefill, counters for the totals of the process, and rates and times
+// with one sample for each repetition. The first token belongs to the prompt.
 [[nodiscard]] observed::Observed observe(const Run& run, const Model& model, const Backend& backend,
                                          const Counts& counts);
 

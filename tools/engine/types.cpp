@@ -1,3 +1,4 @@
+// Checks that a backend has kernels for the types of all tensors of a model.
 #include "tools/engine/types.hpp"
 
 #include "tools/engine/cpu_kernels.hpp"

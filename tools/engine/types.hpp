@@ -1,4 +1,4 @@
-// Whether a backend has kernels for all that a model needs, asked before anything is computed.
+// Checks, before anything is computed, that a backend has kernels for all types of a model.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// One row of a tensor, as 32-bit floats. Plain code: what the kernels of both backends are tested
-// against, and what looks up the embedding. Layouts of blocks: ggml-quants (Q4_0: x = d * (q - 8)
-// with the low nibbles first; Q8_0: x = d * q; d is a half float in front).
+// Unpacks one row of a tensor to 32-bit floats, in plain code: it looks up the embedding, and tests
+// compare the kernels of both backends with it. Layouts of blocks: ggml-quants (Q4_0: x = d * (q -
+// 8) with the low nibbles first; Q8_0: x = d * q; d is a half float in front).
 #include <cstring>
 
 #include "tools/engine/half.hpp"

@@ -17,15 +17,15 @@ namespace weir::engine {
 namespace {
 
 constexpr std::uint64_t k_staging_bytes = std::uint64_t{16} << 20;
-constexpr std::uint32_t k_most_groups = 65535;  // that every device takes
-constexpr std::size_t k_batch = 3;              // products that multiply.comp takes
+constexpr std::uint32_t k_most_groups = 65535;  // every device takes so many
+constexpr std::size_t k_batch = 3;              // matrices of one multiply.comp
 
 struct Chosen {  // as in choose.comp
   std::uint32_t token;
   float share;
 };
 
-std::uint32_t groups_of(std::uint32_t count, std::uint32_t size) {
+std::uint32_t divide_up(std::uint32_t count, std::uint32_t size) {
   return (count + size - 1) / size;
 }
 
@@ -39,7 +39,7 @@ class VulkanBackend final : public Backend {
         stream_(*device_, counts),
         row_(model.sizes.embedding) {}
 
-  // Buffers, kernels and weights; before anything else.
+  // Makes buffers and kernels, and uploads the weights; the first call.
   Result<void> prepare() {
     WEIR_TRY(kernels_, make_vulkan_kernels(*device_));
     for (std::size_t i = 0; i < k_slots; ++i) {
@@ -66,8 +66,8 @@ class VulkanBackend final : public Backend {
   std::string name() const override { return "Vulkan"; }
   std::string device() const override { return device_->name(); }
 
-  // One row: looked up by the CPU, since a dispatch takes longer. Counted as the op there that it
-  // is, and allowed by name (missing.hpp).
+  // The CPU looks up the one row, as a dispatch takes longer. It counts as an op on the CPU and is
+  // allowed by name (missing.hpp).
   void embed(std::uint32_t token) override {
     const Op op(counts_, "GET_ROWS", Where::cpu);
     unpack_row(model_.embedding, token, row_);
@@ -76,18 +76,18 @@ class VulkanBackend final : public Backend {
 
   void rms_norm(Slot in, const Tensor& weights, Slot out) override {
     const Op op(counts_, "RMS_NORM");
-    run(kernels_.rms_norm, {slot(in), weights_of(weights), slot(out)},
+    run(kernels_.rms_norm, {slot(in), find_weights(weights), slot(out)},
         {sizes_.embedding, std::bit_cast<std::uint32_t>(sizes_.epsilon)}, 1);
   }
 
   void multiply(Slot in, std::span<const Product> products, Into into) override {
     const Op op(counts_, "MUL_MAT");
     const auto type = products.front().weights.type;
-    const bool alike =
+    const bool same_type =
         products.size() <= k_batch && std::ranges::all_of(products, [&](const Product& product) {
           return product.weights.type == type;
         });
-    if (alike) {
+    if (same_type) {
       multiply_together(in, products, into);
     } else {
       for (const Product& product : products) multiply_together(in, {&product, 1}, into);
@@ -101,7 +101,7 @@ class VulkanBackend final : public Backend {
     run(kernels_.rotate,
         {slot(Slot::query), slot(Slot::key), slot(Slot::value), keys_[layer], values_[layer],
          angles_},
-        {pairs, sizes_.keys() / 2, sizes_.head / 2, position}, groups_of(pairs, 64));
+        {pairs, sizes_.keys() / 2, sizes_.head / 2, position}, divide_up(pairs, 64));
   }
 
   void attend(std::uint32_t layer, std::uint32_t position) override {
@@ -115,7 +115,7 @@ class VulkanBackend final : public Backend {
   void activate() override {
     const Op op(counts_, "SWIGLU");
     run(kernels_.activate, {slot(Slot::gate), slot(Slot::up)}, {sizes_.feed_forward},
-        groups_of(sizes_.feed_forward, 64));
+        divide_up(sizes_.feed_forward, 64));
   }
 
   void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
@@ -127,16 +127,16 @@ class VulkanBackend final : public Backend {
     }
     const Op op(counts_, "GATE_UP_SWIGLU");
     run(kernels_.of(gate.type).gate_up,
-        {slot(in), weights_of(gate), weights_of(up), slot(Slot::gate)}, {gate.columns, gate.rows},
-        std::min(gate.rows, k_most_groups));
+        {slot(in), find_weights(gate), find_weights(up), slot(Slot::gate)},
+        {gate.columns, gate.rows}, std::min(gate.rows, k_most_groups));
   }
 
   void choose(bool share) override {
-    run_op("ARGMAX", kernels_.choose);
-    share_ = share ? sizes_.vocabulary < k_softmax_on_gpu_from ? Share::on_cpu : Share::on_gpu
-                   : Share::none;
+    run_on_logits("ARGMAX", kernels_.choose);
+    share_ = Share::none;
+    if (share) share_ = sizes_.vocabulary < k_softmax_on_gpu_from ? Share::on_cpu : Share::on_gpu;
     if (share_ == Share::on_gpu) {
-      run_op("SOFT_MAX", kernels_.share);
+      run_on_logits("SOFT_MAX", kernels_.share);
     } else if (share_ == Share::on_cpu) {
       copy_out(Slot::logits);
     }
@@ -179,12 +179,12 @@ class VulkanBackend final : public Backend {
 
  private:
   enum class Share { none, on_gpu, on_cpu };
-  // Where weights lie in the file, and how many bytes: those of a hostile one may overlap.
+  // The place and size of weights in the file: matrices of a hostile file may overlap.
   using Place = std::pair<const std::byte*, std::size_t>;
-  static Place place_of(const Tensor& tensor) { return {tensor.bytes.data(), tensor.bytes.size()}; }
+  static Place place(const Tensor& tensor) { return {tensor.bytes.data(), tensor.bytes.size()}; }
 
   Buffer& slot(Slot which) { return slots_[static_cast<std::size_t>(which)]; }
-  const Buffer& weights_of(const Tensor& tensor) const { return weights_.at(place_of(tensor)); }
+  const Buffer& find_weights(const Tensor& tensor) const { return weights_.at(place(tensor)); }
 
   Result<Buffer> make_floats(std::uint64_t count, Memory where) {
     if (count * sizeof(float) > device_->most_buffer_bytes()) {
@@ -202,21 +202,21 @@ class VulkanBackend final : public Backend {
     stream_.barrier();
   }
 
-  // One of those that look at the logits.
-  void run_op(const char* name, const Kernel& kernel) {
+  // Runs a kernel of one workgroup over the logits.
+  void run_on_logits(const char* name, const Kernel& kernel) {
     const Op op(counts_, name);
     run(kernel, {slot(Slot::logits), chosen_}, {sizes_.vocabulary}, 1);
   }
 
   void multiply_together(Slot in, std::span<const Product> products, Into into) {
-    // Where there are fewer than three, the first stands in for the others, with no rows.
+    // multiply.comp takes three matrices: the first, with no rows, fills places that are left.
     std::array<VkBuffer, 1 + 2 * k_batch> buffers{slot(in).handle};
     std::array<std::uint32_t, 5> push{products[0].weights.columns, 0, 0, 0,
                                       into == Into::add ? 1U : 0U};
     std::uint32_t rows = 0;
     for (std::size_t i = 0; i < k_batch; ++i) {
       const Product& product = products[i < products.size() ? i : 0];
-      buffers[1 + i] = weights_of(product.weights).handle;
+      buffers[1 + i] = find_weights(product.weights).handle;
       buffers[1 + k_batch + i] = slot(product.out).handle;
       push[1 + i] = i < products.size() ? product.weights.rows : 0;
       rows += push[1 + i];
@@ -273,7 +273,7 @@ class VulkanBackend final : public Backend {
                             "use --backend cpu", "take a smaller model");
     }
     WEIR_TRY(const Buffer buffer, device_->make_buffer(bytes.size(), Memory::device));
-    weights_[place_of(tensor)] = buffer;
+    weights_[place(tensor)] = buffer;
     return upload(bytes, buffer);
   }
 

@@ -1,3 +1,4 @@
+// Opens a Vulkan device, makes its kernels and reads its clocks.
 #include "tools/engine/vulkan_device.hpp"
 
 #include <algorithm>
@@ -7,9 +8,9 @@
 namespace weir::engine {
 namespace {
 
-// All that `list` tells: called for their number, then for them.
+// Returns the items of one of Vulkan's lists: `list` is called for their number, then for them.
 template <class T, class List>
-std::vector<T> all_of(const List& list) {
+std::vector<T> read_list(const List& list) {
   std::uint32_t count = 0;
   list(&count, nullptr);
   std::vector<T> all(count);
@@ -20,8 +21,8 @@ std::vector<T> all_of(const List& list) {
 
 template <class List>
 bool has_extension(const char* name, const List& list) {
-  return std::ranges::any_of(all_of<VkExtensionProperties>(list), [&](const auto& one) {
-    return std::strcmp(one.extensionName, name) == 0;
+  return std::ranges::any_of(read_list<VkExtensionProperties>(list), [&](const auto& extension) {
+    return std::strcmp(extension.extensionName, name) == 0;
   });
 }
 
@@ -63,16 +64,17 @@ Result<void> VulkanDevice::make_instance() {
 }
 
 Result<void> VulkanDevice::pick(unsigned index) {
-  const auto devices = all_of<VkPhysicalDevice>([&](std::uint32_t* count, VkPhysicalDevice* all) {
-    vkEnumeratePhysicalDevices(instance_, count, all);
-  });
+  const auto devices =
+      read_list<VkPhysicalDevice>([&](std::uint32_t* count, VkPhysicalDevice* all) {
+        vkEnumeratePhysicalDevices(instance_, count, all);
+      });
   if (index >= devices.size()) {
     return fail(Code::io, "vulkan: there is no device {} ({} found)", index, devices.size());
   }
   physical_ = devices[index];
   vkGetPhysicalDeviceProperties(physical_, &properties_);
   const auto families =
-      all_of<VkQueueFamilyProperties>([&](std::uint32_t* count, VkQueueFamilyProperties* all) {
+      read_list<VkQueueFamilyProperties>([&](std::uint32_t* count, VkQueueFamilyProperties* all) {
         vkGetPhysicalDeviceQueueFamilyProperties(physical_, count, all);
       });
   for (family_ = 0; family_ < families.size(); ++family_) {
@@ -152,7 +154,7 @@ Result<Kernel> VulkanDevice::make_kernel(const char* name, std::span<const std::
   return kernel;
 }
 
-// Whoever watches the driver's calls then tells kernels by their names, not by hashes.
+// Names a pipeline, so that whoever watches the driver's calls sees names in place of hashes.
 void VulkanDevice::set_name(VkPipeline pipeline, const char* name) const {
   if (!names_) return;
   const auto call = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
@@ -182,8 +184,8 @@ std::optional<BothClocks> VulkanDevice::both_clocks() const {
       VkCalibratedTimestampInfoEXT{k_type, nullptr, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT},
       VkCalibratedTimestampInfoEXT{k_type, nullptr, VK_TIME_DOMAIN_DEVICE_EXT}};
   std::array<std::uint64_t, 2> stamps{};
-  std::uint64_t apart = 0;
-  if (call(device_, 2, infos.data(), stamps.data(), &apart) != VK_SUCCESS) return std::nullopt;
+  std::uint64_t deviation = 0;
+  if (call(device_, 2, infos.data(), stamps.data(), &deviation) != VK_SUCCESS) return std::nullopt;
   return BothClocks{stamps[0], stamps[1]};
 }
 

@@ -1,4 +1,4 @@
-// A Vulkan device with one compute queue, its memory and its kernels: what is set up once.
+// A Vulkan device with one compute queue, its memory and its kernels, set up once.
 //
 // Everything made here lives as long as the device and is destroyed with it. One thread. Failures
 // are Code::io (no device, no memory) with the name of the call and its result.

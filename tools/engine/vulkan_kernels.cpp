@@ -1,3 +1,4 @@
+// The Vulkan kernels, built from the SPIR-V of shaders/.
 #include "tools/engine/vulkan_kernels.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ constexpr std::pair<TensorType, std::string_view> k_types[] = {{TensorType::f32,
                                                                {TensorType::q8_0, "q8_0"},
                                                                {TensorType::q4_0, "q4_0"}};
 
-Result<Kernel> make(VulkanDevice& device, std::string_view name) {
+Result<Kernel> make_kernel(VulkanDevice& device, std::string_view name) {
   const Shader* shader = find_named(k_shaders, name);
   if (shader == nullptr) return fail(Code::internal, "vulkan: there is no shader {}", name);
   return device.make_kernel(shader->name, shader->words);
@@ -32,7 +33,7 @@ Result<Kernel> make(VulkanDevice& device, std::string_view name) {
 }  // namespace
 
 bool vulkan_multiplies(TensorType type) {
-  return std::ranges::any_of(k_types, [&](const auto& one) { return one.first == type; });
+  return std::ranges::any_of(k_types, [&](const auto& entry) { return entry.first == type; });
 }
 
 const VulkanKernels::OfType& VulkanKernels::of(TensorType type) const {
@@ -42,23 +43,24 @@ const VulkanKernels::OfType& VulkanKernels::of(TensorType type) const {
 Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device) {
   VulkanKernels kernels;
   for (const auto& [type, name] : k_types) {
-    VulkanKernels::OfType made{type, {}, {}};
-    WEIR_TRY(made.multiply, make(device, fmt::format("multiply_{}", name)));
-    WEIR_TRY(made.gate_up, make(device, fmt::format("gate_up_{}", name)));
-    kernels.of_type.push_back(made);
+    VulkanKernels::OfType of_type{type, {}, {}};
+    WEIR_TRY(of_type.multiply, make_kernel(device, fmt::format("multiply_{}", name)));
+    WEIR_TRY(of_type.gate_up, make_kernel(device, fmt::format("gate_up_{}", name)));
+    kernels.of_type.push_back(of_type);
   }
-  WEIR_TRY(kernels.rms_norm, make(device, "rms_norm"));
-  WEIR_TRY(kernels.rotate, make(device, "rotate"));
-  WEIR_TRY(kernels.attend, make(device, "attend"));
-  WEIR_TRY(kernels.activate, make(device, "activate"));
-  WEIR_TRY(kernels.choose, make(device, "choose"));
-  WEIR_TRY(kernels.share, make(device, "share"));
+  WEIR_TRY(kernels.rms_norm, make_kernel(device, "rms_norm"));
+  WEIR_TRY(kernels.rotate, make_kernel(device, "rotate"));
+  WEIR_TRY(kernels.attend, make_kernel(device, "attend"));
+  WEIR_TRY(kernels.activate, make_kernel(device, "activate"));
+  WEIR_TRY(kernels.choose, make_kernel(device, "choose"));
+  WEIR_TRY(kernels.share, make_kernel(device, "share"));
   return kernels;
 }
 
 Result<void> take_serial_kernels(VulkanDevice& device, VulkanKernels& kernels) {
-  for (VulkanKernels::OfType& one : kernels.of_type) {
-    WEIR_TRY(one.multiply, make(device, fmt::format("{}_serial", one.multiply.name)));
+  for (VulkanKernels::OfType& of_type : kernels.of_type) {
+    WEIR_TRY(of_type.multiply,
+             make_kernel(device, fmt::format("{}_serial", of_type.multiply.name)));
   }
   return {};
 }

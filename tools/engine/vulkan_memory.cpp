@@ -1,4 +1,4 @@
-// VulkanDevice's buffers, and the sets by which kernels get them.
+// The buffers of VulkanDevice, and the descriptor sets by which kernels get them.
 #include <algorithm>
 #include <array>
 

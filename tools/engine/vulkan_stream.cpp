@@ -1,3 +1,4 @@
+// Records, submits and waits for Vulkan commands, and counts each.
 #include "tools/engine/vulkan_stream.hpp"
 
 #include <algorithm>
@@ -8,33 +9,34 @@ namespace weir::engine {
 constexpr std::uint64_t k_update_bytes = 65536;  // vkCmdUpdateBuffer takes no more
 
 bool VulkanStream::begin() {
-  if (!so_far_) return false;
+  if (!first_error_) return false;
   if (recording_) return true;
   const VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  so_far_ = WEIR_VULKAN(vkBeginCommandBuffer, device_.command_buffer(), &info);
-  recording_ = so_far_.has_value();
+  first_error_ = WEIR_VULKAN(vkBeginCommandBuffer, device_.command_buffer(), &info);
+  recording_ = first_error_.has_value();
   if (recording_) times_.begin(label_);
   return recording_;
 }
 
-// The same buffers come again with every token: a set of them is made once.
-VkDescriptorSet VulkanStream::set_of(std::span<const VkBuffer> buffers) {
+// Returns a descriptor set of these buffers. Each token uses the same buffers, so sets are kept.
+VkDescriptorSet VulkanStream::find_or_make_set(std::span<const VkBuffer> buffers) {
   std::vector<VkBuffer> key(buffers.begin(), buffers.end());
-  if (const auto found = sets_.find(key); found != sets_.end()) return found->second;
-  auto made = device_.make_set(buffers);
-  if (!made) {
-    so_far_ = tl::unexpected(std::move(made).error());
+  if (const auto match = sets_.find(key); match != sets_.end()) return match->second;
+  auto set = device_.make_set(buffers);
+  if (!set) {
+    first_error_ = tl::unexpected(std::move(set).error());
     return VK_NULL_HANDLE;
   }
-  return sets_[std::move(key)] = *made;
+  sets_[std::move(key)] = *set;
+  return *set;
 }
 
 void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
                             std::span<const std::uint32_t> push, std::uint32_t groups) {
   if (!begin()) return;
-  const VkDescriptorSet set = set_of(buffers);
-  if (!so_far_) return;
+  const VkDescriptorSet set = find_or_make_set(buffers);
+  if (!first_error_) return;
   const VkCommandBuffer commands = device_.command_buffer();
   vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
   vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, device_.layout(), 0, 1, &set, 0,
@@ -79,8 +81,9 @@ void VulkanStream::copy(const Buffer& from, const Buffer& to, Copy kind, std::ui
 }
 
 Result<void> VulkanStream::finish() {
-  Result<void> ended = std::exchange(so_far_, {});
-  if (!std::exchange(recording_, false) || !ended) return ended;
+  Result<void> recorded = std::exchange(first_error_, {});
+  const bool is_empty = !std::exchange(recording_, false);
+  if (is_empty || !recorded) return recorded;
   return submit_and_wait();
 }
 

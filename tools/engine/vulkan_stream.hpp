@@ -1,5 +1,5 @@
-// What reaches the device while the model runs: recorded here, handed over at once, waited for.
-// Each of these calls is counted where it is made; nothing else records, submits or waits.
+// Records the work of the device while the model runs, submits it at once and waits for it. Each
+// call is counted here; nothing else records, submits or waits.
 //
 // Recording begins by itself with the first call after finish(). One thread.
 #pragma once
@@ -20,27 +20,27 @@ class VulkanStream {
   VulkanStream(VulkanDevice& device, Counts& counts)
       : device_(device), counts_(counts), times_(device, counts) {}
 
-  // What command buffers hold from the next one on (a literal).
+  // Sets the label of command buffers from the next one on (a literal).
   void label(const char* text) { label_ = text; }
 
   // `groups` workgroups of a kernel; `push` at most k_push_bytes.
   void dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
                 std::span<const std::uint32_t> push, std::uint32_t groups);
-  // What was recorded before is done and seen, by the host as well, before what comes after.
+  // Work recorded before is done, and visible to the host too, before work recorded after.
   void barrier();
   // Bytes into a buffer, by way of the command buffer; a multiple of 4.
   void update(const Buffer& to, std::span<const std::byte> bytes);
   void copy(const Buffer& from, const Buffer& to, Copy kind, std::uint64_t bytes,
             std::uint64_t to_offset = 0);
 
-  // Submits what was recorded and waits for it; nothing recorded: nothing done. What went wrong
-  // since the last finish() comes out here, and recording begins anew.
+  // Submits the recorded work, if any, and waits for it. Returns the first error since the last
+  // finish(); recording begins anew.
   [[nodiscard]] Result<void> finish();
 
  private:
   [[nodiscard]] bool begin();
   [[nodiscard]] Result<void> submit_and_wait();
-  [[nodiscard]] VkDescriptorSet set_of(std::span<const VkBuffer> buffers);
+  [[nodiscard]] VkDescriptorSet find_or_make_set(std::span<const VkBuffer> buffers);
 
   VulkanDevice& device_;
   Counts& counts_;
@@ -48,7 +48,7 @@ class VulkanStream {
   const char* label_ = "weights";
   std::map<std::vector<VkBuffer>, VkDescriptorSet> sets_;
   bool recording_ = false;
-  Result<void> so_far_;  // the first failure while recording
+  Result<void> first_error_;  // the first failure while recording
 };
 
 }  // namespace weir::engine

@@ -1,10 +1,11 @@
+// Time stamps of command buffers and of dispatches, while weir asks for them.
 #include "tools/engine/vulkan_times.hpp"
 
 #include <span>
 
 namespace weir::engine {
 
-// The buffer's own two and two a dispatch; dispatches beyond have no times.
+// Two of the command buffer and two of each dispatch; dispatches beyond have no times.
 constexpr std::uint32_t k_most_stamps = 65536;
 
 void VulkanTimes::begin(const char* label) {
@@ -52,8 +53,8 @@ Result<void> VulkanTimes::read() {
   WEIR_CHECK(WEIR_VULKAN(vkGetQueryPoolResults, device_.handle(), pool_, 0, used_,
                          used_ * sizeof(std::uint64_t), ticks_.data(), sizeof(std::uint64_t),
                          VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT));
-  if (!tied_) {
-    tied_ = true;
+  if (!clock_reported_) {
+    clock_reported_ = true;
     counts_.clock(device_.tick_nanoseconds(), device_.both_clocks());
   }
   const std::span<const std::uint64_t> inner(ticks_.data() + 1, used_ - 2);

@@ -1,3 +1,4 @@
+// Threads that share pieces of work of a few microseconds.
 #include "tools/engine/workers.hpp"
 
 #include <algorithm>
@@ -5,17 +6,18 @@
 namespace weir::engine {
 namespace {
 
-constexpr int k_looks = 4000;  // some tens of microseconds: the time between two ops
+constexpr int k_spins = 4000;  // some tens of microseconds: the time between two ops
 
 // Waits until `value` is no longer `old`.
 void await_change(std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int i = 0; i < k_looks; ++i) {
+  for (int i = 0; i < k_spins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
   }
   value.wait(old, std::memory_order_acquire);
 }
 
-std::uint32_t edge(std::uint32_t count, std::uint32_t parts, std::uint32_t index) {
+// Returns where part `index` begins if `count` items are cut into `parts` equal ones.
+std::uint32_t part_begin(std::uint32_t count, std::uint32_t parts, std::uint32_t index) {
   return static_cast<std::uint32_t>(std::uint64_t{count} * index / parts);
 }
 
@@ -43,7 +45,7 @@ void Workers::share(std::uint32_t count, std::uint32_t least, const Part& part) 
   done_.store(0, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   round_.notify_all();
-  part(0, edge(count, parts_, 1));
+  part(0, part_begin(count, parts_, 1));
   const auto others = static_cast<std::uint32_t>(started_.size());
   for (std::uint32_t done = done_.load(std::memory_order_acquire); done != others;
        done = done_.load(std::memory_order_acquire)) {
@@ -55,7 +57,8 @@ void Workers::work(unsigned index) {
   for (std::uint32_t round = 0;; ++round) {
     await_change(round_, round);
     if (stop_) return;
-    if (index < parts_) (*part_)(edge(count_, parts_, index), edge(count_, parts_, index + 1));
+    if (index < parts_)
+      (*part_)(part_begin(count_, parts_, index), part_begin(count_, parts_, index + 1));
     done_.fetch_add(1, std::memory_order_release);
     done_.notify_one();
   }

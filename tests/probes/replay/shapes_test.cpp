@@ -1,6 +1,7 @@
 // Shapes that a recording may claim: those that ggml's kernels would take, and those by which they
 // would leave their tensors.
 #include <random>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,6 +33,17 @@ ReplayNode node_of(const char* op, const std::vector<Part>& parts) {
     node.tensors.push_back(tensor);
   }
   return node;
+}
+
+TEST(ReplayShapes, LookUpsVisitEachPlaceOnceBeforeOneComesAgain) {
+  // 7919 and 7927 are the first steps.
+  for (const std::int64_t places : {1, 2, 100, 7919, 7927, 2 * 7919, 32'000}) {
+    std::set<std::int64_t> seen;
+    for (std::int64_t i = 0; i < places; ++i) seen.insert(spread_index(i, places));
+    EXPECT_EQ(seen.size(), static_cast<std::size_t>(places)) << places;
+    EXPECT_EQ(*seen.rbegin(), places - 1);
+    EXPECT_EQ(spread_index(places, places), spread_index(0, places));
+  }
 }
 
 TEST(ReplayShapes, AreThoseThatAnOpTakes) {

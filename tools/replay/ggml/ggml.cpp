@@ -24,9 +24,9 @@ std::vector<std::string> libraries_in(const std::string& folder, std::string_vie
   return names;
 }
 
-std::string why() {
-  const char* words = dlerror();
-  return words == nullptr ? "no reason given" : words;
+std::string link_error() {
+  const char* reason = dlerror();
+  return reason == nullptr ? "no reason given" : reason;
 }
 
 template <class Function>
@@ -47,7 +47,8 @@ Result<void> find_functions(void* base, Engine& engine) {
   return {};
 }
 
-// Do tensors look as Tensor says? Some are made by ggml's own functions and looked at.
+// Returns true if Tensor has the layout of ggml's tensors: ggml's own functions make some to
+// compare.
 bool layout_fits(const Engine& ggml) {
   constexpr std::size_t k_header_of_object = 32;  // ggml_tensor_overhead() counts it in
   if (ggml.tensor_overhead() != k_header_of_object + sizeof(Tensor)) return false;
@@ -83,8 +84,9 @@ struct Kernels {
   std::string name;
 };
 
-// Several, one for each level of the instruction set, say how well they fit this CPU; a single one
-// may not. A name with a version behind ".so" is a link's other end.
+// Opens the library of CPU kernels that fits this CPU best. Libraries for levels of the instruction
+// set have a score; a single one may have none. A name with a version after ".so" is a link's
+// target.
 Result<Kernels> best_kernels(const std::string& folder) {
   Kernels best;
   int most = -1;
@@ -92,12 +94,12 @@ Result<Kernels> best_kernels(const std::string& folder) {
   for (const std::string& name : libraries_in(folder, "libggml-cpu")) {
     void* library = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      last = why();
+      last = link_error();
       continue;
     }
-    auto* score_of = find<int()>(library, "ggml_backend_score");
-    const int score = score_of == nullptr ? 0 : score_of();
-    if ((score_of == nullptr || score > 0) && score > most) {
+    auto* get_score = find<int()>(library, "ggml_backend_score");
+    const int score = get_score == nullptr ? 0 : get_score();
+    if ((get_score == nullptr || score > 0) && score > most) {
       most = score;
       best = {library, name};
     }
@@ -108,15 +110,17 @@ Result<Kernels> best_kernels(const std::string& folder) {
   return best;
 }
 
-Registry* registry_of(const Kernels& kernels, const char* otherwise) {
-  auto* made = find<Registry*()>(kernels.library, "ggml_backend_init");
-  if (made == nullptr) made = find<Registry*()>(kernels.library, otherwise);
-  return made == nullptr ? nullptr : made();
+// Returns the library's registry of devices, by ggml_backend_init or by the older function of that
+// name.
+Registry* open_registry(const Kernels& kernels, const char* older_name) {
+  auto* init = find<Registry*()>(kernels.library, "ggml_backend_init");
+  if (init == nullptr) init = find<Registry*()>(kernels.library, older_name);
+  return init == nullptr ? nullptr : init();
 }
 
 Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   engine.library = kernels.name;
-  Registry* registry = registry_of(kernels, "ggml_backend_cpu_reg");
+  Registry* registry = open_registry(kernels, "ggml_backend_cpu_reg");
   engine.device = registry == nullptr ? nullptr : engine.backend_reg_dev_get(registry, 0);
   engine.backend =
       engine.device == nullptr ? nullptr : engine.backend_dev_init(engine.device, nullptr);
@@ -127,9 +131,9 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
       engine.backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads"));
   if (set_threads == nullptr) return left_out("{} does not take a number of threads", kernels.name);
   set_threads(engine.backend, threads);
-  const auto extra_of = reinterpret_cast<BufferType** (*)(Device*)>(
+  const auto get_extra = reinterpret_cast<BufferType** (*)(Device*)>(
       engine.backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts"));
-  BufferType** extra = extra_of == nullptr ? nullptr : extra_of(engine.device);
+  BufferType** extra = get_extra == nullptr ? nullptr : get_extra(engine.device);
   for (; extra != nullptr && *extra != nullptr; ++extra) engine.extra.push_back(*extra);
   return {};
 }
@@ -139,35 +143,35 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
   if (names.empty()) return left_out("no libggml-vulkan.so in {}", folder);
   const Kernels kernels{dlopen((folder + "/" + names.front()).c_str(), RTLD_NOW | RTLD_LOCAL),
                         names.front()};
-  if (kernels.library == nullptr) return left_out("{}: {}", kernels.name, why());
+  if (kernels.library == nullptr) return left_out("{}: {}", kernels.name, link_error());
   engine.library = kernels.name;
-  Registry* registry = registry_of(kernels, "ggml_backend_vk_reg");
+  Registry* registry = open_registry(kernels, "ggml_backend_vk_reg");
   const std::size_t devices = registry == nullptr ? 0 : engine.backend_reg_dev_count(registry);
-  std::string there;
+  std::string available;
   for (std::size_t i = 0; i < devices && engine.device == nullptr; ++i) {
     Device* device = engine.backend_reg_dev_get(registry, i);
     const char* name = device == nullptr ? nullptr : engine.backend_dev_name(device);
     if (name == nullptr) continue;
-    there += (there.empty() ? "" : ", ") + std::string(name);
+    available += (available.empty() ? "" : ", ") + std::string(name);
     if (on == name) engine.device = device;
   }
   if (engine.device == nullptr) {
     return left_out(
         "{} sees no {} (there is {}); ggml leaves Vulkan devices that are CPUs out unless "
         "GGML_VK_VISIBLE_DEVICES=0 is set",
-        kernels.name, on, there.empty() ? "none" : there);
+        kernels.name, on, available.empty() ? "none" : available);
   }
-  if (const char* words = engine.backend_dev_description(engine.device)) {
-    engine.device_words = words;
+  if (const char* description = engine.backend_dev_description(engine.device)) {
+    engine.device_name = description;
   }
   engine.memory = engine.backend_dev_buffer_type(engine.device);
   if (engine.memory == nullptr) return left_out("{} cannot be used by {}", on, kernels.name);
   return {};
 }
 
-// Opens libggml-base and the library of kernels beside it. `on` is "CPU", for which it is the one
-// that ggml itself would take here, or ggml's name of a Vulkan device, "Vulkan0". Nothing is closed
-// again: it is for the life of the process. Code::unavailable with what is missing.
+// Opens libggml-base and the library of kernels in the same folder. `on` is "CPU", for the library
+// that ggml itself would take here, or ggml's name of a Vulkan device: "Vulkan0". The libraries
+// stay open for the life of the process. Code::unavailable with the part that is missing.
 Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
   const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
   if (bases.empty()) {
@@ -177,9 +181,9 @@ Result<Engine> open_engine(const std::string& folder, const std::string& on, int
         "has ggml built in cannot be replayed",
         folder);
   }
-  // For all: the libraries of kernels find what they need of it.
+  // RTLD_GLOBAL: the libraries of kernels use its functions.
   void* base = dlopen((folder + "/" + bases.front()).c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (base == nullptr) return left_out("{}: {}", bases.front(), why());
+  if (base == nullptr) return left_out("{}: {}", bases.front(), link_error());
   Engine engine;
   WEIR_CHECK(find_functions(base, engine));
   if (!layout_fits(engine)) {
@@ -210,15 +214,15 @@ Result<Opened> open(const ProgramOptions& options, const profile::Replay& record
         engine.version.empty() ? "one that does not say its version" : engine.version);
   }
   Opened out;
-  out.said = {{"version", text::printable(engine.version)},
-              {"commit", text::printable(engine.commit)},
-              {"library", text::printable(engine.library)},
-              {"device", text::printable(engine.device_words)},
-              {"cache_bytes", options.wish.cache_bytes}};
+  out.identity = {{"version", text::printable(engine.version)},
+                  {"commit", text::printable(engine.commit)},
+                  {"library", text::printable(engine.library)},
+                  {"device", text::printable(engine.device_name)},
+                  {"cache_bytes", options.limits.cache_bytes}};
   out.waited = engine.memory != nullptr;
-  out.make = [kept = std::make_shared<const Engine>(engine)](const profile::ReplayNode& node,
-                                                             const Wish& wish) {
-    return rebuilt(*kept, node, wish);
+  out.make = [shared = std::make_shared<const Engine>(engine)](const profile::ReplayNode& node,
+                                                               const ReplayLimits& limits) {
+    return rebuild_node(*shared, node, limits);
   };
   return out;
 }

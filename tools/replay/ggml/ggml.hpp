@@ -1,5 +1,5 @@
-// What weir-replay-ggml knows of ggml: functions by name and signature, and how tensors look, which
-// is held against what ggml itself says before anything is computed.
+// The part of ggml that weir-replay-ggml uses: functions by name and signature, and the layout of
+// tensors, which is checked against ggml's own functions before anything is computed.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Registry;
 struct Buffer;
 struct BufferType;
 
-// ggml_tensor since November 2024; layout_problem() says whether it still is.
+// ggml_tensor since November 2024; layout_fits() checks that.
 struct Tensor {
   std::int32_t type;
   Buffer* buffer;
@@ -98,20 +98,20 @@ struct Engine {
 #define WEIR_REPLAY_DECLARE(name, result, parameters) result(*name) parameters = nullptr;
   WEIR_REPLAY_GGML(WEIR_REPLAY_DECLARE)
 #undef WEIR_REPLAY_DECLARE
-  std::string version, commit;  // "" where it does not say
+  std::string version, commit;  // "": not reported
   std::string library;          // file of the kernels: "libggml-cpu-haswell.so"
-  std::string device_words;     // "llvmpipe (LLVM 15.0.6, 256 bits)"; "" of the CPU
+  std::string device_name;      // "llvmpipe (LLVM 15.0.6, 256 bits)"; "" of the CPU
   Device* device = nullptr;
   Backend* backend = nullptr;      // of the CPU; an op on a device has one of its own
   BufferType* memory = nullptr;    // of a device; null where tensors lie in the process's own
   std::vector<BufferType*> extra;  // kinds of memory in which weights lie re-arranged
 };
 
-// The node as often in one graph as copies_of() says. Its copies have weights of their own and
-// share everything else, which in a step was written just before. Code::unavailable with why it is
-// left out. `engine` outlives it.
-[[nodiscard]] Result<std::unique_ptr<Work>> rebuilt(const Engine& engine,
-                                                    const profile::ReplayNode& node,
-                                                    const Wish& wish);
+// Builds a graph of copies_needed() copies of the node. Copies have weights of their own and share
+// all else, which a step has written just before. Code::unavailable with the reason if it cannot be
+// computed. `engine` outlives the result.
+[[nodiscard]] Result<std::unique_ptr<Work>> rebuild_node(const Engine& engine,
+                                                         const profile::ReplayNode& node,
+                                                         const ReplayLimits& limits);
 
 }  // namespace weir::replay

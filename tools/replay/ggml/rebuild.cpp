@@ -16,14 +16,16 @@ namespace {
 using profile::ReplayNode;
 using profile::ReplayTensor;
 
-constexpr std::int64_t k_line = 256;   // and the most that a device asks tensors to begin at
-constexpr std::size_t k_slack = 4096;  // kernels may look a little beyond the last row
-constexpr int k_usage_weights = 1;     // GGML_BACKEND_BUFFER_USAGE_WEIGHTS
+constexpr std::int64_t k_alignment = 256;  // no device asks for more
+constexpr std::size_t k_slack = 4096;      // kernels may look a little beyond the last row
+constexpr int k_usage_weights = 1;         // GGML_BACKEND_BUFFER_USAGE_WEIGHTS
 
-std::int64_t up(std::int64_t bytes) { return (bytes + k_line - 1) / k_line * k_line; }
+std::int64_t round_up(std::int64_t bytes) {
+  return (bytes + k_alignment - 1) / k_alignment * k_alignment;
+}
 
-// --- what the tensors of a node hold: random weights that ggml itself quantizes, places that are
-// there, masks as open as the recorded ones were
+// --- values of a node's tensors: random weights that ggml itself quantizes, valid places, and
+// masks as open as the recorded ones
 
 // xorshift: the same data in every run.
 class Noise {
@@ -39,37 +41,38 @@ class Noise {
   std::uint64_t state_ = 0x9e3779b97f4a7c15ULL;
 };
 
-bool is_whole(const std::string& type) {
+bool is_integer(const std::string& type) {
   return type == "i8" || type == "i16" || type == "i32" || type == "i64";
 }
 
-// What says which positions an op looks at.
+// Returns true if the slot of the op is a mask: it selects the positions that the op reads.
 bool is_mask(const ReplayNode& node, std::int64_t slot) {
   return (node.op == "SOFT_MAX" && slot == 2) || (node.op == "FLASH_ATTN_EXT" && slot == 4);
 }
 
-// Random weights of a type, quantized by ggml itself, as many as are put one behind the other.
-Result<std::vector<char>> pattern_of(const Engine& ggml, int type, const std::string& name) {
+// Makes random weights of a type, quantized by ggml itself, to be repeated over a tensor.
+Result<std::vector<char>> make_weights(const Engine& ggml, int type, const std::string& name) {
   constexpr std::int64_t k_elements = 1 << 14;  // whole blocks of every type
   const std::int64_t block = ggml.blck_size(type);
   if (block < 1 || k_elements % block != 0) return left_out("weir cannot fill tensors of {}", name);
   Noise noise;
   std::vector<float> values(k_elements);
   for (float& value : values) value = noise.next();
-  const std::vector<float> importance(k_elements, 1.0F);  // some types insist on being told
+  const std::vector<float> importance(k_elements, 1.0F);  // some types need it
   std::vector<char> bytes(static_cast<std::size_t>(k_elements / block) * ggml.type_size(type));
-  const std::size_t made =
+  const std::size_t written =
       ggml.quantize_chunk(type, values.data(), bytes.data(), 0, 1, k_elements, importance.data());
-  if (made != bytes.size()) return left_out("weir cannot fill tensors of {}", name);
+  if (written != bytes.size()) return left_out("weir cannot fill tensors of {}", name);
   return bytes;
 }
 
-// Values that an op takes as places: of rows, experts or tokens. How many there are to point at.
-std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
+// Returns how many rows, experts or positions the integers of a slot choose from; 1 for other
+// slots.
+std::int64_t count_places(const ReplayNode& node, std::int64_t slot) {
   const auto size = [&](std::int64_t tensor_slot, std::size_t dimension) -> std::int64_t {
-    const auto* found = first_of(
+    const auto* match = first_of(
         node.tensors, [&](const ReplayTensor& tensor) { return tensor.slot == tensor_slot; });
-    return found == nullptr ? 1 : found->ne[dimension];
+    return match == nullptr ? 1 : match->ne[dimension];
   };
   if (node.op == "GET_ROWS" && slot == 2) return size(1, 1);
   if (node.op == "SET_ROWS" && slot == 2) return size(0, 1);
@@ -78,7 +81,7 @@ std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
   return 1;
 }
 
-// Calls visit(address, number along the first dimension) for each of its numbers, in order.
+// Calls visit(address, index along the first dimension) for each element, in order.
 template <class Visit>
 void each_number(const ReplayTensor& tensor, char* at, Visit visit) {
   for (std::int64_t l = 0; l < tensor.ne[3]; ++l) {
@@ -91,12 +94,13 @@ void each_number(const ReplayTensor& tensor, char* at, Visit visit) {
   }
 }
 
+// Writes valid places into a tensor of integers: look-ups jump, writes come in order.
 void fill_indices(const ReplayNode& node, const ReplayTensor& tensor, char* at) {
-  const std::int64_t places = std::max<std::int64_t>(places_of(node, tensor.slot), 1);
-  const bool apart = node.op == "GET_ROWS";  // look-ups jump; what is written comes in order
+  const std::int64_t places = std::max<std::int64_t>(count_places(node, tensor.slot), 1);
+  const bool is_look_up = node.op == "GET_ROWS";
   std::int64_t number = 0;
   each_number(tensor, at, [&](char* to, std::int64_t) {
-    const std::int64_t wide = (apart ? number % places * 7919 : number) % places;
+    const std::int64_t wide = is_look_up ? spread_index(number, places) : number % places;
     const auto narrow = static_cast<std::int32_t>(wide);
     if (tensor.type == "i64") std::memcpy(to, &wide, sizeof wide);
     if (tensor.type == "i32") std::memcpy(to, &narrow, sizeof narrow);
@@ -104,8 +108,8 @@ void fill_indices(const ReplayNode& node, const ReplayTensor& tensor, char* at) 
   });
 }
 
-// As many first places of each row are open as there were on average; the others hold minus
-// infinity.
+// Fills a mask: the first places of each row are open, as many as in the recording on average; the
+// others hold minus infinity.
 void fill_mask(const ReplayTensor& tensor, double mask_open, char* at) {
   constexpr std::uint32_t k_closed_f32 = 0xFF800000U;
   constexpr std::uint16_t k_closed_f16 = 0xFC00U;
@@ -119,10 +123,10 @@ void fill_mask(const ReplayTensor& tensor, double mask_open, char* at) {
   });
 }
 
-// Places and masks have values of their own: in bytes that another tensor looks at they would be
-// whatever that one holds. "" where they have, else what is wrong.
+// Returns "" if the places or mask in a tensor have bytes of their own, else the reason: bytes
+// shared with another tensor would hold that tensor's values.
 std::string places_problem(const ReplayNode& node, const ReplayTensor& tensor) {
-  if (tensor.slot == 0 || (!is_whole(tensor.type) && !is_mask(node, tensor.slot))) return "";
+  if (tensor.slot == 0 || (!is_integer(tensor.type) && !is_mask(node, tensor.slot))) return "";
   for (const ReplayTensor& other : node.tensors) {
     if (other.slot != tensor.slot && other.root == tensor.root) {
       return "another tensor looks at the bytes of its places";
@@ -131,12 +135,12 @@ std::string places_problem(const ReplayNode& node, const ReplayTensor& tensor) {
   return "";
 }
 
-// --- the node
+// --- a node as a graph
 
 class NodeGraph final : public Work {
  public:
-  NodeGraph(const Engine& engine, const ReplayNode& node, const Wish& wish)
-      : engine_(&engine), node_(&node), mask_open_(wish.mask_open) {}
+  NodeGraph(const Engine& engine, const ReplayNode& node, const ReplayLimits& limits)
+      : engine_(&engine), node_(&node), mask_open_(limits.mask_open) {}
 
   ~NodeGraph() override {
     if (backend_ != nullptr) engine_->backend_free(backend_);
@@ -146,10 +150,10 @@ class NodeGraph final : public Work {
   NodeGraph(const NodeGraph&) = delete;
   NodeGraph& operator=(const NodeGraph&) = delete;
 
-  // Before all else.
-  Result<void> make(const Wish& wish) {
+  // Builds the graph; the first call.
+  Result<void> make(const ReplayLimits& limits) {
     WEIR_CHECK(measure());
-    WEIR_CHECK(choose_copies(wish));
+    WEIR_CHECK(choose_copies(limits));
     return build();
   }
   [[nodiscard]] std::int64_t copies() const override { return copies_; }
@@ -164,20 +168,20 @@ class NodeGraph final : public Work {
     void operator()(char* at) const { munmap(at, bytes); }
   };
   using Block = std::unique_ptr<char, Unmap>;
-  // Where bytes lie: of the process, or at a device's address within a buffer of its own.
+  // The address of bytes: in this process, or within a device's buffer.
   struct Place {
     char* at = nullptr;
     Buffer* buffer = nullptr;
   };
-  // The bytes of a root that the node's tensors look at, aligned.
+  // The bytes of a root that the node's tensors use, aligned.
   struct Span {
     std::int64_t begin = 0, end = 0;
-    bool rotated = false;              // each copy has its own
+    bool per_copy = false;             // each copy has its own bytes
     BufferType* rearranged = nullptr;  // lies in memory of this kind
     Place shared;
   };
 
-  // What each root has to hold, and in which kind of memory.
+  // Finds the bytes that each root needs and their kind of memory.
   Result<void> measure() {
     const char* op = engine_->op_name(static_cast<int>(node_->op_number));
     if (op == nullptr || node_->op != op) {
@@ -187,7 +191,7 @@ class NodeGraph final : public Work {
     spans_.resize(node_->roots.size());
     for (std::size_t i = 0; i < spans_.size(); ++i) {
       const profile::ReplayRoot& root = node_->roots[i];
-      spans_[i].rotated = root.constant;
+      spans_[i].per_copy = root.constant;
       spans_[i].begin = root.bytes;
       for (BufferType* extra : engine_->extra) {
         const char* name = engine_->backend_buft_name(extra);
@@ -221,27 +225,28 @@ class NodeGraph final : public Work {
         if (!why.empty()) return left_out("{}", why);
       }
       Span& span = spans_[root];
-      span.begin = std::min(span.begin, tensor.offset / k_line * k_line);
+      span.begin = std::min(span.begin, tensor.offset / k_alignment * k_alignment);
       span.end = std::max(span.end, *end);
       if (span.rearranged != nullptr && tensor.offset != 0) {
         return left_out("a part of a re-arranged tensor cannot be made alone");
       }
     }
-    for (Span& span : spans_) span.begin = std::min(span.begin, span.end);  // looked at by nobody
+    for (Span& span : spans_) span.begin = std::min(span.begin, span.end);  // no tensor uses it
     return {};
   }
 
-  Result<void> choose_copies(const Wish& wish) {
+  Result<void> choose_copies(const ReplayLimits& limits) {
     std::int64_t each = 0, shared = 0;
     for (const Span& span : spans_) {
-      const std::int64_t room = up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
-      if (span.rotated) {
+      const std::int64_t room =
+          round_up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
+      if (span.per_copy) {
         each += room;
       } else {
         shared += room;
       }
     }
-    WEIR_TRY(copies_, copies_of(node_->count, each, shared, wish));
+    WEIR_TRY(copies_, copies_needed(node_->count, each, shared, limits));
     return {};
   }
 
@@ -251,7 +256,7 @@ class NodeGraph final : public Work {
       if (backend_ == nullptr) return left_out("the device takes no work");
     }
     const auto copies = static_cast<std::size_t>(copies_);
-    // Those of the node, and for each root one that a device's buffer is filled by.
+    // The node's tensors, and one for each root, by which a device's buffer is filled.
     const std::size_t tensors = copies * (node_->tensors.size() + spans_.size()) + 16;
     context_ = engine_->init({engine_->graph_overhead_custom(tensors, false) +
                                   (tensors + 16) * engine_->tensor_overhead(),
@@ -272,23 +277,23 @@ class NodeGraph final : public Work {
     return {};
   }
 
-  // The node once more: its result, whose sources are tensors without a past.
+  // Adds a copy of the node and returns its result, whose sources no other node computes.
   Result<Tensor*> add_copy() {
     std::vector<Place> own(spans_.size());
-    Tensor* made[profile::k_replay_sources + 1] = {};
+    Tensor* tensors[profile::k_replay_sources + 1] = {};
     for (const ReplayTensor& from : node_->tensors) {
       const auto root = static_cast<std::size_t>(from.root);
       Span& span = spans_[root];
       Tensor* tensor =
           engine_->new_tensor(context_, static_cast<int>(from.type_number), 4, from.ne.data());
-      made[from.slot] = tensor;
+      tensors[from.slot] = tensor;
       if (span.rearranged != nullptr) {
         WEIR_CHECK(put_rearranged(tensor, root));
         continue;
       }
-      Place& place = span.rotated ? own[root] : span.shared;
+      Place& place = span.per_copy ? own[root] : span.shared;
       if (place.at == nullptr) {
-        WEIR_TRY(place, placed(root));
+        WEIR_TRY(place, place_root(root));
       }
       for (std::size_t i = 0; i < 4; ++i) tensor->nb[i] = static_cast<std::uint64_t>(from.nb[i]);
       char* const at = place.at + (from.offset - span.begin);
@@ -298,28 +303,28 @@ class NodeGraph final : public Work {
         tensor->data = at;
       }
     }
-    Tensor* result = made[0];
+    Tensor* result = tensors[0];
     result->op = static_cast<std::int32_t>(node_->op_number);
     std::copy(node_->params.begin(), node_->params.end(), std::begin(result->params));
     result->flags = static_cast<std::int32_t>(node_->flags);
-    for (std::size_t i = 0; i < std::size(result->source); ++i) result->source[i] = made[i + 1];
+    for (std::size_t i = 0; i < std::size(result->source); ++i) result->source[i] = tensors[i + 1];
     return result;
   }
 
-  // Writes what the first source holds that looks at the root, whose memory is at `at`; what is
-  // written only stays 0.
+  // Writes the values of a root, whose memory is at `at`, by the first source that uses it. A root
+  // that is only written stays 0.
   Result<void> fill(std::size_t root, char* at) const {
     const Span& span = spans_[root];
     for (const ReplayTensor& tensor : node_->tensors) {
       if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
       char* begin = at + (tensor.offset - span.begin);
-      if (is_whole(tensor.type)) {
+      if (is_integer(tensor.type)) {
         fill_indices(*node_, tensor, begin);
       } else if (is_mask(*node_, tensor.slot)) {
         fill_mask(tensor, mask_open_, begin);
       } else {
         WEIR_TRY(const auto pattern,
-                 pattern_of(*engine_, static_cast<int>(tensor.type_number), tensor.type));
+                 make_weights(*engine_, static_cast<int>(tensor.type_number), tensor.type));
         const auto room = static_cast<std::size_t>(span.end - tensor.offset);
         for (std::size_t done = 0; done < room; done += pattern.size()) {
           std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
@@ -330,22 +335,23 @@ class NodeGraph final : public Work {
     return {};
   }
 
-  // Fresh memory with what the node reads of a root.
-  Result<Block> filled(std::size_t root) {
+  // Allocates memory with the values that the node reads of a root.
+  Result<Block> make_values(std::size_t root) {
     const Span& span = spans_[root];
-    const auto bytes = static_cast<std::size_t>(up(span.end - span.begin)) + k_slack;
-    void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
-    Block block(static_cast<char*>(made), Unmap{bytes});
+    const auto bytes = static_cast<std::size_t>(round_up(span.end - span.begin)) + k_slack;
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
+    Block block(static_cast<char*>(mapped), Unmap{bytes});
     // A mapped file lies in small pages.
-    if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
-    std::memset(made, 0, bytes);
+    if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(mapped, bytes, MADV_NOHUGEPAGE);
+    std::memset(mapped, 0, bytes);
     WEIR_CHECK(fill(root, block.get()));
     return block;
   }
 
-  Result<Place> placed(std::size_t root) {
-    WEIR_TRY(Block data, filled(root));
+  // Puts the values of a root where the engine's kernels read them.
+  Result<Place> place_root(std::size_t root) {
+    WEIR_TRY(Block data, make_values(root));
     if (engine_->memory == nullptr) {
       return Place{blocks_.emplace_back(std::move(data)).get(), nullptr};
     }
@@ -353,7 +359,7 @@ class NodeGraph final : public Work {
     Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
     if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
     buffers_.push_back(buffer);
-    // ggml writes to tensors: one that is all of the buffer.
+    // ggml writes to tensors only: this one covers the buffer.
     const std::int64_t ne[4] = {static_cast<std::int64_t>(bytes), 1, 1, 1};
     Tensor* all = engine_->new_tensor(context_, k_bytes_type, 4, ne);
     char* const base = static_cast<char*>(engine_->backend_buffer_get_base(buffer));
@@ -370,7 +376,7 @@ class NodeGraph final : public Work {
     buffers_.push_back(buffer);
     engine_->backend_buffer_set_usage(buffer, k_usage_weights);
     engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
-    WEIR_TRY(const Block data, filled(root));
+    WEIR_TRY(const Block data, make_values(root));
     engine_->backend_tensor_set(tensor, data.get(), 0, engine_->nbytes(tensor));
     return {};
   }
@@ -383,25 +389,25 @@ class NodeGraph final : public Work {
   std::vector<Buffer*> buffers_;
   Context* context_ = nullptr;
   Graph* graph_ = nullptr;
-  // Of a device, this node's alone. ggml keeps its descriptor sets, which then still name buffers
-  // of nodes before, gone since: with one backend for all, lavapipe's heap was soon corrupted.
+  // A device's backend for this node alone. ggml keeps its descriptor sets, which would still name
+  // freed buffers of earlier nodes: one backend for all corrupted lavapipe's heap.
   Backend* backend_ = nullptr;
   std::int64_t copies_ = 1;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Work>> rebuilt(const Engine& engine, const ReplayNode& node,
-                                      const Wish& wish) {
+Result<std::unique_ptr<Work>> rebuild_node(const Engine& engine, const ReplayNode& node,
+                                           const ReplayLimits& limits) {
   if (node.tensors.empty()) return left_out("its tensors were not recorded");
-  if (has_rule(node.op) || !wish.any_shape) {
+  if (has_rule(node.op) || !limits.any_shape) {
     if (const std::string problem = shape_problem(node); !problem.empty()) {
       return left_out("{}{}", problem, has_rule(node.op) ? "" : " (--any-op replays it)");
     }
   }
-  auto made = std::make_unique<NodeGraph>(engine, node, wish);
-  WEIR_CHECK(made->make(wish));
-  return made;
+  auto graph = std::make_unique<NodeGraph>(engine, node, limits);
+  WEIR_CHECK(graph->make(limits));
+  return graph;
 }
 
 }  // namespace weir::replay

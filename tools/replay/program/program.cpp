@@ -1,3 +1,4 @@
+// Computes the nodes of a recorded step, each alone, and prints their times as lines of JSON.
 #include "tools/replay/program/program.hpp"
 
 #include <algorithm>
@@ -18,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t k_least_runs = 5;
 constexpr std::size_t k_most_runs = 1000;
-constexpr double k_patience = 20;  // times the asked time for a node whose graph is slow
+constexpr double k_slow_factor = 20;  // times the requested time, for a node whose graph is slow
 constexpr std::int64_t k_most_copies = 256;
 constexpr std::int64_t k_least_without_weights = 8;
 
-// Of the last level, as Linux tells it ("32768K"): the C library's own answer is that of the whole
-// processor, of which a virtual machine has a part.
+// Reads the size of the last-level cache from Linux ("32768K"). The C library reports that of the
+// whole processor, of which a virtual machine has a part.
 std::int64_t last_cache_bytes() {
   std::int64_t most = 0;
   for (int level = 0; level < 8; ++level) {
@@ -36,13 +37,13 @@ std::int64_t last_cache_bytes() {
   return most > 0 ? most : std::int64_t{32} << 20;
 }
 
-Result<ProgramOptions> options_of(int argc, char** argv) {
+Result<ProgramOptions> parse_options(int argc, char** argv) {
   ProgramOptions options;
   std::map<std::string, std::string> words;
   for (int i = 1; i + 1 < argc; i += 2) words[argv[i]] = argv[i + 1];
-  const auto number = [&](const char* name, long long least, long long most, long long otherwise) {
+  const auto number = [&](const char* name, long long least, long long most, long long fallback) {
     const auto value = text::to_int(words[name]);
-    return value ? std::clamp(*value, least, most) : otherwise;
+    return value ? std::clamp(*value, least, most) : fallback;
   };
   options.file = words["--replay"];
   options.engine = words["--engine"];
@@ -50,11 +51,11 @@ Result<ProgramOptions> options_of(int argc, char** argv) {
   options.threads = static_cast<int>(number("--threads", 1, 1024, 1));
   options.from = static_cast<std::size_t>(number("--from", 0, 1 << 20, 0));
   options.seconds = static_cast<double>(number("--milliseconds", 1, 600'000, 200)) / 1000;
-  options.wish.most_bytes = number("--memory", 1, 1 << 20, 2048) << 20;
-  options.wish.constant_bytes = number("--constant-bytes", 0, 1LL << 50, 0);
-  options.wish.any_shape = words["--any-op"] == "1";
+  options.limits.most_bytes = number("--memory", 1, 1 << 20, 2048) << 20;
+  options.limits.constant_bytes = number("--constant-bytes", 0, 1LL << 50, 0);
+  options.limits.any_shape = words["--any-op"] == "1";
   options.any_version = words["--any-version"] == "1";
-  options.wish.cache_bytes = last_cache_bytes();
+  options.limits.cache_bytes = last_cache_bytes();
   if (options.file.empty()) return fail(Code::usage, "--replay FILE: weir replay starts this");
   return options;
 }
@@ -63,29 +64,30 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A device is given work, and waited for, once for a whole step: in a graph of a few short nodes
-// that would be taken for theirs. So there are more of them in it, up to as many as a small step
-// has.
-Result<std::unique_ptr<Work>> work_for(const Opened& opened, const profile::ReplayNode& node,
-                                       Wish wish) {
-  constexpr double k_long = 0.02;  // seconds of a graph
-  constexpr double k_many = 64;
+// Makes the work of a node. A device is submitted to and waited for once for a whole step: in a
+// graph of a few short nodes that time would count as theirs. So a short graph is made again with
+// more copies, up to as many as a small step has.
+Result<std::unique_ptr<Work>> make_work(const Opened& opened, const profile::ReplayNode& node,
+                                        ReplayLimits limits) {
+  constexpr double k_graph_seconds = 0.02;
+  constexpr double k_most = 64;
   {
-    auto work = opened.make(node, wish);
+    auto work = opened.make(node, limits);
     if (!work || !opened.waited || !(*work)->compute()) return work;
     const auto begin = Clock::now();
     if (!(*work)->compute()) return work;
     const double seconds = seconds_since(begin);
     const auto copies = static_cast<double>((*work)->copies());
-    const double wanted = std::min(k_many, std::ceil(copies * k_long / std::max(seconds, 1e-6)));
+    const double wanted =
+        std::min(k_most, std::ceil(copies * k_graph_seconds / std::max(seconds, 1e-6)));
     if (wanted <= copies) return work;
-    wish.least_copies = static_cast<std::int64_t>(wanted);
+    limits.least_copies = static_cast<std::int64_t>(wanted);
   }
-  return opened.make(node, wish);
+  return opened.make(node, limits);
 }
 
-// Times of one node: of the whole graph divided by the nodes in it.
-Json measured(const ProgramOptions& options, Work& work) {
+// Times a node: the times of its graph, divided by the copies in it.
+Json measure(const ProgramOptions& options, Work& work) {
   Json failed = {{"left_out", "the engine says that computing it failed"}};
   if (!work.compute()) return failed;
   std::vector<double> times;
@@ -93,7 +95,7 @@ Json measured(const ProgramOptions& options, Work& work) {
   const auto enough = [&] {
     if (times.size() >= k_most_runs) return true;
     if (times.size() >= k_least_runs) return sum >= options.seconds;
-    return !times.empty() && sum >= options.seconds * k_patience;
+    return !times.empty() && sum >= options.seconds * k_slow_factor;
   };
   while (!enough()) {
     const auto begin = Clock::now();
@@ -117,15 +119,15 @@ Result<void> replay_all(const ProgramOptions& options, const Open& open) {
   WEIR_TRY(const Json json, parse_json(text));
   WEIR_TRY(const profile::Replay recording, profile::replay_from_json(json));
   WEIR_TRY(const Opened opened, open(options, recording));
-  print(opened.said);
+  print(opened.identity);
   if (recording.steps.empty()) return {};
-  Wish wish = options.wish;
-  wish.mask_open = recording.steps.front().mask_open.value_or(1);
+  ReplayLimits limits = options.limits;
+  limits.mask_open = recording.steps.front().mask_open.value_or(1);
   const auto& nodes = recording.steps.front().nodes;
   for (std::size_t i = options.from; i < nodes.size(); ++i) {
     print({{"begins", i}});
-    const auto work = work_for(opened, nodes[i], wish);
-    Json line = work ? measured(options, **work) : Json{{"left_out", work.error().message}};
+    const auto work = make_work(opened, nodes[i], limits);
+    Json line = work ? measure(options, **work) : Json{{"left_out", work.error().message}};
     line["node"] = i;
     print(line);
   }
@@ -141,26 +143,34 @@ void print(const Json& line) {
 }
 
 int run_program(int argc, char** argv, const Open& open) {
-  const auto options = options_of(argc, argv);
-  const auto done =
+  const auto options = parse_options(argc, argv);
+  const auto result =
       options ? replay_all(*options, open) : Result<void>(tl::unexpected(options.error()));
-  if (done) return 0;
-  print({{"error", done.error().message}});
+  if (result) return 0;
+  print({{"error", result.error().message}});
   return 1;
 }
 
-Result<std::int64_t> copies_of(std::int64_t count, std::int64_t each, std::int64_t shared,
-                               const Wish& wish) {
-  if (each + shared > wish.most_bytes) {
+Result<std::int64_t> copies_needed(std::int64_t count, std::int64_t each, std::int64_t shared,
+                                   const ReplayLimits& limits) {
+  if (each + shared > limits.most_bytes) {
     return left_out("it needs {} MiB, more than the {} MiB it may take (--memory)",
-                    (each + shared) >> 20, wish.most_bytes >> 20);
+                    (each + shared) >> 20, limits.most_bytes >> 20);
   }
-  std::int64_t copies = std::min(std::max(count, wish.least_copies), k_most_copies);
+  std::int64_t copies = std::min(std::max(count, limits.least_copies), k_most_copies);
   if (each == 0) return std::max(copies, k_least_without_weights);
   // In a step that the cache cannot hold each weight is read from memory.
-  const std::int64_t around = std::min(wish.constant_bytes, 2 * wish.cache_bytes);
-  copies = std::max(copies, std::min(around / each + 1, k_most_copies));
-  return std::max<std::int64_t>(1, std::min(copies, (wish.most_bytes - shared) / each));
+  const std::int64_t flushing = std::min(limits.constant_bytes, 2 * limits.cache_bytes);
+  copies = std::max(copies, std::min(flushing / each + 1, k_most_copies));
+  return std::max<std::int64_t>(1, std::min(copies, (limits.most_bytes - shared) / each));
+}
+
+std::int64_t spread_index(std::int64_t number, std::int64_t places) {
+  // A prime that does not divide `places` visits all of them.
+  for (const std::int64_t step : {7919, 7927, 7933, 7937}) {
+    if (places % step != 0) return number % places * step % places;
+  }
+  return number % places;
 }
 
 }  // namespace weir::replay

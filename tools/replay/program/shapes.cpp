@@ -1,3 +1,4 @@
+// Checks that a recorded node's shapes fit its op, by one rule for each op.
 #include <array>
 #include <optional>
 #include <string_view>
@@ -26,7 +27,7 @@ struct Operands {
     }
   }
   [[nodiscard]] const ReplayTensor* at(std::size_t slot) const { return slots[slot]; }
-  // Are exactly the sources up to `last` there, but for those of `optional`?
+  // Returns true if all slots up to `needed` are there, and none after `most`.
   [[nodiscard]] bool has(std::size_t needed, std::size_t most) const {
     for (std::size_t i = 0; i <= static_cast<std::size_t>(profile::k_replay_sources); ++i) {
       if ((i <= needed && slots[i] == nullptr) || (i > most && slots[i] != nullptr)) return false;
@@ -35,11 +36,12 @@ struct Operands {
   }
 };
 
+// The sizes of the result, and of source `i`.
 const Sizes& r(const Operands& o) { return o.at(0)->ne; }
 const Sizes& s(const Operands& o, std::size_t i) { return o.at(i)->ne; }
 bool is(const ReplayTensor* tensor, const char* type) { return tensor->type == type; }
 
-// `small` repeated in every direction gives `big`.
+// Returns true if `small`, repeated along each dimension, gives `big`.
 bool repeats(const Sizes& small, const Sizes& big, std::size_t from = 0) {
   for (std::size_t i = from; i < 4; ++i) {
     if (small[i] < 1 || big[i] % small[i] != 0) return false;
@@ -155,7 +157,7 @@ constexpr std::pair<Rule, std::string_view> k_rules[] = {
 };
 
 // Null where there is none.
-Rule rule_of(const std::string& op) {
+Rule find_rule(const std::string& op) {
   for (const auto& [rule, ops] : k_rules) {
     if (holds(text::split(ops, ' '), op)) return rule;
   }
@@ -203,10 +205,10 @@ std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
   return "";
 }
 
-bool has_rule(const std::string& op) { return rule_of(op) != nullptr; }
+bool has_rule(const std::string& op) { return find_rule(op) != nullptr; }
 
 std::string shape_problem(const ReplayNode& node) {
-  const Rule rule = rule_of(node.op);
+  const Rule rule = find_rule(node.op);
   if (rule == nullptr) return "weir has no rule for the shapes of " + node.op;
   if (node.tensors.empty()) return "its tensors were not recorded";
   return rule(Operands(node)) ? "" : "its shapes do not fit " + node.op;

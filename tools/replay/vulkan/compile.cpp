@@ -1,5 +1,5 @@
-// weir-compile-vulkan [FILE]: compiles recorded pipelines and prints what the driver tells of their
-// code. Nothing is run, so a driver that is told a GPU which is not there will do (RADV).
+// weir-compile-vulkan [FILE]: compiles recorded pipelines and prints the driver's statistics of
+// their code. Nothing is run, so a driver for a GPU that is not there will do (RADV).
 //
 //   --only 3,1,4   these pipelines, in this order (default: all of them)
 //   --seconds S    that one of them may take (default: 30)
@@ -42,19 +42,19 @@ struct CompileArguments {
   bool assembly = false;
 };
 
-// Ends the process when a pipeline takes too long, or too much memory. A thread of its own: no
-// compiler is asked whether it would like to stop, and the exit code says which it was.
-class Watch {
+// Ends the process when a pipeline takes too long or too much memory; the exit code says which. Its
+// own thread does that, as a compiler cannot be asked to stop.
+class Watchdog {
  public:
-  Watch(double seconds, std::uint64_t memory)
+  Watchdog(double seconds, std::uint64_t memory)
       : limit_(seconds), most_bytes_(data_bytes() + memory) {
-    // Where memory comes faster than the watch looks.
+    // The thread may look too late.
     const rlimit hard{most_bytes_ + 4 * memory, most_bytes_ + 4 * memory};
     setrlimit(RLIMIT_DATA, &hard);
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     std::set_new_handler([] { std::_Exit(probes::k_exit_memory); });
-    std::thread([this] { look(); }).detach();
+    std::thread([this] { watch(); }).detach();
   }
   void begin() { begun_ = Clock::now(); }
 
@@ -69,7 +69,7 @@ class Watch {
     constexpr std::uint64_t k_page = 4096;
     return pages * k_page;
   }
-  [[noreturn]] void look() const {
+  [[noreturn]] void watch() const {
     for (;;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       if (Clock::now() - begun_.load() > limit_) std::_Exit(probes::k_exit_slow);
@@ -82,26 +82,26 @@ class Watch {
   std::atomic<Clock::time_point> begun_{Clock::now()};
 };
 
-Json value_of(const VkPipelineExecutableStatisticKHR& one) {
-  switch (one.format) {
+Json statistic_value(const VkPipelineExecutableStatisticKHR& statistic) {
+  switch (statistic.format) {
     case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
-      return one.value.b32 != 0;
+      return statistic.value.b32 != 0;
     case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
-      return one.value.i64;
+      return statistic.value.i64;
     case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
-      return one.value.u64;
+      return statistic.value.u64;
     default:
-      return one.value.f64;
+      return statistic.value.f64;
   }
 }
 
 // A compute pipeline has one executable.
-VkPipelineExecutableInfoKHR executable_of(const PipelineObjects& made) {
-  return of_type<vk::PipelineExecutableInfoKHR>(made.handle(), 0U);
+VkPipelineExecutableInfoKHR executable_info(const PipelineObjects& objects) {
+  return of_type<vk::PipelineExecutableInfoKHR>(objects.handle(), 0U);
 }
 
-Result<Json> statistics_of(const Device& device, const PipelineObjects& made) {
-  const auto info = executable_of(made);
+Result<Json> read_statistics(const Device& device, const PipelineObjects& objects) {
+  const auto info = executable_info(objects);
   std::uint32_t count = 0;
   std::vector<VkPipelineExecutableStatisticKHR> all;
   for (int round = 0; round < 2; ++round) {  // how many, then which
@@ -110,13 +110,15 @@ Result<Json> statistics_of(const Device& device, const PipelineObjects& made) {
                                 &info, &count, round == 0 ? nullptr : all.data()));
   }
   Json out = Json::object();
-  for (const auto& one : all) out[text::printable(one.name)] = value_of(one);
+  for (const auto& statistic : all) {
+    out[text::printable(statistic.name)] = statistic_value(statistic);
+  }
   return out;
 }
 
-// The longest text that the driver has of it: RADV's machine code.
-Result<std::string> assembly_of(const Device& device, const PipelineObjects& made) {
-  const auto info = executable_of(made);
+// Reads the machine code as text, from a driver that has it (RADV).
+Result<std::string> read_assembly(const Device& device, const PipelineObjects& objects) {
+  const auto info = executable_info(objects);
   std::uint32_t count = 0;
   std::vector<VkPipelineExecutableInternalRepresentationKHR> all;
   std::vector<std::string> texts;
@@ -139,45 +141,45 @@ Result<std::string> assembly_of(const Device& device, const PipelineObjects& mad
   return left_out("the driver has no assembly of it");
 }
 
-// As the compiler chose it for this code; 0 where it does not say.
-Result<Json> subgroup_size(const Device& device, const PipelineObjects& made) {
-  const auto info = of_type<vk::PipelineInfoKHR>(made.handle());
-  auto one = of_type<vk::PipelineExecutablePropertiesKHR>();
+// Returns the subgroup size that the compiler chose for this code; 0 if it does not say.
+Result<Json> subgroup_size(const Device& device, const PipelineObjects& objects) {
+  const auto info = of_type<vk::PipelineInfoKHR>(objects.handle());
+  auto properties = of_type<vk::PipelineExecutablePropertiesKHR>();
   std::uint32_t count = 1;
   const VkResult result =
-      device.call.vkGetPipelineExecutablePropertiesKHR(device.handle, &info, &count, &one);
+      device.call.vkGetPipelineExecutablePropertiesKHR(device.handle, &info, &count, &properties);
   if (result != VK_INCOMPLETE) WEIR_CHECK(check(result, "vkGetPipelineExecutablePropertiesKHR"));
-  return Json(count == 0 ? 0 : one.subgroupSize);
+  return Json(count == 0 ? 0 : properties.subgroupSize);
 }
 
 Result<Json> compile(const Device& device, const probes::RecordedKernels& recorded,
                      const probes::RecordedPipeline& pipeline, bool assembly) {
   const auto& words = recorded.codes[pipeline.head.code].words;
-  // Its layout is not all there. That code takes addresses is no matter here.
-  const std::uint32_t why = pipeline.head.left_out;
-  if (why != 0 && why != WEIR_LEFT_ADDRESSES + 1) {
-    return left_out("{}", probes::left_out_words(why - 1));
+  // A pipeline with an incomplete layout is not compiled; code that takes addresses is.
+  const std::uint32_t reason = pipeline.head.left_out;
+  if (reason != 0 && reason != WEIR_LEFT_ADDRESSES + 1) {
+    return left_out("{}", probes::left_out_reason(reason - 1));
   }
   WEIR_CHECK(check_capabilities(device, words));
-  PipelineObjects made(device, recorded, pipeline);
-  WEIR_CHECK(made.fits());
-  WEIR_CHECK(made.make(VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
-                       (assembly ? VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR
-                                 : VkPipelineCreateFlagBits{})));
+  PipelineObjects objects(device, recorded, pipeline);
+  WEIR_CHECK(objects.fits());
+  WEIR_CHECK(objects.make(VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+                          (assembly ? VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR
+                                    : VkPipelineCreateFlagBits{})));
   Json out;
-  WEIR_TRY(out["statistics"], statistics_of(device, made));
-  WEIR_SET(out["subgroup_size"], subgroup_size(device, made));
-  if (assembly) WEIR_SET(out["assembly"], assembly_of(device, made));
+  WEIR_TRY(out["statistics"], read_statistics(device, objects));
+  WEIR_SET(out["subgroup_size"], subgroup_size(device, objects));
+  if (assembly) WEIR_SET(out["assembly"], read_assembly(device, objects));
   return out;
 }
 
-// As it was recorded, but for what statistics take.
+// Opens the recorded device with the extension and feature that statistics need.
 Result<Device> open_compiler(probes::RecordedDevice recorded) {
   const std::string statistics = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
   if (!holds(recorded.extensions, statistics)) recorded.extensions.push_back(statistics);
   constexpr std::uint32_t k_type =
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR;
-  std::erase_if(recorded.features, [](const auto& one) { return one.type == k_type; });
+  std::erase_if(recorded.features, [](const auto& features) { return features.type == k_type; });
   recorded.features.push_back({k_type, std::string("\1\0\0\0", sizeof(VkBool32))});
   WEIR_TRY(Device device, open_device(recorded, "", k_compiler, false));
   if (!holds(device.extensions, statistics)) {
@@ -196,7 +198,7 @@ Result<void> compile_all(const CompileArguments& arguments) {
   std::vector<std::size_t> only(recorded.pipelines.size());
   for (std::size_t i = 0; i < only.size(); ++i) only[i] = i;
   only = arguments.only.value_or(only);
-  static Watch watch(arguments.seconds, arguments.memory);  // its thread outlives this function
+  static Watchdog watch(arguments.seconds, arguments.memory);  // its thread outlives this function
   std::map<std::uint32_t, Result<Device>> devices;
   for (const std::size_t i : only) {
     if (i >= recorded.pipelines.size()) return left_out("there is no pipeline {}", i);
@@ -216,11 +218,12 @@ Result<void> compile_all(const CompileArguments& arguments) {
   return {};
 }
 
-bool take(std::string_view name, const std::string& value, CompileArguments& out) {
+// Reads one option into `out`. Returns false for an unknown name or a wrong value.
+bool read_option(std::string_view name, const std::string& value, CompileArguments& out) {
   if (name == "--only") {
     auto& only = out.only.emplace();
-    for (const auto& one : text::split(value, ',')) {
-      const auto number = text::to_int(one);
+    for (const auto& word : text::split(value, ',')) {
+      const auto number = text::to_int(word);
       if (!number || *number < 0) return false;
       only.push_back(static_cast<std::size_t>(*number));
     }
@@ -245,7 +248,7 @@ int main(int count, char** values) {
       arguments.assembly = true;
     } else if (!name.starts_with("--") && arguments.file.empty()) {
       arguments.file = name;
-    } else if (i + 1 == count || !take(name, values[++i], arguments)) {
+    } else if (i + 1 == count || !read_option(name, values[++i], arguments)) {
       std::fprintf(stderr, "weir-compile-vulkan: what is %s for?\n",
                    values[i < count ? i : count - 1]);
       return 2;

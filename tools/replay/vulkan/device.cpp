@@ -1,4 +1,4 @@
-// A device as near as possible to a recorded one.
+// Opens a device with the features and extensions of a recorded one, as far as it has them.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -40,39 +40,42 @@ Result<void> pick(const std::vector<VkPhysicalDevice>& all, const std::string& w
   return left_out("no device \"{}\"; there are: {}", wanted, text::join(names));
 }
 
-// A chain of structs as Vulkan wants them, from the values of recorded ones.
+// A chain of Vulkan's feature structs with recorded values.
 class Chain {
  public:
   struct Link {
-    const weir_struct* known;  // null: VkPhysicalDeviceFeatures2
+    const weir_struct* type_info;  // null: VkPhysicalDeviceFeatures2
     std::vector<std::uint64_t> bytes;
     [[nodiscard]] VkBaseOutStructure* head() {
       return reinterpret_cast<VkBaseOutStructure*>(bytes.data());
     }
     [[nodiscard]] std::uint32_t* values() { return reinterpret_cast<std::uint32_t*>(head() + 1); }
     [[nodiscard]] std::size_t count() const {
-      const std::size_t size = known == nullptr ? sizeof(VkPhysicalDeviceFeatures2) : known->size;
+      const std::size_t size =
+          type_info == nullptr ? sizeof(VkPhysicalDeviceFeatures2) : type_info->size;
       return (size - sizeof(VkBaseOutStructure)) / sizeof(VkBool32);
     }
   };
 
-  // Those that are known, of the recorded size; the core features always.
+  // Takes the recorded structs that weir has a description of; the core features always.
   explicit Chain(const std::vector<probes::RecordedFeatures>& recorded) {
     constexpr std::uint32_t k_core = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     add(k_core, nullptr, sizeof(VkPhysicalDeviceFeatures2));
     const std::span all(weir_structs, weir_struct_count);
-    for (const auto& one : recorded) {
-      const weir_struct* known = first_of(all, [&](const weir_struct& each) {
-        return each.chain == WEIR_CHAIN_FEATURES && each.type == one.type;
+    for (const auto& features : recorded) {
+      const weir_struct* type_info = first_of(all, [&](const weir_struct& each) {
+        return each.chain == WEIR_CHAIN_FEATURES && each.type == features.type;
       });
-      if (one.type != k_core && known == nullptr) continue;
-      Link& link = one.type == k_core ? links_.front() : add(one.type, known, known->size);
-      std::memcpy(link.values(), one.values.data(), std::min(one.values.size(), link.count() * 4));
+      const bool is_core = features.type == k_core;
+      if (!is_core && type_info == nullptr) continue;
+      Link& link = is_core ? links_.front() : add(features.type, type_info, type_info->size);
+      std::memcpy(link.values(), features.values.data(),
+                  std::min(features.values.size(), link.count() * 4));
     }
   }
   [[nodiscard]] std::vector<Link>& links() { return links_; }
-  // In order; the first one's address.
-  void* linked() {
+  // Links the structs and returns the address of the first.
+  void* link() {
     for (std::size_t i = 0; i < links_.size(); ++i) {
       links_[i].head()->pNext = i + 1 < links_.size() ? links_[i + 1].head() : nullptr;
     }
@@ -80,50 +83,50 @@ class Chain {
   }
 
  private:
-  Link& add(std::uint32_t type, const weir_struct* known, std::size_t size) {
-    Link& link = links_.emplace_back(Link{known, std::vector<std::uint64_t>((size + 7) / 8)});
+  Link& add(std::uint32_t type, const weir_struct* type_info, std::size_t size) {
+    Link& link = links_.emplace_back(Link{type_info, std::vector<std::uint64_t>((size + 7) / 8)});
     link.head()->sType = static_cast<VkStructureType>(type);
     return link;
   }
   std::vector<Link> links_;
 };
 
-std::string field_name(const weir_struct* known, std::size_t word) {
+std::string field_name(const weir_struct* type_info, std::size_t word) {
   std::size_t begin = sizeof(VkBaseOutStructure);
-  if (known == nullptr) {
+  if (type_info == nullptr) {
     const std::span all(weir_structs, weir_struct_count);
-    known = find_named(all, std::string_view("VkPhysicalDeviceFeatures"));
+    type_info = find_named(all, std::string_view("VkPhysicalDeviceFeatures"));
     begin = 0;
   }
-  if (known == nullptr) return fmt::format("core feature {}", word);
-  for (std::uint16_t i = 0; i < known->field_count; ++i) {
-    if (known->fields[i].offset == begin + word * 4) return known->fields[i].name;
+  if (type_info == nullptr) return fmt::format("core feature {}", word);
+  for (std::uint16_t i = 0; i < type_info->field_count; ++i) {
+    if (type_info->fields[i].offset == begin + word * 4) return type_info->fields[i].name;
   }
-  return fmt::format("{} {}", known->name, word);
+  return fmt::format("{} {}", type_info->name, word);
 }
 
-// What was recorded, without what this device lacks.
-Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
+// Returns the recorded features that this device has, and adds the others to device.lacks.
+Chain choose_features(const probes::RecordedDevice& recorded, Device& device) {
   Chain wanted(recorded.features);
-  Chain there(recorded.features);
-  // A driver leaves alone what it does not know.
-  for (auto& link : there.links()) std::fill_n(link.values(), link.count(), 0U);
-  device.call.vkGetPhysicalDeviceFeatures2(device.physical,
-                                           static_cast<VkPhysicalDeviceFeatures2*>(there.linked()));
+  Chain available(recorded.features);
+  // A driver does not write structs that it does not know.
+  for (auto& link : available.links()) std::fill_n(link.values(), link.count(), 0U);
+  device.call.vkGetPhysicalDeviceFeatures2(
+      device.physical, static_cast<VkPhysicalDeviceFeatures2*>(available.link()));
   for (std::size_t i = 0; i < wanted.links().size(); ++i) {
     auto& link = wanted.links()[i];
-    const std::uint32_t* supported = there.links()[i].values();
+    const std::uint32_t* supported = available.links()[i].values();
     for (std::size_t word = 0; word < link.count(); ++word) {
       std::uint32_t& value = link.values()[word];
       if (value == 0) continue;
       value = supported[word] != 0 ? VK_TRUE : VK_FALSE;
-      if (value == 0) device.lacks.push_back(field_name(link.known, word));
+      if (value == 0) device.lacks.push_back(field_name(link.type_info, word));
     }
   }
-  // A struct of which nothing is asked for may belong to an extension that is not there.
+  // A struct without a wanted feature may belong to an extension that the device lacks.
   std::erase_if(wanted.links(), [](Chain::Link& link) {
-    return link.known != nullptr && std::all_of(link.values(), link.values() + link.count(),
-                                                [](std::uint32_t value) { return value == 0; });
+    return link.type_info != nullptr && std::all_of(link.values(), link.values() + link.count(),
+                                                    [](std::uint32_t value) { return value == 0; });
   });
   if (!device.lacks.empty()) {
     device.warnings.push_back("without features that were on: " + text::join(device.lacks));
@@ -131,36 +134,36 @@ Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
   return wanted;
 }
 
-// What needs a window is not needed here.
-bool shows_pictures(const std::string& extension) {
+// Returns true for extensions that serve windows.
+bool is_for_windows(const std::string& extension) {
   return extension.find("swapchain") != std::string::npos ||
          extension.find("display") != std::string::npos ||
          extension.find("present") != std::string::npos;
 }
 
-Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& recorded,
-                                               Device& device) {
+Result<std::vector<std::string>> choose_extensions(const probes::RecordedDevice& recorded,
+                                                   Device& device) {
   std::uint32_t count = 0;
-  std::vector<VkExtensionProperties> there;
+  std::vector<VkExtensionProperties> properties;
   for (int round = 0; round < 2; ++round) {  // how many, then which
-    there.resize(count);
+    properties.resize(count);
     WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumerateDeviceExtensionProperties, device.physical,
-                                nullptr, &count, round == 0 ? nullptr : there.data()));
+                                nullptr, &count, round == 0 ? nullptr : properties.data()));
   }
-  for (const auto& one : there) device.extensions.emplace_back(one.extensionName);
-  std::vector<std::string> out, lost;
+  for (const auto& extension : properties) device.extensions.emplace_back(extension.extensionName);
+  std::vector<std::string> names, missing;
   for (const std::string& name : recorded.extensions) {
-    if (shows_pictures(name)) continue;
+    if (is_for_windows(name)) continue;
     if (holds(device.extensions, name)) {
-      out.push_back(name);
+      names.push_back(name);
     } else {
-      lost.push_back(name);
+      missing.push_back(name);
     }
   }
-  if (!lost.empty()) {
-    device.warnings.push_back("without extensions that were on: " + text::join(lost));
+  if (!missing.empty()) {
+    device.warnings.push_back("without extensions that were on: " + text::join(missing));
   }
-  return out;
+  return names;
 }
 
 Result<void> pick_family(bool timed, Device& device) {
@@ -179,16 +182,16 @@ Result<void> pick_family(bool timed, Device& device) {
 }
 
 Result<void> make_device(const probes::RecordedDevice& recorded, Device& device) {
-  WEIR_TRY(const std::vector<std::string> extensions, extensions_of(recorded, device));
+  WEIR_TRY(const std::vector<std::string> extensions, choose_extensions(recorded, device));
   std::vector<const char*> names;
   names.reserve(extensions.size());
   for (const std::string& name : extensions) names.push_back(name.c_str());
-  Chain features = features_of(recorded, device);
+  Chain features = choose_features(recorded, device);
   const float priority = 1;
   const auto queue = of_type<vk::DeviceQueueCreateInfo>(0U, device.family, 1U, &priority);
   auto info = of_type<vk::DeviceCreateInfo>(
       0U, 1U, &queue, 0U, nullptr, static_cast<std::uint32_t>(names.size()), names.data(), nullptr);
-  info.pNext = features.linked();
+  info.pNext = features.link();
   WEIR_CHECK(
       WEIR_REPLAY_CALL(device.call, CreateDevice, device.physical, &info, nullptr, &device.handle));
   device.call.init(vk::Device(device.handle));

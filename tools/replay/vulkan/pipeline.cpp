@@ -1,10 +1,11 @@
+// Makes a recorded pipeline and its layouts on a device.
 #include "tools/replay/vulkan/vulkan.hpp"
 
 namespace weir::replay {
 
 PipelineObjects::~PipelineObjects() {
   const VkDevice handle = device_.handle;
-  device_.call.vkDestroyPipeline(handle, made_, nullptr);
+  device_.call.vkDestroyPipeline(handle, pipeline_handle_, nullptr);
   device_.call.vkDestroyShaderModule(handle, module_, nullptr);
   device_.call.vkDestroyPipelineLayout(handle, layout_, nullptr);
   for (const VkDescriptorSetLayout set : set_layouts_) {
@@ -35,11 +36,12 @@ Result<void> PipelineObjects::make(VkPipelineCreateFlags flags) {
 Result<void> PipelineObjects::make_layout() {
   for (std::uint32_t set = 0; set < pipeline_.head.sets; ++set) {
     std::vector<VkDescriptorSetLayoutBinding> bindings;
-    for (const auto& one : pipeline_.bindings) {
-      if (one.set != set) continue;
-      const auto type = static_cast<VkDescriptorType>(one.type);
-      bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-      if (weir_kernels_is_dynamic(one.type)) dynamic_ += one.count;
+    for (const auto& binding : pipeline_.bindings) {
+      if (binding.set != set) continue;
+      const auto type = static_cast<VkDescriptorType>(binding.type);
+      bindings.push_back(
+          {binding.binding, type, binding.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+      if (weir_kernels_is_dynamic(binding.type)) dynamic_ += binding.count;
     }
     const auto info =
         of_type<vk::DescriptorSetLayoutCreateInfo>(0U, size_of(bindings), bindings.data());
@@ -57,7 +59,9 @@ Result<void> PipelineObjects::make_pipeline(VkPipelineCreateFlags flags) {
       of_type<vk::ShaderModuleCreateInfo>(0U, code_.words.size() * 4, code_.words.data());
   WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateShaderModule, &module, &module_));
   std::vector<VkSpecializationMapEntry> entries;
-  for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
+  for (const auto& constant : pipeline_.constants) {
+    entries.push_back({constant.id, constant.offset, constant.size});
+  }
   const VkSpecializationInfo special{size_of(entries), entries.data(), pipeline_.data.size(),
                                      pipeline_.data.data()};
   const VkSpecializationInfo* const constants = entries.empty() ? nullptr : &special;
@@ -70,7 +74,7 @@ Result<void> PipelineObjects::make_pipeline(VkPipelineCreateFlags flags) {
   const auto info = of_type<vk::ComputePipelineCreateInfo>(pipeline_.head.flags | flags, stage,
                                                            layout_, VkPipeline{}, 0);
   return WEIR_REPLAY_CALL(device_.call, CreateComputePipelines, device_.handle, VK_NULL_HANDLE, 1,
-                          &info, nullptr, &made_);
+                          &info, nullptr, &pipeline_handle_);
 }
 
 }  // namespace weir::replay

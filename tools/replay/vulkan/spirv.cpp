@@ -1,4 +1,4 @@
-// What is read of SPIR-V itself. Nothing in it is trusted.
+// Reads the capabilities of SPIR-V, which is not trusted.
 #include <span>
 #include <string_view>
 
@@ -9,9 +9,8 @@
 namespace weir::replay {
 namespace {
 
-// Capabilities by their number in SPIR-V, and the extension or the feature that a device must have
-// for them. Those that each Vulkan device has, and those that compute shaders cannot use, are left
-// out.
+// A range of SPIR-V's capabilities, and the extension or feature that a device must have for them.
+// Capabilities of every Vulkan device and those that compute shaders cannot use are left out.
 struct Need {
   std::uint32_t first, last;  // capabilities
   std::string_view what;
@@ -62,7 +61,7 @@ bool has(const Device& device, std::string_view what) {
 
 using Words = std::span<const std::uint32_t>;
 
-// Behind a header of five words. take(operation, its operands): false ends it.
+// Calls take(operation, operands) for each instruction after the header, until it returns false.
 template <class Take>
 void each_instruction(Words words, const Take& take) {
   constexpr std::size_t k_header = 5;
@@ -81,8 +80,9 @@ Result<void> check_capabilities(const Device& device, const std::vector<std::uin
   each_instruction(words, [&](std::uint32_t operation, Words with) {
     constexpr std::uint32_t k_capability = 17;  // they come first
     if (operation != k_capability || with.empty()) return false;
-    const auto* need = first_of(
-        k_needs, [&](const Need& one) { return one.first <= with[0] && with[0] <= one.last; });
+    const auto* need = first_of(k_needs, [&](const Need& range) {
+      return range.first <= with[0] && with[0] <= range.last;
+    });
     if (need != nullptr && !has(device, need->what)) out = left_out("needs {}", need->what);
     return out.has_value();
   });

@@ -40,10 +40,11 @@ Result<void> make_tools(Device& device) {
 struct Arguments {
   std::string file, device;
   std::uint64_t from = 0;
-  Wishes wishes;
+  RunLimits limits;
 };
 
-bool take(std::string_view name, const std::string& value, Arguments& out) {
+// Reads one option into `out`. Returns false for an unknown name or a wrong value.
+bool read_option(std::string_view name, const std::string& value, Arguments& out) {
   if (name == "--device") {
     out.device = value;
     return true;
@@ -51,38 +52,37 @@ bool take(std::string_view name, const std::string& value, Arguments& out) {
   if (name == "--seconds") {
     const auto seconds = text::to_double(value);
     if (!seconds || *seconds < 0 || *seconds > 3600) return false;
-    out.wishes.seconds = *seconds;
+    out.limits.seconds = *seconds;
     return true;
   }
   const auto number = text::to_int(value);
   if (!number || *number < 0 || *number > 1LL << 32) return false;
-  const auto whole = static_cast<std::uint64_t>(*number);
-  if (name == "--from") out.from = whole;
-  if (name == "--memory") out.wishes.memory = whole << 20;
+  const auto value_64 = static_cast<std::uint64_t>(*number);
+  if (name == "--from") out.from = value_64;
+  if (name == "--memory") out.limits.memory = value_64 << 20;
   if (name == "--runs") {
-    out.wishes.runs = static_cast<std::uint32_t>(std::min<std::uint64_t>(whole, k_most_runs));
+    out.limits.runs = static_cast<std::uint32_t>(std::min<std::uint64_t>(value_64, k_most_runs));
   }
   return name == "--from" || name == "--memory" || name == "--runs";
 }
 
-// The exit code.
+// Replays all works and returns the exit code.
 Result<int> replay_all(const Arguments& arguments) {
   WEIR_TRY(const auto recorded, probes::read_recording(sys::RealFiles(), arguments.file));
-  // A program with several devices: each work runs on one made as its own was, opened when it
-  // comes.
+  // A recorded program may have several devices: each is opened for its first work.
   std::map<std::uint32_t, Device> devices;
   for (std::size_t i = arguments.from; i < recorded.works.size(); ++i) {
     const auto& work = recorded.works[i];
-    const std::uint32_t made_on = recorded.pipelines[work.pipeline].head.device;
-    if (!devices.contains(made_on)) {
-      WEIR_TRY(Device fresh, open_device(recorded.devices[made_on], arguments.device,
+    const std::uint32_t recorded_on = recorded.pipelines[work.pipeline].head.device;
+    if (!devices.contains(recorded_on)) {
+      WEIR_TRY(Device fresh, open_device(recorded.devices[recorded_on], arguments.device,
                                          "weir-replay-vulkan", true));
       WEIR_CHECK(make_tools(fresh));
       print({{"device", fresh.name}, {"driver", fresh.driver}, {"warnings", fresh.warnings}});
-      devices.emplace(made_on, std::move(fresh));
+      devices.emplace(recorded_on, std::move(fresh));
     }
     print({{"begins", i}});
-    const auto outcome = replay(devices.at(made_on), recorded, work, arguments.wishes);
+    const auto outcome = replay(devices.at(recorded_on), recorded, work, arguments.limits);
     Json line = {{"work", i}, {"seconds", outcome.seconds}};
     if (!outcome.left_out.empty()) line = {{"work", i}, {"left_out", outcome.left_out}};
     print(line);
@@ -102,7 +102,7 @@ int main(int count, char** values) {
     const std::string_view name = values[i];
     if (!name.starts_with("--") && arguments.file.empty()) {
       arguments.file = name;
-    } else if (i + 1 == count || !take(name, values[++i], arguments)) {
+    } else if (i + 1 == count || !read_option(name, values[++i], arguments)) {
       std::fprintf(stderr, "weir-replay-vulkan: what is %s for?\n",
                    values[i < count ? i : count - 1]);
       return 2;

@@ -17,7 +17,7 @@ namespace weir::replay {
 
 using Functions = probes::VulkanFunctions;
 
-// A struct of Vulkan's, of T's C type, with its type set: of_type<vk::FenceCreateInfo>().
+// Returns a Vulkan struct of T's C type with its sType set: of_type<vk::FenceCreateInfo>().
 template <class T>
 typename T::NativeType of_type() {
   typename T::NativeType out{};
@@ -30,15 +30,15 @@ requires(sizeof...(Members) > 0) typename T::NativeType of_type(Members... membe
   return {static_cast<VkStructureType>(T::structureType), nullptr, members...};
 }
 
-// What a function answered, as a Result.
+// Turns a VkResult into a Result.
 [[nodiscard]] inline Result<void> check(VkResult result, const char* call) {
   if (result == VK_SUCCESS) return {};
   return fail(Code::io, "{} answers {}", call, static_cast<int>(result));
 }
 #define WEIR_REPLAY_CALL(call, name, ...) check((call).vk##name(__VA_ARGS__), "vk" #name)
-// A function of the device that makes one thing, `made`, as `info` says.
-#define WEIR_REPLAY_MAKE(device, name, info, made) \
-  WEIR_REPLAY_CALL((device).call, name, (device).handle, info, nullptr, made)
+// Calls a function of the device that makes one object, `made`, from `info`.
+#define WEIR_REPLAY_MAKE(device, name, info, out) \
+  WEIR_REPLAY_CALL((device).call, name, (device).handle, info, nullptr, out)
 
 constexpr std::uint32_t k_most_runs = 200;  // of one kernel
 constexpr std::uint32_t k_queries = 2 * k_most_runs;
@@ -59,7 +59,7 @@ struct Device {
   std::string name, driver, driver_info;
   std::vector<std::string> extensions;  // all that it has
   std::vector<std::string> lacks;       // features of the recorded one, by name
-  std::vector<std::string> warnings;    // what it has not that the recorded one had
+  std::vector<std::string> warnings;    // features and extensions of the recorded one that it lacks
 };
 
 // `wanted`: the part of a name, or a number; "": the first one. Code::unavailable where there is
@@ -71,8 +71,8 @@ struct Device {
                                          const std::string& wanted, const char* program,
                                          bool timed);
 
-// Does the device have what the capabilities of that SPIR-V stand for? "needs
-// VK_KHR_cooperative_matrix": drivers are not asked to compile it then, as some crash.
+// Checks that the device has what the capabilities of the SPIR-V need; "needs
+// VK_KHR_cooperative_matrix" if not. Drivers are then not asked to compile it, as some crash.
 [[nodiscard]] Result<void> check_capabilities(const Device& device,
                                               const std::vector<std::uint32_t>& words);
 
@@ -87,12 +87,12 @@ class PipelineObjects {
   PipelineObjects& operator=(const PipelineObjects&) = delete;
   ~PipelineObjects();
 
-  // What this device cannot do.
+  // Returns an error with the first thing that this device cannot do.
   [[nodiscard]] Result<void> fits() const;
-  // `flags`: on top of those that it was recorded with.
+  // Adds `flags` to those that it was recorded with.
   [[nodiscard]] Result<void> make(VkPipelineCreateFlags flags = 0);
 
-  [[nodiscard]] VkPipeline handle() const { return made_; }
+  [[nodiscard]] VkPipeline handle() const { return pipeline_handle_; }
   [[nodiscard]] VkPipelineLayout layout() const { return layout_; }
   [[nodiscard]] const std::vector<VkDescriptorSetLayout>& set_layouts() const {
     return set_layouts_;
@@ -110,7 +110,7 @@ class PipelineObjects {
   std::vector<VkDescriptorSetLayout> set_layouts_;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkShaderModule module_ = VK_NULL_HANDLE;
-  VkPipeline made_ = VK_NULL_HANDLE;
+  VkPipeline pipeline_handle_ = VK_NULL_HANDLE;
   std::uint32_t dynamic_ = 0;  // descriptors of dynamic offset, in all sets
 };
 
@@ -119,9 +119,9 @@ std::uint32_t size_of(const List& list) {
   return static_cast<std::uint32_t>(list.size());
 }
 
-// --- one recorded work on a device: made, run, timed, taken away (work.cpp)
+// --- one recorded work on a device: made, run, timed, destroyed (work.cpp)
 
-struct Wishes {
+struct RunLimits {
   std::uint32_t runs = 30;            // timed ones, at most k_most_runs
   double seconds = 1;                 // for the runs of one work; fewer runs where it takes longer
   std::uint64_t memory = 2ULL << 30;  // bytes that one work may take
@@ -129,13 +129,13 @@ struct Wishes {
 
 struct Outcome {
   std::vector<double> seconds;  // of each run
-  std::string left_out;         // why there are none
+  std::string left_out;         // the reason if there are none
   bool lost = false;            // the device cannot be used any more
 };
 
 // Buffers hold zeros in every byte before the first run, what the kernel wrote itself after it. One
 // run comes first that is not in the answer.
 [[nodiscard]] Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
-                             const probes::RecordedWork& work, const Wishes& wishes);
+                             const probes::RecordedWork& work, const RunLimits& limits);
 
 }  // namespace weir::replay

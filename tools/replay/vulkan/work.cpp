@@ -8,9 +8,9 @@
 namespace weir::replay {
 namespace {
 
-constexpr std::uint64_t k_patience_nanoseconds = 20'000'000'000;
+constexpr std::uint64_t k_wait_nanoseconds = 20'000'000'000;
 
-// All that one work needs, given back at the end.
+// The objects of one work; destroyed at the end.
 class KernelObjects {
  public:
   KernelObjects(const Device& device, const probes::RecordedKernels& recorded,
@@ -19,7 +19,7 @@ class KernelObjects {
         call_(device.call),
         work_(work),
         pipeline_(recorded.pipelines[work.pipeline]),
-        made_(device, recorded, pipeline_) {}
+        pipeline_objects_(device, recorded, pipeline_) {}
   KernelObjects(const KernelObjects&) = delete;
   KernelObjects& operator=(const KernelObjects&) = delete;
   ~KernelObjects() {
@@ -29,7 +29,7 @@ class KernelObjects {
     for (const VkDeviceMemory memory : memories_) call_.vkFreeMemory(handle, memory, nullptr);
   }
 
-  // What this device cannot do.
+  // Returns an error with the first thing that this device cannot do.
   [[nodiscard]] Result<void> fits(std::uint64_t most_memory) const {
     std::uint64_t bytes = 0;
     for (const auto& buffer : work_.buffers) {
@@ -44,23 +44,25 @@ class KernelObjects {
         return left_out("this device has no {} groups at once", work_.groups[i]);
       }
     }
-    for (const auto& one : work_.descriptors) {
-      if (one.buffer == UINT32_MAX) continue;
-      const bool uniform = one.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
-                           one.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+    for (const auto& descriptor : work_.descriptors) {
+      if (descriptor.buffer == UINT32_MAX) continue;
+      const bool uniform = descriptor.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
+                           descriptor.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
       const std::uint64_t alignment =
           uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
-      if (alignment != 0 && one.offset % alignment != 0) {
-        return left_out("this device has no buffers at offset {}", one.offset);
+      if (alignment != 0 && descriptor.offset % alignment != 0) {
+        return left_out("this device has no buffers at offset {}", descriptor.offset);
       }
-      if (one.range > (uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange)) {
-        return left_out("this device binds no {} bytes", one.range);
+      const std::uint64_t most_range =
+          uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
+      if (descriptor.range > most_range) {
+        return left_out("this device binds no {} bytes", descriptor.range);
       }
     }
-    return made_.fits();
+    return pipeline_objects_.fits();
   }
   [[nodiscard]] Result<void> make() {
-    WEIR_CHECK(made_.make());
+    WEIR_CHECK(pipeline_objects_.make());
     WEIR_CHECK(make_buffers());
     return make_sets();
   }
@@ -71,18 +73,20 @@ class KernelObjects {
   }
 
   void bind() const {
-    call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_.handle());
-    const std::vector<std::uint32_t> offsets(made_.dynamic());
+    call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                            pipeline_objects_.handle());
+    const std::vector<std::uint32_t> offsets(pipeline_objects_.dynamic());
     if (!sets_.empty()) {
       call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                                    made_.layout(), 0, size_of(sets_), sets_.data(),
-                                    made_.dynamic(), offsets.data());
+                                    pipeline_objects_.layout(), 0, size_of(sets_), sets_.data(),
+                                    pipeline_objects_.dynamic(), offsets.data());
     }
-    if (made_.push_bytes() == 0) return;
+    if (pipeline_objects_.push_bytes() == 0) return;
     std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
     std::copy(work_.push.begin(), work_.push.end(), push.begin());
-    call_.vkCmdPushConstants(device_.commands, made_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                             made_.push_bytes(), push.data());
+    call_.vkCmdPushConstants(device_.commands, pipeline_objects_.layout(),
+                             VK_SHADER_STAGE_COMPUTE_BIT, 0, pipeline_objects_.push_bytes(),
+                             push.data());
   }
   void dispatch() const {
     call_.vkCmdDispatch(device_.commands, work_.groups[0], work_.groups[1], work_.groups[2]);
@@ -90,37 +94,37 @@ class KernelObjects {
 
  private:
   [[nodiscard]] Result<void> make_buffers() {
-    for (const auto& one : work_.buffers) {
-      constexpr VkBufferUsageFlags k_kept =
+    for (const auto& recorded : work_.buffers) {
+      constexpr VkBufferUsageFlags k_usage =
           VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
       auto info = of_type<vk::BufferCreateInfo>();
-      info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
-      info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+      info.size = (recorded.span + 3) & ~std::uint64_t{3};  // vkCmdFillBuffer writes words
+      info.usage = (recorded.usage & k_usage) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
       VkBuffer& buffer = buffers_.emplace_back();
       WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateBuffer, &info, &buffer));
       VkMemoryRequirements needs{};
       call_.vkGetBufferMemoryRequirements(device_.handle, buffer, &needs);
       auto memory = of_type<vk::MemoryAllocateInfo>(needs.size, 0U);
-      bool found = false;
-      for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !found; ++i) {
-        found = (needs.memoryTypeBits & (1U << i)) != 0 &&
-                (device_.memory.memoryTypes[i].propertyFlags &
-                 VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
-        if (found) memory.memoryTypeIndex = i;
+      bool fits = false;
+      for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !fits; ++i) {
+        fits = (needs.memoryTypeBits & (1U << i)) != 0 &&
+               (device_.memory.memoryTypes[i].propertyFlags &
+                VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+        if (fits) memory.memoryTypeIndex = i;
       }
-      if (!found) return left_out("the device has no memory of its own for it");
-      VkDeviceMemory& made = memories_.emplace_back();
-      WEIR_CHECK(WEIR_REPLAY_MAKE(device_, AllocateMemory, &memory, &made));
-      WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, made, 0));
+      if (!fits) return left_out("the device has no memory of its own for it");
+      VkDeviceMemory& allocated = memories_.emplace_back();
+      WEIR_CHECK(WEIR_REPLAY_MAKE(device_, AllocateMemory, &memory, &allocated));
+      WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, allocated, 0));
     }
     return {};
   }
 
   [[nodiscard]] Result<void> make_sets() {
-    const auto& layouts = made_.set_layouts();
+    const auto& layouts = pipeline_objects_.set_layouts();
     if (layouts.empty()) return {};
     std::map<std::uint32_t, std::uint32_t> types;
-    for (const auto& one : pipeline_.bindings) types[one.type] += one.count;
+    for (const auto& binding : pipeline_.bindings) types[binding.type] += binding.count;
     std::vector<VkDescriptorPoolSize> sizes;
     for (const auto& [type, count] : types) {
       sizes.push_back({static_cast<VkDescriptorType>(type), count});
@@ -133,12 +137,14 @@ class KernelObjects {
     sets_.resize(layouts.size());
     WEIR_CHECK(
         WEIR_REPLAY_CALL(call_, AllocateDescriptorSets, device_.handle, &info, sets_.data()));
-    for (const auto& one : work_.descriptors) {
+    for (const auto& descriptor : work_.descriptors) {
       VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
-      if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
+      if (descriptor.buffer != UINT32_MAX) {
+        buffer = {buffers_[descriptor.buffer], descriptor.offset, descriptor.range};
+      }
       const auto write = of_type<vk::WriteDescriptorSet>(
-          sets_[one.set], one.binding, one.element, 1U, static_cast<VkDescriptorType>(one.type),
-          nullptr, &buffer, nullptr);
+          sets_[descriptor.set], descriptor.binding, descriptor.element, 1U,
+          static_cast<VkDescriptorType>(descriptor.type), nullptr, &buffer, nullptr);
       call_.vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
     }
     return {};
@@ -148,14 +154,14 @@ class KernelObjects {
   const Functions& call_;
   const probes::RecordedWork& work_;
   const probes::RecordedPipeline& pipeline_;
-  PipelineObjects made_;
+  PipelineObjects pipeline_objects_;
   std::vector<VkBuffer> buffers_;
   std::vector<VkDeviceMemory> memories_;
   VkDescriptorPool pool_ = VK_NULL_HANDLE;
   std::vector<VkDescriptorSet> sets_;
 };
 
-// Nothing that comes later starts before all that came earlier is done and seen.
+// Records a barrier: later commands start when earlier ones are done and their writes visible.
 void wait_between(const Device& device) {
   constexpr VkAccessFlags k_written = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   constexpr VkAccessFlags k_used = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
@@ -166,29 +172,29 @@ void wait_between(const Device& device) {
                                    nullptr);
 }
 
-// `runs` timed dispatches in one submission; their seconds.
-Result<std::vector<double>> run(const Device& device, const KernelObjects& made, std::uint32_t runs,
-                                bool fill) {
+// Runs `runs` timed dispatches in one submission and returns their seconds.
+Result<std::vector<double>> run(const Device& device, const KernelObjects& objects,
+                                std::uint32_t runs, bool fill) {
   const Functions& call = device.call;
   const VkCommandBuffer commands = device.commands;
   const auto begin =
       of_type<vk::CommandBufferBeginInfo>(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr);
   WEIR_CHECK(WEIR_REPLAY_CALL(call, BeginCommandBuffer, commands, &begin));
   call.vkCmdResetQueryPool(commands, device.queries, 0, 2 * runs);
-  if (fill) made.fill();
-  made.bind();
+  if (fill) objects.fill();
+  objects.bind();
   for (std::uint32_t i = 0; i < runs; ++i) {
     wait_between(device);
     constexpr auto k_done = VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
     call.vkCmdWriteTimestamp(commands, k_done, device.queries, 2 * i);
-    made.dispatch();
+    objects.dispatch();
     call.vkCmdWriteTimestamp(commands, k_done, device.queries, 2 * i + 1);
   }
   WEIR_CHECK(WEIR_REPLAY_CALL(call, EndCommandBuffer, commands));
   const auto submit = of_type<vk::SubmitInfo>(0U, nullptr, nullptr, 1U, &commands, 0U, nullptr);
   WEIR_CHECK(WEIR_REPLAY_CALL(call, QueueSubmit, device.queue, 1, &submit, device.fence));
   WEIR_CHECK(
-      check(call.vkWaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_patience_nanoseconds),
+      check(call.vkWaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_wait_nanoseconds),
             "vkWaitForFences (20 s)"));
   WEIR_CHECK(WEIR_REPLAY_CALL(call, ResetFences, device.handle, 1, &device.fence));
   std::vector<std::uint64_t> ticks(std::size_t{runs} * 2);
@@ -209,28 +215,30 @@ Result<std::vector<double>> run(const Device& device, const KernelObjects& made,
 }  // namespace
 
 Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
-               const probes::RecordedWork& work, const Wishes& wishes) {
+               const probes::RecordedWork& work, const RunLimits& run_limits) {
   auto owned = std::make_unique<KernelObjects>(device, recorded, work);
-  const KernelObjects& made = *owned;
-  const auto refused = [&owned](const Error& error, bool lost) {
-    if (lost) (void)owned.release();  // the device may still be at it: never taken from under it
+  const KernelObjects& objects = *owned;
+  const auto refuse = [&owned](const Error& error, bool lost) {
+    if (lost) (void)owned.release();  // the device may still use it: never destroyed
     return Outcome{{}, error.message, lost};
   };
-  if (auto fits = made.fits(wishes.memory); !fits) return refused(fits.error(), false);
-  if (auto done = owned->make(); !done) return refused(done.error(), false);
-  auto warm = run(device, made, 1, true);
-  if (!warm) return refused(warm.error(), true);
-  const double one = std::max(warm->front(), 1e-9);
-  const double most = std::clamp(wishes.seconds / one, 3.0, double{k_most_runs});
-  const std::uint32_t runs = std::clamp(wishes.runs, 1U, static_cast<std::uint32_t>(most));
-  // Devices are taken away from programs that hold them for seconds.
-  constexpr double k_at_once = 0.5;
-  const std::uint32_t step = static_cast<std::uint32_t>(std::clamp(k_at_once / one, 1.0, 200.0));
+  if (auto fits = objects.fits(run_limits.memory); !fits)
+    return refuse(fits.error(), /*lost=*/false);
+  if (auto created = owned->make(); !created) return refuse(created.error(), /*lost=*/false);
+  auto warm = run(device, objects, 1, /*fill=*/true);
+  if (!warm) return refuse(warm.error(), /*lost=*/true);
+  const double run_seconds = std::max(warm->front(), 1e-9);
+  const double most = std::clamp(run_limits.seconds / run_seconds, 3.0, double{k_most_runs});
+  const std::uint32_t runs = std::clamp(run_limits.runs, 1U, static_cast<std::uint32_t>(most));
+  // Drivers reset a device that one submission holds for seconds.
+  constexpr double k_submission_seconds = 0.5;
+  const auto step =
+      static_cast<std::uint32_t>(std::clamp(k_submission_seconds / run_seconds, 1.0, 200.0));
   Outcome out;
   while (out.seconds.size() < runs) {
-    const auto left = runs - static_cast<std::uint32_t>(out.seconds.size());
-    auto some = run(device, made, std::min(step, left), false);
-    if (!some) return refused(some.error(), true);
+    const auto remaining = runs - static_cast<std::uint32_t>(out.seconds.size());
+    auto some = run(device, objects, std::min(step, remaining), /*fill=*/false);
+    if (!some) return refuse(some.error(), /*lost=*/true);
     out.seconds.insert(out.seconds.end(), some->begin(), some->end());
   }
   return out;

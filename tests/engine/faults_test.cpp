@@ -1,34 +1,34 @@
-// Which faults can be planted where, and what is said of the others.
-#include "tools/engine/plants.hpp"
+// Which faults can be injected where, and what is said of the others.
+#include "tools/engine/faults.hpp"
 
 #include <gmock/gmock.h>
 
 namespace weir::engine {
-namespace plants_test {
+namespace faults_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string refusal(const char* name, const Ground& ground) {
-  const auto plant = parse_plant(name);
-  EXPECT_TRUE(plant) << name;
-  if (!plant) return "";
-  const auto checked = check_plants({&*plant, 1}, ground);
+std::string refusal(const char* name, const Target& target) {
+  const auto fault = parse_fault(name);
+  EXPECT_TRUE(fault) << name;
+  if (!fault) return "";
+  const auto checked = check_faults({&*fault, 1}, target);
   return checked ? "" : checked.error().message;
 }
 
-Ground vulkan() { return {true, 1, {}}; }
-Ground cpu() { return {false, 2, {}}; }
+Target vulkan() { return {true, 1, {}}; }
+Target cpu() { return {false, 2, {}}; }
 
-TEST(Plants, AreRefusedWhereTheyWouldChangeNothing) {
-  Ground fused = vulkan(), unbatched = cpu(), fused_cpu = cpu(), single = cpu();
+TEST(Faults, AreRefusedWhereTheyWouldChangeNothing) {
+  Target fused = vulkan(), unbatched = cpu(), fused_cpu = cpu(), single = cpu();
   fused.switches.fused_ffn = fused_cpu.switches.fused_ffn = true;
   unbatched.switches.batch = false;
   single.threads = 1;
   const struct {
     const char* name;
-    Ground ground;
-    const char* says;  // "": it is planted
+    Target target;
+    const char* says;  // "": it is injected
   } cases[] = {
       {"cpu-split", vulkan(), ""},
       {"cpu-split", fused, ""},
@@ -52,32 +52,32 @@ TEST(Plants, AreRefusedWhereTheyWouldChangeNothing) {
       {"slow-kernel", cpu(), ""},
   };
   for (const auto& one : cases) {
-    const std::string said = refusal(one.name, one.ground);
+    const std::string said = refusal(one.name, one.target);
     EXPECT_EQ(said.empty(), *one.says == '\0') << one.name << ": " << said;
     EXPECT_THAT(said, HasSubstr(one.says)) << one.name;
   }
 }
 
-TEST(Plants, SayWhichOfThemTheCpuKnows) {
+TEST(Faults, SayWhichOfThemTheCpuKnows) {
   const std::string said = refusal("cpu-split", cpu());
   EXPECT_THAT(said, AllOf(HasSubstr("unbatched-qkv"), HasSubstr("slow-kernel"),
                           testing::Not(HasSubstr("extra-copy"))));
 }
 
-TEST(Plants, ThatNobodyKnowsAreAnsweredWithThoseThatAreKnown) {
-  const auto unknown = parse_plant("cpu_split");
+TEST(Faults, ThatNobodyKnowsAreAnsweredWithThoseThatAreKnown) {
+  const auto unknown = parse_fault("cpu_split");
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::usage);
   EXPECT_THAT(unknown.error().message, AllOf(HasSubstr("cpu_split"), HasSubstr("cpu-split")));
 }
 
-TEST(Plants, HaveALineEachOfHelp) {
-  const std::string text = plants_text();
+TEST(Faults, HaveALineEachOfHelp) {
+  const std::string text = list_faults();
   for (const char* name : {"cpu-split", "op-on-cpu", "unbatched-qkv", "lost-fusion",
                            "extra-barriers", "extra-copy", "slow-kernel"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n  ") + name + " ")) << text;
   }
 }
 
-}  // namespace plants_test
+}  // namespace faults_test
 }  // namespace weir::engine

@@ -1,17 +1,17 @@
-// A planted fault makes the engine slower, not wrong: tokens stay as they are.
+// A injected fault makes the engine slower, not wrong: tokens stay as they are.
 #include <gmock/gmock.h>
 
 #include "tests/engine/engine_run.hpp"
 
 namespace weir::engine {
-namespace plants_tokens_test {
+namespace faults_tokens_test {
 
-struct Planting {
-  const char* plant;
+struct Injection {
+  const char* fault;
   Words switches;
   bool on_cpu;
 };
-const Planting k_plantings[] = {
+const Injection k_injections[] = {
     {"cpu-split", {}, false},     {"cpu-split", {"--fused-ffn"}, false},
     {"op-on-cpu", {}, false},     {"unbatched-qkv", {}, true},
     {"extra-copy", {}, false},    {"lost-fusion", {"--fused-ffn"}, true},
@@ -19,32 +19,32 @@ const Planting k_plantings[] = {
     {"slow-kernel", {}, true},
 };
 
-TEST(RealPlants, LeaveTheTokensAsTheyAre) {
+TEST(RealFaults, LeaveTheTokensAsTheyAre) {
   const probes::Folder folder;
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string model = write_model(folder, type, of_type(second_model(), type));
     for (const char* backend : {"cpu", "vulkan"}) {
       std::map<Words, std::string> without;
-      for (const Planting& planting : k_plantings) {
-        if (!planting.on_cpu && std::string("cpu") == backend) continue;
+      for (const Injection& injection : k_injections) {
+        if (!injection.on_cpu && std::string("cpu") == backend) continue;
         // Threads that wait for each other are slow where others have the processors.
-        const bool threads = std::string("extra-barriers") == planting.plant;
+        const bool threads = std::string("extra-barriers") == injection.fault;
         Words words{"--backend",   backend,  "-t", threads ? "2" : "1",
                     "--tokens-in", "1,17,4", "-n", "4"};
-        words.insert(words.end(), planting.switches.begin(), planting.switches.end());
+        words.insert(words.end(), injection.switches.begin(), injection.switches.end());
         std::string& expected = without[words];
         if (expected.empty()) expected = run_engine(model, words).out;
         ASSERT_EQ(std::count(expected.begin(), expected.end(), '\n'), 4);
-        words.insert(words.end(), {"--inject", planting.plant});
+        words.insert(words.end(), {"--inject", injection.fault});
         EXPECT_EQ(run_engine(model, words).out, expected)
-            << planting.plant << " " << backend << " " << type;
+            << injection.fault << " " << backend << " " << type;
       }
     }
   }
 }
 
 // One thread a row adds up in the order in which 32 do: not the choice alone is the same.
-TEST(RealPlants, WithTheSameArithmeticLeaveEveryBitOfTheLogits) {
+TEST(RealFaults, WithTheSameArithmeticLeaveEveryBitOfTheLogits) {
   const probes::Folder folder;
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string model = write_model(folder, type, of_type(second_model(), type));
@@ -58,13 +58,13 @@ TEST(RealPlants, WithTheSameArithmeticLeaveEveryBitOfTheLogits) {
       return read_logits(file, second_model().vocab);
     };
     const auto expected = logits(plain, {});
-    for (const char* plant : {"slow-kernel", "cpu-split", "unbatched-qkv", "extra-barriers"}) {
-      EXPECT_EQ(logits(other, {"--inject", plant}), expected) << plant << " " << type;
+    for (const char* fault : {"slow-kernel", "cpu-split", "unbatched-qkv", "extra-barriers"}) {
+      EXPECT_EQ(logits(other, {"--inject", fault}), expected) << fault << " " << type;
     }
   }
 }
 
-TEST(RealPlants, ComeFromTheEnvironmentAsWell) {
+TEST(RealFaults, ComeFromTheEnvironmentAsWell) {
   const probes::Folder folder;
   const std::string model = write_model(folder, "m", of_type(second_model(), "q8_0"));
   const probes::Ran ran = run_engine(model, {"--backend", "vulkan", "-n", "3", "--json"},
@@ -72,18 +72,18 @@ TEST(RealPlants, ComeFromTheEnvironmentAsWell) {
   EXPECT_THAT(ran.out, testing::HasSubstr("multiply_q8_0_serial"));
 }
 
-TEST(RealPlants, ThatCanNotBePlantedEndTheProgramBeforeItReadsAModel) {
+TEST(RealFaults, ThatCannotBeInjectedEndTheProgramBeforeItReadsAModel) {
   const probes::Ran ran =
       probes::run({WEIR_ENGINE, "-m", "/no/such/model", "--inject", "extra-copy"}, k_lavapipe);
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_THAT(ran.err, testing::HasSubstr("take --backend vulkan"));
 }
 
-TEST(RealPlants, AreListedWithoutAModel) {
+TEST(RealFaults, AreListedWithoutAModel) {
   const probes::Ran ran = probes::run({WEIR_ENGINE, "--inject", "list"}, k_lavapipe);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, testing::HasSubstr("cpu-split"));
 }
 
-}  // namespace plants_tokens_test
+}  // namespace faults_tokens_test
 }  // namespace weir::engine
