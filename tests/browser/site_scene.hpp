@@ -18,7 +18,7 @@ namespace weir::site::scene {
 
 inline constexpr double k_first_night = 1'767'225'600;  // 2026-01-01
 inline constexpr double k_day = 86'400;
-// What would run, end a script or reorder a line, were it not inert.
+// Text that would run, end a script or reorder a line if it were not made inert.
 inline const std::string k_hostile =
     "</script><img src=x onerror=\"hostile=1\">\xe2\x80\xa8"
     "'\"`${hostile}\\";
@@ -57,8 +57,8 @@ inline history::RunFacts night_run(std::size_t night, const std::string& machine
 struct SeriesOf {
   std::string cell, metric, machine;
   std::vector<double> values;
-  std::size_t samples = 0;                                 // beside each value
-  std::size_t first_run = 0;                               // of `values`, one run a point
+  std::size_t samples = 0;    // beside each value
+  std::size_t first_run = 0;  // the first run of `values`, one run a point
   std::size_t place = 0, place_from = 0, other_place = 0;  // `other_place` from there on
 };
 
@@ -190,10 +190,10 @@ inline SiteModel small_scene() {
   on_laptop.place = 2;
   add(on_laptop, {});
   history::SeriesChange known = step(45, 2.1e8, 2.4e8);
-  known.known.emplace();
-  known.known->reason = "bigger cache: " + k_hostile;
-  known.known->who = "ada";
-  known.known->at = k_first_night + 50 * k_day;
+  known.acknowledgement.emplace();
+  known.acknowledgement->reason = "bigger cache: " + k_hostile;
+  known.acknowledgement->who = "ada";
+  known.acknowledgement->at = k_first_night + 50 * k_day;
   add({cpu, "peak_rss_bytes", box,
        shaped(2.1e8, 0.001, [](std::size_t i) { return i < 45 ? 1.0 : 1.143; }), 3},
       {known});
@@ -234,8 +234,8 @@ inline SiteModel small_scene() {
   return model;
 }
 
-// What changed over four commits (weir.changes/1): a sync that came, a fusion, what could not run.
-// Hostile text wherever there is some.
+// Changes of four commits (weir.changes/1): a new sync, a fusion, a commit that could not run.
+// Hostile text stands wherever text may stand.
 inline std::string changes_lines() {
   Json lines = Json::array({{{"schema", "weir.changes/1"}, {"repeat", "count {commit} {cell}"}}});
   const auto cell = [](const char* backend, const char* prompt = "decode") {

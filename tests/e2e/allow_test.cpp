@@ -25,7 +25,7 @@ class Allow : public Rules {
     return gate({"--cell", k_cell, "--allowances-ref", "perf-baselines", "--pr", number},
                 exit_code);
   }
-  // What every verdict says of the same run, wherever it was judged.
+  // Returns the metric that every verdict of this run has, wherever it was judged.
   static Json metric(const Json& verdict) {
     return metric_of(verdict["cells"][0], "dispatches_per_token");
   }
@@ -92,7 +92,7 @@ TEST_F(Allow, AllFailsOfAVerdictAndThenTheyBecomeTheBaseline) {
   ASSERT_EQ(here({"baseline", "list", k_cell}).exit_code, 0);
   EXPECT_THAT(last_.out, HasSubstr("reason: a new fusion"));
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
-  // What is not stored as it was any more is not written twice.
+  // A waiver is not written twice if the stored value has changed since.
   EXPECT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 3);
   EXPECT_EQ(here({"baseline", "accept", "--allowances", "13"}).exit_code, 2);
 }

@@ -21,7 +21,7 @@ TEST_F(Bisect, FindsOneCountAmongTwoHundredCommitsOfWhichATenthDoesNotBuild) {
   EXPECT_EQ(json["result"], "found");
   EXPECT_EQ(json["first_bad"], sha(137));
   EXPECT_EQ(json["commits"], 200);
-  // What it changed, beside the good one: counts alone, though it is slower as well.
+  // The change of the bad commit against the good one: counts alone, though it is slower as well.
   const Json cell = cell_of(json["verdict"], "mine/m/metal/decode");
   EXPECT_EQ(metric_of(cell, "dispatches_per_token")["baseline"], 65);
   EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current"], 66);

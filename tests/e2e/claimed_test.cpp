@@ -103,7 +103,7 @@ TEST_F(Claimed, WhatARunSaysOfItsBaseComesAfterTheBasesBaselines) {
   EXPECT_EQ(metric["verdict"], "fail");
   EXPECT_EQ(metric["baseline"], 65);
   EXPECT_THAT(cell_of(verdict, k_cell)["notes"].dump(), HasSubstr("the stored baseline judges"));
-  // Where nothing is stored its own base is all that there is.
+  // Without stored baselines its own base is all that there is.
   git({"rm", "-rq", "baselines"});
   git({"commit", "-qm", "no baselines"});
   EXPECT_EQ(judged(0)["verdict"], "pass");
@@ -126,7 +126,7 @@ TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
   }
   const std::vector<std::string> with{"--allowances-ref", "perf-baselines", "--pr", "12"};
   EXPECT_EQ(judged(0, with)["verdict"], "accepted");
-  // What the gate of the fork itself was allowed.
+  // The gate of the fork itself, with its waiver.
   git({"checkout", "-q", "-f", "feature"});
   write_engine(77);
   spill(scratch_ / "model.bin", "no model at all");

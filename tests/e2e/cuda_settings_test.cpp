@@ -1,5 +1,5 @@
-// What settings, models as large as real ones and injected regressions do to the counts of the
-// published llama.cpp on CUDA twins.
+// Tests how settings, models as large as real ones and injected regressions change the counts of
+// the published llama.cpp on CUDA twins.
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"

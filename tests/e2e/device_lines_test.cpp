@@ -1,6 +1,6 @@
-// What the unmodified llama.cpp says of each device that comes with weir, beside what it said of
-// the real one, or of one of the same generation, in public logs (the description's source names
-// them).
+// Compares the line that the unmodified llama.cpp prints for each device that comes with weir with
+// one from public logs, of the real device or of one of its generation (the description's source
+// names them).
 #include <cstdio>
 
 #include "tests/e2e/weir_process.hpp"

@@ -19,12 +19,12 @@ const std::string k_root = WEIR_SOURCE_DIR;
 using Names = std::set<std::string>;
 
 struct Edit {
-  std::string what;  // of EDIT_PIPELINES, or a switch of the engine's: "NAME=1"
-  std::string said;  // of the first kernel that has other code
-  // What of its kernels fails by k_cost_limits: by RADV of Mesa 25.0.7 for navi31.
+  std::string what;  // for EDIT_PIPELINES, or a switch of the engine: "NAME=1"
+  std::string said;  // text about the first kernel that has other code
+  // Figures of its kernels that fail by k_cost_limits, by RADV of Mesa 25.0.7 for navi31.
   Names fails{};
   Names kernels{};  // these; none: the one that `what` names
-  Names figures{};  // what is said of their costs, among others
+  Names figures{};  // texts about their costs, among others
 
   [[nodiscard]] bool is_switch() const { return what.find(':') == std::string::npos; }
   [[nodiscard]] Names other_code() const {
@@ -72,7 +72,7 @@ const std::vector<Edit> k_edits = {
     {"mul_mat_vec_q6_k_f32_f32: constant 0=256", "constant 0: 64 \u2192 256", k_estimate},
     {"soft_max_f32: constant 0=512", "constant 0: 64 \u2192 512", k_estimate},
     {"rms_norm_mul_f32: constant 0=1", "constant 0: 0 \u2192 1"},
-    // What a pipeline asks of the device: 32 are 16.
+    // Requirements of a pipeline on the device; 32 become 16.
     {"mul_mat_vec_f16_f32_f32: subgroup 32", "subgroup size: 64 \u2192 32", k_occupancy},
     // Hints and decorations.
     {"rms_norm_mul_add_f32: unroll off",
@@ -90,7 +90,7 @@ const std::vector<Edit> k_edits = {
     {"rope_norm_f32_f16: literal 2.0 4.0", "literals gone: 2.0; new: 4.0"},
 };
 
-// Of tools/engine/shaders: a line, what a commit makes of it, the kernel.
+// An edit of tools/engine/shaders: a line, its replacement in a commit, the kernel.
 struct SourceEdit {
   const char *file, *from, *to, *kernel, *said;
 };
@@ -138,7 +138,7 @@ class EditedKernels : public testing::Test {
               "decode: {prompt_tokens: 0, tokens: 16}, prefill: {prompt_tokens: 64, tokens: 0}");
   }
 
-  // Where ci/mesa leaves it.
+  // The folder into which ci/mesa installs it.
   static fs::path pinned_mesa() {
     const auto value = [](const char* name) {
       const char* found = std::getenv(name);
@@ -154,7 +154,7 @@ class EditedKernels : public testing::Test {
     std::map<std::string, std::string> env;
     env["WEIR_CACHE"] = (scratch_ / "cache").string();
     if (!mesa_.empty()) env["WEIR_MESA"] = mesa_.string();
-    env["XDG_DATA_HOME"] = WEIR_EDIT_LAYER;  // where the loader looks for implicit layers
+    env["XDG_DATA_HOME"] = WEIR_EDIT_LAYER;  // folder in which the loader looks for implicit layers
     env["EDIT_PIPELINES_ENABLE"] = "1";
     env["EDIT_PIPELINES_NAMES"] = (scratch_ / "names").string();
     if (edit == nullptr) return env;
@@ -164,8 +164,8 @@ class EditedKernels : public testing::Test {
     return env;
   }
 
-  // What a gate says: of which kernels' code, and which costs fail. Nothing else of it is anything
-  // but fine.
+  // The result of a gate: the kernels whose code changed, and the costs that fail. Everything else
+  // in it must pass.
   struct Said {
     std::map<std::string, std::vector<std::string>> kernels;
     Names costs;  // "occupancy"
@@ -199,7 +199,7 @@ class EditedKernels : public testing::Test {
             said.costs.insert(sum ? "estimated_cycles" : name.substr(0, at));
             if (!sum) said.kernels_of_costs.insert(name.substr(at + 1));
           }
-          // Where a switch makes the engine choose a kernel that the base does not have.
+          // A switch can make the engine choose a kernel that the base does not have.
           EXPECT_THAT(metric["verdict"], testing::AnyOf("pass", "fail", "new")) << metric;
           continue;
         }

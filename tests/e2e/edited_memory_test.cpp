@@ -13,7 +13,7 @@ struct Change {
   const char* what;
   std::map<std::string, std::string> env;
   std::string fails;     // the metric
-  std::string headline;  // of the first finding
+  std::string headline;  // headline of the first finding
 };
 
 class EditedMemory : public testing::Test {
@@ -34,7 +34,7 @@ class EditedMemory : public testing::Test {
     ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
   }
 
-  // What a gate says beside an environment that changes the engine.
+  // Runs a gate with an environment that changes the engine, and returns its result.
   Json gated(const std::map<std::string, std::string>& env, int exit_code) {
     const Ended ended =
         weir(scratch_, {"gate", "--counts-only", "--json", "-", "--baselines", "base"}, env);
@@ -64,7 +64,7 @@ class EditedMemory : public testing::Test {
   Scratch scratch_;
 };
 
-const std::string k_layer_folder = WEIR_EDIT_LAYER;  // where the loader looks for implicit layers
+const std::string k_layer_folder = WEIR_EDIT_LAYER;  // the loader finds implicit layers there
 const Change k_longer_context = {"a cache twice as long",
                                  {{"LD_PRELOAD", WEIR_LONGER_CONTEXT}},
                                  "device_memory_peak_bytes",

@@ -12,7 +12,8 @@
 
 namespace weir::e2e {
 
-// What one commit holds. Numbers of commits begin at 1; 0 is the root, which is good and builds.
+// The contents of one commit. Numbers of commits begin at 1; 0 is the root, which is good and
+// builds.
 struct ProjectCommit {
   std::vector<int> parents;
   int dispatches = 65;

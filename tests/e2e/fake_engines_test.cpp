@@ -192,7 +192,7 @@ prompts: {decode: {tokens: 8}}
   const Ended accepted = weir(scratch_, {"baseline", "accept"});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;
   EXPECT_EQ(weir(scratch_, {"gate"}).exit_code, 0);
-  // What accept counts is no run to take times from: accepted again, nothing is lost.
+  // The runs that accept counts give no times: accepting again loses nothing.
   const std::string stored = relative_files(scratch_ / "baselines");
   ASSERT_EQ(weir(scratch_, {"baseline", "accept", "--counts-only"}).exit_code, 0);
   EXPECT_EQ(relative_files(scratch_ / "baselines"), stored);

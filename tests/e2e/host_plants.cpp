@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr int k_ops = 61;  // of a token of tiny-llama
+constexpr int k_ops = 61;  // ops per token of tiny-llama
 
 bool planted(const char* what) {
   const char* plant = std::getenv("WEIR_PLANT");

@@ -44,7 +44,7 @@ TEST_F(Instrumented, CountsPerTokenWhatItMarks) {
   EXPECT_EQ(cell.value("outcome", cell.value("verdict", "")), "pass");
   const Json stored =
       *parse_json(slurp(scratch_ / "baselines/mine/m/metal/decode/sample-1002-0-0-1-0.json"));
-  // What engine.c says of a token; its start and its prefill are the fixed part.
+  // Counts of a token by engine.c; its start and its prefill are the fixed part.
   const std::map<std::string, int> want = {{"dispatches_per_token", 6}, {"dispatches_fixed", 6},
                                            {"barriers_per_token", 2},   {"copies_per_token", 1},
                                            {"copies_fixed", 3},         {"submits_per_token", 1},
@@ -90,7 +90,7 @@ TEST_F(Instrumented, IsProfiledWithItsScopesAndCommandBuffers) {
   EXPECT_EQ(scopes, 4 * 7);
 }
 
-// Of the sample: two layers of RMS_NORM and two MUL_MAT, of a dispatch each.
+// A token of the sample has two layers of RMS_NORM and two MUL_MAT, one dispatch each.
 TEST_F(Instrumented, IsProfiledByTheLayersOpsAndTokensThatItsMarksName) {
   const struct {
     const char* by;

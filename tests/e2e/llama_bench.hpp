@@ -31,9 +31,9 @@ inline Counted counted_in(const fs::path& folder) {
 struct Bench {
   std::string model;               // a name in models/, or a path
   std::vector<std::string> words;  // "-p", "0", "-n", "2", …
-  sys::EnvironmentList env;        // where it runs, and what else
+  sys::EnvironmentList env;        // device, and other variables
   double timeout_seconds = 300;
-  std::vector<std::string> starter{};  // what stands before the command line
+  std::vector<std::string> starter{};  // words before the command line
 };
 
 // One run with the probes writing into `folder`, which is made: how it ended, as a gtest assertion
@@ -123,7 +123,7 @@ inline const sys::EnvironmentList& on_twin_of_lavapipe() {
   return k_env;
 }
 
-// Those of Vulkan that come with weir.
+// The Vulkan twins that come with weir.
 inline std::vector<std::string> shipped_twins() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(WEIR_SOURCE_DIR "/configs/devices")) {

@@ -1,4 +1,4 @@
-// What the engine takes for a device that it sees so.
+// The engine's rules for a device, as the engine sees it.
 #include "tests/e2e/llama_rules.hpp"
 
 namespace weir::e2e {
@@ -6,7 +6,7 @@ namespace {
 
 using Architecture = EngineView::Architecture;
 
-struct Row {  // of a matrix that is multiplied with one vector
+struct Row {  // for a matrix that is multiplied with one vector
   const char* type;
   std::uint32_t length;
   friend auto operator<=>(const Row&, const Row&) = default;

@@ -17,7 +17,7 @@ namespace weir::e2e {
 constexpr std::uint32_t k_amd = 0x1002, k_intel = 0x8086, k_nvidia = 0x10de, k_apple = 0x106b,
                         k_qualcomm = 0x5143;
 
-// What the backend keeps of a device (ggml_vk_get_device) and chooses by.
+// The properties of a device that the backend keeps (ggml_vk_get_device) and chooses by.
 struct EngineView {
   // get_device_architecture.
   enum class Architecture { other, gcn, rdna1, rdna2, rdna3, xe1, xe2, pre_turing, turing };
@@ -31,7 +31,7 @@ struct EngineView {
   bool coopmat_flash = false;   // … for flash attention: 16x16x16, and full subgroups
   bool coopmat2 = false;        // VK_NV_cooperative_matrix2 and everything of it that it uses
   bool subgroup_arithmetic = false;
-  std::uint32_t shared_memory = 0;  // of a workgroup, in bytes
+  std::uint32_t shared_memory = 0;  // bytes per workgroup
   std::uint32_t cores = 0;          // 0: it cannot learn how many there are
   friend bool operator==(const EngineView&, const EngineView&) = default;
 };
@@ -40,7 +40,8 @@ struct EngineView {
 [[nodiscard]] EngineView view_of(const probes::Twin& device,
                                  const std::set<std::string>& switched_off = {});
 
-// What is asked of it. All models of the tests have 4 heads, 2 of keys and values, of 64 each.
+// The work that is asked for. All models of the tests have 4 heads, 2 of keys and values, of 64
+// each.
 struct Work {
   std::string model;         // "tiny-llama", "tiny-gemma3", "wide" (below)
   std::uint32_t prompt = 0;  // tokens; 0: decoding

@@ -1,4 +1,4 @@
-// What the engine makes of a description.
+// Makes the engine's view of a device from its description.
 #include <algorithm>
 #include <tuple>
 

@@ -38,7 +38,7 @@ done
 echo "$n tokens, 41.5 tok/s"
 )";
 
-// Of the 12 tokens that are asked for. 690 + 16 * 4/12, 690 + 16 * 6/12, 690 + 16 * 1/12.
+// Means over the 12 tokens that are asked for: 690 + 16 * 4/12, 690 + 16 * 6/12, 690 + 16 * 1/12.
 const std::vector<std::pair<std::string, std::string>> k_slow{
     {"third", "2086/3"}, {"half", "698"}, {"last", "2074/3"}};
 

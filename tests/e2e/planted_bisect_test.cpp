@@ -12,7 +12,7 @@ constexpr int k_broken = 6;  // this one does not build
 
 struct Hidden {
   const char* plant;
-  int commit;  // that brings it in; it is there from then on
+  int commit;  // the commit that introduces it; later ones have it too
   const char *cell, *kind;
 };
 void PrintTo(const Hidden& one, std::ostream* out) { *out << one.plant; }

@@ -8,7 +8,7 @@ namespace weir::e2e {
 
 inline constexpr int k_layers = 6;
 
-// What every matrix here has in common; `engines` are lines of weir.yaml.
+// The configuration that all matrices here share; `engines` are lines of weir.yaml.
 inline std::string planted_config(const std::string& engines) {
   return "version: 1\nengines:\n" + engines +
          "models: {tiny: tiny.gguf}\n"

@@ -46,13 +46,13 @@ struct Count {
 struct Case {
   const char *plant, *cell;
   std::vector<Count> failed;  // and nothing else of what is gated changed
-  const char* kind;           // of the first finding
+  const char* kind;           // kind of the first finding
   const char* says = "";      // its headline or lines
 };
 
 constexpr int n = k_layers;
 
-// By hand from plants.cpp; tests/engine/counts_test.cpp has the same numbers a layer. A barrier
+// By hand from faults.cpp; tests/engine/counts_test.cpp has the same numbers a layer. A barrier
 // stands behind each dispatch and each copy.
 const std::vector<Case>& cases() {
   static const std::vector<Case> k_cases = {
@@ -164,7 +164,8 @@ TEST_F(Planted, AreCaughtByTheCountsThatTheyChangeAndExplainedByTheirCause) {
     EXPECT_EQ(findings[0].value("kind", ""), one.kind) << findings.dump(1);
     const std::string text = findings[0].value("text", "");
     EXPECT_THAT(text, HasSubstr(one.says)) << findings.dump(1);
-    // What the report says beneath the cell, and what `weir explain` says of the run just judged.
+    // The reason appears in the report below the cell, and in `weir explain` of the run just
+    // judged.
     EXPECT_THAT(ended.err, HasSubstr("why: " + text.substr(0, 30)));
     const Json explained = json_of(weir(*scratch(), {"explain", "--json", "-"}));
     ASSERT_FALSE(explained.value("findings", Json::array()).empty());
@@ -175,7 +176,7 @@ TEST_F(Planted, AreCaughtByTheCountsThatTheyChangeAndExplainedByTheirCause) {
 TEST_F(Planted, AreACauseEachWhereTwoAreInOneCellAndLeaveNothingUnexplained) {
   struct Mix {
     const char *plants, *cell;
-    std::vector<std::string> kinds;  // of the causes
+    std::vector<std::string> kinds;  // kinds of the causes
   };
   const Mix mixes[] = {
       {"slow-kernel,unbatched-qkv",

@@ -82,8 +82,8 @@ TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
   EXPECT_EQ(against(server_.seen()), "");
 }
 
-// What `/weir accept` and `/weir run` in a comment ask of it: who may, what the head is, what the
-// check run shows; then a file that is on the branch already, and the check turned green.
+// Checks all requests that `/weir accept` and `/weir run` in a comment make: the author's rights,
+// the head, the check run; then a file that is already on the branch, and the check turned green.
 TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   verdict::GateVerdict gate = gate_with(3, 2);
   for (verdict::CellVerdict& cell : gate.cells) {

@@ -1,4 +1,4 @@
-// What tests of the real weir post share: verdicts, events, a GitHub of their own.
+// Shared by the tests of the real weir post: verdicts, events, a GitHub of their own.
 #pragma once
 
 #include "gate/verdict/verdict.hpp"

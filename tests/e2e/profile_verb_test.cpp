@@ -39,7 +39,7 @@ class ProfileOfLlama : public testing::Test {
   Scratch scratch_;
 };
 
-// What a launcher starts is seen with all that its own files do not tell.
+// Probes see a program that a launcher starts, although the launcher's own files do not show it.
 TEST_F(ProfileOfLlama, SeesWhatAShellOrEnvStarts) {
   const std::string run =
       k_engine + " -m " + k_root + "/models/tiny-llama.gguf -ngl 99 -p 0 -n 2 -r 1";
@@ -217,7 +217,7 @@ TEST_F(ProfileOfLlama, SaysHowOpsOfTheCpuGetTimes) {
   EXPECT_THAT(plain.out, HasSubstr("have no times: --timing serialized"));
 }
 
-// What probes cost a real engine: pairs of the timed command, with them and without.
+// The cost of probes on a real engine: pairs of the timed command, with them and without.
 TEST_F(ProfileOfLlama, GatesSayWhatProbesCostWhereItIsAsked) {
   for (const bool asked : {true, false}) {
     std::vector<std::string> words{"run",

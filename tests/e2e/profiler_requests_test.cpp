@@ -15,7 +15,7 @@ const std::string k_engines = k_root + "/engines";
 struct Row {
   std::string sentence;
   std::vector<std::string> commands, outputs;
-  int exit_code = 0;  // of the last command
+  int exit_code = 0;  // exit code of the last command
 };
 
 std::vector<std::string> spans(const std::string& cell) {

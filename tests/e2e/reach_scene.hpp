@@ -45,8 +45,8 @@ class ReachOfAnEngine : public testing::Test {
   }
 
   void write_work(const std::string& name, int version) {
-    // Of several lines: valgrind takes neighbours in a program for one where the line number is the
-    // same, whatever their files.
+    // The file has several lines: valgrind takes neighbours in a program for one if their line
+    // numbers are equal, whatever their files.
     spill(scratch_ / ("src/" + name + ".cpp"), "#include \"work.h\"\nint " + name +
                                                    "(int x) {\n  return x + " +
                                                    std::to_string(version) + ";\n}\n");

@@ -78,7 +78,8 @@ TEST_F(ReachOfAnEngine, DecidesWhichCellsAPushIsJudgedBy) {
   EXPECT_THAT(one, HasSubstr("changed files that no cell runs: src/unused.cpp"));
   EXPECT_THAT(one, HasSubstr("1 of 1 cells judged by counts, none broke a limit"));
 
-  // What dense runs has changed since it was recorded: who knows what it calls by now.
+  // A file that dense runs has changed since it was recorded, so the functions that it calls now
+  // are not known.
   const auto change_what_none_runs = [&] {
     spill(scratch_ / "src/unused.cpp", slurp(scratch_ / "src/unused.cpp") + "\n");
     commit("unused");

@@ -13,7 +13,7 @@ class Removed : public Rules {
  protected:
   const std::string k_other = "mine/m/metal/other";
 
-  // What the base says of it.
+  // Writes the base's configuration of it.
   void base_says(const std::string& more) {
     git({"checkout", "-q", "-f", "main"});
     write_config(more);
@@ -117,7 +117,7 @@ TEST_F(Removed, BesideABaseThatTheSameEditsMeasureTheyAreSeenToo) {
   write_config();
   replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
   EXPECT_EQ(metric_of(cell_of(gate(with, 1), k_cell), "syncs_per_token")["verdict"], "fail");
-  // Where nothing is stored, the base's matrix still says what the cell was.
+  // Without stored baselines the base's matrix still shows what the cell was.
   write_config();
   git({"rm", "-rqf", "baselines"});
   git({"commit", "-qm", "nothing stored"});

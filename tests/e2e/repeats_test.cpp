@@ -51,7 +51,7 @@ std::vector<Counted> different_counts(const Bench& what, int repeats) {
 TEST(Repeats, CountTheSame) {
   const struct {
     const char* model;
-    std::int64_t dispatches, barriers;  // of a token; docs/explanation/counting.md
+    std::int64_t dispatches, barriers;  // per token; see docs/explanation/counting.md
   } cases[] = {{"tiny-llama", 65, 46}, {"tiny-gemma3", 125, 96}};
   for (const auto& c : cases) {
     const auto different =

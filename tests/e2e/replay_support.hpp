@@ -95,7 +95,7 @@ class Replayed : public testing::Test {
       {"GGML_VK_VISIBLE_DEVICES", ""}};
 };
 
-// Of tiny-llama, as tests/probes/ggml_llama_test.cpp has them from another tool: four layers.
+// Ops of tiny-llama, as tests/probes/ggml_llama_test.cpp has them from another tool: four layers.
 inline const std::map<std::string, int> k_step{
     {"ADD", 8},      {"FLASH_ATTN_EXT", 4}, {"GET_ROWS", 3}, {"MUL_MAT", 29}, {"MUL", 9},
     {"RMS_NORM", 9}, {"ROPE", 8},           {"SET_ROWS", 8}, {"SWIGLU", 4}};

@@ -15,7 +15,7 @@ constexpr int k_kills = 200, k_writers = 4;
 using ServeKilled = Serve;
 
 struct Writer {
-  int number = 0;  // of what it sends next: again and again until it is answered
+  int number = 0;  // number of the next upload, which is repeated until it is answered
 };
 
 TEST_P(ServeKilled, KeepsWhatItAnswered) {

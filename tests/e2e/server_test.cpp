@@ -117,7 +117,7 @@ TEST_F(Servers, AreEndedWhenWeirIsInterruptedAndTheRunGoesOnLater) {
 
 // By start (`order` of its first step): how many records it brought. Those without are under -1.
 std::map<int, int> starts_in(const fs::path& folder) {
-  std::map<int, int> starts, by_order;  // of one order the later line is the whole one
+  std::map<int, int> starts, by_order;  // the later line of an order is complete
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().filename() != "run.jsonl") continue;
     std::istringstream lines(slurp(entry.path()));

@@ -8,7 +8,7 @@ namespace weir::e2e {
 namespace switches_test {
 
 struct Switch {
-  const char* name;  // of the test
+  const char* name;  // name of the test
   std::vector<std::string> words;
   sys::EnvironmentList env;
 };
@@ -85,7 +85,7 @@ class Switches : public testing::TestWithParam<Switch> {
 
 TEST_P(Switches, LeadATwinOfLavapipeWhereTheyLeadLavapipe) {
   std::vector<const char*> models{"tiny-llama"};
-  // Of the variables, all that another model would show is how its own ops are fused.
+  // Another model would show only how its own ops are fused.
   if (GetParam().env.empty() || std::string(GetParam().name).ends_with("FUSION")) {
     models.push_back("tiny-gemma3");
   }

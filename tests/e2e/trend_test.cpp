@@ -43,7 +43,7 @@ class Trend : public Rules {
     }
     return found;
   }
-  // What a metric of k_cell was in each run.
+  // Returns the values of a metric of k_cell, one per run.
   std::vector<std::string> values(const std::string& metric = "dispatches_per_token") {
     std::vector<std::string> found;
     for (const Json& run : lines("run")) {
@@ -164,7 +164,7 @@ TEST_F(Trend, NeverHoldsAPrivateName) {
   EXPECT_THAT(exported(), AllOf(HasSubstr("mine/model-"), Not(HasSubstr("secretmodel"))));
   EXPECT_THAT(store_bytes(), AllOf(HasSubstr("mine/model-"), Not(HasSubstr("secretmodel"))));
 
-  // What was private in a commit stays so when the configuration has forgotten it.
+  // A name that was private in a commit stays private after the configuration has forgotten it.
   spill(scratch_ / "weir.yaml", config);
   git({"commit", "-q", "-a", "-m", "not any more"});
   fs::remove_all(scratch_ / ".weir");

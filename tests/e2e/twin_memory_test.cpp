@@ -10,7 +10,7 @@
 namespace weir::e2e {
 namespace twin_memory_test {
 
-constexpr std::int64_t k_limit = std::int64_t{1} << 30;  // of memory
+constexpr std::int64_t k_limit = std::int64_t{1} << 30;  // limit of memory, in bytes
 
 // A control group of its own, of version 1 or 2, that may use k_limit.
 class SmallMemory {

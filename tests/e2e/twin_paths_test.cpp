@@ -21,8 +21,8 @@ probes::Twin description(const std::string& name) {
   return twin ? std::move(*twin) : probes::Twin{};
 }
 
-// What is known of the cards, not of the descriptions: generation, compute units (as the vendors
-// count them; 0 where the engine has no way to ask), and what the engine has for the generation.
+// Facts about the cards, not taken from the descriptions: generation, compute units (as vendors
+// count them; 0 if the engine has no way to ask), and the engine's treatment of the generation.
 struct Card {
   const char* name;
   Architecture architecture;
@@ -155,7 +155,7 @@ TEST_P(TwinPathsWithout, AreThoseThatTheEnginesSourceHasForEachCard) {
     left.erase("add_f32_f32_f32_norepeat");
     undecided[question.model + std::to_string(question.prompt)].insert(left);
   });
-  // What no rule speaks of is the same on all cards.
+  // An op that no rule mentions is the same on all cards.
   EXPECT_EQ(undecided.size(), asked.size());
   for (const auto& [question, kernels] : undecided) {
     EXPECT_EQ(kernels.size(), 1U) << question << ": " << testing::PrintToString(kernels);

@@ -69,7 +69,7 @@ std::set<std::string> cells_that_concerns(const std::string& variable) {
   return cells;
 }
 
-// Those that have another verdict.
+// Returns the cells with another verdict.
 std::set<std::string> cells_beside(const Json& gate, const std::string& verdict) {
   std::set<std::string> cells;
   for (const Json& cell : gate["cells"]) {

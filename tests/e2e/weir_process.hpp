@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 using tests::eventually;
 
-// What can be read of it: a process may end while its file in /proc is read.
+// Reads as much of a file as possible: a process may end while its file in /proc is read.
 inline std::string slurp(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -68,7 +68,7 @@ class Scratch {
 struct Ended {
   int exit_code = -1;  // -1: by a signal
   int signal = 0;
-  long peak_kib = 0;  // of weir itself
+  long peak_kib = 0;  // peak memory of weir itself
   std::string out, err;
 };
 

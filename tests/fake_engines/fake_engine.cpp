@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
     for (int fd = 3; fd < 256; ++fd) {
       if (fcntl(fd, F_GETFD) >= 0) std::printf("%d\n", fd);
     }
-  } else if (mode == "signals") {  // what it has inherited that is not the default
+  } else if (mode == "signals") {  // prints the inherited signal settings that are not the default
     for (int number = 1; number < 32; ++number) {
       struct sigaction action {};
       sigset_t blocked;

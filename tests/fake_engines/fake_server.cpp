@@ -82,7 +82,7 @@ void wait_where_enough_was_answered() {
   const char* most = std::getenv("FAKE_SERVER_ANSWERS");
   if (path == nullptr || most == nullptr) return;
   const int file = open(path, O_WRONLY | O_APPEND | O_CREAT, 0644);
-  // Where the own byte ends, whoever else writes one.
+  // The offset after the own byte is the number, even if other processes write too.
   const off_t number = write(file, ".", 1) == 1 ? lseek(file, 0, SEEK_CUR) : -1;
   close(file);
   while (number > std::atoll(most)) pause();

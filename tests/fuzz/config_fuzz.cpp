@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!matrix) return 0;
   if (matrix->cells.empty()) std::abort();  // no cell is an error
   for (const Cell& cell : matrix->cells) {
-    if (fill(cell, {}).argv.empty() || counted_asked(cell).empty()) std::abort();
+    if (fill(cell, {}).argv.empty() || counted_requests(cell).empty()) std::abort();
   }
   return 0;
 }

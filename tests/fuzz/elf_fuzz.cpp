@@ -13,6 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = read_program_file(bytes_of(bytes));
   // A symbol takes 24 bytes of the file, and each is kept once a table at most.
   if (file && file->imported.size() + file->exported.size() > size / 24) std::abort();
-  static_cast<void>(maybe_inlined(bytes));
+  static_cast<void>(find_maybe_inlined(bytes));
   return 0;
 }

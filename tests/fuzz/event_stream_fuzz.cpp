@@ -23,7 +23,7 @@ void check(const weir::profile::ServedReport& report) {
   }
 }
 
-// What they mean, in words.
+// Returns the meaning of the bytes as text.
 std::string meaning(const serving::Api& api, std::string_view bytes, std::size_t step) {
   EventReader reader(api.framing, {.line_bytes = 512, .event_bytes = 512});
   std::string said;
@@ -58,6 +58,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string whole = meaning(api, bytes, size + 1);
     if (meaning(api, bytes, 1) != whole || meaning(api, bytes, 7) != whole) std::abort();
   }
-  static_cast<void>(serving::error_words(bytes));
+  static_cast<void>(serving::error_answer_text(bytes));
   return 0;
 }

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   GgufHeader& header = *read->header;
   if (header.bytes > size || header.data_start % header.alignment != 0) std::abort();
-  auto twin = twin_model(header, {});
+  auto twin = shrink_model(header, {});
   (void)twin;
   (void)encode_gguf_header(header);
   return 0;

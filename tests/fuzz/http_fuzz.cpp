@@ -25,7 +25,7 @@ void check(const RequestReader& reader) {
   }
 }
 
-// What they mean, in words.
+// Returns the meaning of the bytes as text.
 std::string meaning(std::string_view bytes, std::size_t step) {
   std::string said, buffer;
   bool ended = false;

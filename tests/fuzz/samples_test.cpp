@@ -1,5 +1,5 @@
-// What ci/fuzz begins with, without a fuzzer: so that no target is found broken on the day it is
-// needed.
+// Runs the samples that ci/fuzz begins with, without a fuzzer, so that a broken target is noticed
+// before it is needed.
 #include <filesystem>
 #include <fstream>
 #include <iterator>

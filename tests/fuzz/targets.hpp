@@ -1,3 +1,4 @@
+// The list of fuzz targets.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -18,11 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, unsigned long s
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)serve::parse_issuer_keys(text);
   if (const auto kid = serve::key_of(text)) {
-    if (serve::checked_claims(text, *k_key.at("k"))) std::abort();
+    if (serve::verify_claims(text, *k_key.at("k"))) std::abort();
   }
   serve::IssuerOptions options;
   options.rules = {{"p", "o/n", "refs/*"}};
   const auto claims = parse_json(text, {.bytes = 8 << 10, .depth = 8, .values = 512});
-  if (claims) (void)serve::grant_of(*claims, options, 1e9);
+  if (claims) (void)serve::find_grant(*claims, options, 1e9);
   return 0;
 }

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (twin->has_vulkan() && blob.size() < sizeof(weir_twin_header)) std::abort();
   if (twin->warnings.size() > 101) std::abort();
   static_cast<void>(facts_of(*twin));
-  // What is written of it is a description again.
+  // A description that is written can be read again.
   if (!read_twin(weir::dump_json(document_of(*twin)))) std::abort();
   return 0;
 }

@@ -1,3 +1,4 @@
+// A file system in memory.
 #include "tests/support/memory_files.hpp"
 
 #include <algorithm>

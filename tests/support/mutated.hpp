@@ -33,7 +33,7 @@ inline std::string mutated(std::string text, std::span<const std::string_view> p
         text.erase(at, 1);
         break;
       default:
-        if (below(3) == 0) text.resize(at);  // what is left of a text is little to go wrong in
+        if (below(3) == 0) text.resize(at);  // a short rest leaves little to go wrong in
         break;
     }
   }

@@ -5,7 +5,7 @@ namespace weir::tests {
 
 // A sanitizer makes a round some twenty times as slow: one of so many is made under it. ci/fuzz
 // makes as many as there is time for.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // of GCC
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // macros of GCC
 inline constexpr int k_one_of = 10;
 #else
 inline constexpr int k_one_of = 1;

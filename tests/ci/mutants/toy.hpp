@@ -1,3 +1,4 @@
+// The interface of the program that mutation tests change.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Tests that find some of the changes made to toy.cpp.
 #include <gtest/gtest.h>
 
 #include "toy.hpp"
