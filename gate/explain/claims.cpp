@@ -1,4 +1,4 @@
-// Which judgements of a cell follow from which finding.
+// Decides which judgements of a cell follow from which finding.
 
 #include "gate/explain/patterns.hpp"
 
@@ -7,19 +7,20 @@ namespace {
 
 using Entry = Board::Entry;
 
-// All else that changed follows from it: of work that crosses to the CPU what is fused around it,
-// which kernels run, and what memory they take; of a cache which kernels read it.
-bool leads(const Entry& entry) {
+// Returns true if everything else that changed follows from this finding. Work that moved to the
+// CPU changes fusions around it, kernels and memory; a cache changes which kernels read it.
+bool is_cause_of_all(const Entry& entry) {
   constexpr std::array k_kinds = {kind::batches_changed, kind::work_moved_to_cpu,
                                   kind::work_moved_to_gpu};
-  const std::string& is = entry.finding.kind;
-  return entry.rank < 0 || holds(k_kinds, is) || (is == kind::memory_changed && entry.rank == 0);
+  const std::string& finding_kind = entry.finding.kind;
+  return entry.rank < 0 || holds(k_kinds, finding_kind) ||
+         (finding_kind == kind::memory_changed && entry.rank == 0);
 }
 
-// Of what the others are the outcome.
-Entry& leader_of(std::vector<Entry>& entries) {
-  Entry* found = first_of(entries, leads);
-  return found == nullptr ? entries.front() : *found;
+// Returns the finding that the others follow from; else the first one.
+Entry& find_leader(std::vector<Entry>& entries) {
+  Entry* leader = first_of(entries, is_cause_of_all);
+  return leader == nullptr ? entries.front() : *leader;
 }
 
 bool owns_kernels(const Entry& entry) {
@@ -27,66 +28,87 @@ bool owns_kernels(const Entry& entry) {
                              [](const auto& item) { return item.starts_with("kernel "); });
 }
 
-// Kernels that stayed on the device run more often: that follows from no work that left it.
-bool is_apart(const Entry& entry, const Entry& first) {
-  return first.finding.kind == kind::work_moved_to_cpu &&
-         entry.finding.kind == kind::batching_lost && owns_kernels(entry);
+// Returns true if all parts of a kernel that ran as one run on the device.
+bool has_parts_on_device(const Board& board, const Entry& entry) {
+  Moves joined, parts;
+  for (const Move& kernel : board.differences.kernels) {
+    if (!holds(entry.items, "kernel " + kernel.name)) continue;
+    Moves& side = kernel.up() ? parts : joined;
+    side.push_back(&kernel);
+  }
+  const std::vector<KernelName> names = names_in(parts);
+  return std::ranges::any_of(
+      joined, [&](const Move* kernel) { return !parts_of(kernel->parsed, names).empty(); });
 }
 
-// A step of the CPU in each layer cuts the graph where it stands.
+// Returns true if `entry` is a cause of its own beside work that left the device: kernels that
+// stayed there run more often, or run apart.
+bool is_independent(const Board& board, const Entry& entry, const Entry& first) {
+  if (first.finding.kind != kind::work_moved_to_cpu) return false;
+  if (entry.finding.kind == kind::batching_lost) return owns_kernels(entry);
+  return entry.finding.kind == kind::fusion_lost && has_parts_on_device(board, entry);
+}
+
+// Returns true if a CPU step in each layer (`first`) explains where the graph is cut.
 bool is_cut_by(const Entry& entry, const Entry& first) {
   return first.finding.kind == kind::sync_per_layer && entry.finding.kind == kind::splits_changed &&
-         entry.finding.delta > k_none;
+         entry.finding.delta > k_zero;
 }
 
-// What goes behind all causes is the outcome of the first.
-bool follows(const Entry& entry, const Entry& first) {
-  constexpr std::array k_own = {kind::threads_changed, kind::served_changed};
-  if (entry.finding.also || is_apart(entry, first)) return false;
+// Returns true if this finding is an outcome of the first one.
+bool follows(const Board& board, const Entry& entry, const Entry& first) {
+  constexpr std::array k_unrelated = {kind::threads_changed, kind::served_changed};
+  if (entry.finding.also || is_independent(board, entry, first)) return false;
   return entry.rank >= 2 || is_cut_by(entry, first) ||
-         (leads(first) && !holds(k_own, entry.finding.kind));
+         (is_cause_of_all(first) && !holds(k_unrelated, entry.finding.kind));
 }
 
-// An engine may be slower for it, or else faster.
-bool may_make(const Finding& finding, bool is_slower) {
+// Returns true if the finding may make an engine slower, or faster.
+bool may_explain(const Finding& finding, bool is_slower) {
   using enum FindingKind::Effect;
   const FindingKind* kind = find_named(k_finding_kinds, finding.kind);
   return kind == nullptr || kind->effect == either || kind->effect == (is_slower ? slower : faster);
 }
 
-// Metrics that differ beyond their noise, or that the gate called changed.
-std::map<std::string, unit::Metric> moved_metrics(const Board& board) {
-  std::map<std::string, unit::Metric> moved;
-  for (const auto& [name, one] : board.evidence.gate->changed) moved.emplace(name, one.metric);
-  for (const auto& [name, one] : board.found.moved) moved.emplace(name, one.metric);
-  return moved;
+// Returns the metrics that changed beyond their noise, or that the gate called changed.
+std::map<std::string, unit::Metric> changed_metrics(const Board& board) {
+  std::map<std::string, unit::Metric> metrics;
+  for (const auto& [name, change] : board.evidence.gate->changed) {
+    metrics.emplace(name, change.metric);
+  }
+  for (const auto& [name, change] : board.differences.moved) metrics.emplace(name, change.metric);
+  return metrics;
 }
 
-// Who explains what. `board` has an entry and outlives this.
+// The finding that explains each metric or item. `board` has at least one entry and outlives this.
 class Owners {
  public:
-  explicit Owners(Board& board) : board_(board), first_(&leader_of(board.entries)) {
+  // Assigns items to the findings that claim them, then the counts of kernels, then items without a
+  // finding.
+  explicit Owners(Board& board) : board_(board), first_(&find_leader(board.entries)) {
     for (Entry& entry : board.entries) {
       for (const std::string& item : entry.items) by_item_[item] = &entry;
       if (kernels_ == nullptr && owns_kernels(entry)) kernels_ = &entry;
     }
-    if (leads(*first_)) kernels_ = first_;
+    if (is_cause_of_all(*first_)) kernels_ = first_;
     for (Entry& entry : board.entries) {
-      if (is_apart(entry, *first_)) kernels_ = &entry;
+      if (is_independent(board, entry, *first_)) kernels_ = &entry;
     }
     own_counts_of_kernels();
-    for (const std::string& item : board.followed) {
+    for (const std::string& item : board.unattributed_items) {
       // Barriers stand between dispatches.
       Entry* dispatches = item == "barriers" ? look_up(by_item_, "dispatches", nullptr) : nullptr;
       by_item_.try_emplace(item, dispatches != nullptr ? dispatches : first_);
     }
   }
 
+  // The finding that the others follow from.
   [[nodiscard]] Entry& leader() const { return *first_; }
-  // Null: nobody does.
+  // Returns the finding that explains an item; null if none does.
   [[nodiscard]] Entry* of(const std::string& item) const {
-    Entry* const* found = look_up(by_item_, item);
-    return found != nullptr ? *found : leads(*first_) ? first_ : nullptr;
+    Entry* const* owner = look_up(by_item_, item);
+    if (owner != nullptr) return *owner;
+    return is_cause_of_all(*first_) ? first_ : nullptr;
   }
   [[nodiscard]] Entry* of_kernels() const { return kernels_; }
   [[nodiscard]] Entry* of_code() const {
@@ -98,26 +120,27 @@ class Owners {
     if (metric.kind != unit::Kind::count) return of_time(metric);
     if (unit::buffer_label(metric.name)) return of("buffers");
     if (unit::is_summed_cost(metric.base)) return kernels_ != nullptr ? kernels_ : of_code();
-    if (unit::names_work(metric.name)) return of_work(metric.name);
+    if (unit::is_work_name(metric.name)) return of_work(metric.name);
     const bool of_context = metric.scope == unit::Scope::per_context_token;
-    const bool taken = by_item_.contains(metric.base);
-    return of(of_context && !taken ? "context " + metric.base : metric.base);
+    const bool has_owner = by_item_.contains(metric.base);
+    return of(of_context && !has_owner ? "context " + metric.base : metric.base);
   }
 
  private:
-  // Dispatches go with the kernels that make up most of their change; on the CPU its ops are such.
+  // Assigns dispatches to the finding whose kernels make up most of their change. On the CPU ops
+  // take the place of dispatches.
   void own_counts_of_kernels() {
     const bool cpu = board_.evidence.device == "cpu";
     const char* base = cpu ? "cpu_ops" : "dispatches";
-    const double change = board_.found.count(base).value();
+    const double change = board_.differences.count(base).value();
     std::map<const Entry*, double> shares;  // in the direction of the change
-    for (const Move& kernel : board_.found.kernels) {
+    for (const Move& kernel : board_.differences.kernels) {
       const Entry* owner = look_up(by_item_, "kernel " + kernel.name, nullptr);
       shares[owner] += kernel.delta().value() * (change < 0 ? -1 : 1);
     }
-    const Entry* known = look_up(by_item_, base, nullptr);
-    const bool contradicted = known != nullptr && look_up(shares, known, 0) < 0;
-    if (change == 0 || (cpu ? known != nullptr : !contradicted)) return;
+    const Entry* current = look_up(by_item_, base, nullptr);
+    const bool is_contradicted = current != nullptr && look_up(shares, current, 0) < 0;
+    if (change == 0 || (cpu ? current != nullptr : !is_contradicted)) return;
     const auto share = [&](const Entry& entry) { return look_up(shares, &entry, 0); };
     const auto most = std::ranges::max_element(board_.entries, {}, share);
     if (share(*most) > 0) by_item_[base] = &*most;
@@ -128,9 +151,9 @@ class Owners {
     return kernels_ != nullptr ? kernels_ : of("cpu_ops");
   }
 
-  // The first that may be why.
+  // Returns the first finding that may explain a time.
   [[nodiscard]] Entry* of_time(const unit::Metric& metric) const {
-    const double* ratio = look_up(board_.found.times, metric.name);
+    const double* ratio = look_up(board_.differences.times, metric.name);
     if (ratio == nullptr) return nullptr;
     const bool slower = (metric.better == unit::Better::lower) == (*ratio > 1);
     return first_of(board_.entries, [&](const Entry& entry) {
@@ -139,9 +162,9 @@ class Owners {
       if (finding.kind == kind::time_changed) return true;
       if (metric.kind == unit::Kind::quality) return false;
       if (metric.kind == unit::Kind::memory) {
-        return leads(entry) || finding.kind == kind::memory_changed;
+        return is_cause_of_all(entry) || finding.kind == kind::memory_changed;
       }
-      return may_make(finding, slower);
+      return may_explain(finding, slower);
     });
   }
 
@@ -151,25 +174,27 @@ class Owners {
   std::map<std::string, Entry*> by_item_;
 };
 
-void claim(Entry* owner, const std::string& judgement) {
+void add_claim(Entry* owner, const std::string& judgement) {
   if (owner != nullptr) owner->finding.claims.push_back(judgement);
 }
 
 }  // namespace
 
+// Lets each finding claim the metrics that it explains. A finding that follows from the first one
+// passes its claims on.
 void add_claims(Board& board) {
   if (!board.evidence.gate || board.entries.empty()) return;
   const Owners owners(board);
-  for (const auto& [name, metric] : moved_metrics(board)) {
-    claim(owners.of_metric(metric), name);
+  for (const auto& [name, metric] : changed_metrics(board)) {
+    add_claim(owners.of_metric(metric), name);
   }
-  if (!board.found.kernels.empty()) claim(owners.of_kernels(), "kernels");
-  if (!board.evidence.code.empty()) claim(owners.of_code(), "kernel_code");
+  if (!board.differences.kernels.empty()) add_claim(owners.of_kernels(), "kernels");
+  if (!board.evidence.code.empty()) add_claim(owners.of_code(), "kernel_code");
   const bool misplaced = board.evidence.gate->placement == verdict::Outcome::fail;
-  if (misplaced || !board.found.cpu_ops.empty()) claim(owners.of("cpu_ops"), "placement");
+  if (misplaced || !board.differences.cpu_ops.empty()) add_claim(owners.of("cpu_ops"), "placement");
   Entry& first = owners.leader();
   for (Entry& entry : board.entries) {
-    if (&entry == &first || !follows(entry, first)) continue;
+    if (&entry == &first || !follows(board, entry, first)) continue;
     std::ranges::move(std::exchange(entry.finding.claims, {}),
                       std::back_inserter(first.finding.claims));
   }

@@ -1,4 +1,4 @@
-// Which judgements of a cell follow from which finding.
+// Tests which judgements of a cell are claimed by which finding.
 #include <algorithm>
 #include <map>
 
@@ -20,13 +20,13 @@ using testing::UnorderedElementsAre;
 using verdict::Outcome;
 
 std::vector<Finding> explained(const verdict::CellVerdict& cell) {
-  return explain(evidence_of(cell), nullptr, {default_bands(), {}}).findings;
+  return explain(make_evidence(cell), nullptr, {default_bands(), {}}).findings;
 }
 
 const Finding& of_kind(const std::vector<Finding>& findings, const char* kind) {
   static const Finding k_none;
-  const auto* found = first_of(findings, [&](const auto& one) { return one.kind == kind; });
-  return found == nullptr ? k_none : *found;
+  const auto* match = first_of(findings, [&](const auto& entry) { return entry.kind == kind; });
+  return match == nullptr ? k_none : *match;
 }
 
 TEST(Claims, WorkThatMovedToTheCpuClaimsWaitsMemoryKernelsAndTheRate) {
@@ -84,8 +84,8 @@ TEST(Claims, TwoChangesClaimTheirOwnAndTheRateIsOfTheFirst) {
   EXPECT_THAT(findings.front().claims, Contains("decode_tokens_per_second"));
 }
 
-// The reference engine's injected regressions, of a model of 6 layers (tests/e2e/planted_test.cpp
-// has what each changes alone): query, key and value are two dispatches more in each layer.
+// Injected regressions of the reference engine, in a model of 6 layers. tests/e2e/planted_test.cpp
+// lists what each changes alone. Query, key and value are two more dispatches in each layer.
 TEST(Claims, TwoInjectedRegressionsClaimEachTheirOwn) {
   struct Case {
     const char* what;
@@ -125,6 +125,35 @@ TEST(Claims, TwoInjectedRegressionsClaimEachTheirOwn) {
          {"barriers_per_token", "copies_per_token", "cpu_ops_per_token", "placement",
           "syncs_per_token"}},
         {"batching_lost", {"dispatches_per_token", "kernels"}}}},
+      {"llama.cpp with -nkvo 1 and GGML_VK_DISABLE_FUSION=1, 4 layers",
+       JudgedCell("vulkan")
+           .count("dispatches_per_token", 65, 77)
+           .count("barriers_per_token", 46, 74)
+           .count("syncs_per_token", 1, 13)
+           .count("copies_per_token", 2, 14)
+           .count("splits_per_token", 2, 10)
+           .count("cpu_ops_per_token", 1, 9)
+           .kernel("add_f32_f32_f32_norepeat", 0, 8)
+           .kernel("add_rms_f32_f32_f32_norepeat", 1, 0)
+           .kernel("mul_f32_f32_f32_norepeat", 0, 9)
+           .kernel("rms_norm_f32", 0, 9)
+           .kernel("rms_norm_mul_f32", 8, 0)
+           .kernel("rms_norm_mul_partials_f32", 1, 0)
+           .kernel("rope_norm_f32", 4, 8)
+           .kernel("rope_norm_f32_f16", 4, 0)
+           .kernel("set_rows_f32_f16_i64", 4, 0)
+           .op("SET_ROWS", 0, 8),
+       {{"work_moved_to_cpu",
+         {"barriers_per_token", "copies_per_token", "cpu_ops_per_token", "placement",
+          "splits_per_token", "syncs_per_token"}},
+        {"fusion_lost", {"dispatches_per_token", "kernels"}}}},
+      {"RMS_NORM on the CPU: what multiplied with it runs alone",
+       JudgedCell("vulkan")
+           .count("syncs_per_token", 1, 9)
+           .kernel("rms_norm_mul_f32", 8, 0)
+           .kernel("mul_f32_f32_f32_norepeat", 0, 8)
+           .op("RMS_NORM", 0, 8),
+       {{"work_moved_to_cpu", {"kernels", "placement", "syncs_per_token"}}}},
       {"more is gone from the device than came",
        JudgedCell("vulkan")
            .count("dispatches_per_token", 57, 53)
@@ -135,18 +164,18 @@ TEST(Claims, TwoInjectedRegressionsClaimEachTheirOwn) {
        {{"work_moved_to_cpu", {"dispatches_per_token", "placement", "syncs_per_token"}},
         {"batching_lost", {"kernels"}}}},
   };
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     std::map<std::string, std::vector<std::string>> claims;
-    for (Finding& finding : explained(one.cell.verdict)) {
+    for (Finding& finding : explained(entry.cell.verdict)) {
       if (finding.claims.empty()) continue;
       std::ranges::sort(finding.claims);
       claims[finding.kind] = finding.claims;
     }
-    EXPECT_EQ(claims, one.claims) << one.what;
+    EXPECT_EQ(claims, entry.claims) << entry.what;
   }
 }
 
-// Beside it dispatches would say that work came to the device.
+// New dispatches next to this move would mean that work came to the device.
 TEST(Claims, WorkThatMovedDoesNotTellOfDispatchesThatOtherKernelsMade) {
   JudgedCell cell("vulkan");
   cell.count("dispatches_per_token", 57, 63)
@@ -161,7 +190,7 @@ TEST(Claims, WorkThatMovedDoesNotTellOfDispatchesThatOtherKernelsMade) {
   EXPECT_THAT(of_kind(findings, "batching_lost").text(), testing::HasSubstr("+12 multiply_q8_0"));
 }
 
-// llama.cpp's prefill with -ot attn_q=CPU: the weights of 32 layers are sent each time.
+// Prefill of llama.cpp with -ot attn_q=CPU: the weights of 32 layers are sent each time.
 TEST(Claims, AStepOfTheCpuInEachLayerClaimsThePartsThatItCutsTheGraphInto) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_prefill", 1, 33)
@@ -169,12 +198,13 @@ TEST(Claims, AStepOfTheCpuInEachLayerClaimsThePartsThatItCutsTheGraphInto) {
       .count("splits_per_prefill", 2, 34)
       .count("backend_syncs_per_prefill", 8, 104);
   const ModelFacts model = test::plain_model(32);
-  const auto findings = explain(evidence_of(cell.verdict), &model, {default_bands(), {}}).findings;
+  const auto findings =
+      explain(make_evidence(cell.verdict), &model, {default_bands(), {}}).findings;
   EXPECT_THAT(of_kind(findings, "sync_per_layer").claims, Contains("splits_per_prefill"));
   EXPECT_THAT(of_kind(findings, "splits_changed").claims, IsEmpty());
 }
 
-// A device's dispatches are a CPU's ops.
+// Dispatches of a device correspond to ops of a CPU.
 TEST(Claims, OnACpuTheFindingOfItsOpsClaimsHowManyThereAre) {
   struct Case {
     const char* kind;
@@ -189,10 +219,10 @@ TEST(Claims, OnACpuTheFindingOfItsOpsClaimsHowManyThereAre) {
                           .kernel("MUL_MAT", 19, 25)
                           .kernel("SWIGLU", 0, 6)},
   };
-  for (const Case& one : cases) {
-    EXPECT_THAT(of_kind(explained(one.cell.verdict), one.kind).claims,
+  for (const Case& entry : cases) {
+    EXPECT_THAT(of_kind(explained(entry.cell.verdict), entry.kind).claims,
                 UnorderedElementsAre("cpu_ops_per_token", "kernels"))
-        << one.kind;
+        << entry.kind;
   }
 }
 
@@ -216,7 +246,7 @@ TEST(Claims, ATimeAloneIsClaimedByTheFindingThatTellsIt) {
 TEST(Claims, WithoutAGateNothingIsClaimed) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_token", 1, 3);
-  Evidence evidence = evidence_of(cell.verdict);
+  Evidence evidence = make_evidence(cell.verdict);
   evidence.gate.reset();
   const auto findings = explain(evidence, nullptr, {default_bands(), {}}).findings;
   ASSERT_FALSE(findings.empty());
