@@ -11,19 +11,29 @@ for (const line of lines.filter((line) => line && !line.startsWith('#'))) {
     const [file, ...words] = pattern.split(' ');
     exceptions.set(file, new Set(words));
   } else {
-    rules[kind].push({pattern: new RegExp(kind === 'name' ? `\\b(${pattern})\\b` : `^(${pattern})`, kind === 'name' ? 'g' : ''), advice});
+    const whole = kind === 'name' ? new RegExp(`\\b(${pattern})\\b`, 'g') : new RegExp(`^(${pattern})`);
+    rules[kind].push({pattern: whole, advice});
   }
 }
 
-// Comments, and all else with literals emptied, each as text by line.
+// The lines of `text` without comments and literals, and its comments: {line, text, follows}, `follows` where the line
+// above is a comment too.
 function parts(text) {
-  const code = [], comments = [];
+  const comments = [];
   const token = /\/\/.*|\/\*[^]*?\*\/|R"([^(\s]*)\([^]*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'/g;
-  const rest = text.replace(token, (found, _delimiter, at) => {
-    if (/^\/[/*]/.test(found)) comments.push({at, text: found});
-    return found.replace(/[^\n]/g, ' ');
-  });
-  rest.split('\n').forEach((line) => code.push(line));
+  const code = text.replace(token, (match, _delimiter, at) => {
+    if (/^\/[/*]/.test(match)) comments.push({at, text: match});
+    return match.replace(/[^\n]/g, ' ');
+  }).split('\n');
+  let line = 1, from = 0, above = -1;
+  for (const comment of comments) {
+    line += text.slice(from, comment.at).split('\n').length - 1;
+    from = comment.at;
+    const alone = code[line - 1].trim() === '';
+    comment.line = line;
+    comment.follows = alone && comment.text.startsWith('//') && above === line - 1;
+    above = alone ? line : -1;
+  }
   return {code, comments};
 }
 
@@ -36,13 +46,9 @@ for (const file of process.argv.slice(2)) {
     console.log(`${file}:${line}: ${words}: ${advice}`);
   };
   const {code, comments} = parts(text);
-  let last = -1;
-  for (const {at, text: comment} of comments) {
-    const line = text.slice(0, at).split('\n').length;
-    const follows = line === last + 1 && comment.startsWith('//') && code[line - 1].trim() === '';
-    last = code[line - 1].trim() === '' ? line : -1;
-    const words = comment.replace(/^\/[/*]+<?\s*/, '');
-    if (!follows) for (const {pattern, advice} of rules.comment) if (pattern.test(words)) report(line, words.match(/^\w+/)[0], advice);
+  for (const comment of comments.filter(({follows}) => !follows)) {
+    const words = comment.text.replace(/^\/[/*]+<?\s*/, '');
+    for (const {pattern, advice} of rules.comment) if (pattern.test(words)) report(comment.line, words.match(/^\w+/)[0], advice);
   }
   code.forEach((line, i) => {
     for (const {pattern, advice} of rules.name) for (const [words] of line.matchAll(pattern)) report(i + 1, words, advice);
