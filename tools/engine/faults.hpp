@@ -30,7 +30,7 @@ enum class Fault : std::uint8_t {
 // The backend and settings that a fault is for: not every fault changes something everywhere.
 struct Target {
   bool vulkan = false;
-  unsigned threads = 1;  // of the CPU backend
+  unsigned threads = 1;  // the CPU backend's
   Switches switches;
 };
 

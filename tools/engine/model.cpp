@@ -20,7 +20,7 @@ namespace {
 using model::GgufHeader;
 using model::GgufTensor;
 
-constexpr std::uint64_t k_most = std::uint64_t{1} << 24;  // of any one size
+constexpr std::uint64_t k_most = std::uint64_t{1} << 24;  // limit of each size
 constexpr const char* k_use_llama_cpp = "run it with llama.cpp";
 
 // Finds tensors by name, and checks their shape and that they lie within the file.

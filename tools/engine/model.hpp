@@ -38,7 +38,7 @@ struct Sizes {
   std::uint32_t head = 0;      // values of one head, even
   std::uint32_t vocabulary = 0;
   std::uint32_t context = 0;  // positions: as trained, at most those that the engine has room for
-  float epsilon = 0;          // of RMS norms
+  float epsilon = 0;          // added by RMS norms
 
   [[nodiscard]] std::uint32_t queries() const { return heads * head; }
   [[nodiscard]] std::uint32_t keys() const { return kv_heads * head; }  // and values

@@ -13,9 +13,9 @@ struct Options {
   std::string model;
   bool vulkan = false;
   unsigned device = 0;   // among Vulkan's, in the driver's order
-  unsigned threads = 1;  // of the CPU backend
+  unsigned threads = 1;  // the CPU backend's
   std::uint32_t context = 4096;
-  std::uint32_t prompt_tokens = 0;  // of a made-up prompt, where `work.prompt` is empty
+  std::uint32_t prompt_tokens = 0;  // length of a made-up prompt, if `work.prompt` is empty
   Work work;
   Switches switches;
   std::vector<Fault> faults;  // each changes something (check_faults)

@@ -22,8 +22,8 @@ using profile::ReplayTensor;
 using replay::left_out;
 using replay::ReplayLimits;
 
-constexpr float k_value = 0.01F;                   // of each element of a slot
-constexpr std::uint32_t k_most_values = 1U << 30;  // of one tensor
+constexpr float k_value = 0.01F;                   // each element of a slot
+constexpr std::uint32_t k_most_values = 1U << 30;  // limit of one tensor
 
 // A backend for one op, with a model that has the sizes of this op and nothing else.
 class OpWork final : public replay::Work {
@@ -207,7 +207,7 @@ OpResult make_rotate(const OpRequest& request) {
   sizes.layers = 1;
   sizes.context = 1;
   sizes.head = request.size(1, 0);
-  sizes.heads = request.size(1, 1);  // of queries; without keys nothing is stored
+  sizes.heads = request.size(1, 1);  // query heads; without keys nothing is stored
   work->op = [](Backend& backend, std::size_t) { backend.rotate_and_store(0, 0); };
   return work;
 }

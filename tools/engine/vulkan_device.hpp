@@ -25,7 +25,7 @@ namespace weir::engine {
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;
   std::uint64_t bytes = 0;
-  void* mapped = nullptr;  // of memory that the host sees
+  void* mapped = nullptr;  // null for memory that the host cannot see
 };
 enum class Memory { device, host };
 

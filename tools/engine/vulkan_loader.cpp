@@ -1,3 +1,4 @@
+// Opens the Vulkan loader at run time and finds its functions.
 #include "tools/engine/vulkan_loader.hpp"
 
 #include <dlfcn.h>

@@ -102,8 +102,8 @@ struct Engine {
   std::string library;          // file of the kernels: "libggml-cpu-haswell.so"
   std::string device_name;      // "llvmpipe (LLVM 15.0.6, 256 bits)"; "" of the CPU
   Device* device = nullptr;
-  Backend* backend = nullptr;      // of the CPU; an op on a device has one of its own
-  BufferType* memory = nullptr;    // of a device; null where tensors lie in the process's own
+  Backend* backend = nullptr;      // the CPU's; an op on a device has one of its own
+  BufferType* memory = nullptr;    // the device's; null if tensors lie in this process's memory
   std::vector<BufferType*> extra;  // kinds of memory in which weights lie re-arranged
 };
 

@@ -40,7 +40,7 @@ requires(sizeof...(Members) > 0) typename T::NativeType of_type(Members... membe
 #define WEIR_REPLAY_MAKE(device, name, info, out) \
   WEIR_REPLAY_CALL((device).call, name, (device).handle, info, nullptr, out)
 
-constexpr std::uint32_t k_most_runs = 200;  // of one kernel
+constexpr std::uint32_t k_most_runs = 200;  // limit for one kernel
 constexpr std::uint32_t k_queries = 2 * k_most_runs;
 
 struct Device {
@@ -54,7 +54,7 @@ struct Device {
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   std::uint32_t least_subgroup = 0, most_subgroup = 0;  // 0: cannot be asked for
-  std::uint32_t family = 0;                             // of the queue
+  std::uint32_t family = 0;                             // the queue's
   std::uint32_t stamp_bits = 0;
   std::string name, driver, driver_info;
   std::vector<std::string> extensions;  // all that it has
@@ -128,7 +128,7 @@ struct RunLimits {
 };
 
 struct Outcome {
-  std::vector<double> seconds;  // of each run
+  std::vector<double> seconds;  // one for each run
   std::string left_out;         // the reason if there are none
   bool lost = false;            // the device cannot be used any more
 };

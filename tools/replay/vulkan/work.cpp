@@ -1,3 +1,4 @@
+// Runs one recorded kernel on a device: makes its objects, times its dispatches, destroys them.
 #include <algorithm>
 #include <array>
 #include <map>
