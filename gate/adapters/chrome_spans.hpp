@@ -22,11 +22,11 @@ constexpr std::size_t k_batch = 65'536;  // put in order together
 class NestedSpans {
  public:
   struct Event {
-    enum class Kind : std::uint8_t { whole, begin, end };
+    enum class Kind : std::uint8_t { complete, begin, end };
     double at = 0, length = 0;  // length: for `whole` only
     std::uint32_t row = 0;      // the row that it counts for; ignored for `end`
     std::uint16_t track = 0;
-    Kind kind = Kind::whole;
+    Kind kind = Kind::complete;
   };
   static_assert(sizeof(double) != 8 || sizeof(Event) == 24);  // there may be 1.5 million of them
   struct Track {
@@ -108,7 +108,7 @@ class NestedSpans {
     while (first_ < until) {
       std::size_t end = first_ + 1;
       // If whole spans begin together, the longer one contains the other.
-      const auto is_whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::whole; };
+      const auto is_whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::complete; };
       while (end < ordered_ && is_whole(first_) && is_whole(end) &&
              !before(events_[first_], events_[end])) {
         ++end;
@@ -136,7 +136,7 @@ class NestedSpans {
       ++unbalanced_;
       return;
     }
-    const bool is_whole = event.kind == Event::Kind::whole;
+    const bool is_whole = event.kind == Event::Kind::complete;
     track.open.push_back({event.at, is_whole ? event.at + event.length : k_never, 0, event.row});
     if (!(track.open.back().end < k_never)) ++track.begun;
   }

@@ -164,7 +164,7 @@ class ChromeTraceReader::TraceBuilder {
     const std::uint32_t row = find_row();
     const auto length = event_number(event_.length);
     if (length && *length >= 0 && *length <= k_longest_micros) {
-      spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::whole});
+      spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::complete});
       rows_.add_time(row, *length);
     } else {
       ++unfinished_;
@@ -223,8 +223,8 @@ class ChromeTraceReader::TraceBuilder {
   }
 
   void take_members(const Json& members) {
-    is_from_weir_ = json_text(below(members, "otherData"), "schema") == "weir.trace/1";
-    const Json& version = below(members, "schemaVersion");
+    is_from_weir_ = json_text(member_or_null(members, "otherData"), "schema") == "weir.trace/1";
+    const Json& version = member_or_null(members, "schemaVersion");
     if (version.is_number()) version_ = dump_json(version);
     const Json& devices = list_in(members, "deviceProperties");
     if (!devices.empty() && devices.front().is_object()) {

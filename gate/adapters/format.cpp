@@ -41,7 +41,7 @@ bool has_mark(const Printed& printed, std::string_view mark) {
 
 // Returns how sure the text is of the format, from 0 to 100.
 int confidence(const Format& format, const Printed& printed) {
-  const Mark* mark = first_of(format.marks, [&](const Mark& mark_row) {
+  const Mark* mark = find_first(format.marks, [&](const Mark& mark_row) {
     return std::ranges::any_of(mark_row.any,
                                [&](std::string_view text) { return has_mark(printed, text); });
   });

@@ -32,7 +32,7 @@ void add_figure(Observed& observed, std::string_view metric, std::string_view fi
     latency.percentile = printed_number(figure.substr(1));
     if (!latency.percentile || *latency.percentile <= 0 || *latency.percentile >= 100) return;
   }
-  keep_row(observed.latencies, std::move(latency), observed);
+  append_row_within_limit(observed.latencies, std::move(latency), observed);
 }
 
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate) {

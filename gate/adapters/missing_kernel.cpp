@@ -49,7 +49,7 @@ std::optional<std::string> missing_kernel(std::string_view err) {
   const auto match = std::find_if(lines.rbegin(), first, has_message);
   if (match == first) return std::nullopt;
   Scan scan(*match);
-  scan.until("panic: ");  // "thread 1 panic: Metal …" begins with the message
+  scan.read_until("panic: ");  // "thread 1 panic: Metal …" begins with the message
   return text::shortened(text::printable(scan.rest()), k_longest);
 }
 

@@ -89,13 +89,14 @@ Printed::Printed(const Document& document)
   open_ = !last.empty() && last.back() != '\n';
 }
 
-bool Printed::cut(std::string_view line) const {
+bool Printed::is_cut(std::string_view line) const {
   const auto& last = out_.empty() ? err_ : out_;
   return open_ && !last.empty() && line.data() == last.back().data();
 }
 
 bool Printed::begins(std::string_view text) const {
-  return std::ranges::any_of(lines_, [&](std::string_view line) { return Scan(line).take(text); });
+  return std::ranges::any_of(lines_,
+                             [&](std::string_view line) { return Scan(line).skip_prefix(text); });
 }
 
 bool Printed::holds(std::string_view text) const {
@@ -176,7 +177,7 @@ bool Scan::take_value(std::string_view& form, std::string_view& value) {
   return text.has_value();
 }
 
-bool Scan::take(std::string_view literal) {
+bool Scan::skip_prefix(std::string_view literal) {
   const std::string_view text = skip_blanks();
   const bool fits = text.starts_with(literal);
   if (fits) rest_ = text.substr(literal.size());

@@ -38,7 +38,7 @@ class Printed {
   // may have been cut.
   [[nodiscard]] bool open() const { return open_; }
   // True if `line`, one of these lines, is that last one, whose final number may be cut.
-  [[nodiscard]] bool cut(std::string_view line) const;
+  [[nodiscard]] bool is_cut(std::string_view line) const;
   // True if some line begins with `text`, after blanks.
   [[nodiscard]] bool begins(std::string_view text) const;
   // True if either text, as printed, contains `text`.
@@ -71,25 +71,25 @@ class Scan {
   // Takes all that `form` describes, or nothing. Its text is taken piece by piece (two blanks
   // separate pieces), and each "{}" reads one of `values` by its type: a number, an integer, or a
   // text up to the piece that follows directly, else up to a blank.
-  //   scan.fits("[OP]  backend {} {}  {} %  count={}", number, name, share, count)
+  //   scan.parse("[OP]  backend {} {}  {} %  count={}", number, name, share, count)
   template <class... Values>
-  bool fits(std::string_view form, Values&... values) {
+  bool parse(std::string_view form, Values&... values) {
     const std::string_view before = rest_;
     const bool fits = (take_value(form, values) && ...) && take_text(form);
     if (!fits) rest_ = before;
     return fits;
   }
 
-  bool take(std::string_view literal);
+  bool skip_prefix(std::string_view literal);
   std::optional<double> number();
   std::optional<std::int64_t> integer();   // digits only
   std::optional<std::string_view> word();  // up to a blank
   // Returns the text up to the first `mark`, which is taken as well.
-  std::optional<std::string_view> until(std::string_view mark) {
+  std::optional<std::string_view> read_until(std::string_view mark) {
     return take_until(rest_.find(mark), mark);
   }
   // Returns the text up to the last `mark`, which is taken as well.
-  std::optional<std::string_view> until_last(std::string_view mark) {
+  std::optional<std::string_view> read_until_last(std::string_view mark) {
     return take_until(rest_.rfind(mark), mark);
   }
   [[nodiscard]] std::string_view rest() const;  // trimmed

@@ -21,7 +21,7 @@ constexpr std::string_view k_rule = "\xE2\x94\x80\xE2\x94\x80 Profile (";  // "�
 std::vector<std::string_view> split_parts(std::string_view line) {
   std::vector<std::string_view> parts;
   Scan scan(line);
-  while (const auto part = scan.until(k_dot)) parts.push_back(*part);
+  while (const auto part = scan.read_until(k_dot)) parts.push_back(*part);
   parts.push_back(scan.rest());
   return parts;
 }
@@ -70,13 +70,13 @@ bool read_statistics(std::string_view line, Observed& observed) {
   if (parts.size() < 3) return false;
   std::int64_t generated = 0, count = 0;
   double per_second = 0, prefill_ms = 0;
-  if (!Scan(parts[0]).fits("{} tok", generated)) return false;
-  if (!Scan(parts[1]).fits("{} tok/s", per_second)) return false;
+  if (!Scan(parts[0]).parse("{} tok", generated)) return false;
+  if (!Scan(parts[1]).parse("{} tok/s", per_second)) return false;
   Scan prefill(parts[2]);
-  if (!prefill.take("prefill")) {
-    if (!prefill.fits("{} ms prefill", prefill_ms)) return false;
-  } else if (prefill.fits("{} tok in", count)) {
-    if (!prefill.fits("{} ms (", prefill_ms)) return false;
+  if (!prefill.skip_prefix("prefill")) {
+    if (!prefill.parse("{} ms prefill", prefill_ms)) return false;
+  } else if (prefill.parse("{} tok in", count)) {
+    if (!prefill.parse("{} ms (", prefill_ms)) return false;
     observed.prompt_tokens = count;
   }
   observed.generated_tokens = generated;
@@ -102,9 +102,9 @@ bool read_statistics(std::string_view line, Observed& observed) {
 std::string_view take_device(Scan& scan, std::string_view what) {
   for (const std::string_view device : {"Metal", "CUDA", "ROCm", "Vulkan", "WebGPU"}) {
     Scan line = scan;
-    if (!line.until(device)) continue;
-    line.take(what);
-    if (!line.take(":")) continue;
+    if (!line.read_until(device)) continue;
+    line.skip_prefix(what);
+    if (!line.skip_prefix(":")) continue;
     scan = line;
     return device;
   }
@@ -125,12 +125,12 @@ bool read_counters_line(std::string_view line, Observed& observed) {
   for (const auto& [name, metric] : {std::pair{"dispatch", "dispatches_per_token"},
                                      {"barrier", "barriers_per_token"},
                                      {"sync", "syncs_per_token"}}) {
-    const bool is_rounded = scan.take("~");
+    const bool is_rounded = scan.skip_prefix("~");
     const auto value = scan.integer();
-    if (!value || !scan.take(name)) return has_counts;
+    if (!value || !scan.skip_prefix(name)) return has_counts;
     if (is_rounded) add_warning(observed, "counts with \"~\" before them are rounded");
-    if (!scan.take("es")) scan.take("s");
-    scan.take(",");
+    if (!scan.skip_prefix("es")) scan.skip_prefix("s");
+    scan.skip_prefix(",");
     find_or_add_count(observed, metric).values.push_back(*value);
     name_backend(device, observed);
     has_counts = true;
@@ -144,7 +144,7 @@ bool read_op_row(std::string_view line, Observed& observed) {
   std::string_view name;
   std::int64_t calls = 0;
   double total = 0, mean = 0, share = 0;
-  if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
+  if (!Scan(line).parse("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
   // emb_lookup runs once per profiled token, or twice in models with per-layer embeddings. A prompt
   // that is read token by token is in the table; one that is read in one pass is not.
   if (auto& passes = observed.profiled_tokens; name == "emb_lookup" && calls > 0 && passes) {
@@ -159,7 +159,7 @@ bool read_op_row(std::string_view line, Observed& observed) {
   // more precise.
   const double by_mean = mean / 1e6 * static_cast<double>(calls);
   op.seconds = calls < 100 && mean > 0 ? by_mean : total / 1e3;
-  keep_op(std::move(op), observed);
+  append_valid_op(std::move(op), observed);
   return true;
 }
 
@@ -167,15 +167,15 @@ bool read_op_row(std::string_view line, Observed& observed) {
 // on. Returns false for other lines.
 bool read_table(std::string_view line, bool& open, Observed& observed) {
   Scan scan(line);
-  if (scan.until(k_rule)) {  // "6 tokens, 5.6ms avg) ──"
+  if (scan.read_until(k_rule)) {  // "6 tokens, 5.6ms avg) ──"
     std::int64_t tokens = 0;
-    if (!scan.fits("{} tokens,", tokens)) return false;
+    if (!scan.parse("{} tokens,", tokens)) return false;
     // Decode steps; the first token comes from the prompt.
     if (tokens > 0) observed.profiled_tokens = tokens - 1;
     open = true;
     return true;
   }
-  if (!open || !scan.take("TOTAL")) return open && read_op_row(line, observed);
+  if (!open || !scan.skip_prefix("TOTAL")) return open && read_op_row(line, observed);
   open = !scan.number().has_value();
   return true;
 }
@@ -185,8 +185,8 @@ std::optional<ObservedStep> parse_token(std::string_view line) {
   Scan scan(line);
   std::int64_t number = 0;
   double ms = 0;
-  if (!scan.fits("Token {} : \"", number) || !scan.until_last("\" (")) return std::nullopt;
-  if (!scan.fits("{} ms)", ms) || ms < 0) return std::nullopt;
+  if (!scan.parse("Token {} : \"", number) || !scan.read_until_last("\" (")) return std::nullopt;
+  if (!scan.parse("{} ms)", ms) || ms < 0) return std::nullopt;
   return ObservedStep{fmt::format("token {}", number), Phase::decode, 1, ms / 1e3};
 }
 
@@ -195,7 +195,8 @@ std::optional<ObservedStep> parse_token(std::string_view line) {
 std::optional<double> parse_token_time(std::string_view line) {
   Scan scan(line);
   double ms = 0, rate = 0;
-  if (!scan.take("Token time:") || !scan.fits("{} ms ({} tok/s)", ms, rate)) return std::nullopt;
+  if (!scan.skip_prefix("Token time:") || !scan.parse("{} ms ({} tok/s)", ms, rate))
+    return std::nullopt;
   if (ms >= 100) return ms / 1e3;
   return ms >= 0 && rate > 0 && std::isfinite(1 / rate) ? std::optional(1 / rate) : std::nullopt;
 }
@@ -238,8 +239,9 @@ class TokenReader {
                static_cast<double>(times_.size()) / seconds);
     if (!observed_.steps.empty() || !observed_.ops.empty()) return;
     for (std::size_t i = 0; i < times_.size(); ++i) {
-      keep_row(observed_.steps, {fmt::format("token {}", i + 1), Phase::decode, 1, times_[i]},
-               observed_);
+      append_row_within_limit(observed_.steps,
+                              {fmt::format("token {}", i + 1), Phase::decode, 1, times_[i]},
+                              observed_);
     }
   }
 
@@ -247,7 +249,7 @@ class TokenReader {
     auto token = parse_token(line);
     if (!token) return false;
     in_counters_ = false;
-    in_token_ = keep_row(observed_.steps, std::move(*token), observed_);
+    in_token_ = append_row_within_limit(observed_.steps, std::move(*token), observed_);
     return true;
   }
 
@@ -263,8 +265,8 @@ class TokenReader {
     for (const auto& [name, metric] : {std::pair{"Dispatches:", "dispatches_per_token"},
                                        {"Barriers:", "barriers_per_token"},
                                        {"Syncs:", "syncs_per_token"}}) {
-      if (!scan.take(name)) continue;
-      scan.take("~");
+      if (!scan.skip_prefix(name)) continue;
+      scan.skip_prefix("~");
       const auto value = scan.integer();
       if (!value) return false;
       find_or_add_count(observed_, metric).values.push_back(*value);
@@ -278,13 +280,13 @@ class TokenReader {
   // "  lm_head_gemv: 12.1ms", "  layer 0: 8.1ms (rmsNorm: 0.3ms, gemv×3: 6.2ms, ...)", "  ..."
   bool take_part(std::string_view line) {
     Scan scan(line);
-    const auto name = scan.until(": ");
+    const auto name = scan.read_until(": ");
     double ms = 0;
-    if (!name || !scan.fits("{} ms", ms) || ms < 0) {
-      return scan.take("...") || scan.take("\xE2\x80\xA6");  // "…"
+    if (!name || !scan.parse("{} ms", ms) || ms < 0) {
+      return scan.skip_prefix("...") || scan.skip_prefix("\xE2\x80\xA6");  // "…"
     }
     std::int64_t layer = 0;
-    if (Scan(*name).fits("layer {}", layer)) {
+    if (Scan(*name).parse("layer {}", layer)) {
       const std::string_view rest = scan.rest();
       add_layer(layer, ms / 1e3, rest.starts_with('(') ? rest.substr(1) : "");
     } else {
@@ -301,11 +303,11 @@ class TokenReader {
       const std::size_t end = std::min(list.find(", "), list.size());
       Scan scan(list.substr(0, end));
       list.remove_prefix(std::min(end + 2, list.size()));
-      const auto name = scan.until(": ");
+      const auto name = scan.read_until(": ");
       double ms = 0;
-      if (!name || !scan.fits("{} ms", ms) || ms < 0) continue;
+      if (!name || !scan.parse("{} ms", ms) || ms < 0) continue;
       Scan calls(*name);
-      const auto part = calls.until(k_times);
+      const auto part = calls.read_until(k_times);
       const std::int64_t count = part ? calls.integer().value_or(1) : 1;
       add(part.value_or(*name), ms / 1e3, count, layer, /*covers_others=*/false);
       listed += ms / 1e3;
@@ -327,7 +329,7 @@ class TokenReader {
     op.calls = calls;
     op.seconds = seconds;
     op.covers_others = covers_others;
-    keep_op(std::move(op), observed_);
+    append_valid_op(std::move(op), observed_);
   }
 
   Observed& observed_;
@@ -372,7 +374,7 @@ void read_kernel(const Json& json, Observed& observed) {
   }
   add_sample(kernel.timings, "kernel_seconds", number_or_zero(json, "ns_median") / 1e9);
   observed.context.backend = json_text(json, "backend");
-  keep_row(observed.cases, std::move(kernel), observed);
+  append_row_within_limit(observed.cases, std::move(kernel), observed);
 }
 
 void read_json(const Json& json, Observed& observed) {
@@ -394,7 +396,7 @@ bool read_complaint(std::string_view line, Observed& observed) {
   if (line.starts_with("Error: ") || is_panic) {
     observed.errors.push_back(display_text(line, 400));
     Scan scan(line);
-    const auto place = scan.until("open '") ? scan.until_last("'") : std::nullopt;
+    const auto place = scan.read_until("open '") ? scan.read_until_last("'") : std::nullopt;
     if (place) add_place(observed, display_text(*place));
     return true;
   }

@@ -28,20 +28,20 @@ std::optional<double> time_scale(const Json& metric) {
 }
 
 std::optional<std::int64_t> average_count(const Json& json, const char* key) {
-  return json_integer(below(json, key), "avg");
+  return json_integer(member_or_null(json, key), "avg");
 }
 
 // Reads the result of one run.
 void read_result(const Json& json, Observed& observed) {
-  if (!below(json, "request_count").is_object()) return;
+  if (!member_or_null(json, "request_count").is_object()) return;
   ObservedCase load;
   load.name = fmt::format("run {}", observed.cases.size());
-  const Json& config = below(json, "input_config");
+  const Json& config = member_or_null(json, "input_config");
   for (const char* key : {"concurrency", "request_rate", "request_count", "benchmark_duration"}) {
-    const Json& setting = below(below(config, "loadgen"), key);
+    const Json& setting = member_or_null(member_or_null(config, "loadgen"), key);
     if (setting.is_primitive() && !setting.is_null()) load.facts[key] = json_display_text(setting);
   }
-  const Json& models = list_in(below(config, "endpoint"), "model_names");
+  const Json& models = list_in(member_or_null(config, "endpoint"), "model_names");
   if (!models.empty() && models.front().is_string()) {
     observed.context.model = json_display_text(models.front());
     if (observed.context.model->starts_with('/')) add_place(observed, *observed.context.model);
@@ -55,17 +55,17 @@ void read_result(const Json& json, Observed& observed) {
   load.prompt_tokens = average_count(json, "total_isl");
   load.generated_tokens = average_count(json, "total_output_tokens");
   for (const auto& [key, metric] : k_rates) {
-    set_rate(load, metric, json_number(below(json, key), "avg"));
+    set_rate(load, metric, json_number(member_or_null(json, key), "avg"));
   }
   for (const auto& [key, metric] : k_latencies) {
-    const Json& figures = below(json, key);
+    const Json& figures = member_or_null(json, key);
     const auto scale = time_scale(figures);
     for (const auto& [name, figure] : k_figures) {
       const auto value = json_number(figures, name);
       if (scale && value) add_figure(observed, metric, figure, *value * *scale);
     }
   }
-  keep_row(observed.cases, std::move(load), observed);
+  append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
 void read(const Printed& printed, Observed& observed) {

@@ -23,18 +23,19 @@ std::string parse_shape(std::string_view list) {
 void read_params(std::string_view params, ObservedOp& op) {
   op.shape = display_text(params, 400);
   Scan result(params), sources(params), type(params);
-  if (!result.until("ne=[") || !sources.until("sources=") || !type.until("type=")) return;
+  if (!result.read_until("ne=[") || !sources.read_until("sources=") || !type.read_until("type="))
+    return;
   std::string types, shapes;
   while (!sources.done()) {
-    sources.take(",");
-    const auto source_type = sources.until("["), sizes = sources.until("]");
+    sources.skip_prefix(",");
+    const auto source_type = sources.read_until("["), sizes = sources.read_until("]");
     const std::string shape = sizes ? parse_shape(*sizes) : "";
     if (shape.empty()) return;
     types += (types.empty() ? "" : ",") + display_text(*source_type, 20);
     shapes += (shapes.empty() ? "" : ",") + shape;
   }
-  const std::string out = parse_shape(result.until("]").value_or(""));
-  const auto out_type = type.until(",");
+  const std::string out = parse_shape(result.read_until("]").value_or(""));
+  const auto out_type = type.read_until(",");
   if (out.empty() || types.empty() || !out_type) return;
   op.type = fmt::format("{}->{}", types, display_text(*out_type, 20));
   op.shape = fmt::format("{}->{}", shapes, out);
@@ -49,12 +50,12 @@ struct Case {
 // PARAMS hold brackets, so the last "):" ends them.
 std::optional<Case> parse_case(std::string_view line) {
   Scan scan(line);
-  const auto head = scan.until_last("):");
+  const auto head = scan.read_until_last("):");
   if (!head) return std::nullopt;
   // Notes such as "[NONE] NaN at index 617 (CPU=nan CPU=nan)   OP(…)" stand in front of the op.
   Scan rest(*head);
-  const std::string_view before = rest.until_last("  ").value_or("");
-  const auto op = rest.until("(");
+  const std::string_view before = rest.read_until_last("  ").value_or("");
+  const auto op = rest.read_until("(");
   if (!op || !is_op_name(*op)) return std::nullopt;
   return Case{*op, rest.rest(), scan.rest(), before};
 }
@@ -73,10 +74,10 @@ bool read_times(std::string_view result, ObservedOp& op) {
   std::int64_t runs = 0;
   double each = 0, amount = 0;
   std::string_view unit;
-  if (!scan.fits("{} runs - {} us/run -", runs, each) || each < 0) return false;
+  if (!scan.parse("{} runs - {} us/run -", runs, each) || each < 0) return false;
   op.calls = runs;
   op.seconds = each / 1e6 * static_cast<double>(runs);
-  if (!scan.fits("{} {}", amount, unit)) return true;
+  if (!scan.parse("{} {}", amount, unit)) return true;
   if (unit == "kB/run") {
     observed::fill_from_shape(op);  // exact, where "18 kB" is rounded
     if (!op.bytes) op.bytes = amount * 1024;
@@ -94,12 +95,12 @@ class Console {
 
   void take(std::string_view line) {
     Scan scan(line);
-    if (scan.take("Backend ")) return backend(line);
-    if (scan.take("Device description:")) {
+    if (scan.skip_prefix("Backend ")) return backend(line);
+    if (scan.skip_prefix("Device description:")) {
       observed_.context.device = display_text(scan.rest());
-    } else if (scan.take("Skipping")) {
+    } else if (scan.skip_prefix("Skipping")) {
       add_warning(observed_, "{} was skipped: nothing was measured on it", backend_);
-    } else if (line.starts_with("failed to allocate") || scan.take("what():")) {
+    } else if (line.starts_with("failed to allocate") || scan.skip_prefix("what():")) {
       observed_.errors.push_back(display_text(line));
     } else if (line.find(" backends passed") != std::string_view::npos) {
       ended_ = true;
@@ -116,7 +117,7 @@ class Console {
     in_summary_ = false;
     Scan scan(line);
     std::int64_t number = 0, of = 0;
-    if (!scan.fits("Backend {} / {} :", number, of)) return;
+    if (!scan.parse("Backend {} / {} :", number, of)) return;
     backend_ = display_text(scan.rest(), 60);
     observed_.context.backend = backend_;
   }
@@ -136,7 +137,7 @@ class Console {
     } else if (parsed->result.starts_with("not supported")) {
       add_warning(observed_, "not supported: {}({})", parsed->op, display_text(parsed->params));
     } else if (read_times(parsed->result, op) || parsed->result.starts_with("OK")) {
-      keep_op(std::move(op), observed_);
+      append_valid_op(std::move(op), observed_);
     }
   }
 
@@ -170,7 +171,7 @@ void add_sql(const TableRow& row, Observed& observed) {
   observed::fill_from_shape(op);
   const auto kib = printed_number(value("memory_kb"));
   if (!op.bytes && kib && *kib > 0) op.bytes = *kib * 1024;
-  keep_op(std::move(op), observed);
+  append_valid_op(std::move(op), observed);
 }
 
 constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"";
@@ -184,7 +185,7 @@ void add_csv(std::string_view line, Observed& observed) {
   op.backend = display_text(fields[0]);
   read_params(fields[2], op);
   if (fields[4] == "1") {
-    keep_op(std::move(op), observed);
+    append_valid_op(std::move(op), observed);
   } else {
     add_warning(observed, "not supported: {}({})", op.op, display_text(fields[2]));
   }
@@ -245,7 +246,7 @@ struct NumberScan {
   Scan scan;
   bool ok = true;
   std::int64_t next() {
-    const bool negative = scan.take("-");
+    const bool negative = scan.skip_prefix("-");
     const auto value = scan.integer();
     if (!value) ok = false;
     return negative ? -value.value_or(0) : value.value_or(0);
@@ -282,7 +283,7 @@ bool fits(const ObservedOp& op, const OpNumber& entry) {
 // multiplication, whose shapes are unmistakable.
 void name_ops(Observed& observed) {
   const auto find_number = [](const ObservedOp& op) {
-    return first_of(k_numbers, [&](const OpNumber& entry) { return entry.number == op.op; });
+    return find_first(k_numbers, [&](const OpNumber& entry) { return entry.number == op.op; });
   };
   bool has_matmul = false;
   for (const ObservedOp& op : observed.ops) {
@@ -344,8 +345,8 @@ int recognises(const Printed& printed) {
 void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.out()) {
     auto op = parse_op(line);
-    if (op && !printed.cut(line)) {
-      keep_op(std::move(*op), observed);
+    if (op && !printed.is_cut(line)) {
+      append_valid_op(std::move(*op), observed);
     } else if (!line.empty()) {
       add_warning(observed, "a line is not an op and was left out");
     }

@@ -71,7 +71,7 @@ class RowReader {
     if (extra && !is_copy) op.kernel = *extra;
     if (const auto tensor = json_text(record, "tensor_name")) op.node = *tensor;
     op.layer = observed::layer_of_node(op.node);
-    if (below(record, "ne_src").is_array()) {
+    if (member_or_null(record, "ne_src").is_array()) {
       set_shape_and_types(record, op);
     } else {
       set_source_shapes(record, op);
@@ -113,7 +113,7 @@ class RowReader {
   void merge(ObservedOp op, double seconds) {
     const Key key{op.backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
     const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
-    if (fresh && !keep_op(std::move(op), observed_)) return void(rows_.erase(at));
+    if (fresh && !append_valid_op(std::move(op), observed_)) return void(rows_.erase(at));
     add_call(observed_.ops[at->second], seconds);
   }
 
@@ -191,8 +191,8 @@ namespace {
 // Returns shapes in weir's form: "[64, 9, 4] x [64, 256]" -> "64x9x4,64x256".
 std::string parse_shapes(std::string_view text) {
   std::string shapes;
-  for (Scan scan(text); scan.until("[");) {
-    const auto sizes = scan.until("]");
+  for (Scan scan(text); scan.read_until("[");) {
+    const auto sizes = scan.read_until("]");
     if (!sizes) break;
     shapes += shapes.empty() ? "" : ",";
     for (const char c : *sizes) {
@@ -206,7 +206,7 @@ std::string parse_shapes(std::string_view text) {
 // Skips "0.03 GB/s" or "1.20 TB/s".
 void skip_speed(Scan& scan) {
   Scan ahead = scan;
-  if (ahead.number() && (ahead.take("GB/s") || ahead.take("TB/s"))) scan = ahead;
+  if (ahead.number() && (ahead.skip_prefix("GB/s") || ahead.skip_prefix("TB/s"))) scan = ahead;
 }
 
 // Parses a row of the summary, "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg=
@@ -217,14 +217,14 @@ std::optional<ObservedOp> parse_row(std::string_view line) {
   std::string_view name;
   std::int64_t backend = 0, calls = 0;
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
-  bool is_copy = scan.take("[COPY]");
-  const bool is_summary = is_copy || scan.take("[OP  ]");
-  if (!is_summary) is_copy = scan.take("COPY ");
-  if (!is_summary && !is_copy && !scan.take("OP ")) return std::nullopt;
+  bool is_copy = scan.skip_prefix("[COPY]");
+  const bool is_summary = is_copy || scan.skip_prefix("[OP  ]");
+  if (!is_summary) is_copy = scan.skip_prefix("COPY ");
+  if (!is_summary && !is_copy && !scan.skip_prefix("OP ")) return std::nullopt;
   const std::string_view form =
       is_summary ? "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us"
                  : "{} {} {} % {} {} {} {} {}";
-  if (!scan.fits(form, backend, name, share, calls, total, mean, least, most)) return std::nullopt;
+  if (!scan.parse(form, backend, name, share, calls, total, mean, least, most)) return std::nullopt;
   ObservedOp op;
   op.op = display_text(name);
   op.category = is_copy ? "copy" : "";
@@ -241,10 +241,10 @@ std::optional<ObservedOp> parse_row(std::string_view line) {
 // "  Backend 0 (Vulkan0): 2.12 ms (82.5%)"
 bool read_backend(std::string_view line, Observed& observed) {
   Scan scan(line);
-  if (!scan.take("Backend")) return false;
+  if (!scan.skip_prefix("Backend")) return false;
   std::int64_t number = 0;
-  if (!scan.fits("{} (", number)) return false;
-  const auto name = scan.until("):");
+  if (!scan.parse("{} (", number)) return false;
+  const auto name = scan.read_until("):");
   if (name) observed.context.facts[fmt::format("backend {}", number)] = display_text(*name);
   return name.has_value();
 }
@@ -255,11 +255,11 @@ void read(const Printed& printed, Observed& observed) {
   bool total = false;
   for (const std::string_view line : printed.lines()) {
     if (auto op = parse_row(line)) {
-      keep_op(std::move(*op), observed);
+      append_valid_op(std::move(*op), observed);
     } else if (!read_backend(line, observed)) {
       Scan scan(line);
-      total = total || (scan.take("Total:") && scan.number() && scan.take("ms") &&
-                        scan.until("unique ops)"));
+      total = total || (scan.skip_prefix("Total:") && scan.number() && scan.skip_prefix("ms") &&
+                        scan.read_until("unique ops)"));
     }
   }
   // A text has either the summary or the table.

@@ -27,7 +27,8 @@ ObservedCase* find_or_add_case(const std::string& name, Observed& observed) {
     if (part->name == name) return &*part;
     if (part - observed.cases.rbegin() > 1000) break;
   }
-  const bool is_kept = keep_row(observed.cases, {name, {}, {}, {}, {}, {}, {}}, observed);
+  const bool is_kept =
+      append_row_within_limit(observed.cases, {name, {}, {}, {}, {}, {}, {}}, observed);
   return is_kept ? &observed.cases.back() : nullptr;
 }
 
@@ -88,7 +89,7 @@ void read_row(const Json& row, Observed& observed) {
 }
 
 void read_context(const Json& json, Observed& observed) {
-  const Json& context = below(json, "context");
+  const Json& context = member_or_null(json, "context");
   if (!context.is_object()) return;
   auto& facts = observed.context.facts;
   add_facts(context, facts);

@@ -22,19 +22,19 @@ constexpr std::pair<const char*, const char*> k_rates[] = {
 
 // Returns the figures of a metric over requests that were answered.
 const Json& successful_requests(const Json& metrics, const char* key) {
-  return below(below(metrics, key), "successful");
+  return member_or_null(member_or_null(metrics, key), "successful");
 }
 
 // Reads one benchmark: the result at one rate.
 void read_benchmark(const Json& json, Observed& observed) {
-  const Json& metrics = below(json, "metrics");
+  const Json& metrics = member_or_null(json, "metrics");
   if (!metrics.is_object()) return;
   ObservedCase load;
-  const Json& strategy = below(below(json, "config"), "strategy");
+  const Json& strategy = member_or_null(member_or_null(json, "config"), "strategy");
   load.name = json_text(strategy, "type_").value_or("run");
   load.name += fmt::format(" {}", observed.cases.size());
   if (strategy.is_object()) add_facts(strategy, load.facts);
-  const Json& totals = below(metrics, "request_totals");
+  const Json& totals = member_or_null(metrics, "request_totals");
   set_requests(load, json_integer(totals, "successful"), json_integer(totals, "errored"), observed);
   load.prompt_tokens =
       json_integer(successful_requests(metrics, "prompt_token_count"), "total_sum");
@@ -51,11 +51,11 @@ void read_benchmark(const Json& json, Observed& observed) {
         add_figure(observed, metric, figure, *value * scale);
     }
     for (const char* percentile : {"p90", "p95", "p99"}) {
-      if (const auto value = json_number(below(figures, "percentiles"), percentile))
+      if (const auto value = json_number(member_or_null(figures, "percentiles"), percentile))
         add_figure(observed, metric, percentile, *value * scale);
     }
   }
-  keep_row(observed.cases, std::move(load), observed);
+  append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
 void read(const Printed& printed, Observed& observed) {

@@ -19,8 +19,8 @@ std::optional<Heading> parse_heading(std::string_view line) {
   double total = 0;
   std::int64_t labels = 0;
   Scan scan(line);
-  if (!scan.until("[CB_PROFILE")) return std::nullopt;
-  if (!scan.fits("{}]  total={} ms across {} labels:", title, total, labels) || total < 0)
+  if (!scan.read_until("[CB_PROFILE")) return std::nullopt;
+  if (!scan.parse("{}]  total={} ms across {} labels:", title, total, labels) || total < 0)
     return std::nullopt;
   return Heading{title.starts_with(':') ? display_text(title.substr(1)) : "", total / 1e3, labels};
 }
@@ -33,7 +33,7 @@ std::optional<ObservedBuffer> parse_row(std::string_view line) {
   Scan scan(line);
   constexpr std::string_view k_form =
       "{} %  {} ms  count={}  avg={} \xC2\xB5s  min={} \xC2\xB5s  max={} \xC2\xB5s";
-  if (!scan.fits(k_form, share, total, buffer.buffers, mean, least, most) || scan.done() ||
+  if (!scan.parse(k_form, share, total, buffer.buffers, mean, least, most) || scan.done() ||
       buffer.buffers == 0)
     return std::nullopt;
   buffer.seconds = total / 1e3;
@@ -49,7 +49,7 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
   Scan scan(text);
   while (const auto word = scan.word()) {
     Scan value(*word);
-    const std::string_view name = value.until("=").value_or("");
+    const std::string_view name = value.read_until("=").value_or("");
     if (name.empty()) continue;
     if (word->ends_with("ms")) {
       const auto ms = value.number();
@@ -61,7 +61,7 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
       op.step = step;
       op.seconds = *ms / 1e3;
       op.covers_others = name == "total_layers";
-      keep_op(std::move(op), observed);
+      append_valid_op(std::move(op), observed);
     } else if (const auto count = value.integer(); count && value.done()) {
       if (name == "dispatches")
         find_or_add_count(observed, "dispatches_per_token").values.push_back(*count);
@@ -96,7 +96,7 @@ class StepReader {
           step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).integer();
         step.phase = observed::phase_of_rows(step.tokens.value_or(0));
       }
-      if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
+      if (!append_row_within_limit(observed_.steps, std::move(step), observed_)) return false;
     }
     observed_.steps.back().seconds = heading->seconds;
     // Only the longest labels are printed; take_row() subtracts each of them.
@@ -107,7 +107,7 @@ class StepReader {
     ObservedStep& step = observed_.steps.back();
     step.labels_left_out = std::max<std::int64_t>(step.labels_left_out - 1, 0);
     buffer.step = observed_.steps.size() - 1;
-    keep_row(observed_.buffers, std::move(buffer), observed_);
+    append_row_within_limit(observed_.buffers, std::move(buffer), observed_);
   }
 
   // Takes a line of times by part. Returns false for other lines.
@@ -124,7 +124,8 @@ class StepReader {
       const auto tokens = is_token ? std::optional<std::int64_t>(1) : std::nullopt;
       if (!(is_head && head_may_follow_)) {
         if (is_token) ++tokens_;
-        if (!keep_row(observed_.steps, {label, phase, tokens, {}, 0}, observed_)) return true;
+        if (!append_row_within_limit(observed_.steps, {label, phase, tokens, {}, 0}, observed_))
+          return true;
       }
       head_may_follow_ = is_token && !is_head;
       last_is_token_ = is_token;
@@ -160,15 +161,15 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
       phase = phase_named(line);
       return true;
     }
-    if (const auto category_phase = category.until(" category: ")) {
-      const auto name = category.until(": ");
-      if (!name || !category.fits("{} ms / {} calls", ms, calls)) return true;
+    if (const auto category_phase = category.read_until(" category: ")) {
+      const auto name = category.read_until(": ");
+      if (!name || !category.parse("{} ms / {} calls", ms, calls)) return true;
       op.op = display_text(*name);
       op.phase = phase_named(*category_phase);
       op.seconds = ms / 1e3;
-    } else if (const auto dispatch_phase = dispatch.until(" dispatch: ")) {
-      const auto name = dispatch.until_last(": ");
-      if (!name || !dispatch.fits("{}", calls) || !dispatch.done()) return true;
+    } else if (const auto dispatch_phase = dispatch.read_until(" dispatch: ")) {
+      const auto name = dispatch.read_until_last(": ");
+      if (!name || !dispatch.parse("{}", calls) || !dispatch.done()) return true;
       op.kernel = display_text(*name);
       op.category = "dispatch";
       op.phase = phase_named(*dispatch_phase);
@@ -176,14 +177,14 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
       return true;
     }
     op.calls = calls;
-    keep_op(std::move(op), observed);
+    append_valid_op(std::move(op), observed);
     return true;
   }
   if (phase == Phase::unknown || !line.starts_with("  ")) return false;
   Scan scan(line);
-  const auto name = scan.until(": ");
+  const auto name = scan.read_until(": ");
   if (!name ||
-      !scan.fits("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls, least, most))
+      !scan.parse("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls, least, most))
     return false;
   op.op = display_text(*name);
   op.phase = phase;
@@ -191,13 +192,13 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   op.seconds = ms / 1e3;
   op.least = least / 1e3;
   op.most = most / 1e3;
-  keep_op(std::move(op), observed);
+  append_valid_op(std::move(op), observed);
   return true;
 }
 
 // Reads a decode rate: "Decode tok/s: 41.2" or "--- mlx-native …: 128 tokens in 3.10 s".
 bool read_rate(std::string_view line, Observed& observed) {
-  if (Scan decode(line); decode.until("Decode tok/s:")) {
+  if (Scan decode(line); decode.read_until("Decode tok/s:")) {
     if (const auto rate = decode.number()) {
       add_sample(observed.timings, "decode_tokens_per_second", *rate);
     }
@@ -205,10 +206,10 @@ bool read_rate(std::string_view line, Observed& observed) {
   }
   if (!line.starts_with("--- mlx-native")) return false;
   Scan scan(line);
-  if (!scan.until(": ")) return true;
+  if (!scan.read_until(": ")) return true;
   std::int64_t tokens = 0;
   double seconds = 0;
-  if (!scan.fits("{} tokens in {} s", tokens, seconds) || seconds <= 0) return true;
+  if (!scan.parse("{} tokens in {} s", tokens, seconds) || seconds <= 0) return true;
   observed.generated_tokens = tokens;
   add_sample(observed.timings, "decode_tokens_per_second", static_cast<double>(tokens) / seconds);
   return true;
@@ -221,7 +222,7 @@ void read(const Printed& printed, Observed& observed) {
   bool in_table = false;
   Phase stage = Phase::unknown;
   for (const std::string_view line : printed.lines()) {
-    if (printed.cut(line)) {
+    if (printed.is_cut(line)) {
       mark_truncated(observed);
       continue;
     }
@@ -231,7 +232,7 @@ void read(const Printed& printed, Observed& observed) {
       steps.take_row(std::move(*buffer));
     } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
       in_table = false;
-    } else if (Scan log(line); log.until("[mlx-native] ")) {
+    } else if (Scan log(line); log.read_until("[mlx-native] ")) {
       add_warning(observed, display_text(log.rest(), 400));
     }
   }

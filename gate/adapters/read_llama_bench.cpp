@@ -88,7 +88,7 @@ void set_overall_rates(Observed& observed) {
              test.prompt_tokens.has_value() != decode;
     };
     if (std::ranges::count_if(observed.cases, of_kind) != 1) continue;
-    const ObservedCase* only = first_of(observed.cases, of_kind);
+    const ObservedCase* only = find_first(observed.cases, of_kind);
     observed.timings.push_back(only->timings.front());
     const auto tokens = decode ? &Observed::generated_tokens : &Observed::prompt_tokens;
     observed.*tokens = decode ? only->generated_tokens : only->prompt_tokens;
@@ -110,7 +110,7 @@ void add_test(const BenchFields& fields, const std::vector<double>& samples_ns,
   auto test = make_test(fields, samples_ns);
   if (!test) return;
   read_bench_context(fields, observed);
-  keep_row(observed.cases, std::move(*test), observed);
+  append_row_within_limit(observed.cases, std::move(*test), observed);
 }
 
 // Returns the scalar members of a JSON object as text.
@@ -179,7 +179,7 @@ bool read_test_name(std::string_view name, BenchFields& fields) {
   fields["n_gen"] = "0";
   for (const auto& [mark, field] :
        {std::pair{"pp", "n_prompt"}, {"+tg", "n_gen"}, {"tg", "n_gen"}, {"@ d", "n_depth"}}) {
-    if (!scan.take(mark)) continue;
+    if (!scan.skip_prefix(mark)) continue;
     const auto number = scan.integer();
     if (!number) return false;
     fields[field] = fmt::format("{}", *number);
@@ -206,7 +206,7 @@ void add_markdown(const std::vector<std::string>& names, const std::vector<std::
   const auto mean = rate.number();
   if (!mean) return;
   fields["avg_ts"] = fmt::format("{}", *mean);
-  if (rate.take("\xC2\xB1")) {
+  if (rate.skip_prefix("\xC2\xB1")) {
     if (const auto deviation = rate.number()) fields["stddev_ts"] = fmt::format("{}", *deviation);
   }
   for (const auto& [title, field] : k_markdown_names) {
@@ -251,8 +251,8 @@ void read(const Printed& printed, Observed& observed) {
       } else if (!cells.empty() && !markdown.empty()) {
         add_markdown(markdown, cells, observed);
       }
-    } else if (Scan build(line); build.take("build:")) {
-      if (const auto commit = build.word(); commit && build.take("(")) {
+    } else if (Scan build(line); build.skip_prefix("build:")) {
+      if (const auto commit = build.word(); commit && build.skip_prefix("(")) {
         observed.context.engine_build = display_text(*commit);
       }
     }

@@ -20,9 +20,9 @@ struct Timing {
 std::optional<Timing> parse_timing(Scan scan) {
   Timing timing;
   std::int64_t count = 0;
-  if (!scan.fits("{} ms", timing.milliseconds) || timing.milliseconds < 0) return std::nullopt;
-  timing.is_runs = scan.fits("/ {} runs", count);
-  if (timing.is_runs || scan.fits("/ {} tokens", count)) timing.count = count;
+  if (!scan.parse("{} ms", timing.milliseconds) || timing.milliseconds < 0) return std::nullopt;
+  timing.is_runs = scan.parse("/ {} runs", count);
+  if (timing.is_runs || scan.parse("/ {} tokens", count)) timing.count = count;
   return timing;
 }
 
@@ -69,13 +69,13 @@ constexpr const char* k_prefixes[] = {
 // Returns the request of a server's line, "slot print_timing: id  3 | task 0 | prompt eval time =
 // …"; adds it if it is new. Null for other lines.
 ObservedCase* find_or_add_request(Scan& scan, Observed& observed) {
-  const auto slot = scan.until(" | ");
-  const auto task = slot ? scan.until(" | ") : std::nullopt;
+  const auto slot = scan.read_until(" | ");
+  const auto task = slot ? scan.read_until(" | ") : std::nullopt;
   if (!task || !task->starts_with("task ")) return nullptr;
   const std::string name = display_text(*task, 60);
   if (observed.cases.empty() || observed.cases.back().name != name) {
     ObservedCase request{name, {{"slot", display_text(*slot, 60)}}, {}, {}, {}, {}, {}};
-    if (!keep_row(observed.cases, std::move(request), observed)) return nullptr;
+    if (!append_row_within_limit(observed.cases, std::move(request), observed)) return nullptr;
   }
   return &observed.cases.back();
 }
@@ -85,7 +85,7 @@ void read_complaint(std::string_view line, Observed& observed) {
   if (!has("failed to ") && !has("error:") && !has("error loading")) return;
   if (observed.errors.size() < 100) observed.errors.push_back(display_text(line, 400));
   Scan scan(line);
-  const auto place = scan.until("'") ? scan.until("'") : std::nullopt;
+  const auto place = scan.read_until("'") ? scan.read_until("'") : std::nullopt;
   if (place) add_place(observed, display_text(*place));
 }
 
@@ -95,9 +95,9 @@ void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     ObservedCase* request = nullptr;
-    bool is_timing =
-        std::ranges::any_of(k_prefixes, [&](const char* prefix) { return scan.take(prefix); });
-    if (!is_timing && scan.take("slot print_timing:")) {
+    bool is_timing = std::ranges::any_of(
+        k_prefixes, [&](const char* prefix) { return scan.skip_prefix(prefix); });
+    if (!is_timing && scan.skip_prefix("slot print_timing:")) {
       request = find_or_add_request(scan, observed);
       is_timing = request != nullptr;
     }
@@ -109,7 +109,7 @@ void read(const Printed& printed, Observed& observed) {
       if (graph != line.npos) observed.context.facts["graph"] = display_text(line.substr(graph));
       continue;
     }
-    if (const auto title = scan.until("=")) take_figure(*title, scan, request, observed);
+    if (const auto title = scan.read_until("=")) take_figure(*title, scan, request, observed);
   }
 }
 
@@ -135,7 +135,7 @@ namespace {
 constexpr std::int64_t k_untimed = 1;  // the prompt's evaluation makes the first token
 
 std::optional<Request> parse_reply(const Json& json) {
-  const Json& timings = below(json, "timings");
+  const Json& timings = member_or_null(json, "timings");
   if (!timings.is_object()) return std::nullopt;
   return Request{json_integer(timings, "prompt_n"),    json_integer(timings, "cache_n"),
                  json_integer(timings, "predicted_n"), json_number(timings, "prompt_ms"),
@@ -153,7 +153,7 @@ class Stream {
     if (!reply) return;
     // A chat's chunks have no "stop"; only the last one has timings, unless all were asked for
     // them.
-    ended_ = !below(json, "stop").is_boolean() || json_flag(json, "stop");
+    ended_ = !member_or_null(json, "stop").is_boolean() || json_flag(json, "stop");
     if (last_ && reply->generated.value_or(0) < last_->generated.value_or(0)) finish();
     if (last_ && reply->generated && last_->generated && reply->generate_time &&
         last_->generate_time) {
@@ -161,7 +161,8 @@ class Stream {
       const double ms = *reply->generate_time - *last_->generate_time;
       const std::string label = fmt::format("token {}", *reply->generated);
       if (tokens > 0 && ms >= 0) {
-        keep_row(observed_.steps, {label, Phase::decode, tokens, ms / 1e3}, observed_);
+        append_row_within_limit(observed_.steps, {label, Phase::decode, tokens, ms / 1e3},
+                                observed_);
       }
     }
     last_ = reply;
@@ -187,7 +188,7 @@ void read_names(const Json& json, Observed& observed) {
   }
   if (const auto build = json_text(json, "system_fingerprint"))
     observed.context.engine_build = *build;
-  const Json& message = below(below(json, "error"), "message");
+  const Json& message = member_or_null(member_or_null(json, "error"), "message");
   if (message.is_string()) observed.errors.push_back(json_display_text(message));
 }
 
@@ -197,7 +198,7 @@ void read(const Printed& printed, Observed& observed) {
   Stream stream(observed);
   for (const std::string_view line : printed.out()) {
     Scan data(line);
-    if (!data.take("data: ") || data.take("[DONE]")) continue;
+    if (!data.skip_prefix("data: ") || data.skip_prefix("[DONE]")) continue;
     const auto json = parse_json(data.rest(), {std::size_t{1} << 20, 64});
     if (!json) {
       mark_truncated(observed);

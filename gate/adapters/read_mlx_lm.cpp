@@ -8,7 +8,7 @@ namespace {
 void read_trial(std::string_view values, Observed& observed) {
   for (const std::string& pair : text::split(values, ' ')) {
     Scan scan(pair);
-    const auto name = scan.until("=");
+    const auto name = scan.read_until("=");
     const auto value = scan.number();
     if (!name || !value) continue;
     if (name == "prompt_tps") add_sample(observed.timings, "prefill_tokens_per_second", *value);
@@ -19,7 +19,7 @@ void read_trial(std::string_view values, Observed& observed) {
 }
 
 std::optional<std::int64_t> read_setting(Scan line, std::string_view name) {
-  return line.until(name) ? line.integer() : std::nullopt;
+  return line.read_until(name) ? line.integer() : std::nullopt;
 }
 
 }  // namespace
@@ -27,18 +27,18 @@ std::optional<std::int64_t> read_setting(Scan line, std::string_view name) {
 void read(const Printed& printed, Observed& observed) {
   bool has_averages = false;
   for (const std::string_view line : printed.lines()) {
-    const bool cut = printed.cut(line);
+    const bool cut = printed.is_cut(line);
     Scan scan(line);
-    if (!cut && scan.take("Timing with ")) {
+    if (!cut && scan.skip_prefix("Timing with ")) {
       observed.prompt_tokens = read_setting(scan, "prompt_tokens=");
       observed.generated_tokens = read_setting(scan, "generation_tokens=");
       if (const auto batch = read_setting(scan, "batch_size=")) {
         observed.context.facts["batch_size"] = fmt::format("{}", *batch);
         if (*batch > 1) add_warning(observed, "rates are those of a batch of {}", *batch);
       }
-    } else if (!cut && scan.take("Trial") && scan.integer() && scan.take(":")) {
+    } else if (!cut && scan.skip_prefix("Trial") && scan.integer() && scan.skip_prefix(":")) {
       read_trial(scan.rest(), observed);
-    } else if (scan.take("Averages:")) {
+    } else if (scan.skip_prefix("Averages:")) {
       has_averages = true;
     }
   }

@@ -48,7 +48,8 @@ std::optional<double> parse_go_duration(std::string_view text) {
   std::optional<double> seconds;
   while (!scan.done()) {
     const auto value = scan.number();
-    const auto* unit = first_of(k_units, [&](const auto& row) { return scan.take(row.first); });
+    const auto* unit =
+        find_first(k_units, [&](const auto& row) { return scan.skip_prefix(row.first); });
     if (!value || *value < 0 || unit == nullptr) return std::nullopt;
     seconds = seconds.value_or(0) + *value * unit->second;
   }
@@ -58,7 +59,7 @@ std::optional<double> parse_go_duration(std::string_view text) {
 // Reads a line of `ollama run --verbose`. Returns true for the last line of a request.
 bool read_verbose(std::string_view line, Figures& figures) {
   Scan scan(line);
-  const auto name = scan.until(":");
+  const auto name = scan.read_until(":");
   if (!name) return false;
   for (const auto& [title, into] : {std::pair{"total duration", &figures.total},
                                     {"load duration", &figures.load},
@@ -69,7 +70,7 @@ bool read_verbose(std::string_view line, Figures& figures) {
   std::int64_t count = 0;
   for (const auto& [title, into] : {std::pair{"prompt eval count", &figures.request.prompt},
                                     {"eval count", &figures.request.generated}}) {
-    if (*name == title && scan.fits("{} token", count)) *into = count;
+    if (*name == title && scan.parse("{} token", count)) *into = count;
   }
   return *name == "eval rate";
 }
@@ -80,7 +81,7 @@ void read(const Printed& printed, Observed& observed) {
   Figures figures;
   bool is_open = false;  // some lines of a request came, but not the last
   for (const std::string_view line : printed.lines()) {
-    if (printed.cut(line)) continue;  // "130m" of "130ms" would be minutes
+    if (printed.is_cut(line)) continue;  // "130m" of "130ms" would be minutes
     const bool is_last = read_verbose(line, figures);
     is_open = !is_last && (figures.request.generated || figures.total || figures.request.prompt);
     if (!is_last) continue;

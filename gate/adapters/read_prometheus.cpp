@@ -63,7 +63,7 @@ class Reader {
     const std::string name =
         sample.labels.empty() ? sample.name : fmt::format("{}{{{}}}", sample.name, sample.labels);
     const auto [at, fresh] = rows_.try_emplace(name, observed_.counters.size());
-    if (fresh && !keep_row(observed_.counters, {name, "", "", {}}, observed_)) {
+    if (fresh && !append_row_within_limit(observed_.counters, {name, "", "", {}}, observed_)) {
       rows_.erase(at);
       return;
     }
@@ -101,7 +101,7 @@ class Reader {
       Histogram& histogram = histograms_[std::string(base)];
       if (rest == "_bucket") {
         Scan labels(sample.labels);
-        const auto text = labels.until("le=\"") ? labels.until("\"") : std::nullopt;
+        const auto text = labels.read_until("le=\"") ? labels.read_until("\"") : std::nullopt;
         const auto edge = parse_prometheus_value(text.value_or(""));
         if (edge && !std::isnan(*edge) && std::isfinite(sample.value) &&
             histogram.buckets.size() < 1000) {
@@ -192,14 +192,14 @@ int recognises(const Printed& printed) {
 void read(const Printed& printed, Observed& observed) {
   Reader reading(observed);
   for (const std::string_view line : printed.out()) {
-    if (printed.cut(line) && !line.starts_with("# EOF")) {
+    if (printed.is_cut(line) && !line.starts_with("# EOF")) {
       mark_truncated(observed);  // its number may go on
       break;
     }
     Scan scan(line);
     std::string_view name, kind;
-    if (scan.take("# TYPE")) {
-      if (scan.fits("{} {}", name, kind)) reading.kind(name, kind);
+    if (scan.skip_prefix("# TYPE")) {
+      if (scan.parse("{} {}", name, kind)) reading.kind(name, kind);
     } else if (!line.starts_with('#')) {
       if (const auto sample = parse_prometheus_sample(line)) reading.add(*sample);
     }

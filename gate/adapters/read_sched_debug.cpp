@@ -11,8 +11,8 @@ namespace {
 std::optional<std::int64_t> parse_size(Scan scan) {
   const auto number = scan.integer();
   if (!number || *number > (std::int64_t{1} << 40)) return std::nullopt;
-  if (scan.take("K")) return *number * 1024;
-  if (scan.take("M")) return *number * 1024 * 1024;
+  if (scan.skip_prefix("K")) return *number * 1024;
+  if (scan.skip_prefix("M")) return *number * 1024 * 1024;
   return std::nullopt;
 }
 
@@ -20,8 +20,8 @@ std::optional<std::int64_t> parse_size(Scan scan) {
 // so the last bracket is the size.
 void read_inputs(std::string_view list, ObservedSplit& split) {
   Scan scan(list);
-  while (scan.take("[")) {
-    const auto item = scan.until(")]");
+  while (scan.skip_prefix("[")) {
+    const auto item = scan.read_until(")]");
     if (!item) return;  // cut
     const std::size_t bracket = item->rfind('(');
     if (bracket == std::string_view::npos) continue;
@@ -35,14 +35,14 @@ void read_inputs(std::string_view list, ObservedSplit& split) {
 std::optional<ObservedSplit> parse_split(std::string_view line,
                                          std::optional<std::int64_t>& announced) {
   Scan scan(line);
-  if (!scan.until("## SPLIT #")) return std::nullopt;
+  if (!scan.read_until("## SPLIT #")) return std::nullopt;
   ObservedSplit split;
   std::string_view backend;
   std::int64_t inputs = 0;
-  if (!scan.fits("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
+  if (!scan.parse("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
   announced = inputs;
   split.backend = display_text(backend, 60);
-  if (scan.take(":")) read_inputs(scan.rest(), split);
+  if (scan.skip_prefix(":")) read_inputs(scan.rest(), split);
   return split;
 }
 
@@ -50,9 +50,9 @@ std::optional<ObservedSplit> parse_split(std::string_view line,
 std::optional<ObservedOp> parse_node(std::string_view line) {
   Scan scan(line);
   std::int64_t number = 0;
-  if (!scan.fits("node # {} (", number)) return std::nullopt;
-  const auto op = scan.until("):");
-  const auto rest = op ? scan.until("] use=") : std::nullopt;
+  if (!scan.parse("node # {} (", number)) return std::nullopt;
+  const auto op = scan.read_until("):");
+  const auto rest = op ? scan.read_until("] use=") : std::nullopt;
   if (!rest) return std::nullopt;
   const std::size_t backend = rest->rfind('[');
   const std::size_t size = rest->substr(0, backend).rfind('(');
@@ -69,7 +69,7 @@ std::optional<ObservedOp> parse_node(std::string_view line) {
 std::optional<std::int64_t> parse_tokens(std::string_view line) {
   if (line.find("inp_tokens'") == std::string_view::npos) return std::nullopt;
   Scan scan(line);
-  return scan.until("ne = {") ? scan.integer() : std::nullopt;
+  return scan.read_until("ne = {") ? scan.integer() : std::nullopt;
 }
 
 // Adds a split. Split 0 begins a new graph, with a step of `tokens` tokens.
@@ -77,10 +77,11 @@ bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens, Observed
   if (split.number == 0 || observed.steps.empty()) {
     const std::string label = fmt::format("graph {}", observed.steps.size());
     const Phase phase = observed::phase_of_rows(tokens.value_or(0));
-    if (!keep_row(observed.steps, {label, phase, tokens, {}}, observed)) return false;
+    if (!append_row_within_limit(observed.steps, {label, phase, tokens, {}}, observed))
+      return false;
   }
   split.graph = observed.steps.size() - 1;
-  return keep_row(observed.splits, std::move(split), observed);
+  return append_row_within_limit(observed.splits, std::move(split), observed);
 }
 
 // Adds a node to the last split.
@@ -90,7 +91,7 @@ void add_node(ObservedOp node, Observed& observed) {
   node.backend = split.backend;
   node.step = split.graph;
   node.phase = observed.steps[split.graph].phase;
-  if (keep_op(std::move(node), observed)) split.ops = split.ops.value_or(0) + 1;
+  if (append_valid_op(std::move(node), observed)) split.ops = split.ops.value_or(0) + 1;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ const Form* find_form(std::string_view heading, char& separator) {
   separator = heading[4];
   std::string plain(heading);
   std::ranges::replace(plain, separator, ',');
-  return first_of(k_forms, [&](const Form& form) {
+  return find_first(k_forms, [&](const Form& form) {
     return plain.starts_with("name,src_file," + std::string(form.columns));
   });
 }
@@ -65,7 +65,7 @@ void read(const Printed& printed, Observed& observed) {
       form = find_form(line, separator);
       continue;
     }
-    if (printed.cut(line)) {
+    if (printed.is_cut(line)) {
       mark_truncated(observed);
       continue;
     }
@@ -92,7 +92,7 @@ void read(const Printed& printed, Observed& observed) {
         op.least = row->numbers[5] / 1e9;
         op.most = row->numbers[6] / 1e9;
       }
-      if (!keep_op(std::move(op), observed)) {
+      if (!append_valid_op(std::move(op), observed)) {
         rows.erase(at);
         continue;
       }

@@ -22,14 +22,14 @@ struct Timing {
 std::optional<Timing> parse_timing(std::string_view text) {
   Scan scan(text);
   Timing line;
-  const auto name = scan.until_last(": ");
+  const auto name = scan.read_until_last(": ");
   if (!name || name->empty()) return std::nullopt;
   line.name = *name;
   double each = 0, all = 0, rate = 0;
-  if (!scan.fits("{} x {} us  = {} us", line.calls, each, all)) return std::nullopt;
+  if (!scan.parse("{} x {} us  = {} us", line.calls, each, all)) return std::nullopt;
   if (line.calls == 0 || all < 0) return std::nullopt;
   line.seconds = all / 1e6;
-  if (scan.fits("({} GFLOPS/s)", rate) && rate > 0) line.flops_per_second = rate * 1e9;
+  if (scan.parse("({} GFLOPS/s)", rate) && rate > 0) line.flops_per_second = rate * 1e9;
   return line;
 }
 
@@ -118,7 +118,7 @@ void add_timing(const Timing& line, Block& block, Observed& observed) {
   if (line.flops_per_second) {
     op.flops = *line.flops_per_second * line.seconds / static_cast<double>(line.calls);
   }
-  keep_op(std::move(op), observed);
+  append_valid_op(std::move(op), observed);
 }
 
 // Ends a block and sets phase and tokens of its step. A graph whose matrix multiplications have one
@@ -152,24 +152,25 @@ void read(const Printed& printed, Observed& observed) {
   std::size_t invalid_rows = 0;
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
-    if (!block.open && scan.take("ggml_vulkan: 0 =")) {
-      const auto device = scan.until(" | ");
+    if (!block.open && scan.skip_prefix("ggml_vulkan: 0 =")) {
+      const auto device = scan.read_until(" | ");
       if (device) observed.context.device = display_text(*device);
-    } else if (scan.take("Vulkan Timings:")) {
+    } else if (scan.skip_prefix("Vulkan Timings:")) {
       if (block.open) {
         end_block(block, std::nullopt, observed);
         add_warning(observed, "a block of timings has no total: it is incomplete");
       }
       block = {observed.steps.size(), std::nullopt, 0, true};
       const std::string label = fmt::format("block {}", observed.steps.size());
-      block.open = keep_row(observed.steps, {label, Phase::unknown, {}, {}}, observed);
-    } else if (block.open && scan.take("Total time:")) {
+      block.open =
+          append_row_within_limit(observed.steps, {label, Phase::unknown, {}, {}}, observed);
+    } else if (block.open && scan.skip_prefix("Total time:")) {
       const auto total = scan.number();
-      if (total && scan.take("us.")) end_block(block, *total / 1e6, observed);
+      if (total && scan.skip_prefix("us.")) end_block(block, *total / 1e6, observed);
     } else if (block.open) {
       if (const auto timing = parse_timing(line)) {
         add_timing(*timing, block, observed);
-      } else if (resembles_row(line) && !printed.cut(line)) {
+      } else if (resembles_row(line) && !printed.is_cut(line)) {
         ++invalid_rows;
       }
     }
@@ -205,7 +206,7 @@ struct Node {
 std::optional<Node> parse_node(std::string_view line) {
   if (line.empty() || !text::is_digit(line[0])) return std::nullopt;
   Node node;
-  const bool fits = Scan(line).fits("{} {} {}", node.index, node.op, node.name);
+  const bool fits = Scan(line).parse("{} {} {}", node.index, node.op, node.name);
   return fits && is_op_name(node.op) ? std::optional(node) : std::nullopt;
 }
 
@@ -226,7 +227,7 @@ void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.lines()) {
     const auto node = parse_node(line);
     if (!node && line != "sync") continue;
-    if (node && printed.cut(line)) {
+    if (node && printed.is_cut(line)) {
       mark_truncated(observed);  // its name may go on
       break;
     }
@@ -235,7 +236,8 @@ void read(const Printed& printed, Observed& observed) {
       graph.label = fmt::format("graph {}", observed.buffers.size());
       graph.step = observed.steps.size();
       graph.barriers = 0;
-      if (!keep_row(observed.steps, {graph.label, Phase::unknown, {}, {}}, observed)) break;
+      if (!append_row_within_limit(observed.steps, {graph.label, Phase::unknown, {}, {}}, observed))
+        break;
       observed.buffers.push_back(std::move(graph));
     }
     ObservedBuffer& graph = observed.buffers.back();
@@ -251,7 +253,7 @@ void read(const Printed& printed, Observed& observed) {
     op.backend = "Vulkan";
     op.calls = 1;
     op.step = graph.step;
-    keep_op(std::move(op), observed);
+    append_valid_op(std::move(op), observed);
   }
   if (!observed.buffers.empty()) observed.context.backend = "Vulkan";
 }

@@ -14,15 +14,15 @@ constexpr std::pair<std::string_view, const char*> k_latencies[] = {
 
 std::string latency_metric(std::string_view name) {
   const auto* match =
-      first_of(k_latencies, [&](const auto& latency) { return latency.first == name; });
+      find_first(k_latencies, [&](const auto& latency) { return latency.first == name; });
   return match ? match->second : fmt::format("{}_seconds", name);
 }
 
 // Adds a latency by its key: "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms". Other keys are ignored.
 void add_latency(const std::string& key, double ms, Observed& observed) {
   Scan scan(key);
-  const std::string figure(scan.until("_").value_or(""));
-  const std::string name(scan.until_last("_ms").value_or(""));
+  const std::string figure(scan.read_until("_").value_or(""));
+  const std::string name(scan.read_until_last("_ms").value_or(""));
   if (name.empty() || name.size() > 60 || !scan.done()) return;
   static const std::map<std::string, std::string> k_figures{
       {"mean", "mean"}, {"median", "median"}, {"std", "stddev"}};
@@ -43,7 +43,7 @@ void read_settings(const Json& json, ObservedCase& run, Observed& observed) {
        {"date", "endpoint_type", "label", "tokenizer_id", "request_rate", "burstiness",
         "max_concurrency", "num_prompts", "duration", "completed", "failed", "request_throughput",
         "request_goodput", "total_token_throughput"}) {
-    const Json& setting = below(json, key);
+    const Json& setting = member_or_null(json, key);
     if (setting.is_primitive() && !setting.is_null()) run.facts[key] = json_display_text(setting);
   }
 }
@@ -81,7 +81,7 @@ void read_result(const Json& json, Observed& observed) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_number()) add_latency(key, value.get<double>(), observed);
   }
-  keep_row(observed.cases, std::move(run), observed);
+  append_row_within_limit(observed.cases, std::move(run), observed);
 }
 
 }  // namespace

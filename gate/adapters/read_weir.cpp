@@ -70,11 +70,12 @@ Result<Observed> read(const Printed& printed) {
     WEIR_SET(observed, read_fields<Observed>(json["work"], "work"));
   } else {
     for (const Json& kernel : list_in(json, "kernels")) {
-      if (auto row = read_row(kernel)) keep_op(*std::move(row), observed);
+      if (auto row = read_row(kernel)) append_valid_op(*std::move(row), observed);
     }
   }
   for (const Json& call : list_in(json, "cpu_calls")) {
-    if (auto row = read_call(call)) keep_row(observed.cpu_calls, *std::move(row), observed);
+    if (auto row = read_call(call))
+      append_row_within_limit(observed.cpu_calls, *std::move(row), observed);
   }
   std::ranges::stable_sort(observed.cpu_calls, std::greater{}, &ObservedOp::seconds);
   for (const Json& warning : list_in(json, "warnings")) {

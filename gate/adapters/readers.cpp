@@ -26,19 +26,19 @@ void add_warning(Observed& observed, std::string warning) {
   if (!holds(warnings, warning)) warnings.push_back(std::move(warning));
 }
 
-bool keep_op(ObservedOp op, Observed& observed) {
+bool append_valid_op(ObservedOp op, Observed& observed) {
   observed::fill_from_shape(op);
   for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
     if (!value || (std::isfinite(*value) && *value >= 0)) continue;
     add_warning(observed, "a row with a time below 0 is left out");
     return false;
   }
-  return keep_row(observed.ops, std::move(op), observed);
+  return append_row_within_limit(observed.ops, std::move(op), observed);
 }
 
 ObservedTiming& find_or_add_timing(std::vector<ObservedTiming>& timings,
                                    const unit::Metric& metric) {
-  auto* match = first_of(timings, [&](const auto& timing) { return timing.metric == metric; });
+  auto* match = find_first(timings, [&](const auto& timing) { return timing.metric == metric; });
   return match != nullptr ? *match : timings.emplace_back(ObservedTiming{metric, {}, {}, {}});
 }
 
@@ -64,7 +64,7 @@ ObservedCount& find_or_add_count(Observed& observed, std::string_view metric) {
   const unit::Metric wanted = unit::find_metric(metric).value_or(unit::custom_metric(
       valid_metric_name(metric), unit::Kind::count, unit::Unit::count, unit::Better::lower));
   auto* match =
-      first_of(observed.counts, [&](const auto& count) { return count.metric == wanted; });
+      find_first(observed.counts, [&](const auto& count) { return count.metric == wanted; });
   return match != nullptr ? *match : observed.counts.emplace_back(ObservedCount{wanted, {}});
 }
 
@@ -110,7 +110,7 @@ void add_request(const Request& request, std::int64_t untimed, Observed& observe
   };
   rate("prefill_tokens_per_second", request.prompt.value_or(0), request.prompt_time);
   rate("decode_tokens_per_second", request.generated.value_or(0) - untimed, request.generate_time);
-  keep_row(observed.cases, std::move(part), observed);
+  append_row_within_limit(observed.cases, std::move(part), observed);
 }
 
 void copy_tokens_of_only_case(Observed& observed) {
@@ -145,7 +145,7 @@ void read_documents(const Printed& printed, const std::function<void(const Json&
 }
 
 std::optional<double> json_number(const Json& object, const char* key) {
-  const Json& member = below(object, key);
+  const Json& member = member_or_null(object, key);
   const double value = member.is_number() ? member.get<double>() : NAN;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
@@ -158,11 +158,13 @@ std::optional<std::int64_t> json_integer(const Json& object, const char* key) {
 }
 
 std::optional<std::string> json_text(const Json& object, const char* key) {
-  const Json& value = below(object, key);
+  const Json& value = member_or_null(object, key);
   return value.is_string() ? std::optional(json_display_text(value)) : std::nullopt;
 }
 
-bool json_flag(const Json& object, const char* key) { return below(object, key) == Json(true); }
+bool json_flag(const Json& object, const char* key) {
+  return member_or_null(object, key) == Json(true);
+}
 
 std::string json_display_text(const Json& value) {
   return value.is_string() ? display_text(value.get_ref<const std::string&>()) : dump_json(value);
@@ -208,9 +210,10 @@ std::vector<std::string> csv_fields(std::string_view line) {
 
 std::optional<TableRow> sql_row(std::string_view line, std::string_view table) {
   Scan scan(line);
-  if (!scan.take("INSERT INTO") || !scan.take(table) || !scan.take("(")) return std::nullopt;
-  const auto columns = scan.until(")");
-  if (!columns || !scan.take("VALUES") || !scan.take("(")) return std::nullopt;
+  if (!scan.skip_prefix("INSERT INTO") || !scan.skip_prefix(table) || !scan.skip_prefix("("))
+    return std::nullopt;
+  const auto columns = scan.read_until(")");
+  if (!columns || !scan.skip_prefix("VALUES") || !scan.skip_prefix("(")) return std::nullopt;
   std::string_view rest = scan.rest();
   if (!rest.ends_with(");")) return std::nullopt;  // cut
   rest.remove_suffix(2);

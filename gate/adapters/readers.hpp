@@ -66,7 +66,7 @@ void add_place(Observed& observed, std::string place);
 
 // Appends `row` to a list. Returns false, with a warning, if the list has k_most_rows already.
 template <class T>
-bool keep_row(std::vector<T>& rows, T row, Observed& observed) {
+bool append_row_within_limit(std::vector<T>& rows, T row, Observed& observed) {
   if (rows.size() < k_most_rows) {
     rows.push_back(std::move(row));
     return true;
@@ -80,7 +80,7 @@ bool keep_row(std::vector<T>& rows, T row, Observed& observed) {
 }
 // Appends an op, with the bytes and operations that follow from its shape. Returns false if its
 // times, operations or bytes are negative or not finite.
-bool keep_op(ObservedOp op, Observed& observed);
+bool append_valid_op(ObservedOp op, Observed& observed);
 // Adds one call that took `seconds` to the row.
 void add_call(ObservedOp& row, double seconds);
 

@@ -75,7 +75,7 @@ void take_buffers(const Observed& observed, const Output& output, profile::Engin
     return pattern.starts_with(k_buffer_time) || pattern.starts_with(unit::k_buffers);
   });
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
-  if (buffers.labels.empty() || !buffers.whole) {
+  if (buffers.labels.empty() || !buffers.is_complete) {
     if (!observed.buffers.empty() || has_limit) {
       const char* reason = "the engine does not list all of them";
       if (buffers.labels.empty())
@@ -237,7 +237,7 @@ Result<std::vector<BenchTest>> read_tests(std::string_view text) {
 // Returns which CPU library the engine loaded: "zen4" of "…/libggml-cpu-zen4.so".
 std::optional<std::string> cpu_variant(std::string_view err) {
   Scan scan(err);
-  const auto name = scan.until("libggml-cpu-") ? scan.until(".") : std::nullopt;
+  const auto name = scan.read_until("libggml-cpu-") ? scan.read_until(".") : std::nullopt;
   const auto fits = [](char c) { return text::is_alphanumeric(c) || c == '_' || c == '-'; };
   if (!name || name->empty() || name->size() > 64 || !std::ranges::all_of(*name, fits)) {
     return std::nullopt;
@@ -335,7 +335,7 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
   }
   profile::EngineReport report;
   for (const auto& lengths : requested) {
-    const BenchTest* test = first_of(tests, [&](const BenchTest& candidate) {
+    const BenchTest* test = find_first(tests, [&](const BenchTest& candidate) {
       return std::pair(candidate.prompt_tokens, candidate.tokens) == lengths;
     });
     if (test == nullptr) {

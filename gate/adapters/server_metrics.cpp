@@ -25,7 +25,7 @@ class MetricsReader {
  public:
   void line(std::string_view line) {
     Scan scan(line);
-    if (scan.take("# TYPE")) {
+    if (scan.skip_prefix("# TYPE")) {
       const auto name = scan.word(), kind = scan.word();
       if (name && kind && kinds_.size() < k_most_names) {
         kinds_[display_text(*name)] = display_text(*kind, 20);
@@ -137,7 +137,7 @@ std::optional<PrometheusSample> parse_prometheus_sample(std::string_view line) {
   if (!value) return std::nullopt;
   sample.value = *value;
   if (const auto stamp = scan.number()) sample.at = *stamp / 1e3;
-  if (!scan.done() && !scan.take("#")) return std::nullopt;  // "#": an exemplar follows
+  if (!scan.done() && !scan.skip_prefix("#")) return std::nullopt;  // "#": an exemplar follows
   return sample;
 }
 
@@ -197,7 +197,7 @@ OwnMetrics own_metrics(const std::vector<ServerFigure>& figures, std::int64_t re
   };
   const auto value = [&](std::string_view name) -> std::optional<double> {
     const auto* match =
-        first_of(figures, [&](const ServerFigure& figure) { return figure.name == name; });
+        find_first(figures, [&](const ServerFigure& figure) { return figure.name == name; });
     return match == nullptr ? std::nullopt : std::optional(match->value);
   };
   const auto whole_number = [&](std::string_view name) -> std::optional<std::int64_t> {

@@ -33,7 +33,7 @@ std::string display(std::string_view words) { return display_text(words, k_longe
 
 // Returns the message in `error`, which is a text or an object with a message.
 std::optional<std::string> find_error(const Json& json) {
-  const Json& error = below(json, "error");
+  const Json& error = member_or_null(json, "error");
   if (error.is_null()) return std::nullopt;
   if (const std::string* words = text_in(error, "message")) return display(*words);
   return display(json_display_text(error));
@@ -116,7 +116,7 @@ Result<Piece> parse_piece(std::string_view data,
 profile::ServedReport read_timings(const Json& json) {
   constexpr double k_ms = 1e-3;
   profile::ServedReport report;
-  const Json& timings = below(json, "timings");
+  const Json& timings = member_or_null(json, "timings");
   report.cached_tokens = count_in(timings, "cache_n");
   // prompt_n counts computed tokens only.
   if (const auto computed = count_in(timings, "prompt_n")) {
@@ -134,10 +134,10 @@ profile::ServedReport read_usage(const Json& json) {
   profile::ServedReport report;
   report.model = name_in(json, "model");
   report.build = name_in(json, "system_fingerprint");
-  const Json& usage = below(json, "usage");
+  const Json& usage = member_or_null(json, "usage");
   report.prompt_tokens = count_in(usage, "prompt_tokens");
   report.output_tokens = count_in(usage, "completion_tokens");
-  report.cached_tokens = count_in(below(usage, "prompt_tokens_details"), "cached_tokens");
+  report.cached_tokens = count_in(member_or_null(usage, "prompt_tokens_details"), "cached_tokens");
   return report;
 }
 

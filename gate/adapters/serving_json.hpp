@@ -37,7 +37,7 @@ inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 }
 
 [[nodiscard]] inline const std::string* text_in(const Json& json, const char* key) {
-  const Json& value = below(json, key);
+  const Json& value = member_or_null(json, key);
   return value.is_string() ? &value.get_ref<const std::string&>() : nullptr;
 }
 

@@ -23,13 +23,13 @@ Json body(const Ask& ask) {
 // Fills a piece from an event.
 static Result<void> fill(const Json& json, Piece& piece) {
   const std::string* content = text_in(json, "content");
-  if (content == nullptr || !below(json, "stop").is_boolean()) {
+  if (content == nullptr || !member_or_null(json, "stop").is_boolean()) {
     return fail(Code::data, "an event without \"content\" and \"stop\"");
   }
   piece.text = *content;
   piece.is_last = json_flag(json, "stop");
   const std::size_t count = list_in(json, "tokens").size();
-  const bool no_ids = below(json, "tokens").is_null();
+  const bool no_ids = member_or_null(json, "tokens").is_null();
   piece.is_token = count > 0 || !piece.text.empty() || (no_ids && !piece.is_last);
   if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
   piece.so_far = count_in(json, "tokens_predicted");

@@ -18,7 +18,8 @@ Json body(const Ask& ask) {
 // Fills a piece from a line.
 static Result<void> fill(const Json& json, Piece& piece) {
   constexpr double k_ns = 1e-9;
-  if (!below(json, "done").is_boolean()) return fail(Code::data, "a line without \"done\"");
+  if (!member_or_null(json, "done").is_boolean())
+    return fail(Code::data, "a line without \"done\"");
   piece.is_last = json_flag(json, "done");
   for (const char* key : {"thinking", "response"}) {
     if (const std::string* text = text_in(json, key)) piece.text += *text;

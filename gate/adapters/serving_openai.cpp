@@ -22,7 +22,7 @@ void take_completion(const Json& choice, bool finished, Piece& piece) {
 }
 
 void take_message(const Json& choice, bool finished, Piece& piece) {
-  const Json& delta = below(choice, "delta");
+  const Json& delta = member_or_null(choice, "delta");
   bool has_text = false;
   // Thinking is output as well; servers use either name for it.
   for (const char* key : {"content", "reasoning_content", "reasoning"}) {
@@ -30,8 +30,8 @@ void take_message(const Json& choice, bool finished, Piece& piece) {
     if (text != nullptr) piece.text += *text;
     has_text = has_text || text != nullptr;
   }
-  const bool calls = !below(delta, "tool_calls").is_null();
-  const bool names_role = !below(delta, "role").is_null();
+  const bool calls = !member_or_null(delta, "tool_calls").is_null();
+  const bool names_role = !member_or_null(delta, "role").is_null();
   piece.is_token = !piece.text.empty() || calls || (has_text && !finished && !names_role);
 }
 
@@ -55,15 +55,15 @@ Result<void> fill(const Json& json, Piece& piece) {
   piece.reported = read_usage(json);
   // `timings` are more detailed; both describe the same tokens.
   merge(piece.reported, read_timings(json));
-  const Json& choices = below(json, "choices");
-  if (choices.is_null() && !below(json, "usage").is_null()) return {};
+  const Json& choices = member_or_null(json, "choices");
+  if (choices.is_null() && !member_or_null(json, "usage").is_null()) return {};
   if (!choices.is_array()) return fail(Code::data, "a chunk without \"choices\"");
   if (choices.size() > 1) return fail(Code::data, "{} choices, asked for one", choices.size());
   if (choices.empty()) return {};
   const Json& choice = choices.front();
   piece.reported.finish = name_in(choice, "finish_reason");
   take(choice, piece.reported.finish.has_value(), piece);
-  const Json& logprobs = below(choice, "logprobs");
+  const Json& logprobs = member_or_null(choice, "logprobs");
   read_likely(list_in(logprobs, "content"), piece);
   read_older_likely(logprobs, piece);
   return {};

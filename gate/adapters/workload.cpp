@@ -42,7 +42,7 @@ void add_block(std::int64_t hash, std::int64_t tokens, std::string& prompt) {
 // Reads a line of a Mooncake trace; its prompt is made from the hashes.
 Result<void> read_trace(const Json& json, WorkloadRequest& request) {
   const auto tokens = read_tokens(json, {"input_length"});
-  const Json& hashes = below(json, "hash_ids");
+  const Json& hashes = member_or_null(json, "hash_ids");
   if (!tokens || !hashes.is_array()) return fail(Code::data, "no input_length and hash_ids");
   std::int64_t remaining = *tokens;
   for (const Json& hash : hashes) {
@@ -66,7 +66,7 @@ Result<std::vector<std::string>> read_prompts(const Json& conversation, std::int
   std::string dialogue;
   std::size_t bytes = 0;
   for (const Json& turn : conversation) {
-    const Json &from = below(turn, "from"), &value = below(turn, "value");
+    const Json &from = member_or_null(turn, "from"), &value = member_or_null(turn, "value");
     if (!value.is_string() || from == "system") continue;
     const bool is_user = from == "human" || from == "user";
     if (!is_user && prompts.empty()) continue;  // an answer before the first question
@@ -88,7 +88,8 @@ Result<std::vector<WorkloadRequest>> read_requests(const Json& json, std::int64_
                                                    std::int64_t turns) {
   if (!json.is_object()) return fail(Code::data, "no JSON object");
   std::vector<WorkloadRequest> requests(1);
-  const Json &prompt = below(json, "prompt"), &conversation = below(json, "conversations");
+  const Json &prompt = member_or_null(json, "prompt"),
+             &conversation = member_or_null(json, "conversations");
   if (prompt.is_string()) {
     requests.front().prompt = prompt.get<std::string>();
   } else if (conversation.is_array()) {
@@ -199,7 +200,7 @@ struct Length {
 Result<Length> read_length(const Json& json, const char* key, std::int64_t otherwise) {
   constexpr double k_p99 = 2.3263478740408408;  // standard deviations
   const auto figure = [&](const char* name) {
-    return read_tokens(below(json, key), {name}).value_or(0);
+    return read_tokens(member_or_null(json, key), {name}).value_or(0);
   };
   Length length;
   const auto constant = read_tokens(json, {key});
@@ -211,7 +212,7 @@ Result<Length> read_length(const Json& json, const char* key, std::int64_t other
   if (!json.contains(key) && otherwise > 0) length.median = static_cast<double>(otherwise);
   const bool is_range = length.least > 0 && length.most >= length.least;
   const bool is_median =
-      length.median > 0 && (constant || !below(json, key).is_object() || p99 > 0);
+      length.median > 0 && (constant || !member_or_null(json, key).is_object() || p99 > 0);
   if (is_range || (is_median && p99 >= 0 && (p99 == 0 || p99 >= length.median))) return length;
   return fail(Code::data,
               "{}: expected a number, {{\"median\": N, \"p99\": N}} or {{\"least\": N, \"most\": "
@@ -226,7 +227,7 @@ Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_
   for (const auto& [key, value] : json.items()) {
     constexpr std::array k_keys{"prompt_tokens", "output_tokens", "shared_prefix_tokens",
                                 "prefixes", "seed"};
-    const auto* match = first_of(k_keys, [&](const char* name) { return key == name; });
+    const auto* match = find_first(k_keys, [&](const char* name) { return key == name; });
     if (match == nullptr) return fail(Code::data, "unknown key \"{}\"", text::printable(key));
     const bool is_plain = match >= &k_keys[2];
     const bool fits =

@@ -26,45 +26,50 @@ CLI::Option* Verb::seconds(const char* names, double& into, const char* shown_de
       ->default_str(shown_default);
 }
 
-void Verb::takes_config(const char* help) const {
-  preset("-c,--config", job_->selection.config, "FILE", help)
+void Verb::add_config_option(const char* help) const {
+  option_with_default("-c,--config", job_->selection.config, "FILE", help)
       ->each([job = job_](const std::string&) { job->selection.config_is_set = true; });
 }
 
-void Verb::takes_cells() const {
-  repeated("--cell", job_->selection.cells, "GLOB",
-           "Only cells that match GLOB ('*' crosses '/'); repeatable");
+void Verb::add_cell_option() const {
+  list_option("--cell", job_->selection.cells, "GLOB",
+              "Only cells that match GLOB ('*' crosses '/'); repeatable");
 }
 
-void Verb::takes_baselines() const {
-  preset("--baselines", job_->selection.baselines, "DIR", "Folder of stored baselines");
+void Verb::add_baselines_option() const {
+  option_with_default("--baselines", job_->selection.baselines, "DIR",
+                      "Folder of stored baselines");
 }
 
-void Verb::takes_out() const { preset("--out", job_->selection.out, "DIR", "Folder of runs"); }
-
-void Verb::takes_json(const char* help) const {
-  option("--json", job_->shown.json, "[FILE]", help)->expected(0, 1)->default_str("-");
+void Verb::add_out_option() const {
+  option_with_default("--out", job_->selection.runs_folder, "DIR", "Folder of runs");
 }
 
-void Verb::takes_color() const {
-  preset("--color", job_->shown.color, "", "When to use colour")
+void Verb::add_json_option(const char* help) const {
+  option("--json", job_->output.json, "[FILE]", help)->expected(0, 1)->default_str("-");
+}
+
+void Verb::add_color_option() const {
+  option_with_default("--color", job_->output.color, "", "When to use colour")
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
-void Verb::takes_quiet(const char* help) const { flag("-q,--quiet", job_->shown.quiet, help); }
+void Verb::add_quiet_option(const char* help) const {
+  flag("-q,--quiet", job_->output.quiet, help);
+}
 
-void Verb::takes(Takes group) const {
-  const bool has_config = group != Takes::runs && group != Takes::output;
-  if (has_config) takes_config();
-  if (group != Takes::config && group != Takes::output) takes_cells();
-  if (group == Takes::matrix || group == Takes::measuring) takes_baselines();
-  if (has_config) takes_out();
-  if (group == Takes::measuring) {
+void Verb::add_group(OptionGroup group) const {
+  const bool has_config = group != OptionGroup::runs && group != OptionGroup::output;
+  if (has_config) add_config_option();
+  if (group != OptionGroup::config && group != OptionGroup::output) add_cell_option();
+  if (group == OptionGroup::matrix || group == OptionGroup::measuring) add_baselines_option();
+  if (has_config) add_out_option();
+  if (group == OptionGroup::measuring) {
     flag("--counts-only", job_->selection.counts_only, "Count only: no timed passes");
   }
-  takes_json();
-  takes_quiet();
-  takes_color();
+  add_json_option();
+  add_quiet_option();
+  add_color_option();
 }
 
 std::vector<std::string> Verb::used_options(std::initializer_list<const char*> names) const {
@@ -80,7 +85,7 @@ void add_github_options(const Verb& verb, flow::GithubOptions& options) {
               "GitHub's API (default: GITHUB_API_URL, else https://api.github.com)");
   verb.option("--token-file", options.token_file, "FILE",
               "File that holds the token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
-  verb.preset("--app", options.app, "SLUG", "GitHub App that posts as weir");
+  verb.option_with_default("--app", options.app, "SLUG", "GitHub App that posts as weir");
 }
 
 void add_report_files(const Verb& verb, flow::ReportFiles& files) {
@@ -120,10 +125,10 @@ void add_history_options(const Verb& verb, flow::HistoryOptions& history) {
   flow::FilterOptions& options = history.filter;
   history::Filter& filter = options.filter;
   verb.option("--project", filter.project, "NAME", "Only this project");
-  verb.repeated("--cell", filter.cells, "GLOB",
-                "Only cells that match ('*' crosses '/'); repeatable");
-  verb.repeated("--metric", filter.metrics, "GLOB", "Only metrics that match; repeatable");
-  verb.repeated("--machine", filter.machines, "GLOB", "Only machines that match; repeatable");
+  verb.list_option("--cell", filter.cells, "GLOB",
+                   "Only cells that match ('*' crosses '/'); repeatable");
+  verb.list_option("--metric", filter.metrics, "GLOB", "Only metrics that match; repeatable");
+  verb.list_option("--machine", filter.machines, "GLOB", "Only machines that match; repeatable");
   verb.option("--branch", filter.branch, "NAME", "Only runs of this branch");
   verb.option("--since", options.since, "TIME", "Only runs measured at TIME or later");
   verb.option("--until", options.until, "TIME", "Only runs measured at TIME or before");

@@ -22,7 +22,7 @@ namespace weir::app {
 
 // Groups of options that a verb takes: those of a configuration, also of its cells, also of
 // baselines, also of measuring; or those of cells in earlier runs; or only those of the output.
-enum class Takes { config, cells, matrix, measuring, runs, output };
+enum class OptionGroup { config, cells, matrix, measuring, runs, output };
 
 // A verb of the command line, or a subcommand of one. Copies are the same verb.
 class Verb {
@@ -31,7 +31,7 @@ class Verb {
       : program_(&program),
         app_(&app),
         job_(std::make_shared<flow::Job>(flow::Job{program.world()})) {}
-  [[nodiscard]] Verb below(const char* name, const char* what) const {
+  [[nodiscard]] Verb subcommand(const char* name, const char* what) const {
     CLI::App* command = app_->add_subcommand(name, what);
     command->group("Subcommands");  // else it inherits the group of this verb
     return {*program_, *command};
@@ -50,14 +50,15 @@ class Verb {
   }
   // Adds an option whose default --help shows.
   template <class Value>
-  CLI::Option* preset(const char* names, Value& into, const char* type,
-                      const std::string& help) const {
+  CLI::Option* option_with_default(const char* names, Value& into, const char* type,
+                                   const std::string& help) const {
     return option(names, into, type, help, /*shows_default=*/true);
   }
   template <class Value, class Least, class Most>
   CLI::Option* range(const char* names, Value& into, Least least, Most most,
                      const std::string& help) const {
-    return preset(names, into, "", help)->check(CLI::Range(least, static_cast<Least>(most)));
+    return option_with_default(names, into, "", help)
+        ->check(CLI::Range(least, static_cast<Least>(most)));
   }
   // Adds an option that may be used without a value.
   template <class Value>
@@ -68,8 +69,8 @@ class Verb {
   // Adds an option for a time in seconds, written as "90", "90s" or "2m".
   CLI::Option* seconds(const char* names, double& into, const char* shown_default,
                        const std::string& help) const;
-  CLI::Option* repeated(const char* names, std::vector<std::string>& into, const char* type,
-                        const std::string& help) const {
+  CLI::Option* list_option(const char* names, std::vector<std::string>& into, const char* type,
+                           const std::string& help) const {
     return option(names, into, type, help)->allow_extra_args(false);
   }
   CLI::Option* flag(const char* names, bool& into, const std::string& help) const {
@@ -78,20 +79,20 @@ class Verb {
   // Refuses an option that other verbs have: using it is a usage error that says why.
   void refuses(const char* names, const char* why) const;
 
-  void takes(Takes group) const;
-  void takes_config(const char* help = "Configuration file") const;
-  void takes_cells() const;
-  void takes_baselines() const;
-  void takes_out() const;
-  void takes_json(
+  void add_group(OptionGroup group) const;
+  void add_config_option(const char* help = "Configuration file") const;
+  void add_cell_option() const;
+  void add_baselines_option() const;
+  void add_out_option() const;
+  void add_json_option(
       const char* help = "Write the result as JSON (default FILE: standard output)") const;
-  void takes_color() const;
-  void takes_quiet(const char* help = "Print the answer only, no progress") const;
+  void add_color_option() const;
+  void add_quiet_option(const char* help = "Print the answer only, no progress") const;
 
   // Sets the flow that runs if this verb is chosen. Words after "--" become options->words; options
   // without `words` make them a usage error.
   template <class Options, class Flow>
-  void runs(std::shared_ptr<Options> options, Flow flow) const {
+  void set_flow(std::shared_ptr<Options> options, Flow flow) const {
     constexpr bool k_takes_words = requires { options->words; };
     app_->callback([program = program_, job = job_, options, flow] {
       const auto action = [=](const Program::Words& words) {
@@ -105,9 +106,9 @@ class Verb {
   template <class Options>
   using FlowOf = Result<flow::Answer>(const flow::Job&, const Options&);
   template <class Options>
-  std::shared_ptr<Options> runs(FlowOf<Options>* flow) const {
+  std::shared_ptr<Options> set_flow(FlowOf<Options>* flow) const {
     auto options = std::make_shared<Options>();
-    runs(options, flow);
+    set_flow(options, flow);
     return options;
   }
 

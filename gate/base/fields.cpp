@@ -75,14 +75,14 @@ void Fields::refuse(Error error) {
 }
 
 void Fields::schema(std::string_view name, std::string_view complaint) {
-  if (!reads()) return put(slot("schema"), name);
+  if (!is_reading()) return put(slot("schema"), name);
   std::string value;
   (*this)("schema", value);
   if (value != name) complain(complaint);
 }
 
 void Fields::schema_of_document(std::string_view name, std::string_view before) {
-  if (!reads()) return put(slot("schema"), name);
+  if (!is_reading()) return put(slot("schema"), name);
   const Json* json = find("schema");
   const std::string value = json != nullptr && json->is_string() ? json->get<std::string>() : "";
   if (value == name) return;
@@ -90,8 +90,8 @@ void Fields::schema_of_document(std::string_view name, std::string_view before) 
                                   text::printable(value.substr(0, 60)), name)});
 }
 
-void Fields::at_most(const char* key, std::size_t most, std::string_view complaint) {
-  const Json* field = reads() ? find(key) : nullptr;
+void Fields::limit_items(const char* key, std::size_t most, std::string_view complaint) {
+  const Json* field = is_reading() ? find(key) : nullptr;
   if (field == nullptr || field->size() <= most) return;
   complain(complaint);
   reads_object_ = false;
@@ -187,12 +187,12 @@ void Fields::take(const Json& json, const char* key, std::set<std::string>& valu
 }
 
 template <class T>
-void Short<T>::put(Json& slot) const {
+void ShortNumber<T>::put(Json& slot) const {
   slot = short_json(value);
 }
 // Reads numbers; in a list of optional ones, anything else becomes nothing.
 template <class T>
-void Short<T>::take(const Json& json, Fields& io, const char* key) const {
+void ShortNumber<T>::take(const Json& json, Fields& io, const char* key) const {
   if constexpr (std::is_same_v<T, std::vector<std::optional<double>>>) {
     if (!json.is_array()) return io.complain_about(key, "should be a list");
     for (const Json& entry : json) {
@@ -204,10 +204,10 @@ void Short<T>::take(const Json& json, Fields& io, const char* key) const {
     io.take(json, key, value);
   }
 }
-template struct Short<double>;
-template struct Short<std::optional<double>>;
-template struct Short<std::vector<double>>;
-template struct Short<std::vector<std::optional<double>>>;
+template struct ShortNumber<double>;
+template struct ShortNumber<std::optional<double>>;
+template struct ShortNumber<std::vector<double>>;
+template struct ShortNumber<std::vector<std::optional<double>>>;
 
 void NullIfEmpty::put(Json& slot) const { slot = value.empty() ? Json() : Json(value); }
 

@@ -1,9 +1,9 @@
 // One list of a struct's fields writes it as JSON and reads it back:
 //
 //   void fields(Fields& io, Step& step) {
-//     io("cell", step.cell);          // written always; an object without it is refused
-//     io.always("note", step.note);   // written always, null when absent; may be missing
-//     io.sparse("pair", step.pair);   // written unless empty or at its default; may be missing
+//     io("cell", step.cell);           // written always; an object without it is refused
+//     io.always("note", step.note);    // written always, null when absent; may be missing
+//     io.optional("pair", step.pair);  // written unless empty or at its default; may be missing
 //     io.check(step.cell >= 0, "names no cell");
 //   }
 //   Json json = write_fields(step);
@@ -53,14 +53,14 @@ class Fields {
   Fields(const Fields&) = delete;
   Fields& operator=(const Fields&) = delete;
 
-  [[nodiscard]] bool reads() const { return in_ != nullptr; }
+  [[nodiscard]] bool is_reading() const { return in_ != nullptr; }
 
   // `place` is the path of objects in this field; by default its key, and in lists "key[3]". It may
   // begin with "." or " " (it goes on from this path) and end in "[]" (the item's number); "=" is
   // this path.
   template <class T>
   void operator()(const char* key, T&& value, const char* place = nullptr) {
-    if (!reads()) return put(slot(key), value);
+    if (!is_reading()) return put(slot(key), value);
     const Json* field = find(key);
     if (field != nullptr) return take(*field, key, value, place);
     if constexpr (requires { value.complaint_when_missing; }) {
@@ -70,26 +70,26 @@ class Fields {
   }
   template <class T>
   void always(const char* key, T&& value, const char* place = nullptr) {
-    if (!reads()) return put(slot(key), value);
+    if (!is_reading()) return put(slot(key), value);
     if (const Json* field = find(key)) take(*field, key, value, place);
   }
   template <class T>
-  void sparse(const char* key, T&& value, const char* place = nullptr) {
-    if (reads() || !is_default(value)) always(key, value, place);
+  void optional(const char* key, T&& value, const char* place = nullptr) {
+    if (is_reading() || !is_default(value)) always(key, value, place);
   }
   // Another default than that of its type.
   template <class T, class Default>
   void unless(const char* key, T&& value, const Default& at_default) {
     if constexpr (FieldForm<std::remove_cvref_t<T>>) {
-      if (reads() || value.value != at_default) always(key, value);
+      if (is_reading() || value.value != at_default) always(key, value);
     } else {
-      if (reads() || value != at_default) always(key, value);
+      if (is_reading() || value != at_default) always(key, value);
     }
   }
   // Some fields of this struct in an object of their own: inner(Fields&).
   template <class Inner>
   void object(const char* key, Inner inner, const char* place = nullptr) {
-    if (!reads()) {
+    if (!is_reading()) {
       make_object(slot(key));
       Fields into(slot(key));
       return inner(into);
@@ -101,18 +101,18 @@ class Fields {
   }
   // Written and never read: it is made from other fields.
   template <class T>
-  void derived(const char* key, const T& value) {
-    if (!reads()) put(slot(key), value);
+  void write_only(const char* key, const T& value) {
+    if (!is_reading()) put(slot(key), value);
   }
   void schema(std::string_view name, std::string_view complaint);
   // Refuses any other with "BEFOREschema is "x", should be "name"", without the path.
   void schema_of_document(std::string_view name, std::string_view before);
   // Refuses a list with more items before it is read, and reads no more of this object.
-  void at_most(const char* key, std::size_t items, std::string_view complaint);
+  void limit_items(const char* key, std::size_t items, std::string_view complaint);
 
   // `ok` is what should hold of that which was read.
   void check(bool ok, std::string_view complaint) {
-    if (reads() && !ok) complain(complaint);
+    if (is_reading() && !ok) complain(complaint);
   }
   void complain(std::string_view message);  // "PATH message"; keeps the first
   void complain_about(const char* key, std::string_view message);  // "PATH \"KEY\" message"
@@ -128,7 +128,7 @@ class Fields {
   void put(Json& slot, const Whole& value) {
     put_whole(slot, static_cast<std::int64_t>(value));
   }
-  void put(Json& slot, double value);  // 65.0; Short writes 65
+  void put(Json& slot, double value);  // 65.0; ShortNumber writes 65
   void put(Json& slot, const char* value) { put(slot, std::string_view(value)); }
   void put(Json& slot, std::string_view value);
   void put(Json& slot, const std::string& value) { put(slot, std::string_view(value)); }
@@ -280,13 +280,13 @@ class Fields {
 
 // A number as people write it: 65, not 65.0. Whole ones up to 2^53; what is not finite is null.
 template <class T>  // double, std::optional of it, or a list of these
-struct Short {
+struct ShortNumber {
   T& value;
   void put(Json& slot) const;
   void take(const Json& json, Fields& io, const char* key) const;
 };
 template <class T>
-Short(T&) -> Short<T>;
+ShortNumber(T&) -> ShortNumber<T>;
 
 // "" is null.
 struct NullIfEmpty {

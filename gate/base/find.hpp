@@ -25,7 +25,7 @@ template <class Map, class Key, class Value>
 
 // Returns the first element that fits, or null.
 template <class List, class Fits>
-[[nodiscard]] auto* first_of(List& list, const Fits& fits) {
+[[nodiscard]] auto* find_first(List& list, const Fits& fits) {
   const auto match = std::find_if(std::begin(list), std::end(list), fits);
   return match == std::end(list) ? nullptr : &*match;
 }
@@ -33,7 +33,7 @@ template <class List, class Fits>
 // Returns the element of this name, or null.
 template <class List, class Text>
 [[nodiscard]] auto* find_named(List& list, const Text& name) {
-  return first_of(list, [&](const auto& item) { return item.name == name; });
+  return find_first(list, [&](const auto& item) { return item.name == name; });
 }
 
 template <class List, class Value>

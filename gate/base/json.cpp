@@ -60,7 +60,7 @@ std::string dump_json(const Json& json, int indent) {
 }
 
 Json rational_to_json(const Rational& value) {
-  return value.whole() ? Json(value.numerator()) : Json(value.str());
+  return value.is_integer() ? Json(value.numerator()) : Json(value.str());
 }
 
 std::optional<Rational> rational_from_json(const Json& json) {
@@ -83,31 +83,29 @@ Json optional_to_json(const std::optional<double>& value) {
   return value ? number_to_json(*value) : Json();
 }
 
-const Json& JsonReader::array(const char* key) {
-  static const Json k_empty = Json::array();
+const Json& JsonReader::required_of_type(const char* key, const Json& empty,
+                                         const char* complaint) {
   const Json* field = find(key);
-  if (field != nullptr && field->is_array()) return *field;
+  if (field != nullptr && field->type() == empty.type()) return *field;
   if (field == nullptr) {
     complain_missing(key);
   } else {
-    complain_about(key, "should be a list");
+    complain_about(key, complaint);
   }
-  return k_empty;
+  return empty;
+}
+
+const Json& JsonReader::array(const char* key) {
+  static const Json k_empty = Json::array();
+  return required_of_type(key, k_empty, "should be a list");
 }
 
 const Json& JsonReader::object(const char* key) {
   static const Json k_empty = Json::object();
-  const Json* field = find(key);
-  if (field != nullptr && field->is_object()) return *field;
-  if (field == nullptr) {
-    complain_missing(key);
-  } else {
-    complain_about(key, "should be an object");
-  }
-  return k_empty;
+  return required_of_type(key, k_empty, "should be an object");
 }
 
-const Json& below(const Json& json, const char* key) {
+const Json& member_or_null(const Json& json, const char* key) {
   static const Json k_nothing;
   if (!json.is_object()) return k_nothing;
   const auto field = json.find(key);
@@ -116,7 +114,7 @@ const Json& below(const Json& json, const char* key) {
 
 const Json& list_in(const Json& json, const char* key) {
   static const Json k_empty = Json::array();
-  const Json& value = below(json, key);
+  const Json& value = member_or_null(json, key);
   return value.is_array() ? value : k_empty;
 }
 

@@ -37,7 +37,7 @@ template <class T>
 
 // Parts of what came from elsewhere, which may be anything: null where `json` is no object or has
 // no such part; in place of anything but a list an empty one.
-[[nodiscard]] const Json& below(const Json& json, const char* key);
+[[nodiscard]] const Json& member_or_null(const Json& json, const char* key);
 [[nodiscard]] const Json& list_in(const Json& json, const char* key);
 
 // Reads an object whose fields are in no list of their own (fields.hpp).
@@ -66,6 +66,8 @@ class JsonReader : public Fields {
   }
 
  private:
+  // The field if its type is that of `empty`, else `empty`.
+  const Json& required_of_type(const char* key, const Json& empty, const char* complaint);
   template <class T>
   T required(const char* key) {
     T value{};

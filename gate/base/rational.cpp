@@ -39,10 +39,10 @@ std::optional<Rational> Rational::make(std::int64_t numerator, std::int64_t deno
   return RationalMaker::terms(numerator, denominator);
 }
 
-std::optional<Rational> Rational::share(std::span<const std::int64_t> values, std::int64_t whole) {
+std::optional<Rational> Rational::share(std::span<const std::int64_t> values, std::int64_t total) {
   Wide sum = 0;
   for (const std::int64_t value : values) sum += value;
-  return RationalMaker::terms(sum, whole);
+  return RationalMaker::terms(sum, total);
 }
 
 std::optional<Rational> Rational::parse(std::string_view text) {
@@ -56,7 +56,8 @@ std::optional<Rational> Rational::parse(std::string_view text) {
 }
 
 std::string Rational::str() const {
-  return whole() ? fmt::format("{}", numerator_) : fmt::format("{}/{}", numerator_, denominator_);
+  return is_integer() ? fmt::format("{}", numerator_)
+                      : fmt::format("{}/{}", numerator_, denominator_);
 }
 
 std::optional<Rational> Rational::plus(const Rational& other) const {

@@ -22,13 +22,13 @@ class Rational {
                                                     std::int64_t denominator);
   // The sum of the values over `of`. Nothing as make().
   [[nodiscard]] static std::optional<Rational> share(std::span<const std::int64_t> values,
-                                                     std::int64_t of);
+                                                     std::int64_t total);
   // Reads "65", "-3" or "133/2"; nothing on anything else.
   [[nodiscard]] static std::optional<Rational> parse(std::string_view text);
 
   [[nodiscard]] std::int64_t numerator() const { return numerator_; }
   [[nodiscard]] std::int64_t denominator() const { return denominator_; }
-  [[nodiscard]] bool whole() const { return denominator_ == 1; }
+  [[nodiscard]] bool is_integer() const { return denominator_ == 1; }
   [[nodiscard]] double value() const {
     return static_cast<double>(numerator_) / static_cast<double>(denominator_);
   }

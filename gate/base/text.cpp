@@ -1,6 +1,7 @@
 // Text: UTF-8, globs, splitting, safe output, numbers.
 #include "gate/base/text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -225,7 +226,7 @@ std::string disarm(std::string_view text) {
   bool at_line_start = true;  // the line has only had white space so far
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t from = at;
-    const auto* command = first_of(k_commands, [&](const auto& entry) {
+    const auto* command = find_first(k_commands, [&](const auto& entry) {
       return text.substr(from).starts_with(entry.first) &&
              (at_line_start || entry.first != k_line_command);
     });
@@ -257,6 +258,36 @@ std::string shortened(std::string text, std::size_t most) {
 std::size_t columns(std::string_view utf8) {
   return static_cast<std::size_t>(std::ranges::count_if(
       utf8, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+bool is_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+bool is_commit(std::string_view text) {
+  return (text.size() == 40 || text.size() == 64) && is_hex(text);
+}
+
+bool has_only_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_digit);
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) { return lower(a) == lower(b); }
+
+bool matches_any(std::span<const std::string> globs, std::string_view name) {
+  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
+           return glob_match(glob, name);
+         });
+}
+
+std::string plural(std::size_t number, std::string_view singular, std::string_view many) {
+  if (number == 1) return fmt::format("1 {}", singular);
+  return many.empty() ? fmt::format("{} {}s", number, singular)
+                      : fmt::format("{} {}", number, many);
+}
+
+std::string short_commit(std::string_view commit, std::size_t digits) {
+  return std::string(commit.substr(0, digits));
 }
 
 std::optional<double> to_double(std::string_view text) {

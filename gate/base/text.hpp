@@ -62,6 +62,23 @@ namespace weir::text {
 // The width of UTF-8 text in terminal columns, one a code point (enough for what weir prints).
 [[nodiscard]] std::size_t columns(std::string_view utf8);
 
+// True if all characters are lower-case hexadecimal digits.
+[[nodiscard]] bool is_hex(std::string_view text);
+// True for the whole name of a commit: SHA-1 or SHA-256 in lower-case hexadecimal digits.
+[[nodiscard]] bool is_commit(std::string_view text);
+// True for one digit or more and nothing else.
+[[nodiscard]] bool has_only_digits(std::string_view text);
+// Compares ASCII letters without their case.
+[[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b);
+// True if a glob matches the name, or if there is no glob.
+[[nodiscard]] bool matches_any(std::span<const std::string> globs, std::string_view name);
+
+// "1 cell", "3 cells"; `many` is for words whose plural has no "s" at its end.
+[[nodiscard]] std::string plural(std::size_t number, std::string_view singular,
+                                 std::string_view many = "");
+// The first digits of a commit's name: seven, as git shows them.
+[[nodiscard]] std::string short_commit(std::string_view commit, std::size_t digits = 7);
+
 // A finite decimal number filling the whole text; nothing otherwise (also for "nan", "inf", "").
 [[nodiscard]] std::optional<double> to_double(std::string_view text);
 [[nodiscard]] std::optional<long long> to_int(std::string_view text);

@@ -20,7 +20,7 @@ struct NearlyExact {
 };
 
 static void fields(Fields& io, NearlyExact& nearly) {
-  io("median", Short{nearly.median});
+  io("median", ShortNumber{nearly.median});
   io("repeatability", nearly.repeatability);
   io.check(nearly.repeatability >= 0, "has a negative repeatability");
 }
@@ -149,12 +149,12 @@ Result<std::map<std::string, Measurement>> make_counts(const StoredCounts& store
 // Writes or reads all counts of a baseline.
 void count_fields(Fields& io, Baseline& baseline) {
   StoredCounts stored;
-  if (!io.reads()) stored = to_stored_counts(baseline);
-  io.sparse("metrics", stored.declared);
-  io.sparse("sources", stored.sources);
+  if (!io.is_reading()) stored = to_stored_counts(baseline);
+  io.optional("metrics", stored.declared);
+  io.optional("sources", stored.sources);
   io.always("counts", stored.exact);
-  io.sparse("nearly_exact", stored.nearly, "nearly_exact");
-  if (!io.reads() || io.problem()) return;
+  io.optional("nearly_exact", stored.nearly, "nearly_exact");
+  if (!io.is_reading() || io.problem()) return;
   auto counts = make_counts(stored);
   if (!counts) return io.refuse(std::move(counts).error());
   baseline.counts = std::move(*counts);
@@ -165,15 +165,15 @@ void count_fields(Fields& io, Baseline& baseline) {
 static void fields(Fields& io, Session& session) {
   io.always("engine_build", session.engine_build);
   io("samples", session.samples, "sessions samples");
-  io.sparse("reference", session.reference, "sessions reference");
+  io.optional("reference", session.reference, "sessions reference");
 }
 
 // Writes or reads the sessions by machine class, without empty lists.
 static void session_fields(Fields& io, std::map<std::string, std::vector<Session>>& sessions) {
-  auto non_empty = io.reads() ? std::map<std::string, std::vector<Session>>() : sessions;
+  auto non_empty = io.is_reading() ? std::map<std::string, std::vector<Session>>() : sessions;
   std::erase_if(non_empty, [](const auto& item) { return item.second.empty(); });
-  io.sparse("sessions", non_empty, "sessions");
-  if (!io.reads()) return;
+  io.optional("sessions", non_empty, "sessions");
+  if (!io.is_reading()) return;
   std::size_t total = 0;
   for (const auto& [machine, list] : non_empty) total += list.size();
   if (total > k_most_sessions) {
@@ -186,17 +186,17 @@ static void session_fields(Fields& io, std::map<std::string, std::vector<Session
 static void fields(Fields& io, Baseline& baseline) {
   io.schema_of_document(k_schema, "");
   io("cell", baseline.cell);
-  if (io.reads() && !io.problem()) {
+  if (io.is_reading() && !io.problem()) {
     const auto cell = profile::CellKey::parse(baseline.cell);
     if (!cell) return io.refuse(cell.error());
     baseline.cell = cell->str();
   }
   io("fingerprint", baseline.fingerprint);
   io.always("fingerprint_parts", baseline.fingerprint_parts);
-  io.sparse("reason", baseline.reason);
+  io.optional("reason", baseline.reason);
   io.check(baseline.reason.empty() || valid_reason(baseline.reason),
            "has a \"reason\" that is not one line of at most 1000 bytes");
-  io.sparse("preset", baseline.preset);
+  io.optional("preset", baseline.preset);
   io("device_class", baseline.device_class);
   io.check(valid_class(baseline.device_class), "has a \"device_class\" that is none");
   io.always("device_name", baseline.device_name);
@@ -204,13 +204,13 @@ static void fields(Fields& io, Baseline& baseline) {
   io.check(may_be_lengths(baseline.lengths),
            "has \"lengths\" that are not three rising numbers from 1 to 4096");
   count_fields(io, baseline);
-  io.sparse("kernels", baseline.kernels, "kernels");
-  io.sparse("codes", baseline.codes, "kernels");
-  io.sparse("code_groups", baseline.code_groups, "kernels");
-  io.sparse("code_facts", baseline.code_facts, "code_facts");
-  io.sparse("compiler", baseline.compiler);
-  io.sparse("graph_ops", baseline.graph_ops, "kernels");
-  io.sparse("functions", baseline.functions, "kernels");
+  io.optional("kernels", baseline.kernels, "kernels");
+  io.optional("codes", baseline.codes, "kernels");
+  io.optional("code_groups", baseline.code_groups, "kernels");
+  io.optional("code_facts", baseline.code_facts, "code_facts");
+  io.optional("compiler", baseline.compiler);
+  io.optional("graph_ops", baseline.graph_ops, "kernels");
+  io.optional("functions", baseline.functions, "kernels");
   io.always("placement", baseline.placement);
   io.always("work", baseline.work);
   session_fields(io, baseline.sessions);

@@ -28,7 +28,8 @@ std::vector<unit::Metric> list_metrics(const EngineSettings& engine, bool has_de
   for (const std::string& pattern : entry.metrics) {
     const auto metric = unit::find_metric(pattern);
     // These names exist only once the engine runs.
-    if (metric && (metric->scope == unit::Scope::at_length || unit::is_work_name(pattern))) {
+    if (metric &&
+        (metric->scope == unit::Scope::at_length || unit::is_op_or_kernel_metric(pattern))) {
       metrics.push_back(*metric);
     }
   }
@@ -53,7 +54,7 @@ bool can_be_reported(const std::string& pattern, const Cell& cell) {
 std::optional<std::string> unreported_reason(const verdict::LimitEntry& entry,
                                              std::span<const Cell> cells) {
   for (const std::string& pattern : entry.metrics) {
-    if (!unit::is_work_name(pattern)) continue;
+    if (!unit::is_op_or_kernel_metric(pattern)) continue;
     const bool is_reported = std::ranges::any_of(cells, [&](const Cell& cell) {
       return entry.match.fits(cell.key) && can_be_reported(pattern, cell);
     });
@@ -93,7 +94,7 @@ std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
       if (why && !why_not) why_not = why;
       makes_sense = makes_sense || !why;
     }
-    for (const char* special : verdict::k_specials) {
+    for (const char* special : verdict::k_non_metrics) {
       if (!entry.covers(cell.key, special)) continue;
       covers = true;
       makes_sense = makes_sense || !has_amount(entry);
@@ -157,7 +158,7 @@ std::optional<std::string> misfit_reason(const Cell& cell,
   const Extra model_extra = combination.model->extra.for_engine(engine.name);
   const bool ignores_model = settings.models.size() > 1 && !has("model") &&
                              model_extra.args.empty() && model_extra.env.empty() &&
-                             model_extra.replaced.empty();
+                             model_extra.replaced_flags.empty();
   if (ignores_model) return "the command has no {model}, so that all models would be the same";
   if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";

@@ -71,7 +71,7 @@ bool begins_with(const Arguments& command, Runtime runtime) {
   return std::string_view(program).substr(program.rfind('/') + 1) == to_string(runtime);
 }
 
-std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime) {
+std::optional<RuntimeLine> parse_runtime_line(const Arguments& command, Runtime runtime) {
   if (runtime == Runtime::srun) return RuntimeLine{1, skip_options(command, 1, /*srun=*/true)};
   const auto run = std::find(command.begin() + 1, command.end(), "run");
   if (run == command.end()) return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime) {
 
 std::optional<Arguments> command_inside(const Arguments& line, Runtime runtime,
                                         const Arguments& words) {
-  const auto parts = parts_of(line, runtime);
+  const auto parts = parse_runtime_line(line, runtime);
   const bool needs_image = runtime != Runtime::srun;
   if (!parts || (needs_image && parts->image >= line.size())) return std::nullopt;
   Arguments command(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(parts->image));
@@ -115,8 +115,9 @@ Arguments container_command(const ContainerSettings& container, const Arguments&
 
 Arguments fingerprint_command(const ContainerSettings& container, const Arguments& engine) {
   if (engine.empty()) return {};
-  const auto parts =
-      begins_with(engine, container.runtime) ? parts_of(engine, container.runtime) : std::nullopt;
+  const auto parts = begins_with(engine, container.runtime)
+                         ? parse_runtime_line(engine, container.runtime)
+                         : std::nullopt;
   if (!parts) return {engine.begin() + 1, engine.end()};
   // srun has no image: the engine's program stands there itself.
   const bool srun = container.runtime == Runtime::srun;
@@ -238,7 +239,7 @@ bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
 
 std::vector<std::string> check_runtime_line(const Arguments& line, Runtime runtime) {
   const std::string_view name = to_string(runtime);
-  const auto parts = parts_of(line, runtime);
+  const auto parts = parse_runtime_line(line, runtime);
   if (!parts) {
     return {
         fmt::format("the command has no \"run\": weir carries probes into \"{} run\" alone", name)};

@@ -22,7 +22,8 @@ struct RuntimeLine {
   std::size_t image = 0;
 };
 // Requires begins_with(). Nothing for docker and podman without "run".
-[[nodiscard]] std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime);
+[[nodiscard]] std::optional<RuntimeLine> parse_runtime_line(const Arguments& command,
+                                                            Runtime runtime);
 
 // The line that runs `engine`: as it is where it begins with the runtime, else
 // "docker run ARGS IMAGE engine…", "srun ARGS --container-image=IMAGE engine…".

@@ -263,12 +263,14 @@ Fields::Fields(const Node& node, std::string what, Problems& problems)
   if (!is_map_) problems.expected(node, what_, "a mapping");
 }
 
-const Node* Fields::take(const Key& key, const Form& form, const std::string& usual, bool needed) {
+const Node* Fields::take(const Key& key, const Form& form, const std::string& shown_default,
+                         bool needed) {
   known_.emplace_back(key.name);
   if (KeyList* keys = problems_->lists()) {
-    const bool has_words = *key.usual != '\0';
+    const bool has_words = *key.shown_default != '\0';
     return keys->add({node_->text, key.name, form, key.meaning, key.example,
-                      has_words ? key.usual : usual, !has_words && !usual.empty(), needed});
+                      has_words ? key.shown_default : shown_default,
+                      !has_words && !shown_default.empty(), needed});
   }
   const Node* node = is_map_ ? node_->find(key.name) : nullptr;
   if (node == nullptr || node->kind == Node::Kind::null) return nullptr;
@@ -277,7 +279,7 @@ const Node* Fields::take(const Key& key, const Form& form, const std::string& us
   return nullptr;
 }
 
-const Node* Fields::need(const Key& key, const Form& form) {
+const Node* Fields::require(const Key& key, const Form& form) {
   const Node* node = take(key, form, "", /*needed=*/true);
   if (node == nullptr) lacks(key.name);
   return node;

@@ -41,11 +41,12 @@ std::string properties(const std::vector<KeyInfo>& keys, const std::string& owne
   for (const KeyInfo& key : keys) {
     if (key.owner != owner) continue;
     if (key.needed) needed.push_back(quoted(key.name));
-    const bool has_words = !key.usual.empty() && !key.is_value;
+    const bool has_words = !key.shown_default.empty() && !key.is_value;
     std::string line = fmt::format(
         R"({}  {}: {{"description": {})", indent, quoted(key.name),
-        quoted(has_words ? fmt::format("{} Default: {}.", key.meaning, key.usual) : key.meaning));
-    if (key.is_value) line += ", \"default\": " + json_of_yaml(key.usual);
+        quoted(has_words ? fmt::format("{} Default: {}.", key.meaning, key.shown_default)
+                         : key.meaning));
+    if (key.is_value) line += ", \"default\": " + json_of_yaml(key.shown_default);
     if (!key.example.empty())
       line += fmt::format(R"(, "examples": [{}])", json_of_yaml(key.example));
     line += ", " + key.form.schema + "}";
@@ -108,7 +109,7 @@ const Node* KeyList::add(KeyInfo key) {
   return has_keys ? &nodes_.emplace_back(std::move(node)) : nullptr;
 }
 
-std::vector<KeyInfo> list_keys(const Known& supported) {
+std::vector<KeyInfo> list_keys(const Supported& supported) {
   KeyList list;
   Parsing parsing{supported, Problems(""), {}};
   parsing.problems.list_into(&list);

@@ -32,10 +32,10 @@ struct KeyInfo {
   std::string owner;  // path of the mapping that it stands in: "", "gate", "engines.*", "limits[]"
   std::string name;   // "share_start"
   Form form;
-  std::string meaning;    // a sentence or two
-  std::string example;    // as YAML; "": none
-  std::string usual;      // default; "": none
-  bool is_value = false;  // `usual` is a value that could stand there, not words
+  std::string meaning;        // a sentence or two
+  std::string example;        // as YAML; "": none
+  std::string shown_default;  // default; "": none
+  bool is_value = false;      // `usual` is a value that could stand there, not words
   bool needed = false;
 
   // "engines.*.share_start", "limits[].max"; "*" is a name of the user's own.
@@ -43,7 +43,7 @@ struct KeyInfo {
 };
 
 // All keys, by path. Names that forms list (formats, probes, APIs) are those of `known`.
-[[nodiscard]] std::vector<KeyInfo> list_keys(const Known& supported);
+[[nodiscard]] std::vector<KeyInfo> list_keys(const Supported& supported);
 // JSON Schema (draft 7) of weir.yaml, one key a line.
 [[nodiscard]] std::string json_schema(const std::vector<KeyInfo>& keys);
 

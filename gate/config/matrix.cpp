@@ -203,11 +203,11 @@ std::pair<Cell, std::optional<std::string>> make_cell(const Combination& combina
   Extra all = combination.extra();
   if (at.threads) all.threads = *at.threads == 0 ? k_all_threads : *at.threads;
   cell.env = all.env;
-  cell.passed = all.passed;
+  cell.passed_variables = all.passed_variables;
   cell.threads = all.threads.value_or(cell.threads);
   cell.seed = all.seed.value_or(cell.seed);
   Arguments command = insert_arguments(combination.engine->command, all.args);
-  auto missing_flag = replace_flag_values(command, all.replaced);
+  auto missing_flag = replace_flag_values(command, all.replaced_flags);
   const std::optional<ContainerSettings>& container = combination.engine->container;
   cell.command = container ? container_command(*container, command) : command;
 
@@ -306,7 +306,7 @@ class Expansion {
     for (const verdict::LimitEntry& entry : settings_.limits) {
       if (!entry.match.fits(cell.key)) continue;
       for (const std::string& pattern : entry.metrics) {
-        if (unit::is_work_name(pattern)) cell.works.push_back(pattern);
+        if (unit::is_op_or_kernel_metric(pattern)) cell.works.push_back(pattern);
       }
     }
   }
@@ -464,10 +464,10 @@ static std::vector<profile::RunParameters> requests_over_sweep(
   }
   std::vector<std::int64_t> points{1};
   if (cell.sweep == Sweep::repeats) points = repeats;
-  if (over_tokens(cell.sweep)) points = tokens;
+  if (is_over_tokens(cell.sweep)) points = tokens;
   std::vector<profile::RunParameters> requests;
   for (const std::int64_t point : points) {
-    requests.push_back({cell.prompt_tokens, over_tokens(cell.sweep) ? point : cell.tokens,
+    requests.push_back({cell.prompt_tokens, is_over_tokens(cell.sweep) ? point : cell.tokens,
                         cell.sweep == Sweep::repeats ? point : 1, cell.depth});
   }
   return requests;

@@ -9,13 +9,13 @@ void Extra::add(const Extra& more) {
   args.insert(args.end(), more.args.begin(), more.args.end());
   for (const auto& [name, value] : more.env) {
     env[name] = value;
-    passed.erase(name);
+    passed_variables.erase(name);
   }
-  for (const std::string& name : more.passed) {
+  for (const std::string& name : more.passed_variables) {
     env.erase(name);
-    passed.insert(name);
+    passed_variables.insert(name);
   }
-  for (const auto& [flag, value] : more.replaced) replaced[flag] = value;
+  for (const auto& [flag, value] : more.replaced_flags) replaced_flags[flag] = value;
   if (more.threads) threads = more.threads;
   if (more.seed) seed = more.seed;
 }
@@ -120,7 +120,7 @@ void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
   Node set = *node;
   std::erase_if(set.entries, [&](const Entry& entry) {
     const bool passes = entry.value.kind == Node::Kind::null && is_variable_name(entry.key);
-    if (passes) extra.passed.insert(entry.key);
+    if (passes) extra.passed_variables.insert(entry.key);
     return passes;
   });
   extra.env = read_environment(set, "env", problems);
@@ -138,7 +138,7 @@ void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
   check_args(args, extra.args, parsing.problems);
   fields.read(
       {"replace", "Values of flags, in place of those that the command has.", "{-ngl: \"20\"}"},
-      extra.replaced, k_replaced);
+      extra.replaced_flags, k_replaced);
   parse_environment(fields, extra, parsing.problems);
   if (threads) fields.read(k_threads_key, extra.threads, k_threads);
   parse_seed(fields, extra);
@@ -244,7 +244,7 @@ const std::vector<Section>& sections() {
 void parse_root(const Node& root, Parsing& parsing) {
   Fields fields(root, "the configuration", parsing.problems);
   const Node* version =
-      fields.need({"version", "Version of this format.", "1"}, {"1", R"("const": 1)"});
+      fields.require({"version", "Version of this format.", "1"}, {"1", R"("const": 1)"});
   if (version != nullptr && (version->kind != Node::Kind::scalar || version->text != "1")) {
     parsing.problems.add(version->at, "this weir reads version 1, not {}", describe(*version));
   }
@@ -256,7 +256,7 @@ void parse_root(const Node& root, Parsing& parsing) {
     const bool is_models = parse == parse_models;
     const bool is_needed = is_models ? needs_model(settings) : needed;
     const bool is_engines = parse == parse_engines;  // other sections may come from a preset
-    const Node* section = is_engines ? fields.need(key, form) : fields.take(key, form);
+    const Node* section = is_engines ? fields.require(key, form) : fields.take(key, form);
     if (section != nullptr) {
       parse(*section, parsing);
       continue;
@@ -268,7 +268,7 @@ void parse_root(const Node& root, Parsing& parsing) {
 }
 
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
-                                const Known& supported) {
+                                const Supported& supported) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
   Parsing parsing{supported, Problems(std::string(file_name)), {}};
   parsing.settings.file = file_name;

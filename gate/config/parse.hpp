@@ -220,7 +220,7 @@ struct OneOf {
   [[nodiscard]] Form form() const { return choice_form(names(), false); }
   [[nodiscard]] std::string show(Value value) const {
     const auto* match =
-        first_of(choices, [&](const auto& choice) { return choice.first == value; });
+        find_first(choices, [&](const auto& choice) { return choice.first == value; });
     return match == nullptr ? "" : std::string(match->second);
   }
 };
@@ -233,7 +233,7 @@ struct Key {
   const char* name;
   const char* meaning = "";
   const char* example = "";
-  const char* usual = "";
+  const char* shown_default = "";
 };
 
 // One mapping. Its parser takes every key that it allows once; the destructor complains about all
@@ -248,15 +248,15 @@ class Fields {
   // The value under `key`, or nullptr when it is absent or nothing.
   const Node* take(const Key& key, const Form& form = {}) { return take(key, form, "", false); }
   // The same, and a problem when it is absent.
-  const Node* need(const Key& key, const Form& form = {});
+  const Node* require(const Key& key, const Form& form = {});
   // Reads the value under `key`, if there is one. `into` stays unchanged if `type` returns nothing.
   template <class Value, class Type>
   const Node* read(const Key& key, Value& into, const Type& type) {
     return assign(take(key, type.form(), default_text(into, type), false), key, into, type);
   }
   template <class Value, class Type>
-  const Node* need(const Key& key, Value& into, const Type& type) {
-    return assign(need(key, type.form()), key, into, type);
+  const Node* require(const Key& key, Value& into, const Type& type) {
+    return assign(require(key, type.form()), key, into, type);
   }
   // Adds the problem that `key` is absent.
   void lacks(const char* key);
@@ -267,7 +267,7 @@ class Fields {
   [[nodiscard]] bool lists_keys() const { return problems_->lists() != nullptr; }
 
  private:
-  const Node* take(const Key& key, const Form& form, const std::string& usual, bool needed);
+  const Node* take(const Key& key, const Form& form, const std::string& shown_default, bool needed);
   template <class Value, class Type>
   const Node* assign(const Node* node, const Key& key, Value& into, const Type& type) {
     if (node == nullptr) return node;
@@ -303,7 +303,7 @@ class Fields {
 inline constexpr std::size_t k_most_entries = 1000;
 
 struct Parsing {
-  const Known& supported;
+  const Supported& supported;
   Problems problems;
   Settings settings;
   std::vector<std::pair<std::string, const Node*>> cpu_ops{};  // by engine, read at the end

@@ -14,7 +14,7 @@ namespace {
 // Returns true if `name` can name a metric: letters, digits and "_", or an op or kernel after its
 // prefix. Patterns are no names.
 bool is_metric_name(std::string_view name) {
-  if (unit::is_work_name(name)) {
+  if (unit::is_op_or_kernel_metric(name)) {
     return unit::find_metric(name) && name.find_first_of("*?") == std::string_view::npos;
   }
   const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -113,7 +113,7 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
   CpuOp allowed{op};
   if (node.kind == Node::Kind::map) {
     Fields fields(node, fmt::format("cpu_ops_allowed of \"{}\"", text::printable(op)), problems);
-    fields.need({"why", "Reason, shown in reports.", "embedding row"}, allowed.why, k_text);
+    fields.require({"why", "Reason, shown in reports.", "embedding row"}, allowed.why, k_text);
     const Node* when = fields.read({"when", "Condition on the sizes of the op's result.",
                                     "ne0 < 128 and ne1 == 1", "any size"},
                                    allowed.when, k_text);
@@ -224,7 +224,7 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
             text::printable(entry.key.substr(0, 80)));
         continue;
       }
-      if (!is_fact && holds(verdict::k_specials, entry.key)) {
+      if (!is_fact && holds(verdict::k_non_metrics, entry.key)) {
         parsing.problems.add(entry.key_at,
                              "\"{}\" is judged by weir itself: give your metric another name",
                              entry.key);
@@ -243,8 +243,8 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   const Node *runtime = &node, *image = nullptr, *args = nullptr;
   if (node.kind == Node::Kind::map) {
     Fields fields(node, "container", problems);
-    runtime = fields.need({"runtime", "Program that starts the container or job.", "docker"},
-                          OneOf{k_runtimes}.form());
+    runtime = fields.require({"runtime", "Program that starts the container or job.", "docker"},
+                             OneOf{k_runtimes}.form());
     image =
         fields.take({"image", "Image to run. Left out: the command itself begins with the runtime.",
                      "ghcr.io/me/engine:1"},
@@ -351,7 +351,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   } else {
     engine.output =
         read_choice(*output, "output", parsing.supported.adapters, problems).value_or("");
-    engine.always_reports_counts = holds(parsing.supported.telling, engine.output);
+    engine.always_reports_counts = holds(parsing.supported.always_reporting, engine.output);
     engine.reports_counts_on_request = holds(parsing.supported.reporting_on_request, engine.output);
   }
   const Form probe = choice_form(parsing.supported.probes, true);

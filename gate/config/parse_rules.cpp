@@ -10,7 +10,7 @@ namespace {
 // declare.
 std::vector<std::string> limitable_names(const Settings& settings) {
   std::vector<std::string> names = unit::metric_names();
-  names.insert(names.end(), verdict::k_specials.begin(), verdict::k_specials.end());
+  names.insert(names.end(), verdict::k_non_metrics.begin(), verdict::k_non_metrics.end());
   for (const EngineSettings& engine : settings.engines) {
     for (const ValueRule& rule : engine.generic.values) {
       if (rule.custom) names.push_back(rule.metric);
@@ -156,9 +156,9 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
   Fields fields(node, "a rule", parsing.problems);
   explain::Rule rule;
   const Key when_key{"when", "All of its parts must hold.", "{op: GET_ROWS, change: more}"};
-  if (const Node* when = fields.need(when_key, mapping()))
+  if (const Node* when = fields.require(when_key, mapping()))
     parse_when(*when, rule, parsing.problems);
-  const Node* say = fields.need(
+  const Node* say = fields.require(
       {"say", "The sentence to print, of at most 2000 characters.", "See the runbook, chapter 3."},
       rule.say, k_text);
   if (rule.say.size() > k_longest_saying) {

@@ -89,8 +89,8 @@ constexpr Plain k_rate{read_rate, "number",
 void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems) {
   Fields fields(node, "capacity", problems);
   std::pair<double, double> rates{0, 0};
-  fields.need({"low", "Lowest rate in requests per second.", "4"}, rates.first, k_rate);
-  fields.need({"high", "Highest rate.", "64"}, rates.second, k_rate);
+  fields.require({"low", "Lowest rate in requests per second.", "4"}, rates.first, k_rate);
+  fields.require({"high", "Highest rate.", "64"}, rates.second, k_rate);
   const bool is_valid = rates.first > 0 && rates.second > 0;
   if (is_valid && rates.first >= rates.second) {
     problems.add(node.at, "capacity: low must be below high, between which it is looked for");
@@ -326,8 +326,8 @@ void parse_models(const Node& node, Parsing& parsing) {
                   return;
                 }
                 Fields fields(entry.value, describe_entry("model", entry), problems);
-                fields.need({"path", "The model, from this file's folder.", "models/tiny.gguf"},
-                            model.path, k_text);
+                fields.require({"path", "The model, from this file's folder.", "models/tiny.gguf"},
+                               model.path, k_text);
                 fields.read(k_private, model.is_private, k_boolean);
                 parse_per_engine(fields, model.extra, parsing);
               });

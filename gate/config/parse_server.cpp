@@ -344,7 +344,7 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
       fields.take({"extra_body", "Server: fields added to each request.", "{cache_salt: weir}"},
                   {"object", R"("type": "object")"});
   if (extra != nullptr) {
-    auto [sent, own] = look_up(parsing.supported.sent, server.api, Known::Sent());
+    auto [sent, own] = look_up(parsing.supported.sent, server.api, Supported::Sent());
     if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
     server.extra_body = read_extra_body(*extra, sent, problems);
   }

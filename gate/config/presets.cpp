@@ -17,7 +17,7 @@ Result<Preset> read_preset(const PresetText& file) {
   WEIR_TRY(Node tree, parse_yaml(file.second, place));
   Preset preset;
   preset.name = file.first;
-  const Known nothing;
+  const Supported nothing;
   Parsing parsing{nothing, Problems(place), {}};
   Fields fields(tree, "the preset", parsing.problems);
   fields.read({"version"}, preset.version, WholeNumber{1, 1'000'000});
@@ -33,7 +33,7 @@ Result<Preset> read_preset(const PresetText& file) {
   }
   fields.take({"models"});
   fields.take({"limits"});
-  if (const Node* engine = fields.need({"engine"})) {
+  if (const Node* engine = fields.require({"engine"})) {
     const auto take = [&](const char* key, auto& into, const auto& how) {
       if (const Node* node = engine->find(key)) into = how(*node, key, parsing.problems);
     };
@@ -41,14 +41,14 @@ Result<Preset> read_preset(const PresetText& file) {
     take("probes", preset.probes, read_texts);
     if (const Node* output = engine->find("output")) preset.output = output->text;
   }
-  if (const Node* devices = fields.need({"devices"})) {
+  if (const Node* devices = fields.require({"devices"})) {
     for (const Entry& entry : devices->entries) {
       Fields inside(entry.value, entry.key, parsing.problems);
       preset.devices.push_back({entry.key, {}});
       parse_extra(inside, preset.devices.back().extra, parsing);
     }
   }
-  if (const Node* prompts = fields.need({"prompts"})) {
+  if (const Node* prompts = fields.require({"prompts"})) {
     parse_prompts(*prompts, parsing);
     preset.prompts = std::move(parsing.settings.prompts);
   }
@@ -74,8 +74,8 @@ bool loads_model(std::string_view loads, std::string_view path, bool folder) {
 }
 
 const Preset* find_preset_by_program(std::string_view file_name) {
-  return first_of(presets(),
-                  [&](const Preset& preset) { return holds(preset.programs, file_name); });
+  return find_first(presets(),
+                    [&](const Preset& preset) { return holds(preset.programs, file_name); });
 }
 
 }  // namespace weir::config

@@ -118,7 +118,7 @@ Arguments Redactor::add_container(const EngineSettings& engine, const std::strin
   std::string image = container.image;
   if (begins_with(command, container.runtime)) {
     std::erase(command, "{args}");  // may stand among the options
-    const auto parts = parts_of(command, container.runtime);
+    const auto parts = parse_runtime_line(command, container.runtime);
     if (!parts) return command;
     const auto at = command.begin() + static_cast<std::ptrdiff_t>(parts->image);
     options.assign(command.begin() + static_cast<std::ptrdiff_t>(parts->options), at);
@@ -199,7 +199,7 @@ std::string Redactor::text(std::string_view text) const {
   std::string redacted;
   for (std::size_t at = 0; at < text.size();) {
     const auto* match =
-        first_of(words_, [&](const auto& word) { return is_word_at(text, at, word.first); });
+        find_first(words_, [&](const auto& word) { return is_word_at(text, at, word.first); });
     if (match == nullptr) {
       redacted += text[at];
       ++at;

@@ -134,9 +134,9 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
       note(cell, metric.name, verdict::resolve_limit(cell, metric, base),
            verdict::resolve_limit(cell, metric, head));
     }
-    for (const char* name : verdict::k_specials) {
-      note(cell, name, verdict::resolve_special(cell, name, base),
-           verdict::resolve_special(cell, name, head));
+    for (const char* name : verdict::k_non_metrics) {
+      note(cell, name, verdict::resolve_non_metric_limit(cell, name, base),
+           verdict::resolve_non_metric_limit(cell, name, head));
     }
   }
   // Change and cells -> the metrics whose limits change alike, which share one proposal.
@@ -305,7 +305,7 @@ class RulesComparison {
       }
       const std::vector<std::string> changed = differing_parts(*before, after);
       if (!changed.empty()) parts[text::join(changed, " and ")].push_back(name);
-      if (before->passed != after.passed) passed.push_back(name);
+      if (before->passed_variables != after.passed_variables) passed.push_back(name);
     }
     if (!passed.empty()) {
       add("variables passed through to cells", "", "", Effect::changed, /*holds=*/true)
@@ -430,7 +430,8 @@ class RulesComparison {
     for (const Settings* settings : {&base_, &head_}) {
       for (const LimitEntry& entry : settings->limits) {
         for (const std::string& pattern : entry.metrics) {
-          if (unit::is_work_name(pattern)) add_metric(pattern, unit::find_metric(pattern));
+          if (unit::is_op_or_kernel_metric(pattern))
+            add_metric(pattern, unit::find_metric(pattern));
         }
       }
     }

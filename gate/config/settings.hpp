@@ -18,8 +18,8 @@ struct Extra {
   Environment env;
   std::optional<std::int64_t> threads, seed;
   // Under `env` without a value: the variable of weir's own environment, which would be withheld.
-  std::set<std::string> passed{};
-  std::map<std::string, std::string> replaced{};  // values of flags that the command has
+  std::set<std::string> passed_variables{};
+  std::map<std::string, std::string> replaced_flags{};  // values of flags that the command has
   // Appends `more`'s arguments; its other values replace those here.
   void add(const Extra& more);
 };
@@ -248,7 +248,7 @@ struct Settings {
 };
 
 // Names that weir.yaml may use, and today's date.
-struct Known {
+struct Supported {
   std::string today;                  // "2026-11-20": an `until` before it has expired
   std::vector<std::string> adapters;  // names `output:` may take
   std::vector<std::string> probes;    // names `probes:` may take in this build
@@ -256,7 +256,7 @@ struct Known {
   std::vector<std::string> apis{};                  // names `api:` may take
   // Adapters whose engines always report counts, and those whose engines do so if profile_args or
   // counted_env ask for it.
-  std::vector<std::string> telling{}, reporting_on_request{};
+  std::vector<std::string> always_reporting{}, reporting_on_request{};
   std::vector<std::string> results{};  // adapters whose engines need no command
   // By api: members of a request that only weir sends ("options.seed"); those in `own` only if
   // own_fields is true.
@@ -269,6 +269,6 @@ struct Known {
 // Fails with Code::config: file:line:column, what is wrong, a suggestion, what is known here.
 // Limits on hostile text: 1 MiB, depth 32, no YAML aliases that expand beyond 100 000 nodes.
 [[nodiscard]] Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
-                                              const Known& supported);
+                                              const Supported& supported);
 
 }  // namespace weir::config

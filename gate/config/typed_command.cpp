@@ -116,7 +116,7 @@ class ConfigWriter {
       const std::string flag =
           typed_.preset == nullptr ? word : canonical_flag(*typed_.preset, word);
       const Option* option =
-          first_of(options, [&](const auto& candidate) { return candidate.flag == flag; });
+          find_first(options, [&](const auto& candidate) { return candidate.flag == flag; });
       const std::size_t equals = word.starts_with("--") ? word.find('=') : word.npos;
       const bool joined = equals != word.npos;
       if (option == nullptr || (!option->value.empty() && !joined && i + 1 == args.size())) {

@@ -223,7 +223,7 @@ tl::unexpected<Error> fail_at(std::string_view file, Place at, std::string_view 
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
-  const Entry* match = first_of(entries, [&](const Entry& entry) { return entry.key == key; });
+  const Entry* match = find_first(entries, [&](const Entry& entry) { return entry.key == key; });
   return match == nullptr ? nullptr : &match->value;
 }
 

@@ -267,7 +267,7 @@ std::vector<std::string> other_kinds(const Group& group) {
         continue;
       }
       if (holds(k_outcomes, other.kind) || !kinds.insert(other.kind).second) continue;
-      auto* count = first_of(counts, [&](const auto& entry) { return entry.first == kind; });
+      auto* count = find_first(counts, [&](const auto& entry) { return entry.first == kind; });
       if (count == nullptr) count = &counts.emplace_back(kind, 0);
       ++count->second;
     }
@@ -334,7 +334,7 @@ struct Unexplained {
 
   void add(const UnpassedJudgement& judgement, const std::string& cell) {
     Entry* entry =
-        first_of(all, [&](const Entry& other) { return other.metric.what == judgement.metric; });
+        find_first(all, [&](const Entry& other) { return other.metric.what == judgement.metric; });
     if (entry == nullptr) entry = &all.emplace_back(Entry{{judgement.metric, {}}});
     entry->metric.cells.push_back(cell);
     if (!judgement.failed) return;

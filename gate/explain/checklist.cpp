@@ -145,7 +145,8 @@ Check check_fallbacks(const CheckInput& input) {
 }
 
 Check check_baseline(const CheckInput& input) {
-  if (input.evidence.alone) return wrong("there is none: weir explain BASE THIS compares two");
+  if (input.evidence.has_one_side)
+    return wrong("there is none: weir explain BASE THIS compares two");
   if (!input.evidence.gate) return fine("both sides are here");
   const Outcome outcome = input.evidence.gate->cell;
   if (outcome == Outcome::new_) return wrong("there is none: the cell is new");
@@ -184,8 +185,8 @@ Check check_fusions(const CheckInput& input) {
   }
   // Names do not show which ops a kernel of the CPU joins.
   const bool kernels_have_names = input.evidence.device != "cpu";
-  if (input.evidence.alone && !fusible) return unknown(std::string(k_no_baseline));
-  if (!input.evidence.alone && kernels_have_names &&
+  if (input.evidence.has_one_side && !fusible) return unknown(std::string(k_no_baseline));
+  if (!input.evidence.has_one_side && kernels_have_names &&
       (input.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
     return fine("as much as before");
   }
@@ -204,7 +205,7 @@ Check check_quantizations(const Options& options) {
 
 Check check_batching(const CheckInput& input) {
   if (input.has_finding(kind::batching_lost)) return wrong("batching was lost");
-  if (input.evidence.alone) return unknown(std::string(k_no_baseline));
+  if (input.evidence.has_one_side) return unknown(std::string(k_no_baseline));
   if (counted(input.evidence, "barriers")) return fine("as much as before");
   return unknown("barriers were not counted on both sides");
 }

@@ -19,7 +19,7 @@ bool is_cause_of_all(const Entry& entry) {
 
 // Returns the finding that the others follow from; else the first one.
 Entry& find_leader(std::vector<Entry>& entries) {
-  Entry* leader = first_of(entries, is_cause_of_all);
+  Entry* leader = find_first(entries, is_cause_of_all);
   return leader == nullptr ? entries.front() : *leader;
 }
 
@@ -30,15 +30,16 @@ bool owns_kernels(const Entry& entry) {
 
 // Returns true if all parts of a kernel that ran as one run on the device.
 bool has_parts_on_device(const Board& board, const Entry& entry) {
-  Moves joined, parts;
-  for (const Move& kernel : board.differences.kernels) {
+  WorkChanges joined, parts;
+  for (const WorkChange& kernel : board.differences.kernels) {
     if (!holds(entry.items, "kernel " + kernel.name)) continue;
-    Moves& side = kernel.up() ? parts : joined;
+    WorkChanges& side = kernel.is_increase() ? parts : joined;
     side.push_back(&kernel);
   }
   const std::vector<KernelName> names = names_in(parts);
-  return std::ranges::any_of(
-      joined, [&](const Move* kernel) { return !parts_of(kernel->parsed, names).empty(); });
+  return std::ranges::any_of(joined, [&](const WorkChange* kernel) {
+    return !find_fused_parts(kernel->parsed, names).empty();
+  });
 }
 
 // Returns true if `entry` is a cause of its own beside work that left the device: kernels that
@@ -120,7 +121,7 @@ class Owners {
     if (metric.kind != unit::Kind::count) return of_time(metric);
     if (unit::buffer_label(metric.name)) return of("buffers");
     if (unit::is_summed_cost(metric.base)) return kernels_ != nullptr ? kernels_ : of_code();
-    if (unit::is_work_name(metric.name)) return of_work(metric.name);
+    if (unit::is_op_or_kernel_metric(metric.name)) return of_work(metric.name);
     const bool of_context = metric.scope == unit::Scope::per_context_token;
     const bool has_owner = by_item_.contains(metric.base);
     return of(of_context && !has_owner ? "context " + metric.base : metric.base);
@@ -134,7 +135,7 @@ class Owners {
     const char* base = cpu ? "cpu_ops" : "dispatches";
     const double change = board_.differences.count(base).value();
     std::map<const Entry*, double> shares;  // in the direction of the change
-    for (const Move& kernel : board_.differences.kernels) {
+    for (const WorkChange& kernel : board_.differences.kernels) {
       const Entry* owner = look_up(by_item_, "kernel " + kernel.name, nullptr);
       shares[owner] += kernel.delta().value() * (change < 0 ? -1 : 1);
     }
@@ -156,7 +157,7 @@ class Owners {
     const double* ratio = look_up(board_.differences.times, metric.name);
     if (ratio == nullptr) return nullptr;
     const bool slower = (metric.better == unit::Better::lower) == (*ratio > 1);
-    return first_of(board_.entries, [&](const Entry& entry) {
+    return find_first(board_.entries, [&](const Entry& entry) {
       const Finding& finding = entry.finding;
       if (finding.also) return false;
       if (finding.kind == kind::time_changed) return true;

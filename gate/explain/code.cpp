@@ -55,7 +55,8 @@ void find_code(Board& board) {
   for (const auto* one : changed) finding.ops.push_back(one->kernel);
   finding.look_at = "weir kernels --diff KERNEL, which shows all that differs.";
   // Ranks after counts and memory: a change there changes code and group sizes as well.
-  board.add(std::move(finding), 0.5, any_other_code && board.differences.only_works() ? 1 : 3);
+  board.add(std::move(finding), /*units=*/0.5,
+            /*rank=*/any_other_code && board.differences.only_works() ? 1 : 3);
 }
 
 }  // namespace weir::explain

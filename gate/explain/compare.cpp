@@ -114,7 +114,7 @@ WorkRows read_rows(const Observed& observed, const Basis& shared, bool by_kernel
     result.buffers[buffer.label] = {{buffer.label}, {}, {}, {}, buffer.buffers.value(),
                                     buffer.seconds};
   }
-  result.side.all_labels = buffers.whole;
+  result.side.all_labels = buffers.is_complete;
   const RowChoice choice = choose_rows(observed, shared);
   if (shared.per_token) {
     result.per = "token";
@@ -170,7 +170,7 @@ WorkRows read_rows(const Profile& profile) {
   }
   result.doubts = first_warnings(profile.warnings);
   const bool cpu = profile.device == "cpu";
-  if (profile.kernels && !profile.kernels->varies) {
+  if (profile.kernels && !profile.kernels->runs_disagree) {
     result.per = kernel_unit(*profile.kernels);
     for (const auto& [name, count] : profile.kernels->counts) {
       WorkRow row =
@@ -244,7 +244,7 @@ std::set<std::string> find_other_places(const RowPair& rows) {
 std::map<RowKey, RowPair> group_rows(const RowPair& rows) {
   const std::array used{can_compare(rows, k_part), can_compare(rows, k_shape),
                         can_compare(rows, k_type)};
-  const std::set<std::string> common_shapes = shapes_alike(rows.a, rows.b),
+  const std::set<std::string> common_shapes = find_common_shapes(rows.a, rows.b),
                               places = find_other_places(rows);
   std::map<RowKey, RowPair> groups;
   for (Rows RowPair::*side : {&RowPair::a, &RowPair::b}) {
@@ -301,11 +301,11 @@ Shift classify_change(const OpChange& op) {
   if (!op.a) return Shift::fresh;
   if (!op.b) return Shift::gone;
   const auto each = op.each_ratio();
-  if (each && *each >= k_slower) return Shift::slower;
+  if (each && *each >= k_slower_ratio) return Shift::slower;
   if (op.a->calls && op.b->calls && !as_often(*op.a->calls, *op.b->calls)) {
     return *op.b->calls > *op.a->calls ? Shift::more_calls : Shift::fewer_calls;
   }
-  return each && *each <= 1 / k_slower ? Shift::faster : Shift::same;
+  return each && *each <= 1 / k_slower_ratio ? Shift::faster : Shift::same;
 }
 
 // Sorts by kind of change, then by its size, the largest first. Unchanged ops are sorted by their
@@ -579,7 +579,7 @@ std::optional<TokenGap> token_gap(const Comparison& comparison) {
   return gap;
 }
 
-// A row counts as changed from k_named on if a finding or the token's gap names it.
+// A row counts as changed from k_named_ratio on if a finding or the token's gap names it.
 void shift_named_rows(Comparison& comparison) {
   std::set<std::string> ops, labels;
   for (const verdict::Finding& finding : comparison.findings) {
@@ -599,8 +599,8 @@ void shift_named_rows(Comparison& comparison) {
         std::ranges::none_of(op.b->names, is_named)) {
       return;
     }
-    if (*ratio >= k_named) op.change = Shift::slower;
-    if (*ratio <= 1 / k_named) op.change = Shift::faster;
+    if (*ratio >= k_named_ratio) op.change = Shift::slower;
+    if (*ratio <= 1 / k_named_ratio) op.change = Shift::faster;
   };
   for (OpChange& op : comparison.ops) shift(op, /*in_gap=*/false);
   for (OpChange& buffer : comparison.buffers) shift(buffer, labels.contains(buffer.role));

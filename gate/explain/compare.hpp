@@ -20,7 +20,8 @@
 namespace weir::explain {
 
 // The kind of change of a row: the first that holds. Times have to change by more than single runs
-// vary: k_slower, or k_named for rows that shift_named_rows() selects. Calls are compared exactly.
+// vary: k_slower_ratio, or k_named_ratio for rows that shift_named_rows() selects. Calls are
+// compared exactly.
 enum class Shift {
   fresh,        // on side B alone: "new"
   gone,         // on side A alone
@@ -33,8 +34,8 @@ enum class Shift {
 [[nodiscard]] std::string_view to_string(Shift change);  // "new", "more_calls"
 
 // The time of a call on B over that on A from which it is slower; faster from the inverse on.
-inline constexpr double k_slower = 1.2;
-inline constexpr double k_named = 1.02;
+inline constexpr double k_slower_ratio = 1.2;
+inline constexpr double k_named_ratio = 1.02;
 
 // One side of a row: work of one role together.
 struct ComparedOp {

@@ -41,9 +41,9 @@ std::optional<double> count_ratio(const Board& board, const std::string& base) {
 std::int64_t common_factor(const Board& board, bool more) {
   std::map<std::int64_t, int> factors;
   int both = 0;
-  for (const Move& move : board.differences.kernels) {
-    const Rational& small = more ? move.before : move.after;
-    const Rational& large = more ? move.after : move.before;
+  for (const WorkChange& change : board.differences.kernels) {
+    const Rational& small = more ? change.before : change.after;
+    const Rational& large = more ? change.after : change.before;
     if (small == k_zero || large == k_zero) continue;
     ++both;
     const double factor = large.value() / small.value();
@@ -51,7 +51,7 @@ std::int64_t common_factor(const Board& board, bool more) {
       ++factors[static_cast<std::int64_t>(factor)];
     }
   }
-  const auto* match = first_of(
+  const auto* match = find_first(
       factors, [&](const auto& entry) { return entry.second >= 4 && entry.second * 2 > both; });
   return match == nullptr ? 1 : match->first;
 }
@@ -67,9 +67,9 @@ void add_batches(Board& board, const std::string& base, bool more, std::string h
   if (more) finding.cause = "the batch is limited (-b, -ub), or requests are not taken together.";
   finding.look_at = "batch sizes among the arguments, and the engine's defaults.";
   for (const auto& [count, delta] : board.differences.counts) board.claim(count);
-  for (const bool up : {true, false}) board.claim(select_moves(board.differences.kernels, up));
+  for (const bool up : {true, false}) board.claim(select_changes(board.differences.kernels, up));
   board.claim("moves");
-  board.add(std::move(finding), sum_counts(board.differences.counts).units, 0);
+  board.add(std::move(finding), /*units=*/sum_counts(board.differences.counts).units, /*rank=*/0);
 }
 
 // Finds a change of batches without a count of graphs: all kernels and the waits are multiplied by
@@ -98,7 +98,7 @@ std::string layers_phrase(const Fit& fit, std::int64_t each) {
       fit.set.times > 1 ? fmt::format(" for each of {} experts", fit.set.times) : "";
   const std::string tensors =
       fit.set.tensors.empty() ? "" : " that has " + safe_name(fit.set.tensors);
-  return fmt::format("{}{} in each layer{}", frequency_text(each, unit::Scope::whole), expert,
+  return fmt::format("{}{} in each layer{}", frequency_text(each, unit::Scope::whole_run), expert,
                      tensors);
 }
 
@@ -148,7 +148,7 @@ bool knows_op_places(const Evidence& evidence) {
 // rewrites the finding. Returns false, without a change, if there are too many dispatches for that.
 bool set_dispatch_per_layer(const Board& board, Finding& finding) {
   const auto both = exact_counts(board.evidence, "dispatches");
-  if (board.model == nullptr || board.model->layers < 8 || !both || !both->after.whole()) {
+  if (board.model == nullptr || board.model->layers < 8 || !both || !both->after.is_integer()) {
     return false;
   }
   const std::int64_t layers = board.model->layers;
@@ -233,12 +233,12 @@ bool find_submissions(Board& board, const ExactCounts& waits) {
 
 // Returns the one new op that may be waited for each time it runs and whose place nothing reports.
 // Null if there is none or several.
-const Move* find_op_to_wait_for(const Board& board, const Rational& waits) {
-  const Move* result = nullptr;
-  for (const Move& move : board.differences.kernels) {
-    if (move.before != k_zero || move.delta() > waits) continue;
-    if (result != nullptr || place_known(board.evidence, move)) return nullptr;
-    result = &move;
+const WorkChange* find_op_to_wait_for(const Board& board, const Rational& waits) {
+  const WorkChange* result = nullptr;
+  for (const WorkChange& change : board.differences.kernels) {
+    if (change.before != k_zero || change.delta() > waits) continue;
+    if (result != nullptr || place_known(board.evidence, change)) return nullptr;
+    result = &change;
   }
   return result;
 }
@@ -252,7 +252,7 @@ bool explained_by_dispatches(const Rational& barriers, const Rational& dispatche
 std::string barriers_per_dispatch(const Rational& barriers, const Rational& dispatches) {
   const auto each = std::abs(barriers.numerator()),
              dispatch_count = std::abs(dispatches.numerator());
-  if (!barriers.whole() || !dispatches.whole() || dispatch_count < 2 ||
+  if (!barriers.is_integer() || !dispatches.is_integer() || dispatch_count < 2 ||
       each % dispatch_count != 0) {
     return "";
   }
@@ -282,7 +282,7 @@ void find_batches(Board& board) {
   add_batches(board, "graphs", more,
               fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
                           more ? "more, smaller" : "fewer, larger", both->after.str(),
-                          board.per_unit(), both->before.str()));
+                          board.per_unit_text(), both->before.str()));
 }
 
 // Finds that CUDA graphs (not ggml's) came into use or fell out of it: one launch of many kernels
@@ -305,7 +305,7 @@ void find_graphs(Board& board) {
   }
   const double units = absolute_value(board.unclaimed_change("submits")) + 1;
   board.claim_all({"graph_launches", "graph_instantiations", "submits"});
-  board.add(std::move(finding), units, 0);
+  board.add(std::move(finding), units, /*rank=*/0);
 }
 
 // Finds that the CPU waits for the device more or less often: in each layer, per new copy, or for
@@ -345,7 +345,7 @@ void find_syncs(Board& board) {
                            delta == board.unclaimed_change("copies");
   Finding finding = board.finding_about(more ? kind::sync_added : kind::sync_removed, base);
   add_amounts(board, changed_amounts(board, {base}), finding);
-  const std::string per = board.per_unit();
+  const std::string per = board.per_unit_text();
   finding.headline = fmt::format("{} {} often{}{}{}.",
                                  board.evidence.device == "cpu" ? "The engine waits for its backend"
                                                                 : "The CPU waits for the GPU",
@@ -358,7 +358,7 @@ void find_syncs(Board& board) {
   if (more && !per_dispatch) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
     finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
-    if (const Move* op = find_op_to_wait_for(board, delta)) {
+    if (const WorkChange* op = find_op_to_wait_for(board, delta)) {
       finding.cause = fmt::format(
           "{} is new ({} times{}): if it runs on the CPU, it waits for the GPU before and after.",
           safe_name(op->name), op->after.str(), per);
@@ -372,7 +372,8 @@ void find_syncs(Board& board) {
   const bool work_removed =
       !board.differences.kernels.empty() || board.unclaimed_change("dispatches") < delta;
   const bool follows = per_dispatch || follows_splits || (!more && work_removed) || is_staged;
-  board.add(std::move(finding), k_sync_units * absolute_value(delta), follows ? 2 : 1);
+  board.add(std::move(finding), /*units=*/k_sync_units * absolute_value(delta),
+            /*rank=*/follows ? 2 : 1);
 }
 
 // Finds more or fewer dispatches where no kernel has a name: a fusion was lost or gained, or work
@@ -438,7 +439,7 @@ void find_barriers(Board& board) {
   if (dispatches == k_zero) compared = " between the same dispatches";
   if (!dispatches_counted) compared = "; dispatches are not known";
   std::string change =
-      fmt::format("{} barriers{}{}", signed_text(barriers), board.per_unit(), compared);
+      fmt::format("{} barriers{}{}", signed_text(barriers), board.per_unit_text(), compared);
   if (!per_dispatch.empty()) change = per_dispatch;
   finding.headline = fmt::format("Batching{} {}: {}.", dispatches_counted ? "" : " seems",
                                  more ? "lost" : "gained", change);
@@ -460,7 +461,7 @@ void find_splits(Board& board) {
   if (splits == k_zero) return;
   Finding finding = board.finding_about(kind::splits_changed, "splits");
   finding.headline = fmt::format("The graph is cut into {} parts between backends{}.",
-                                 splits > k_zero ? "more" : "fewer", board.per_unit());
+                                 splits > k_zero ? "more" : "fewer", board.per_unit_text());
   add_amounts(board, changed_amounts(board, {"splits", "copies"}), finding);
   finding.cause = "tensors or ops are placed on other backends.";
   finding.look_at = "where weights and cache are kept: buffers in the engine's log.";
@@ -505,7 +506,7 @@ void find_copies(Board& board) {
   Finding finding = board.finding_about(more ? kind::extra_copies : kind::copies_removed, base);
   const char* subject = more ? "More is" : "Less is";
   if (any_more && any_fewer) subject = "Other things are";
-  finding.headline = fmt::format("{} copied between memories{}.", subject, board.per_unit());
+  finding.headline = fmt::format("{} copied between memories{}.", subject, board.per_unit_text());
   add_amounts(board, amounts, finding);
   if (bytes != k_zero) {
     finding.lines.insert(finding.lines.begin() + std::ssize(amounts),
@@ -522,7 +523,7 @@ void find_copies(Board& board) {
   const bool follows = follows_kernels || board.any_entry([](const Board::Entry& entry) {
     return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
   });
-  board.add(std::move(finding), units, follows ? 2 : 1);
+  board.add(std::move(finding), units, /*rank=*/follows ? 2 : 1);
 }
 
 // Finds counts that grow otherwise with the context, or that are no longer the same for every
@@ -554,27 +555,27 @@ void find_context(Board& board) {
       capitalized(fmt::format("{} are no longer the same for every token.",
                               metric ? readable_name(metric->base) : safe_name(finding.metric)));
   finding.cause = "the count depends on the length: of the context, or of a batch.";
-  board.add(std::move(finding), 0.5);
+  board.add(std::move(finding), /*units=*/0.5);
 }
 
 // Finds the same work in more or fewer submissions. It ranks behind other changes, which may be the
 // reason.
 void find_submits(Board& board) {
   const Rational delta = board.unclaimed_change("submits");
-  const Moves buffers = pointers_to(board.differences.buffers);  // the largest change first
+  const WorkChanges buffers = pointers_to(board.differences.buffers);  // the largest change first
   if (delta == k_zero && buffers.empty()) return;
   Finding finding = board.finding_about(kind::submits_changed, "submits");
   std::vector<Amount> amounts;
   if (delta != k_zero) amounts.push_back({"submits", delta});
   finding.headline = fmt::format("The GPU gets its work in {} parts{}.",
-                                 delta > k_zero ? "more" : "fewer", board.per_unit());
+                                 delta > k_zero ? "more" : "fewer", board.per_unit_text());
   if (!buffers.empty()) {
-    const Move& largest = *buffers.front();
+    const WorkChange& largest = *buffers.front();
     const Rational difference = magnitude(largest.delta());
     finding.headline = fmt::format("{} {} command buffer{} labelled {} a token.", difference.str(),
-                                   largest.up() ? "more" : "fewer",
+                                   largest.is_increase() ? "more" : "fewer",
                                    difference == Rational(1) ? "" : "s", safe_name(largest.name));
-    if (buffers.size() > 1) finding.lines.push_back(moves_text(buffers, 6));
+    if (buffers.size() > 1) finding.lines.push_back(changes_text(buffers, 6));
     if (amounts.empty()) amounts.push_back({safe_name(largest.name), largest.delta()});
   }
   add_amounts(board, amounts, finding);
@@ -587,7 +588,8 @@ void find_submits(Board& board) {
   // Other code alone does not change submissions.
   const bool follows = board.any_entry(
       [](const Board::Entry& entry) { return entry.finding.kind != kind::code_changed; });
-  board.add(std::move(finding), absolute_value(amounts.front().delta), follows ? 2 : 1);
+  board.add(std::move(finding), /*units=*/absolute_value(amounts.front().delta),
+            /*rank=*/follows ? 2 : 1);
 }
 
 // Finds changes of the counts at the start: load, warm-up, prompt.
@@ -607,7 +609,7 @@ void find_fixed(Board& board) {
   if (start_counts.empty() || (!only_fixed && counts.units < k_few)) return;
   Finding finding = make_finding(kind::fixed_cost_changed, start_counts.begin()->first + "_fixed");
   finding.delta = start_counts.begin()->second;
-  const std::string per = board.per_unit();
+  const std::string per = board.per_unit_text();
   finding.headline =
       fmt::format("{} is done once changed{}: load, warm-up{}{}.",
                   only_fixed && board.differences.kernels.empty() ? "Only what" : "What",
@@ -628,7 +630,7 @@ void find_fixed(Board& board) {
                        counts.units - absolute_value(allocations->second) < k_few;
   int rank = is_kept ? 3 : 2;
   if (!only_fixed) rank = 4;
-  board.add(std::move(finding), counts.units + 0.5, rank);
+  board.add(std::move(finding), /*units=*/counts.units + 0.5, rank);
 }
 
 // Reports counts that changed and that no other pattern explains, if there is no other finding.
@@ -645,7 +647,7 @@ void find_rest(Board& board) {
                               bases.size() == 1 ? readable_name(bases.front()) : "Counts"));
   add_amounts(board, changed_amounts(board, bases), finding);
   for (const std::string& base : bases) board.claim(base);
-  board.add(std::move(finding), 1, 3);
+  board.add(std::move(finding), /*units=*/1, /*rank=*/3);
 }
 
 }  // namespace weir::explain

@@ -1,4 +1,5 @@
 // Computes the differences between the two sides of the evidence.
+#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -14,44 +15,44 @@ std::optional<TimeRange> join_ranges(const std::optional<TimeRange>& a,
 }
 
 // Pairs works of both sides by name, and adds up how often and how long each ran.
-std::vector<Move> collect_moves(const Evidence& evidence, const WorkFilter& filter) {
-  std::map<std::string, Move> sums;
+std::vector<WorkChange> collect_work_changes(const Evidence& evidence, const WorkFilter& filter) {
+  std::map<std::string, WorkChange> sums;
   for (const bool after : {false, true}) {
     for (const Work& work : after ? evidence.after.works : evidence.before.works) {
       if (!filter(work)) continue;
-      Move& move = sums[work.name];
-      Rational& times = after ? move.after : move.before;
+      WorkChange& change = sums[work.name];
+      Rational& times = after ? change.after : change.before;
       times = times.plus(work.times).value_or(times);
       if (!work.seconds) continue;
-      auto& seconds = after ? move.seconds_after : move.seconds_before;
-      auto& range = after ? move.range_after : move.range_before;
+      auto& seconds = after ? change.seconds_after : change.seconds_before;
+      auto& range = after ? change.range_after : change.range_before;
       range = seconds ? join_ranges(range, work.range) : work.range;
       seconds = seconds.value_or(0) + *work.seconds;
-      move.labels.insert(work.labels.begin(), work.labels.end());
+      change.labels.insert(work.labels.begin(), work.labels.end());
     }
   }
-  std::vector<Move> list;
-  for (auto& [name, move] : sums) {
-    move.name = name;
-    move.parsed = kernel_name(name);
-    list.push_back(std::move(move));
+  std::vector<WorkChange> list;
+  for (auto& [name, change] : sums) {
+    change.name = name;
+    change.parsed = kernel_name(name);
+    list.push_back(std::move(change));
   }
   return list;
 }
 
 // Returns the works that ran more or less often, the largest change first.
-std::vector<Move> collect_changed(const Evidence& evidence, const WorkFilter& filter) {
-  std::vector<Move> list = collect_moves(evidence, filter);
+std::vector<WorkChange> collect_changed(const Evidence& evidence, const WorkFilter& filter) {
+  std::vector<WorkChange> list = collect_work_changes(evidence, filter);
   // A difference that does not fit a Rational cannot be shown, so it counts as 0.
-  std::erase_if(list, [](const Move& move) { return move.delta() == k_zero; });
-  std::ranges::stable_sort(list, std::greater(), &Move::size);
+  std::erase_if(list, [](const WorkChange& change) { return change.delta() == k_zero; });
+  std::ranges::stable_sort(list, std::greater(), &WorkChange::size);
   return list;
 }
 
 // Returns true if the metric counts the same unit as the works do, at the same length. Works
 // without a unit go with counts per token.
 bool counts_works(const Evidence& evidence, const unit::Metric& metric) {
-  if (evidence.scope == Scope::whole && metric.scope == Scope::per_token) return true;
+  if (evidence.scope == Scope::whole_run && metric.scope == Scope::per_token) return true;
   return metric.scope == evidence.scope &&
          (metric.scope != Scope::at_length || !evidence.length || metric.length == evidence.length);
 }
@@ -159,37 +160,36 @@ void add_metrics(const Evidence& evidence, Differences& result) {
 
 }  // namespace
 
-Rational Move::delta() const { return after.minus(before).value_or(k_zero); }
-double Move::size() const { return absolute_value(delta()); }
-std::string Move::work() const {
+Rational WorkChange::delta() const { return after.minus(before).value_or(k_zero); }
+double WorkChange::absolute_delta() const { return absolute_value(delta()); }
+std::string WorkChange::work() const {
   const std::string_view op = profile::op_of(name);
   return op.empty() ? parsed.base() : std::string(op);
 }
 
-Moves pointers_to(const std::vector<Move>& moves) {
-  return collect<const Move*>(moves, [](const Move& move) { return &move; });
+WorkChanges pointers_to(const std::vector<WorkChange>& changes) {
+  return collect<const WorkChange*>(changes, [](const WorkChange& change) { return &change; });
 }
 
-Moves select_moves(const std::vector<Move>& moves, bool up) {
-  Moves list = pointers_to(moves);
-  std::erase_if(list, [&](const Move* move) { return move->up() != up; });
+WorkChanges select_changes(const std::vector<WorkChange>& changes, bool up) {
+  WorkChanges list = pointers_to(changes);
+  std::erase_if(list, [&](const WorkChange* change) { return change->is_increase() != up; });
   return list;
 }
 
-std::vector<KernelName> names_in(const Moves& moves) {
-  return collect<KernelName>(moves, &Move::parsed);
+std::vector<KernelName> names_in(const WorkChanges& changes) {
+  return collect<KernelName>(changes, &WorkChange::parsed);
 }
 
 bool has_no_name(std::string_view kernel) {
   constexpr std::size_t k_digits = 16;
   return kernel.size() > k_digits && kernel[kernel.size() - k_digits - 1] == '@' &&
-         kernel.find_first_not_of("0123456789abcdef", kernel.size() - k_digits) ==
-             std::string::npos;
+         text::is_hex(kernel.substr(kernel.size() - k_digits));
 }
 
-Rational total_delta(const Moves& moves) {
+Rational total_delta(const WorkChanges& changes) {
   Rational sum;
-  for (const Move* move : moves) sum = sum.plus(move->delta()).value_or(sum);
+  for (const WorkChange* change : changes) sum = sum.plus(change->delta()).value_or(sum);
   return sum;
 }
 
@@ -233,7 +233,7 @@ std::optional<ExactCounts> exact_values(const Evidence& evidence, const std::str
   return exact ? std::optional(ExactCounts{*before->exact, *after->exact}) : std::nullopt;
 }
 
-bool place_known(const Evidence& evidence, const Move& work) {
+bool place_known(const Evidence& evidence, const WorkChange& work) {
   const bool in_buffers =
       std::ranges::any_of(work.labels, [](const std::string& label) { return !label.empty(); });
   return evidence.kernels_known || evidence.cpu_ops_known || evidence.gate ||
@@ -262,12 +262,13 @@ Differences find_differences(const Evidence& evidence) {
   if (evidence.graph_known) result.graph = collect_changed(evidence, is_op);
   const auto is_buffers = [](const Work& work) { return work.kind == Work::Kind::buffers; };
   result.buffers = collect_changed(evidence, is_buffers);
-  result.timed_buffers = collect_moves(evidence, is_buffers);
-  result.timed = collect_moves(
+  result.timed_buffers = collect_work_changes(evidence, is_buffers);
+  result.timed = collect_work_changes(
       evidence, [&](const Work& work) { return work.seconds.has_value() && !is_buffers(work); });
-  for (std::vector<Move>* list : {&result.timed, &result.timed_buffers}) {
-    std::erase_if(*list,
-                  [](const Move& move) { return !move.seconds_before || !move.seconds_after; });
+  for (std::vector<WorkChange>* list : {&result.timed, &result.timed_buffers}) {
+    std::erase_if(*list, [](const WorkChange& change) {
+      return !change.seconds_before || !change.seconds_after;
+    });
   }
   return result;
 }

@@ -31,7 +31,7 @@ Side read_side(const profile::Profile& profile) {
     }
   }
   const bool cpu = profile.device == "cpu";
-  if (profile.kernels && !profile.kernels->varies) {
+  if (profile.kernels && !profile.kernels->runs_disagree) {
     for (const auto& [name, count] : profile.kernels->counts) {
       side.works.push_back(make_work(cpu ? Work::Kind::op : Work::Kind::kernel, name, cpu, count));
     }
@@ -50,7 +50,7 @@ constexpr std::array k_scopes = {unit::Scope::per_request, unit::Scope::per_toke
 
 // Returns the first of k_scopes that is among `scopes`; nothing if none is.
 std::optional<unit::Scope> main_scope(const std::vector<unit::Scope>& scopes) {
-  const auto* match = first_of(k_scopes, [&](unit::Scope scope) { return holds(scopes, scope); });
+  const auto* match = find_first(k_scopes, [&](unit::Scope scope) { return holds(scopes, scope); });
   return match == nullptr ? std::nullopt : std::optional(*match);
 }
 
@@ -105,15 +105,15 @@ bool reports_cpu_ops(const profile::Profile& profile) {
 // Returns true if both kernel sets count the same thing.
 bool comparable(const std::optional<profile::KernelSet>& a,
                 const std::optional<profile::KernelSet>& b) {
-  return a && b && !a->varies && !b->varies && a->named == b->named && a->scope == b->scope &&
-         a->length == b->length;
+  return a && b && !a->runs_disagree && !b->runs_disagree && a->has_names == b->has_names &&
+         a->scope == b->scope && a->length == b->length;
 }
 
 // Returns true if ops of the device have to stand for kernels: these have no names, and the ops
 // differ.
 bool ops_replace_kernels(const profile::Profile& before, const profile::Profile& after) {
-  return before.kernels && after.kernels && !before.kernels->named && !after.kernels->named &&
-         comparable(before.graph_ops, after.graph_ops) &&
+  return before.kernels && after.kernels && !before.kernels->has_names &&
+         !after.kernels->has_names && comparable(before.graph_ops, after.graph_ops) &&
          before.graph_ops->counts != after.graph_ops->counts;
 }
 
@@ -182,8 +182,8 @@ std::string find_reason(const verdict::CellVerdict& cell) {
     return judgement.verdict == cell.verdict && !judgement.reason.empty();
   };
   // Placement goes first, because counts depend on where the work ran.
-  const auto* source = &cell.of(verdict::k_placement);
-  if (!says(*source)) source = first_of(cell.judgements, says);
+  const auto* source = &cell.judgement_of(verdict::k_placement);
+  if (!says(*source)) source = find_first(cell.judgements, says);
   if (source == nullptr) return "";
   const std::string reason = text::first_line(source->reason);
   // No metric of a new cell has a baseline, so its name says nothing.
@@ -194,8 +194,8 @@ std::string find_reason(const verdict::CellVerdict& cell) {
 // Copies what a gate says of a cell.
 CellRuling read_ruling(const verdict::CellVerdict& cell) {
   CellRuling result{cell.verdict,
-                    cell.of(verdict::k_kernels).verdict,
-                    cell.of(verdict::k_placement).verdict,
+                    cell.judgement_of(verdict::k_kernels).verdict,
+                    cell.judgement_of(verdict::k_placement).verdict,
                     {},
                     {},
                     cell.findings,
@@ -234,7 +234,7 @@ Evidence make_evidence(const profile::Profile& before, const profile::Profile& a
     evidence.calls = verdict::differences(before.functions->counts, after.functions->counts);
     std::erase_if(evidence.calls, [](const auto& call) { return !is_call(call); });
   }
-  evidence.code = verdict::other_code(verdict::code_of(before), verdict::code_of(after));
+  evidence.code = verdict::other_code(verdict::collect_code(before), verdict::collect_code(after));
   const auto labels = [](const Side& side) {
     return std::ranges::count(side.works, Work::Kind::buffers, &Work::kind) != 0;
   };
@@ -264,7 +264,7 @@ namespace {
 // Marks evidence of one profile, which stands on both sides. Doubts are listed once, without a
 // side.
 Evidence make_alone(Evidence evidence) {
-  evidence.alone = true;
+  evidence.has_one_side = true;
   std::erase_if(evidence.doubts, [](const auto& doubt) { return doubt.starts_with("before: "); });
   for (std::string& doubt : evidence.doubts) {
     for (const std::string_view side : {"after: ", "both sides: "}) {
@@ -310,7 +310,7 @@ Evidence make_evidence(const verdict::CellVerdict& cell) {
       continue;
     }
     // Changed kernels follow below, under their own names.
-    if (unit::is_work_name(name) && metric.metric.kind == unit::Kind::count) continue;
+    if (unit::is_op_or_kernel_metric(name) && metric.metric.kind == unit::Kind::count) continue;
     if (unit::is_summed_cost(metric.metric.base)) continue;
     if (metric.baseline) evidence.before.metrics[name] = before;
     evidence.after.metrics[name] = after;
@@ -318,12 +318,12 @@ Evidence make_evidence(const verdict::CellVerdict& cell) {
   }
   evidence.scope = find_scope(evidence, cell.metrics()).value_or(evidence.scope);
   const bool cpu = cell.device == "cpu";
-  const auto& kernels = cell.of(verdict::k_kernels).changed;
-  const auto& cpu_ops = cell.of(verdict::k_placement).changed;
+  const auto& kernels = cell.judgement_of(verdict::k_kernels).changed;
+  const auto& cpu_ops = cell.judgement_of(verdict::k_placement).changed;
   add_changed(kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
   add_changed(cpu_ops, Work::Kind::op, /*on_cpu=*/true, evidence);
   std::ranges::copy_if(cell.functions, std::back_inserter(evidence.calls), is_call);
-  evidence.code = cell.of(verdict::k_kernel_code).code;
+  evidence.code = cell.judgement_of(verdict::k_kernel_code).code;
   evidence.kernels_known = !kernels.empty();
   evidence.cpu_ops_known = !cpu_ops.empty();
   return evidence;

@@ -81,7 +81,7 @@ struct Evidence {
   bool cpu_ops_known = false;  // both sides report which ops ran on the CPU of a device's cell
   // Both sides report every op of the graph and where it ran.
   bool graph_known = false;
-  bool alone = false;                      // one profile, used as both sides: nothing is compared
+  bool has_one_side = false;               // one profile, used as both sides: nothing is compared
   bool same_graph = false;                 // both sides report the same ops in the same places
   std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name

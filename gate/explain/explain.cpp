@@ -129,7 +129,7 @@ std::set<std::string> collect_claims(const std::vector<Board::Entry>& entries) {
 void claim_barriers_at_lengths(const Evidence& at_lengths, const std::string& dispatches,
                                std::vector<Board::Entry>& entries) {
   if (!at_lengths.gate || !at_lengths.more_dispatches) return;
-  Board::Entry* owner = first_of(
+  Board::Entry* owner = find_first(
       entries, [&](const Board::Entry& entry) { return holds(entry.finding.claims, dispatches); });
   if (owner == nullptr) return;
   const std::set<std::string> claims = collect_claims(entries);
@@ -148,8 +148,8 @@ Finding make_finding(const char* kind, std::string metric) {
   return finding;
 }
 
-void Board::claim(const Moves& kernels) {
-  for (const Move* kernel : kernels) claim("kernel " + kernel->name);
+void Board::claim(const WorkChanges& kernels) {
+  for (const WorkChange* kernel : kernels) claim("kernel " + kernel->name);
 }
 
 Finding Board::finding_about(const char* kind, const std::string& base) const {
@@ -158,7 +158,7 @@ Finding Board::finding_about(const char* kind, const std::string& base) const {
   return finding;
 }
 
-std::string Board::per_unit() const {
+std::string Board::per_unit_text() const {
   const std::string words = per_text(evidence.scope);
   return words.empty() ? "" : " " + words;
 }
@@ -197,7 +197,7 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   Explanation result;
   result.cell = evidence.cell;
   result.scope = evidence.scope;
-  result.alone = evidence.alone;
+  result.has_one_side = evidence.has_one_side;
   result.totals = read_totals(evidence);
   result.findings = take_findings(std::move(entries));
   std::ranges::move(user_findings(evidence, differences, options.rules),
@@ -213,7 +213,8 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   // Without these counts nothing says how often the device was waited for.
   const bool has_waits =
       evidence.gate || counted(evidence, "syncs") || counted(evidence, "barriers");
-  if (!evidence.alone && result.findings.empty() && !has_waits && !evidence.after.works.empty()) {
+  if (!evidence.has_one_side && result.findings.empty() && !has_waits &&
+      !evidence.after.works.empty()) {
     result.doubts.emplace_back(
         "barriers, syncs, submits and copies are not compared: they are not counted in these files "
         "(weir gate, weir ab and weir run count them)");

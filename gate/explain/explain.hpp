@@ -100,7 +100,7 @@ struct Explanation {
   std::vector<Hint> hints;          // counts outside of the usual, of the later side
   std::vector<Check> checklist;     // for slow engines
   std::vector<std::string> doubts;  // doubts about the data
-  bool alone = false;               // true for one profile, which is both sides
+  bool has_one_side = false;        // true for one profile, which is both sides
   bool differs = false;             // something does, explained or not
   // The gate's verdict if it is no pass ("fail", "error", "new", …) and its reason, one line.
   std::string verdict, reason;

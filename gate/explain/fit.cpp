@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -15,7 +16,7 @@ constexpr std::int64_t k_most_delta = 1 << 20;  // counts, not bytes
 constexpr double k_worth_telling = 0.35;        // a fit that chance makes more often is none
 
 std::string layers_text(std::int64_t number) {
-  return fmt::format("{} layer{}", number, number == 1 ? "" : "s");
+  return text::plural(static_cast<std::size_t>(number), "layer");
 }
 
 LayerSet make_layer_set(std::vector<std::int64_t> layers, const std::string& tensors) {
@@ -42,7 +43,7 @@ LayerSet make_family_set(const Family& family, const ModelFacts& model) {
 // Splits |delta| = each x size + rest with the smallest rest; nothing if `each` or the rest is too
 // large to be believed.
 std::optional<Term> fit_term(const Rational& delta, std::int64_t size) {
-  if (!delta.whole() || size < 1) return std::nullopt;
+  if (!delta.is_integer() || size < 1) return std::nullopt;
   // Checked before abs(), which has no result for the smallest number.
   if (delta.numerator() < -k_most_delta || delta.numerator() > k_most_delta) return std::nullopt;
   const std::int64_t amount = std::abs(delta.numerator());
@@ -79,7 +80,8 @@ double term_cost(const Term& term) {
 // amount is no such multiple.
 std::optional<std::string> uncertain_split(const Board& board, const Amount& amount) {
   if (board.model == nullptr || board.model->layers <= 2 * k_most_rest) return std::nullopt;
-  if (!amount.delta.whole() || absolute_value(amount.delta) > k_most_delta) return std::nullopt;
+  if (!amount.delta.is_integer() || absolute_value(amount.delta) > k_most_delta)
+    return std::nullopt;
   const std::int64_t layers = board.model->layers, total = std::abs(amount.delta.numerator());
   const std::int64_t each = total / layers, rest = total % layers;
   if (each < 1 || each > k_most_each || rest > k_most_rest) return std::nullopt;
@@ -87,7 +89,7 @@ std::optional<std::string> uncertain_split(const Board& board, const Amount& amo
                      term_text({0, each, rest}, layers_text(layers)));
 }
 
-// Returns true if an earlier line lists the last one among others, as moves_text() does: "−9
+// Returns true if an earlier line lists the last one among others, as changes_text() does: "−9
 // rms_norm_mul, −4 rope".
 bool is_last_line_repeated(const std::vector<std::string>& lines) {
   const auto delimited = [](const std::string& line) { return ", " + line + ", "; };
@@ -111,7 +113,7 @@ void set_place(const Fit& fit, const Term& term, Finding& finding) {
 }  // namespace
 
 const Term* Fit::term(std::size_t amount) const {
-  return first_of(terms, [&](const Term& term) { return term.amount == amount; });
+  return find_first(terms, [&](const Term& term) { return term.amount == amount; });
 }
 
 // Returns all layers and each family; with experts also those sets times the experts in use.
@@ -219,7 +221,7 @@ std::optional<Fit> add_amounts(const Board& board, const std::vector<Amount>& am
   // A fit needs the finding's own number, the first one, because it says which layers the finding
   // names.
   const Fit* fit =
-      first_of(list, [](const Fit& candidate) { return candidate.term(0) != nullptr; });
+      find_first(list, [](const Fit& candidate) { return candidate.term(0) != nullptr; });
   bool first = true;
   for (std::size_t i = 0; i < amounts.size(); ++i) {
     add_number(amounts[i], finding);
@@ -294,7 +296,7 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
         fmt::format(", but {} would not fit these layers", text::join(misfits, " and "));
   }
   finding.headline += ".";
-  board.add(std::move(finding), 0, 9);
+  board.add(std::move(finding), /*units=*/0, /*rank=*/9);
 }
 
 Rational magnitude(const Rational& value) {
@@ -310,9 +312,9 @@ std::string readable_name(std::string base) {
   return base;
 }
 
-std::string moves_text(const Moves& moves, std::size_t most) {
-  const auto words = collect<std::string>(moves, [](const Move* move) {
-    return signed_text(move->delta()) + " " + safe_name(move->name);
+std::string changes_text(const WorkChanges& changes, std::size_t most) {
+  const auto words = collect<std::string>(changes, [](const WorkChange* change) {
+    return signed_text(change->delta()) + " " + safe_name(change->name);
   });
   return verdict::list_some(words, most);
 }

@@ -38,7 +38,7 @@ std::string find_obstacle(const profile::Profile& profile) {
   if (!profile.fusible || !profile.graph_ops) {
     return "no probe saw the ops of each token in their order";
   }
-  if (!profile.kernels || profile.kernels->varies || !profile.kernels->named) {
+  if (!profile.kernels || profile.kernels->runs_disagree || !profile.kernels->has_names) {
     return "kernels have no names here";
   }
   if (profile.kernels->scope != profile.fusible->scope) {

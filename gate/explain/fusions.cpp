@@ -6,26 +6,26 @@ namespace weir::explain {
 namespace {
 
 struct Fusion {
-  Moves joined, parts;
+  WorkChanges joined, parts;
   bool by_number = false;  // found by how often kernels run, not by their names
-  Moves helpers{};         // kernels that finish the results of the joined ones
+  WorkChanges helpers{};   // kernels that finish the results of the joined ones
 };
 
 // Appends those of `more` that `list` does not contain yet.
-void add_once(Moves& list, const Moves& more) {
-  std::set<const Move*> present(list.begin(), list.end());
-  for (const Move* move : more) {
-    if (present.insert(move).second) list.push_back(move);
+void add_once(WorkChanges& list, const WorkChanges& more) {
+  std::set<const WorkChange*> present(list.begin(), list.end());
+  for (const WorkChange* change : more) {
+    if (present.insert(change).second) list.push_back(change);
   }
 }
 
 // Finds kernels on one side whose names say that they do the work of several on the other side.
-Fusion fusion_by_name(const Moves& joined_side, const Moves& parts_side) {
+Fusion fusion_by_name(const WorkChanges& joined_side, const WorkChanges& parts_side) {
   Fusion fusion;
   const std::vector<KernelName> names = names_in(parts_side);
-  Moves all_parts;
-  for (const Move* candidate : joined_side) {
-    const auto parts = parts_of(candidate->parsed, names);
+  WorkChanges all_parts;
+  for (const WorkChange* candidate : joined_side) {
+    const auto parts = find_fused_parts(candidate->parsed, names);
     if (!parts.empty()) fusion.joined.push_back(candidate);
     for (const std::size_t part : parts) all_parts.push_back(parts_side[part]);
   }
@@ -33,28 +33,29 @@ Fusion fusion_by_name(const Moves& joined_side, const Moves& parts_side) {
   return fusion;
 }
 
-std::size_t count_kinds(const Moves& moves) {
+std::size_t count_kinds(const WorkChanges& changes) {
   std::set<std::string> kinds;
-  for (const Move* move : moves) kinds.insert(move->parsed.base());
+  for (const WorkChange* change : changes) kinds.insert(change->parsed.base());
   return kinds.size();
 }
 
 // Finds a fusion by numbers alone: fewer kernels of few kinds make room for more kernels of several
 // kinds.
-Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
+Fusion fusion_by_number(const WorkChanges& joined_side, const WorkChanges& parts_side) {
   if (joined_side.empty()) return {};
   // Parts run as often as the joined kernel did; a kernel that runs more often is new work.
   const double joined_calls = dispatch_change(joined_side);
-  Moves parts = parts_side;
-  std::erase_if(parts, [&](const Move* move) { return !(move->size() <= joined_calls); });
+  WorkChanges parts = parts_side;
+  std::erase_if(
+      parts, [&](const WorkChange* change) { return !(change->absolute_delta() <= joined_calls); });
   const bool is_more =
       joined_calls < dispatch_change(parts) && count_kinds(parts) >= count_kinds(joined_side);
   // Large kernels are parts only if each runs exactly as often as the joined one did.
-  const bool same_frequency =
-      std::ranges::all_of(parts, [&](const Move* part) { return !(part->size() < joined_calls); });
+  const bool same_frequency = std::ranges::all_of(
+      parts, [&](const WorkChange* part) { return !(part->absolute_delta() < joined_calls); });
   const bool is_likely = same_frequency || std::ranges::any_of(parts, is_small);
   // Kernels without names that also ran before: there is only less work.
-  const auto unchanged_kinds = std::ranges::count_if(parts, [](const Move* part) {
+  const auto unchanged_kinds = std::ranges::count_if(parts, [](const WorkChange* part) {
     return is_nameless(part) && part->before != k_zero && part->after != k_zero;
   });
   if (2 * unchanged_kinds > std::ssize(parts)) return {};
@@ -64,26 +65,27 @@ Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
 
 // Returns "Fusion lost: RMS_NORM_MUL ran as one kernel once a token; now MUL runs apart."
 std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost) {
-  const Move* joined_kernel = fusion.joined.front();
-  Moves parts;
-  for (const std::size_t part : parts_of(joined_kernel->parsed, names_in(fusion.parts))) {
+  const WorkChange* joined_kernel = fusion.joined.front();
+  WorkChanges parts;
+  for (const std::size_t part : find_fused_parts(joined_kernel->parsed, names_in(fusion.parts))) {
     parts.push_back(fusion.parts[part]);
   }
   // The unfused form of a joined kernel is no part of it.
-  const auto is_unfused_form = [&](const Move* part) {
-    return std::ranges::any_of(fusion.joined, [&](const Move* candidate) {
+  const auto is_unfused_form = [&](const WorkChange* part) {
+    return std::ranges::any_of(fusion.joined, [&](const WorkChange* candidate) {
       return same_work(part->parsed, candidate->parsed);
     });
   };
   const bool has_named_parts = !parts.empty();
-  for (const Move* part : fusion.parts) {
+  for (const WorkChange* part : fusion.parts) {
     if (has_named_parts || parts.size() == 3) break;
     if (!is_unfused_form(part)) parts.push_back(part);
   }
-  const auto frequency_among = [&](Moves moves) {
-    std::erase_if(
-        moves, [&](const Move* move) { return !same_work(move->parsed, joined_kernel->parsed); });
-    return frequency_text(total_delta(moves), board.evidence.scope);
+  const auto frequency_among = [&](WorkChanges changes) {
+    std::erase_if(changes, [&](const WorkChange* change) {
+      return !same_work(change->parsed, joined_kernel->parsed);
+    });
+    return frequency_text(total_delta(changes), board.evidence.scope);
   };
   const std::string frequency = frequency_among(fusion.joined);
   const std::string name = safe_name(joined_kernel->work());
@@ -106,12 +108,13 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
 
 // Returns the kernels that finish an attention computed in pieces, such as llama.cpp's
 // "fa_split_k_reduce".
-Moves find_helpers(const Moves& joined_kernels, Moves candidates) {
-  const bool attention = std::ranges::any_of(joined_kernels, [](const Move* move) {
-    return is_large_work(move->parsed) && !is_matmul(move->parsed);
+WorkChanges find_helpers(const WorkChanges& joined_kernels, WorkChanges candidates) {
+  const bool attention = std::ranges::any_of(joined_kernels, [](const WorkChange* change) {
+    return is_large_work(change->parsed) && !is_matmul(change->parsed);
   });
-  std::erase_if(candidates,
-                [&](const Move* move) { return !attention || !finishes_attention(move->parsed); });
+  std::erase_if(candidates, [&](const WorkChange* change) {
+    return !attention || !finishes_attention(change->parsed);
+  });
   return candidates;
 }
 
@@ -120,9 +123,9 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
   Finding finding =
       board.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fusion_headline(board, fusion, lost);
-  finding.lines = {moves_text(joined(fusion.joined, fusion.helpers), 4),
-                   moves_text(fusion.parts, 6)};
-  const Moves all = joined(fusion.joined, fusion.parts);
+  finding.lines = {changes_text(joined(fusion.joined, fusion.helpers), 4),
+                   changes_text(fusion.parts, 6)};
+  const WorkChanges all = joined(fusion.joined, fusion.parts);
   std::vector<Amount> amounts = changed_amounts(board, {"dispatches", "barriers"});
   if (board.differences.count("dispatches") == k_zero) {
     amounts.insert(amounts.begin(), {safe_name(all.front()->name), all.front()->delta()});
@@ -142,16 +145,17 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
 }  // namespace
 
 // Finds one fusion, by name or by number, and adds it with the small kernels that belong to it.
-bool find_fusion(Board& board, const UnclaimedMoves& changed, bool lost, FusionBy by) {
-  Moves joined_side = lost ? changed.down : changed.up;
-  Moves parts_side = lost ? changed.up : changed.down;
+bool find_fusion(Board& board, const UnclaimedChanges& changed, bool lost, FusionBy by) {
+  WorkChanges joined_side = lost ? changed.decreased : changed.increased;
+  WorkChanges parts_side = lost ? changed.increased : changed.decreased;
   Fusion fusion = by == FusionBy::name ? fusion_by_name(joined_side, parts_side)
                                        : fusion_by_number(joined_side, parts_side);
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
   fusion.helpers = find_helpers(fusion.joined, joined_side);
   // Small kernels whose names do not show it belong to the fusion as well.
-  for (Moves* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));
-  for (Moves* side : {&fusion.joined, &fusion.parts, &joined_side, &parts_side}) by_size(*side);
+  for (WorkChanges* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));
+  for (WorkChanges* side : {&fusion.joined, &fusion.parts, &joined_side, &parts_side})
+    by_size(*side);
   add_once(fusion.parts, parts_side);
   add_once(fusion.joined, joined_side);
   add_fusion(board, std::move(fusion), lost);
@@ -162,11 +166,11 @@ bool find_fusion(Board& board, const UnclaimedMoves& changed, bool lost, FusionB
 // ops now, or no longer does.
 bool add_compiled_otherwise(Board& board) {
   const auto totals = exact_counts(board.evidence, "dispatches");
-  const UnclaimedMoves changed(board);
+  const UnclaimedChanges changed(board);
   const bool lost = totals && totals->after > totals->before;
-  Moves removed = changed.down, added = changed.up;
-  std::erase_if(removed, [](const Move* move) { return move->after != k_zero; });
-  std::erase_if(added, [](const Move* move) { return move->before != k_zero; });
+  WorkChanges removed = changed.decreased, added = changed.increased;
+  std::erase_if(removed, [](const WorkChange* change) { return change->after != k_zero; });
+  std::erase_if(added, [](const WorkChange* change) { return change->before != k_zero; });
   const double nearly_all = 0.9, many = 1.5;
   if (!totals || totals->before <= k_zero || totals->after <= k_zero || removed.size() < 4 ||
       added.size() < 4 || -total_delta(removed).value() < nearly_all * totals->before.value() ||
@@ -179,7 +183,7 @@ bool add_compiled_otherwise(Board& board) {
       board.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fmt::format(
       "Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
-      lost ? "lost" : "gained", totals->after.str(), board.per_unit(), totals->before.str());
+      lost ? "lost" : "gained", totals->after.str(), board.per_unit_text(), totals->before.str());
   finding.lines = {fmt::format("{} kernels are gone, {} are new", removed.size(), added.size())};
   add_amounts(board, changed_amounts(board, {"dispatches", "barriers"}), finding);
   add_dispatched(board, std::move(finding), joined(removed, added),
@@ -188,11 +192,11 @@ bool add_compiled_otherwise(Board& board) {
 }
 
 void add_merged(Board& board, bool lost) {
-  const UnclaimedMoves changed(board);
+  const UnclaimedChanges changed(board);
   if (too_many_names(changed)) return;
-  for (const Move* joined_kernel : lost ? changed.down : changed.up) {
-    for (const Move* part : lost ? changed.up : changed.down) {
-      const double times = part->size() / joined_kernel->size();
+  for (const WorkChange* joined_kernel : lost ? changed.decreased : changed.increased) {
+    for (const WorkChange* part : lost ? changed.increased : changed.decreased) {
+      const double times = part->absolute_delta() / joined_kernel->absolute_delta();
       if (times < 2 || times != std::floor(times) || !extends(joined_kernel, part)) continue;
       return add_fusion(board, {{joined_kernel}, {part}, true}, lost);
     }

@@ -15,7 +15,7 @@ Rational call_delta(const verdict::Changed& call) {
 std::string call_text(const Board& board, const verdict::Changed& call) {
   return fmt::format("{} {}{} ({} → {})",
                      safe_name(call.name.substr(profile::k_system_call.size())),
-                     signed_text(call_delta(call)), board.per_unit(),
+                     signed_text(call_delta(call)), board.per_unit_text(),
                      call.baseline.value_or(k_zero).str(), call.current.value_or(k_zero).str());
 }
 
@@ -68,7 +68,7 @@ void find_threads(Board& board) {
     finding.cause = "a thread that spins takes a core from the others, whether it works or not.";
     finding.look_at = "what they do: top -H -p PID, or gdb's thread apply all bt.";
   }
-  board.add(std::move(finding), 0.5);  // ranks behind the system calls that threads make
+  board.add(std::move(finding), /*units=*/0.5);  // ranks behind the system calls that threads make
 }
 
 }  // namespace weir::explain

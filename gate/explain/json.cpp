@@ -25,14 +25,14 @@ static void fields(Fields& io, Hint& hint) {
 
 static void fields(Fields& io, Check& check) {
   io("question", check.question);
-  io.derived("answer", to_string(check.answer));
+  io.write_only("answer", to_string(check.answer));
   io("note", check.note);
 }
 
 // Lists the fields of an explanation in JSON.
 void fields(Fields& io, Explanation& explanation) {
   io("cell", explanation.cell);
-  if (explanation.alone) io("alone", explanation.alone);
+  if (explanation.has_one_side) io("alone", explanation.has_one_side);
   io("differs", explanation.differs);
   io("findings", explanation.findings);
   io("totals", explanation.totals);
@@ -45,49 +45,49 @@ void fields(Fields& io, Explanation& explanation) {
 }
 
 static void fields(Fields& io, ComparedOp& op) {
-  io.sparse("names", op.names);
-  io.sparse("types", op.types);
-  io.sparse("shapes", op.shapes);
-  io.sparse("backends", op.backends);
-  io.sparse("calls", op.calls);
-  io.sparse("seconds", op.seconds);
+  io.optional("names", op.names);
+  io.optional("types", op.types);
+  io.optional("shapes", op.shapes);
+  io.optional("backends", op.backends);
+  io.optional("calls", op.calls);
+  io.optional("seconds", op.seconds);
 }
 
 static void fields(Fields& io, OpChange& op) {
   io("role", op.role);
-  io.derived("change", to_string(op.change));
-  io.sparse("part", op.part);
-  io.sparse("a", op.a);
-  io.sparse("b", op.b);
+  io.write_only("change", to_string(op.change));
+  io.optional("part", op.part);
+  io.optional("a", op.a);
+  io.optional("b", op.b);
   auto ratio = op.time_ratio(), each = op.each_ratio();
-  io.sparse("time_ratio", ratio);
-  io.sparse("each_ratio", each);
+  io.optional("time_ratio", ratio);
+  io.optional("each_ratio", each);
 }
 
 static void fields(Fields& io, MetricChange& change) {
   io("metric", change.name);
-  io.derived("unit", unit::to_string(change.metric.unit));
-  io.sparse("a", change.a);
-  io.sparse("b", change.b);
+  io.write_only("unit", unit::to_string(change.metric.unit));
+  io.optional("a", change.a);
+  io.optional("b", change.b);
 }
 
 static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& seconds) {
   io("name", side.name);
   io("format", side.format);
   io("words", side.words);
-  io.sparse("tokens", side.tokens);
-  io.sparse("seconds", seconds);
+  io.optional("tokens", side.tokens);
+  io.optional("seconds", seconds);
 }
 
 // Lists the fields of a comparison in JSON.
 void fields(Fields& io, Comparison& both) {
   io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
   io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });
-  if (both.untimed > 0) io.derived("untimed", both.untimed);
+  if (both.untimed > 0) io.write_only("untimed", both.untimed);
   io("decoding", both.decoding);
   io("per", NullIfEmpty{both.per});
   io("ops", both.ops);
-  io.sparse("buffers", both.buffers);
+  io.optional("buffers", both.buffers);
   io("metrics", both.metrics);
   io("findings", both.findings);
   io("doubts", both.doubts);

@@ -3,49 +3,49 @@
 
 namespace weir::explain {
 
-bool too_many_names(const UnclaimedMoves& moves) {
-  return moves.up.size() + moves.down.size() > 2000;
+bool too_many_names(const UnclaimedChanges& changes) {
+  return changes.increased.size() + changes.decreased.size() > 2000;
 }
 
-Moves joined(Moves a, const Moves& b) {
+WorkChanges joined(WorkChanges a, const WorkChanges& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-double dispatch_change(const Moves& moves) {
+double dispatch_change(const WorkChanges& changes) {
   double up = 0, down = 0;
-  for (const Move* move : moves) {
-    if (move->up()) {
-      up += move->size();
+  for (const WorkChange* change : changes) {
+    if (change->is_increase()) {
+      up += change->absolute_delta();
     } else {
-      down += move->size();
+      down += change->absolute_delta();
     }
   }
   return std::max(up, down);
 }
 
-std::map<std::vector<std::string>, Moves> by_work(const Moves& moves) {
-  std::map<std::vector<std::string>, Moves> kinds;
-  for (const Move* move : moves) {
-    if (!move->parsed.words.empty()) kinds[move->parsed.words].push_back(move);
+std::map<std::vector<std::string>, WorkChanges> by_work(const WorkChanges& changes) {
+  std::map<std::vector<std::string>, WorkChanges> kinds;
+  for (const WorkChange* change : changes) {
+    if (!change->parsed.words.empty()) kinds[change->parsed.words].push_back(change);
   }
   return kinds;
 }
 
-void by_size(Moves& moves) {
+void by_size(WorkChanges& changes) {
   std::map<std::string, double> sums;
-  for (const Move* move : moves) sums[move->parsed.base()] += move->size();
-  std::ranges::stable_sort(moves, {}, [&](const Move* move) {
-    const std::string base = move->parsed.base();
-    return std::tuple(-sums[base], base, -move->size());
+  for (const WorkChange* change : changes) sums[change->parsed.base()] += change->absolute_delta();
+  std::ranges::stable_sort(changes, {}, [&](const WorkChange* change) {
+    const std::string base = change->parsed.base();
+    return std::tuple(-sums[base], base, -change->absolute_delta());
   });
 }
 
-bool is_small(const Move* move) { return is_small_work(move->parsed); }
+bool is_small(const WorkChange* change) { return is_small_work(change->parsed); }
 
-bool is_nameless(const Move* move) { return has_no_name(move->name); }
+bool is_nameless(const WorkChange* change) { return has_no_name(change->name); }
 
-bool extends(const Move* a, const Move* b) {
+bool extends(const WorkChange* a, const WorkChange* b) {
   const bool a_is_longer = a->parsed.words.size() > b->parsed.words.size();
   const auto& longer = a_is_longer ? a->parsed.words : b->parsed.words;
   const auto& shorter = a_is_longer ? b->parsed.words : a->parsed.words;
@@ -53,10 +53,10 @@ bool extends(const Move* a, const Move* b) {
          std::ranges::all_of(shorter, [&](const std::string& word) { return holds(longer, word); });
 }
 
-std::string joined_names(const Moves& moves) {
+std::string joined_names(const WorkChanges& changes) {
   std::vector<std::string> names;
-  for (const Move* move : moves) {
-    const std::string name = safe_name(move->work());
+  for (const WorkChange* change : changes) {
+    const std::string name = safe_name(change->work());
     if (!holds(names, name)) names.push_back(name);
   }
   if (names.size() < 2) return text::join(names);
@@ -65,11 +65,11 @@ std::string joined_names(const Moves& moves) {
   return text::join(names) + " and " + last;
 }
 
-void name_ops(const Moves& moves, Finding& finding) {
-  for (const Move* move : moves) finding.ops.push_back(move->name);
+void name_ops(const WorkChanges& changes, Finding& finding) {
+  for (const WorkChange* change : changes) finding.ops.push_back(change->name);
 }
 
-void add_dispatched(Board& board, Finding finding, const Moves& kernels, double units) {
+void add_dispatched(Board& board, Finding finding, const WorkChanges& kernels, double units) {
   name_ops(kernels, finding);
   board.claim(kernels);
   board.claim("dispatches");

@@ -7,16 +7,17 @@ namespace {
 
 // Returns true if a copy kernel runs in place of copies of the device, or the reverse: about as
 // many of one came as of the other are gone.
-bool copies_for_device(const Board& board, const Move* move) {
-  const double copies = board.differences.count("copies").value(), kernels = move->delta().value();
-  return is_copy(move->parsed) && copies * kernels < 0 &&
+bool copies_for_device(const Board& board, const WorkChange* change) {
+  const double copies = board.differences.count("copies").value(),
+               kernels = change->delta().value();
+  return is_copy(change->parsed) && copies * kernels < 0 &&
          2 * std::fabs(copies) >= std::fabs(kernels);
 }
 
-// Returns large kernels with new code that may have taken over, or handed on, the work of `moves`.
-// These must be small and run no more often, and every change must go in one direction. If more
-// kernels than moves have new code, it is a new build and proves nothing.
-std::vector<std::string> find_recoded(const Board& board, const Moves& moves, bool added) {
+// Returns large kernels with new code that may have taken over, or handed on, the work of
+// `changes`. These must be small and run no more often, and every change must go in one direction.
+// If more kernels than moves have new code, it is a new build and proves nothing.
+std::vector<std::string> find_recoded(const Board& board, const WorkChanges& changes, bool added) {
   std::vector<std::string> names;
   double most_calls = 0;
   for (const verdict::OtherCode& code : board.evidence.code) {
@@ -24,57 +25,59 @@ std::vector<std::string> find_recoded(const Board& board, const Moves& moves, bo
     names.push_back(code.kernel);
     most_calls = std::max(most_calls, code.calls.value());
   }
-  const bool same_direction = std::ranges::all_of(
-      board.differences.kernels, [&](const Move& move) { return move.up() == added; });
-  const bool all_small = std::ranges::all_of(
-      moves, [&](const Move* move) { return is_small(move) && move->size() <= most_calls; });
-  return same_direction && all_small && names.size() <= moves.size() ? names
-                                                                     : std::vector<std::string>{};
+  const bool same_direction =
+      std::ranges::all_of(board.differences.kernels,
+                          [&](const WorkChange& change) { return change.is_increase() == added; });
+  const bool all_small = std::ranges::all_of(changes, [&](const WorkChange* change) {
+    return is_small(change) && change->absolute_delta() <= most_calls;
+  });
+  return same_direction && all_small && names.size() <= changes.size() ? names
+                                                                       : std::vector<std::string>{};
 }
 
 // Adds a finding about kernels that came (`added`) or are gone: a fusion if the graph is the same,
 // else work.
-void add_work_change(Board& board, Moves moves, bool added) {
-  if (moves.empty()) return;
-  by_size(moves);
+void add_work_change(Board& board, WorkChanges changes, bool added) {
+  if (changes.empty()) return;
+  by_size(changes);
   // If the engine's graph has the same ops as before, kernels were fused or no longer are.
   const bool same_graph =
       board.evidence.same_graph || (board.evidence.graph_known && board.differences.graph.empty());
-  const std::vector<std::string> recoded = find_recoded(board, moves, added);
+  const std::vector<std::string> recoded = find_recoded(board, changes, added);
   // Copies that no op asks for are needed by another kernel.
-  const bool fusion = (same_graph || !recoded.empty()) && is_small(moves.front()) &&
-                      !is_copy(moves.front()->parsed);
+  const bool fusion = (same_graph || !recoded.empty()) && is_small(changes.front()) &&
+                      !is_copy(changes.front()->parsed);
   const char* kind = added ? kind::op_added : kind::op_removed;
   if (fusion) kind = added ? kind::fusion_lost : kind::fusion_gained;
   Finding finding = board.finding_about(kind, "dispatches");
-  const std::string names =
-      joined_names(moves.size() > 3 ? Moves(moves.begin(), moves.begin() + 3) : moves);
+  const std::string names = joined_names(
+      changes.size() > 3 ? WorkChanges(changes.begin(), changes.begin() + 3) : changes);
   if (fusion && !same_graph) {
     finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} run{} apart.",
                                    added ? "lost" : "gained", safe_name(recoded.front()), names,
-                                   added ? "now" : "no longer", moves.size() == 1 ? "s" : "");
+                                   added ? "now" : "no longer", changes.size() == 1 ? "s" : "");
   } else if (fusion) {
     finding.headline = fmt::format("Fusion {}: the same ops {} {} in kernels of {} own.",
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
-                                   names, moves.size() == 1 ? "its" : "their");
+                                   names, changes.size() == 1 ? "its" : "their");
   } else {
     const char* place = board.evidence.device == "cpu" ? " on the CPU" : " on the device";
-    if (!place_known(board.evidence, *moves.front())) place = "";
+    if (!place_known(board.evidence, *changes.front())) place = "";
     finding.headline = fmt::format("{} work{}: {}.", added ? "More" : "Less", place, names);
   }
-  if (moves.size() > 1) finding.lines.push_back(moves_text(moves, 6));
-  add_amounts(board, {{safe_name(moves.front()->name), moves.front()->delta()}}, finding);
+  if (changes.size() > 1) finding.lines.push_back(changes_text(changes, 6));
+  add_amounts(board, {{safe_name(changes.front()->name), changes.front()->delta()}}, finding);
   finding.cause = added ? "an op was added, is converted or copied first, or is no longer fused."
                         : "an op is gone, was fused into another kernel, or runs elsewhere.";
-  add_dispatched(board, std::move(finding), moves, dispatch_change(moves));
+  add_dispatched(board, std::move(finding), changes, dispatch_change(changes));
 }
 
 // Adds a finding that matmuls run in more or fewer dispatches. `amount` stands for the counts of
 // dispatches and barriers if these did not change.
-void add_batching(Board& board, Finding finding, const Moves& moves, const Amount& amount) {
+void add_batching(Board& board, Finding finding, const WorkChanges& changes, const Amount& amount) {
   // A sum of dispatches that includes other changes says nothing about this one.
   const Rational dispatches = board.differences.count("dispatches");
-  const bool only_these = dispatches == k_zero || dispatches == total_delta(moves);
+  const bool only_these = dispatches == k_zero || dispatches == total_delta(changes);
   std::vector<Amount> amounts;
   if (only_these) amounts = changed_amounts(board, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back(amount);
@@ -85,33 +88,33 @@ void add_batching(Board& board, Finding finding, const Moves& moves, const Amoun
     finding.look_at =
         "where matmuls of the same input are joined: query, key and value; gate and up.";
   }
-  add_dispatched(board, std::move(finding), moves, absolute_value(total_delta(moves)));
+  add_dispatched(board, std::move(finding), changes, absolute_value(total_delta(changes)));
 }
 
 // Finds large kernels of one kind that were all replaced by others of it, which run more often.
 // These are two changes: other kernels do the work, and they do it in more pieces.
 void add_replaced_in_pieces(Board& board) {
-  const UnclaimedMoves changed(board);
-  for (const auto& [words, moves] : by_work(joined(changed.up, changed.down))) {
-    const bool all_new_or_gone = std::ranges::all_of(moves, [](const Move* move) {
-      return (move->before == k_zero) != (move->after == k_zero);
+  const UnclaimedChanges changed(board);
+  for (const auto& [words, changes] : by_work(joined(changed.increased, changed.decreased))) {
+    const bool all_new_or_gone = std::ranges::all_of(changes, [](const WorkChange* change) {
+      return (change->before == k_zero) != (change->after == k_zero);
     });
-    const bool any_gone = !moves.back()->up();
-    if (!all_new_or_gone || !any_gone || is_small(moves.front()) || is_nameless(moves.front()) ||
-        total_delta(moves) < Rational(2)) {
+    const bool any_gone = !changes.back()->is_increase();
+    if (!all_new_or_gone || !any_gone || is_small(changes.front()) ||
+        is_nameless(changes.front()) || total_delta(changes) < Rational(2)) {
       continue;
     }
-    add_variants(board, {moves});
+    add_variants(board, {changes});
     Rational before, after;
-    for (const Move* move : moves) {
-      before = before.plus(move->before).value_or(before);
-      after = after.plus(move->after).value_or(after);
+    for (const WorkChange* change : changes) {
+      before = before.plus(change->before).value_or(before);
+      after = after.plus(change->after).value_or(after);
     }
-    const std::string work = safe_name(moves.front()->work());
+    const std::string work = safe_name(changes.front()->work());
     Finding finding = board.finding_about(kind::batching_lost, "dispatches");
     finding.headline = fmt::format("Batching lost: {} runs {}, before {}.", work,
                                    frequency_text(after, board.evidence.scope), before.str());
-    add_batching(board, std::move(finding), moves, {work, total_delta(moves)});
+    add_batching(board, std::move(finding), changes, {work, total_delta(changes)});
   }
 }
 
@@ -121,63 +124,64 @@ void add_replaced_in_pieces(Board& board) {
 // variants, fusions, pieces, merged, and finally work added or removed.
 void find_kernels(Board& board) {
   add_replaced(board, /*one_by_one=*/false);
-  std::vector<Moves> groups = swapped(UnclaimedMoves(board));
+  std::vector<WorkChanges> groups = swapped(UnclaimedChanges(board));
   // Other tile sizes do not cause anything else that changed.
   if (!board.differences.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
   // Small kernels that only changed their variant next to a fusion belong to it. So do other
   // kernels with a switch turned on, if no name says what was joined.
-  std::vector<Moves> small =
-      take_out(groups, [](const Moves& group) { return std::ranges::all_of(group, is_small); });
-  std::vector<Moves> switched = take_out(groups, is_switched);
+  std::vector<WorkChanges> small = take_out(
+      groups, [](const WorkChanges& group) { return std::ranges::all_of(group, is_small); });
+  std::vector<WorkChanges> switched = take_out(groups, is_switched);
   add_variants(board, std::move(groups));
   const Rational dispatches = board.differences.count("dispatches");
   bool fused = false;
   // More dispatches suggest that a fusion was lost, so that is tried first; both may occur.
   const bool lost_first = dispatches >= k_zero;
-  std::set<const Move*> switched_kernels;
-  for (const Moves& group : switched) switched_kernels.insert(group.begin(), group.end());
+  std::set<const WorkChange*> switched_kernels;
+  for (const WorkChanges& group : switched) switched_kernels.insert(group.begin(), group.end());
   for (const bool lost : {lost_first, !lost_first}) {
-    UnclaimedMoves changed(board);
+    UnclaimedChanges changed(board);
     if (too_many_names(changed)) break;
-    changed.leave_out([&](const Move* move) { return switched_kernels.contains(move); });
+    changed.leave_out([&](const WorkChange* change) { return switched_kernels.contains(change); });
     fused = find_fusion(board, changed, lost, FusionBy::name) || fused;
   }
   if (!fused) add_exchanged_kinds(board);
   fused = fused || add_compiled_otherwise(board);
   if (!fused && dispatches != k_zero) {
-    UnclaimedMoves unfused(board);
-    unfused.leave_out([&](const Move* move) { return copies_for_device(board, move); });
+    UnclaimedChanges unfused(board);
+    unfused.leave_out([&](const WorkChange* change) { return copies_for_device(board, change); });
     find_fusion(board, unfused, dispatches > k_zero, FusionBy::number);
   }
   add_replaced_in_pieces(board);
   std::ranges::move(switched, std::back_inserter(small));
-  std::erase_if(small, [&](const Moves& group) { return !board.is_unclaimed(*group.front()); });
+  std::erase_if(small,
+                [&](const WorkChanges& group) { return !board.is_unclaimed(*group.front()); });
   add_variants(board, std::move(small), dispatches == k_zero ? 1 : 2);
   add_exchanged_kinds(board);
   for (const bool lost : {lost_first, !lost_first}) add_merged(board, lost);
   add_replaced(board, /*one_by_one=*/true);
-  const UnclaimedMoves rest(board);
-  add_work_change(board, rest.up, /*added=*/true);
-  add_work_change(board, rest.down, /*added=*/false);
+  const UnclaimedChanges rest(board);
+  add_work_change(board, rest.increased, /*added=*/true);
+  add_work_change(board, rest.decreased, /*added=*/false);
 }
 
 // Finds the same matmuls in more dispatches: kernels run more often, and nothing is gone for it.
 // Their number follows from the model's weights, so the pieces are smaller. The reverse only seems
 // so unless the graph is known to be the same, because work may be gone or run elsewhere.
 void find_pieces(Board& board) {
-  Moves moves;  // the largest first, as differences are
-  for (const Move& move : board.differences.kernels) {
-    if (!board.is_unclaimed(move)) continue;
+  WorkChanges changes;  // the largest first, as differences are
+  for (const WorkChange& change : board.differences.kernels) {
+    if (!board.is_unclaimed(change)) continue;
     // A single additional dispatch may be anything, and so may kernels without names.
-    if (move.before == k_zero || move.after == k_zero || absolute_value(move.delta()) < 2 ||
-        move.parsed.words.empty() || is_small(&move) || is_nameless(&move) ||
-        (!moves.empty() && (move.delta() > k_zero) != (moves[0]->delta() > k_zero))) {
+    if (change.before == k_zero || change.after == k_zero || absolute_value(change.delta()) < 2 ||
+        change.parsed.words.empty() || is_small(&change) || is_nameless(&change) ||
+        (!changes.empty() && (change.delta() > k_zero) != (changes[0]->delta() > k_zero))) {
       return;
     }
-    moves.push_back(&move);
+    changes.push_back(&change);
   }
-  if (moves.empty()) return;
-  const Move& first = *moves.front();
+  if (changes.empty()) return;
+  const WorkChange& first = *changes.front();
   const bool lost = first.delta() > k_zero, seems = !lost && !board.evidence.graph_known;
   if (!lost && !(board.differences.graph.empty() && board.differences.cpu_ops.empty())) return;
   Finding finding =
@@ -187,12 +191,12 @@ void find_pieces(Board& board) {
                   lost ? "lost" : "gained", safe_name(first.work()),
                   frequency_text(first.after, board.evidence.scope), first.before.str(),
                   lost ? "is gone" : "came");
-  finding.lines.push_back(moves_text(moves, 6));
+  finding.lines.push_back(changes_text(changes, 6));
   if (seems) {
     finding.look_at =
         "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }
-  add_batching(board, std::move(finding), moves, {safe_name(first.name), first.delta()});
+  add_batching(board, std::move(finding), changes, {safe_name(first.name), first.delta()});
 }
 
 }  // namespace weir::explain

@@ -28,7 +28,7 @@ std::string context_text(const ModelFacts* model, const Rational& bytes) {
     std::int64_t bytes, numbers;
   };
   constexpr Type k_types[] = {{"f16", 2, 1}, {"q8_0", 34, 32}, {"f32", 4, 1}};
-  if (model == nullptr || !model->cached_numbers || !bytes.whole()) return "";
+  if (model == nullptr || !model->cached_numbers || !bytes.is_integer()) return "";
   std::vector<std::string> lengths;
   for (const Type& type : k_types) {
     const auto bytes_per_token = *model->cached_numbers * type.bytes / type.numbers;
@@ -113,7 +113,7 @@ void find_memory(Board& board) {
   if (allocations != k_zero) {
     Finding finding = board.finding_about(kind::memory_changed, "allocations");
     finding.headline = fmt::format("Devices are asked for memory {} often{}.",
-                                   allocations > k_zero ? "more" : "less", board.per_unit());
+                                   allocations > k_zero ? "more" : "less", board.per_unit_text());
     add_number({"allocations", allocations}, finding);
     if (allocations > k_zero) {
       finding.cause = "a buffer is made for each use, where one was kept before.";
@@ -124,7 +124,8 @@ void find_memory(Board& board) {
     const Rational dispatches = board.differences.count("dispatches");
     const bool follows = (dispatches > k_zero) == (allocations > k_zero) &&
                          absolute_value(allocations) <= absolute_value(dispatches);
-    board.add(std::move(finding), 2 * absolute_value(allocations), follows ? 2 : 1);
+    board.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
+              /*rank=*/follows ? 2 : 1);
   }
   std::optional<bool> leading_grew;
   for (const MemoryUse& use : k_uses) {
@@ -139,7 +140,7 @@ void find_memory(Board& board) {
     const bool caused = !is_cause && !board.entries.empty();
     int rank = is_cause ? 0 : 2;
     if (leading_grew) rank = 3;
-    board.add(memory_finding(board, use, caused), leading_grew ? 0.5 : 1, rank);
+    board.add(memory_finding(board, use, caused), /*units=*/leading_grew ? 0.5 : 1, rank);
     if (leading_grew) return;
     leading_grew = grew;
   }
@@ -162,7 +163,8 @@ void find_made_late(Board& board) {
   board.claim("pipelines");
   if (changes.empty()) {
     // In a burst, a pipeline that is made once is a fraction per token.
-    const bool of_requests = board.evidence.scope == unit::Scope::per_request || !per_token.whole();
+    const bool of_requests =
+        board.evidence.scope == unit::Scope::per_request || !per_token.is_integer();
     const std::string when = of_requests ? "while requests are served" : "for each token";
     if (per_token > k_zero) {
       finding.headline = fmt::format("Pipelines are made {}: {} until they are compiled.", when,
@@ -173,7 +175,8 @@ void find_made_late(Board& board) {
     add_number({"pipelines", per_token}, finding);
     // Other kernels have other pipelines.
     const bool follows = per_token < k_zero || !board.differences.kernels.empty();
-    return board.add(std::move(finding), 10 * absolute_value(per_token), follows ? 2 : 0);
+    return board.add(std::move(finding), /*units=*/10 * absolute_value(per_token),
+                     /*rank=*/follows ? 2 : 0);
   }
   std::optional<std::pair<std::int64_t, Rational>> shorter;
   for (const auto& [length, change] : changes) {
@@ -190,7 +193,7 @@ void find_made_late(Board& board) {
     finding.cause = "a kernel that is needed late is not compiled at the start.";
     finding.look_at =
         "what changes with the length: attention split in parts, another kernel from a size on.";
-    return board.add(std::move(finding), 10, 0);
+    return board.add(std::move(finding), /*units=*/10, /*rank=*/0);
   }
 }
 

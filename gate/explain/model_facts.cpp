@@ -148,7 +148,7 @@ bool is_part(const model::GgufHeader& header) {
 std::optional<std::int64_t> read_number(const Json& config, std::initializer_list<const char*> keys,
                                         std::int64_t most, std::int64_t least = 1) {
   for (const char* key : keys) {
-    const Json& node = below(config, key);
+    const Json& node = member_or_null(config, key);
     // A number beyond the signed range becomes negative.
     const std::int64_t value = node.is_number_integer() ? node.get<std::int64_t>() : -1;
     if (value >= least && value <= most) return value;
@@ -181,7 +181,7 @@ void add_layer_types(const Json& config, ModelFacts& facts) {
     add_families_by_kind(collect<std::string>(list_in(config, key.c_str()), word),
                          "of " + key + " ", "", facts);
   }
-  const Json& letters = below(config, "hybrid_override_pattern");
+  const Json& letters = member_or_null(config, "hybrid_override_pattern");
   if (!letters.is_string()) return;
   add_families_by_kind(collect<std::string>(letters.get<std::string>(), letter), "marked ",
                        " in hybrid_override_pattern", facts);
@@ -272,7 +272,7 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
   WEIR_TRY(const Json json, parse_json(source, {.bytes = std::size_t{4} << 20, .depth = 32}));
   if (!json.is_object()) return fail(Code::data, "a config.json holds an object");
   // Vision models keep the text part in an object of its own.
-  const Json& text_config = below(json, "text_config");
+  const Json& text_config = member_or_null(json, "text_config");
   const Json& config = text_config.is_object() ? text_config : json;
   const auto layers = read_number(
       config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, k_most_layers);
@@ -284,7 +284,7 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
   }
   ModelFacts facts;
   facts.layers = *layers;
-  if (const Json& type = below(config, "model_type"); type.is_string()) {
+  if (const Json& type = member_or_null(config, "model_type"); type.is_string()) {
     facts.architecture = text::printable(type.get<std::string>().substr(0, 64));
   }
   facts.experts_used = read_number(

@@ -3,6 +3,7 @@
 // has to be waited for and its data copied. Names and numbers of kernels separate this from work
 // that other kernels do now.
 
+#include "gate/base/text.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -34,17 +35,17 @@ Balance sum_balance(const std::map<std::string, double>& sums, bool to_cpu) {
 }
 
 // Adds up the balance of all changes of kernels.
-Balance sum_balance(const std::vector<Move>& kernels, bool to_cpu) {
+Balance sum_balance(const std::vector<WorkChange>& kernels, bool to_cpu) {
   Balance balance;
-  for (const Move& move : kernels) balance.add(move.delta().value(), to_cpu);
+  for (const WorkChange& change : kernels) balance.add(change.delta().value(), to_cpu);
   return balance;
 }
 
 // Returns true if other kernels do its work now: its parts, or a variant of it.
-bool is_replaced(const Move& move, const std::vector<KernelName>& others) {
-  return !parts_of(move.parsed, others).empty() ||
+bool is_replaced(const WorkChange& change, const std::vector<KernelName>& others) {
+  return !find_fused_parts(change.parsed, others).empty() ||
          std::ranges::any_of(
-             others, [&](const KernelName& other) { return same_work(move.parsed, other); });
+             others, [&](const KernelName& other) { return same_work(change.parsed, other); });
 }
 
 // Returns true if submissions changed at least twice as much as waits. A step on the CPU cuts
@@ -58,32 +59,32 @@ bool has_more_submissions(const Differences& differences, bool to_cpu) {
 
 // Returns true if many kinds of kernels run less often, matmuls among them, and hardly one more
 // often. Some must still run, as they do for other layers. Kernels without names may be matmuls.
-bool fell_broadly(const std::vector<Move>& kernels, bool to_cpu) {
+bool fell_broadly(const std::vector<WorkChange>& kernels, bool to_cpu) {
   std::set<std::string> kinds;
   bool has_matmul = false, some_still = false;
-  for (const Move* move : select_moves(kernels, !to_cpu)) {
-    const bool is_nameless = has_no_name(move->name);
-    const bool still_runs = move->before != k_zero && move->after != k_zero;
+  for (const WorkChange* change : select_changes(kernels, !to_cpu)) {
+    const bool is_nameless = has_no_name(change->name);
+    const bool still_runs = change->before != k_zero && change->after != k_zero;
     if (is_nameless && !still_runs) continue;
     some_still = some_still || still_runs;
-    kinds.insert(is_nameless ? move->name : move->parsed.base());
-    has_matmul = has_matmul || is_nameless || is_matmul(move->parsed);
+    kinds.insert(is_nameless ? change->name : change->parsed.base());
+    has_matmul = has_matmul || is_nameless || is_matmul(change->parsed);
   }
   return has_matmul && some_still && kinds.size() >= 4 && sum_balance(kernels, to_cpu).has_fallen();
 }
 
 // Returns the kernels that run less often, except those that others replaced.
-Moves kernels_without_replacement(const std::vector<Move>& kernels, bool to_cpu) {
+WorkChanges kernels_without_replacement(const std::vector<WorkChange>& kernels, bool to_cpu) {
   constexpr std::size_t k_most_pairs = 1'000'000;
-  Moves fewer = select_moves(kernels, !to_cpu);
-  const Moves more = select_moves(kernels, to_cpu);
+  WorkChanges fewer = select_changes(kernels, !to_cpu);
+  const WorkChanges more = select_changes(kernels, to_cpu);
   if (fewer.size() * more.size() > k_most_pairs) return fewer;
   const std::vector<KernelName> more_names = names_in(more), fewer_names = names_in(fewer);
   std::set<std::size_t> parts;
   for (const KernelName& other : more_names) {
-    for (const std::size_t part : parts_of(other, fewer_names)) parts.insert(part);
+    for (const std::size_t part : find_fused_parts(other, fewer_names)) parts.insert(part);
   }
-  Moves list;
+  WorkChanges list;
   for (std::size_t i = 0; i < fewer.size(); ++i) {
     if (!parts.contains(i) && !is_replaced(*fewer[i], more_names)) list.push_back(fewer[i]);
   }
@@ -91,11 +92,12 @@ Moves kernels_without_replacement(const std::vector<Move>& kernels, bool to_cpu)
 }
 
 // Returns true if a kernel is gone altogether, none was replaced, and hardly one came.
-bool is_plain_removal(const std::vector<Move>& kernels, bool to_cpu) {
-  const Moves fewer = select_moves(kernels, !to_cpu);
+bool is_plain_removal(const std::vector<WorkChange>& kernels, bool to_cpu) {
+  const WorkChanges fewer = select_changes(kernels, !to_cpu);
   if (kernels_without_replacement(kernels, to_cpu).size() != fewer.size()) return false;
-  const bool any_removed = std::ranges::any_of(
-      fewer, [&](const Move* move) { return (to_cpu ? move->after : move->before) == k_zero; });
+  const bool any_removed = std::ranges::any_of(fewer, [&](const WorkChange* change) {
+    return (to_cpu ? change->after : change->before) == k_zero;
+  });
   return any_removed && sum_balance(kernels, to_cpu).has_fallen();
 }
 
@@ -113,10 +115,10 @@ bool has_cpu_step(const Differences& differences, bool to_cpu) {
   if (syncs == k_zero || (syncs > k_zero) != to_cpu) return false;
   if (copies != k_zero && (copies > k_zero) != to_cpu) return false;
   std::map<std::string, double> large, words;
-  for (const Move& move : differences.kernels) {
-    const double delta = move.delta().value();
-    if (is_large_work(move.parsed)) large[move.parsed.base()] += delta;
-    for (const std::string& word : move.parsed.words) words[word] += delta;
+  for (const WorkChange& change : differences.kernels) {
+    const double delta = change.delta().value();
+    if (is_large_work(change.parsed)) large[change.parsed.base()] += delta;
+    for (const std::string& word : change.parsed.words) words[word] += delta;
   }
   const Balance large_balance = sum_balance(large, to_cpu);
   if (!large_balance.is_zero()) return large_balance.has_fallen();
@@ -126,7 +128,7 @@ bool has_cpu_step(const Differences& differences, bool to_cpu) {
 
 struct MovedWork {
   bool to_cpu = true;
-  Moves ops{};                          // ops that run on the CPU now
+  WorkChanges ops{};                    // ops that run on the CPU now
   std::vector<std::string> gate_ops{};  // ops that the gate saw there, if `ops` is empty
   std::string evidence{};               // the reason to believe it, if ops are not known
   bool is_uncertain = false;            // there may be another reason
@@ -154,7 +156,7 @@ bool follows_from_graphs(const Board& board) {
   const auto graphs = exact_counts(board.evidence, "graphs");
   if (!ops || !graphs || graphs->before == graphs->after) return false;
   if (graphs->before <= k_zero || graphs->after <= k_zero || ops->before <= k_zero) return false;
-  const auto is_new_or_gone = [](const Move& op) {
+  const auto is_new_or_gone = [](const WorkChange& op) {
     return op.before == k_zero || op.after == k_zero;
   };
   if (std::ranges::any_of(board.differences.cpu_ops, is_new_or_gone)) return false;
@@ -168,16 +170,16 @@ std::optional<MovedWork> find_by_ops(const Board& board) {
   if (follows_from_graphs(board)) return std::nullopt;
   const auto& ops = board.differences.cpu_ops;
   Rational net;
-  for (const Move& op : ops) net = net.plus(op.delta()).value_or(net);
+  for (const WorkChange& op : ops) net = net.plus(op.delta()).value_or(net);
   if (net == k_zero) net = board.differences.count("cpu_ops");
   if (net == k_zero || stayed_on_device(board, net > k_zero)) return std::nullopt;
-  return MovedWork{net > k_zero, select_moves(ops, net > k_zero)};
+  return MovedWork{net > k_zero, select_changes(ops, net > k_zero)};
 }
 
 // Finds moved work by counts alone, if no side reports where ops ran.
 std::optional<MovedWork> find_by_counts(const Board& board) {
   const Evidence& evidence = board.evidence;
-  const std::vector<Move>& kernels = board.differences.kernels;
+  const std::vector<WorkChange>& kernels = board.differences.kernels;
   // Takes the reason for either direction.
   const auto make_moved = [](bool to_cpu, bool is_uncertain, const char* if_to_cpu,
                              const char* if_to_gpu) {
@@ -244,24 +246,25 @@ std::string headline(const MovedWork& moved, unit::Scope scope) {
   const char* where = moved.to_cpu ? "to the CPU" : "to the GPU";
   if (moved.is_uncertain) return fmt::format("Work seems to have moved {}.", where);
   std::vector<std::string> ops;
-  for (const Move* op : std::span(moved.ops).first(std::min(moved.ops.size(), k_shown))) {
+  for (const WorkChange* op : std::span(moved.ops).first(std::min(moved.ops.size(), k_shown))) {
     ops.push_back(safe_name(op->name) + " " +
-                  frequency_text(op->delta(), ops.empty() ? scope : unit::Scope::whole));
+                  frequency_text(op->delta(), ops.empty() ? scope : unit::Scope::whole_run));
   }
   for (const std::string& op : moved.gate_ops) {
     if (ops.size() < k_shown) ops.push_back(safe_name(op));
   }
   const std::size_t more = moved.ops.size() + moved.gate_ops.size() - ops.size();
   std::string rest;
-  if (more > 0) rest = fmt::format(" and {} more kind{}", more, more == 1 ? "" : "s");
+  if (more > 0) rest = " and " + text::plural(more, "more kind");
   return fmt::format("Work moved {}{}{}{}.", where, ops.empty() ? "" : ": ", text::join(ops), rest);
 }
 
 // Returns the changes that the move made: ops by name, then counts. Dispatches are left out if
 // other kernels more than make up for `kernels`, which left with the move.
-std::vector<Amount> move_amounts(const Board& board, const MovedWork& moved, const Moves& kernels) {
+std::vector<Amount> move_amounts(const Board& board, const MovedWork& moved,
+                                 const WorkChanges& kernels) {
   std::vector<Amount> amounts = changed_amounts(board, {"cpu_ops"});
-  for (const Move* op : moved.ops) {
+  for (const WorkChange* op : moved.ops) {
     if (amounts.size() >= 5) break;
     amounts.push_back({safe_name(op->name) + " on the CPU", op->delta()});
   }
@@ -292,14 +295,14 @@ void find_moved(Board& board) {
       board.finding_about(to_cpu ? kind::work_moved_to_cpu : kind::work_moved_to_gpu, base);
   finding.headline = headline(*moved, board.evidence.scope);
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
-  const Moves kernels = kernels_without_replacement(board.differences.kernels, to_cpu);
+  const WorkChanges kernels = kernels_without_replacement(board.differences.kernels, to_cpu);
   add_amounts(board, move_amounts(board, *moved, kernels), finding);
-  for (const Move* op : moved->ops) finding.ops.push_back(op->name);
+  for (const WorkChange* op : moved->ops) finding.ops.push_back(op->name);
   finding.ops.insert(finding.ops.end(), moved->gate_ops.begin(), moved->gate_ops.end());
   if (!kernels.empty()) {
     finding.lines.push_back(
-        fmt::format("{} the device: {}", to_cpu ? "Gone from" : "New on", moves_text(kernels)));
-    for (const Move* kernel : kernels) finding.ops.push_back(kernel->name);
+        fmt::format("{} the device: {}", to_cpu ? "Gone from" : "New on", changes_text(kernels)));
+    for (const WorkChange* kernel : kernels) finding.ops.push_back(kernel->name);
   }
   if (to_cpu) {
     finding.cause =
@@ -317,7 +320,7 @@ void find_moved(Board& board) {
     board.claim(count);
   }
   board.claim(kernels);
-  board.add(std::move(finding), units + 1, 0);
+  board.add(std::move(finding), /*units=*/units + 1, /*rank=*/0);
 }
 
 }  // namespace weir::explain

@@ -10,6 +10,7 @@
 #include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
+#include "gate/unit/metric.hpp"
 #include "gate/verdict/proposal.hpp"
 
 namespace weir::explain {
@@ -189,14 +190,14 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
     }
     return work;
   };
-  if (a.whole && b.whole) {
+  if (a.is_complete && b.is_complete) {
     for (const auto& label : a.labels) evidence.before.works.push_back(make_work(label, a.tokens));
     for (const auto& label : b.labels) evidence.after.works.push_back(make_work(label, b.tokens));
     return;
   }
   for (const observed::BuffersPerToken& label_before : a.labels) {
     const auto* label_after =
-        first_of(b.labels, [&](const auto& label) { return label.label == label_before.label; });
+        find_first(b.labels, [&](const auto& label) { return label.label == label_before.label; });
     if (label_after == nullptr || label_after->buffers.value() <= 0) continue;
     Work work_after = make_work(*label_after, b.tokens);
     work_after.times = label_before.buffers;
@@ -226,7 +227,7 @@ std::vector<double> counts_of_steps(const Observed& observed,
 void add_buffer_counts(const Observed& observed, Side& side) {
   using observed::BuffersPerToken;
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
-  if (buffers.labels.empty() || !buffers.whole) return;
+  if (buffers.labels.empty() || !buffers.is_complete) return;
   for (const auto& [name, count, each] :
        {std::tuple{"dispatches_per_token", &BuffersPerToken::dispatches,
                    &ObservedBuffer::dispatches},
@@ -377,7 +378,7 @@ void report_token_times(const Observed& before, const Observed& after, Evidence&
   evidence.doubts.push_back(fmt::format(
       "a token took {}, then {}: an op is judged beside the other ops (weir compare has "
       "all times)",
-      observed::time_text(*token_before), observed::time_text(*token_after)));
+      unit::show_seconds(*token_before), unit::show_seconds(*token_after)));
 }
 
 // Reports how often work outside of steps ran if that differs. It belongs to no token, so it is not
@@ -477,7 +478,7 @@ Evidence make_evidence(const Observed& before, const Observed& after) {
   join_timed_together(evidence);
   const bool has_works = !rows_before.side.works.empty() || !rows_after.side.works.empty();
   if (!per_token && (has_works || !counts_per_token(rows_after.side))) {
-    evidence.scope = unit::Scope::whole;
+    evidence.scope = unit::Scope::whole_run;
   }
   evidence.kernels_known = rows_before.kernels && rows_after.kernels;
   evidence.graph_known = rows_before.ops && rows_after.ops && !before.truncated && !after.truncated;

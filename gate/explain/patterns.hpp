@@ -49,7 +49,7 @@ inline constexpr FindingKind k_finding_kinds[] = {WEIR_FINDING_KINDS(WEIR_KIND_R
 #undef WEIR_KIND_ROW
 
 // A kernel or op on both sides.
-struct Move {
+struct WorkChange {
   std::string name;
   Rational before, after;
   KernelName parsed;
@@ -58,18 +58,18 @@ struct Move {
   std::set<std::string> labels{};  // as Work's, of both sides
 
   [[nodiscard]] Rational delta() const;
-  [[nodiscard]] double size() const;  // absolute value of the delta
+  [[nodiscard]] double absolute_delta() const;  // absolute value of the delta
   // The work it computes: "rms_norm_mul" of a kernel; of an op its own name, "MUL_MAT", without
   // shapes.
   [[nodiscard]] std::string work() const;
-  [[nodiscard]] bool up() const { return delta() > k_zero; }
+  [[nodiscard]] bool is_increase() const { return delta() > k_zero; }
 };
-using Moves = std::vector<const Move*>;
-[[nodiscard]] Moves pointers_to(const std::vector<Move>& moves);
-[[nodiscard]] Moves select_moves(const std::vector<Move>& moves, bool up);
-[[nodiscard]] std::vector<KernelName> names_in(const Moves& moves);
+using WorkChanges = std::vector<const WorkChange*>;
+[[nodiscard]] WorkChanges pointers_to(const std::vector<WorkChange>& changes);
+[[nodiscard]] WorkChanges select_changes(const std::vector<WorkChange>& changes, bool up);
+[[nodiscard]] std::vector<KernelName> names_in(const WorkChanges& changes);
 // Sum of the deltas; one that does not fit a Rational is left out.
-[[nodiscard]] Rational total_delta(const Moves& moves);
+[[nodiscard]] Rational total_delta(const WorkChanges& changes);
 
 struct Differences {
   struct Moved {
@@ -83,12 +83,12 @@ struct Differences {
   std::map<std::string, Rational> context;  // per token of context
   std::map<std::string, Rational> levels;   // counts of things that exist at once
   std::vector<std::string> unsteady;        // full names that only one side has as a slope
-  std::vector<Move> kernels;                // on the device, the largest change first
-  std::vector<Move> cpu_ops;                // on the CPU of a cell on a device
-  std::vector<Move> graph;                  // ops wherever they ran, where both sides tell all
-  std::vector<Move> buffers;                // command buffers by label, per token
-  std::vector<Move> timed_buffers;          // the same with times on both sides, changed or not
-  std::vector<Move> timed;                  // works with times on both sides, changed or not
+  std::vector<WorkChange> kernels;          // on the device, the largest change first
+  std::vector<WorkChange> cpu_ops;          // on the CPU of a cell on a device
+  std::vector<WorkChange> graph;            // ops wherever they ran, where both sides tell all
+  std::vector<WorkChange> buffers;          // command buffers by label, per token
+  std::vector<WorkChange> timed_buffers;    // the same with times on both sides, changed or not
+  std::vector<WorkChange> timed;            // works with times on both sides, changed or not
   std::map<std::string, double> times;      // full name of what is no count -> ratio, beyond noise
 
   [[nodiscard]] Rational count(const std::string& base) const;  // 0 where it did not change
@@ -105,7 +105,7 @@ struct Differences {
 
 // Returns true if something says where the work ran: a side reports each op's place, or these are
 // the device's kernels.
-[[nodiscard]] bool place_known(const Evidence& evidence, const Move& work);
+[[nodiscard]] bool place_known(const Evidence& evidence, const WorkChange& work);
 
 // "dispatches_per_token" of "dispatches" in the scope of the evidence; "" where there is none.
 [[nodiscard]] std::string metric_name(const Evidence& evidence, const std::string& base);
@@ -155,14 +155,14 @@ struct Board {
   [[nodiscard]] bool is_unclaimed(const std::string& item) const {
     return !claimed_items.contains(item);
   }
-  [[nodiscard]] bool is_unclaimed(const Move& kernel) const {
+  [[nodiscard]] bool is_unclaimed(const WorkChange& kernel) const {
     return is_unclaimed("kernel " + kernel.name);
   }
   // Claims an item for the finding that is added next, unless a finding has it already.
   void claim(const std::string& item) {
     if (claimed_items.insert(item).second) pending_items.push_back(item);
   }
-  void claim(const Moves& kernels);
+  void claim(const WorkChanges& kernels);
   void claim_all(std::initializer_list<const char*> items) {
     for (const char* item : items) claim(item);
   }
@@ -183,7 +183,7 @@ struct Board {
 
   // Returns a finding of this kind about a count, with the count's metric and delta.
   [[nodiscard]] Finding finding_about(const char* kind, const std::string& base) const;
-  [[nodiscard]] std::string per_unit() const;  // " a token", or ""
+  [[nodiscard]] std::string per_unit_text() const;  // " a token", or ""
 };
 
 using Pattern = void(Board& board);
@@ -217,7 +217,7 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
 // "copied bytes" of "copied_bytes".
 [[nodiscard]] std::string readable_name(std::string base);
 // "+9 mul_f32", at most `most` of them, then "and 3 more".
-[[nodiscard]] std::string moves_text(const Moves& moves, std::size_t most = 5);
+[[nodiscard]] std::string changes_text(const WorkChanges& changes, std::size_t most = 5);
 // Hostile names as one short line.
 [[nodiscard]] std::string safe_name(std::string_view name);
 // "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.

@@ -32,10 +32,10 @@ bool fits_metric(Change change, const MetricValue& before, const MetricValue& af
 // Returns true and records the change in `finding` if a kernel or op matching `pattern` changed as
 // the rule asks. An empty pattern matches.
 bool move_fits(const Rule& rule, const std::string& pattern,
-               std::initializer_list<const std::vector<Move>*> lists, Finding& finding) {
+               std::initializer_list<const std::vector<WorkChange>*> lists, Finding& finding) {
   if (pattern.empty()) return true;
-  for (const std::vector<Move>* list : lists) {
-    const Move* move = first_of(*list, [&](const Move& candidate) {
+  for (const std::vector<WorkChange>* list : lists) {
+    const WorkChange* move = find_first(*list, [&](const WorkChange& candidate) {
       return text::glob_match(pattern, candidate.name) &&
              fits_counts(rule.change, candidate.before, candidate.after);
     });

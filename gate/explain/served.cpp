@@ -47,7 +47,7 @@ void find_served(Board& board) {
       for (const auto& [count, delta] : board.differences.counts) board.claim(count);
     }
     board.claim(share.metric);
-    board.add(std::move(finding), 1, explains_graphs ? -1 : 0);
+    board.add(std::move(finding), /*units=*/1, /*rank=*/explains_graphs ? -1 : 0);
   }
 }
 

@@ -70,7 +70,7 @@ void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<Joined
     return std::ranges::any_of(side, [](const WorkName* row) { return names_several(*row); });
   };
   if (rows.a.empty() || rows.b.empty() || any_repeated(rows.a) == any_repeated(rows.b)) return;
-  const auto is_common_shape = [shapes = shapes_alike(rows.a, rows.b)](const WorkName* row) {
+  const auto is_common_shape = [shapes = find_common_shapes(rows.a, rows.b)](const WorkName* row) {
     return shapes.contains(row->shape);
   };
   Joined joined{{key}, {}, rows};

@@ -47,8 +47,8 @@ struct TimedTogether {
 // Shapes that both sides run as often: these are the same work, whatever rows without a shape hold.
 // A row has `shape` and `calls`, as WorkName has.
 template <class Row>
-[[nodiscard]] std::set<std::string> shapes_alike(const std::vector<const Row*>& a,
-                                                 const std::vector<const Row*>& b) {
+[[nodiscard]] std::set<std::string> find_common_shapes(const std::vector<const Row*>& a,
+                                                       const std::vector<const Row*>& b) {
   const auto calls = [](const std::vector<const Row*>& side) {
     std::map<std::string, double> sums;
     for (const Row* row : side) sums[row->shape] += row->calls.value_or(std::nan(""));

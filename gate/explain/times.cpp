@@ -4,17 +4,16 @@
 #include "gate/explain/patterns.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::explain {
 namespace {
 
-using observed::time_text;
-
 // The time of one work on both sides. The times of one run vary, and all of them together when the
 // machine does. So a work counts as slower only if it stands out among the others of the same pair
 // of runs, and if it matters.
-struct Timed {
-  const Move* move = nullptr;
+struct TimedWork {
+  const WorkChange* change = nullptr;
   double before = 0, after = 0;  // seconds of one of its runs
   double log_ratio = 0;          // logarithm of after / before
   double share = 0;              // share of the larger side's time
@@ -26,39 +25,39 @@ double seconds_per_run(double seconds, const Rational& times) {
 }
 
 // Returns the works that have times on both sides, with their shares of the total.
-std::vector<Timed> time_works(const std::vector<Move>& timed, bool of_buffers) {
+std::vector<TimedWork> time_works(const std::vector<WorkChange>& timed, bool of_buffers) {
   double before = 0, after = 0;
-  for (const Move& move : timed) {
-    before += *move.seconds_before;
-    after += *move.seconds_after;
+  for (const WorkChange& change : timed) {
+    before += *change.seconds_before;
+    after += *change.seconds_after;
   }
   const double total = std::max(before, after);
-  std::vector<Timed> list;
-  for (const Move& move : timed) {
-    if (*move.seconds_before <= 0 || *move.seconds_after <= 0 || total <= 0) continue;
-    const double before_each = seconds_per_run(*move.seconds_before, move.before);
-    const double after_each = seconds_per_run(*move.seconds_after, move.after);
-    list.push_back({&move, before_each, after_each, std::log(after_each / before_each),
-                    std::max(*move.seconds_before, *move.seconds_after) / total, of_buffers});
+  std::vector<TimedWork> list;
+  for (const WorkChange& change : timed) {
+    if (*change.seconds_before <= 0 || *change.seconds_after <= 0 || total <= 0) continue;
+    const double before_each = seconds_per_run(*change.seconds_before, change.before);
+    const double after_each = seconds_per_run(*change.seconds_after, change.after);
+    list.push_back({&change, before_each, after_each, std::log(after_each / before_each),
+                    std::max(*change.seconds_before, *change.seconds_after) / total, of_buffers});
   }
   return list;
 }
 
 // Returns true for command buffers if the mean of each side lies outside of all times of the other
 // side, and there are many of these.
-bool ranges_are_disjoint(const Timed& work) {
+bool ranges_are_disjoint(const TimedWork& work) {
   constexpr double k_many_times = 8;
   const auto outside = [](double mean, const std::optional<TimeRange>& range) {
     return range && (mean < range->least || mean > range->most);
   };
-  const Move& move = *work.move;
-  return work.of_buffers && std::min(move.before.value(), move.after.value()) >= k_many_times &&
-         outside(work.before, move.range_after) && outside(work.after, move.range_before);
+  const WorkChange& change = *work.change;
+  return work.of_buffers && std::min(change.before.value(), change.after.value()) >= k_many_times &&
+         outside(work.before, change.range_after) && outside(work.after, change.range_before);
 }
 
 // Returns true if the work changed by a factor that no run varies by (less if its ranges are
 // disjoint), also relative to the other works.
-bool changed_by_factor(const Timed& work, const std::vector<double>& others) {
+bool changed_by_factor(const TimedWork& work, const std::vector<double>& others) {
   constexpr double k_factor = 3, k_factor_apart = 1.1;
   const double least = std::log(ranges_are_disjoint(work) ? k_factor_apart : k_factor);
   const double sign = work.log_ratio < 0 ? -1 : 1;
@@ -69,7 +68,7 @@ bool changed_by_factor(const Timed& work, const std::vector<double>& others) {
 // Returns true if the ratio lies outside of the prediction interval that the other works give: by
 // chance in one of a thousand pairs of runs, shared among all works. Equal times still vary by some
 // per cent, so the deviation has a lower bound.
-bool is_beyond_chance(const Timed& work, const std::vector<double>& others) {
+bool is_beyond_chance(const TimedWork& work, const std::vector<double>& others) {
   constexpr std::size_t k_least_works = 4;
   constexpr double k_false = 0.001;
   constexpr double k_least_deviation = 0.03;
@@ -94,9 +93,9 @@ constexpr double k_least_share = 0.03;
 // Returns the chance that all times of one side lie above all of the other if nothing changed: one
 // order of all, or its reverse (Wilcoxon's rank sum at its largest; Biometrics 1, 1945). 1 if they
 // do not, or if a side has no times.
-double chance_of_order(const Move& move, bool slower) {
-  const auto& below = slower ? move.range_before : move.range_after;
-  const auto& above = slower ? move.range_after : move.range_before;
+double chance_of_order(const WorkChange& change, bool slower) {
+  const auto& below = slower ? change.range_before : change.range_after;
+  const auto& above = slower ? change.range_after : change.range_before;
   if (!below || !above || below->most >= above->least) return 1;
   const double below_count = below->times, above_count = above->times;
   return 2 * std::exp(std::lgamma(below_count + 1) + std::lgamma(above_count + 1) -
@@ -106,40 +105,42 @@ double chance_of_order(const Move& move, bool slower) {
 // Returns true if all times of this work lie above, or below, those of the other side while the
 // other works stayed as they were. If it has no times of single calls, those of its command buffers
 // count. This is the test for few works, whose spread says little.
-bool is_ordered_and_alone(const Timed& work, const std::vector<Timed>& works,
-                          const std::vector<Move>& buffers) {
+bool is_ordered_and_alone(const TimedWork& work, const std::vector<TimedWork>& works,
+                          const std::vector<WorkChange>& buffers) {
   constexpr double k_false = 0.001;
   constexpr double k_least = 1.2, k_still = 1.1;
   const bool slower = work.log_ratio > 0;
   if (std::fabs(work.log_ratio) < std::log(k_least)) return false;
-  const auto matters = [&](const Timed& other) {
+  const auto matters = [&](const TimedWork& other) {
     return &other != &work && other.share >= k_least_share;
   };
   const bool only_this_changed =
-      std::ranges::any_of(works, matters) && std::ranges::all_of(works, [&](const Timed& other) {
+      std::ranges::any_of(works, matters) &&
+      std::ranges::all_of(works, [&](const TimedWork& other) {
         return !matters(other) || std::fabs(other.log_ratio) <= std::log(k_still);
       });
   const double max_chance = k_false / static_cast<double>(works.size());
-  const auto is_ordered = [&](const Move& move) {
-    return chance_of_order(move, slower) <= max_chance;
+  const auto is_ordered = [&](const WorkChange& change) {
+    return chance_of_order(change, slower) <= max_chance;
   };
   const auto is_buffer_ordered = [&](const std::string& label) {
-    const Move* buffer = first_of(buffers, [&](const Move& other) { return other.name == label; });
+    const WorkChange* buffer =
+        find_first(buffers, [&](const WorkChange& other) { return other.name == label; });
     return buffer != nullptr && is_ordered(*buffer);
   };
-  const bool in_ordered_buffers = !work.move->range_before && !work.move->range_after &&
-                                  !work.move->labels.empty() &&
-                                  std::ranges::all_of(work.move->labels, is_buffer_ordered);
-  return only_this_changed && (is_ordered(*work.move) || in_ordered_buffers);
+  const bool in_ordered_buffers = !work.change->range_before && !work.change->range_after &&
+                                  !work.change->labels.empty() &&
+                                  std::ranges::all_of(work.change->labels, is_buffer_ordered);
+  return only_this_changed && (is_ordered(*work.change) || in_ordered_buffers);
 }
 
 // Returns true if the work stands out among all works of `list`, by one of three tests.
-bool stands_out(const Timed& work, const std::vector<Timed>& list,
-                const std::vector<Move>& buffers) {
+bool stands_out(const TimedWork& work, const std::vector<TimedWork>& list,
+                const std::vector<WorkChange>& buffers) {
   constexpr std::size_t k_few = 5;
   if (list.size() < 2 || work.share < k_least_share) return false;
   std::vector<double> others;  // logarithms of ratios
-  for (const Timed& other : list) {
+  for (const TimedWork& other : list) {
     if (&other != &work) others.push_back(other.log_ratio);
   }
   return changed_by_factor(work, others) || is_beyond_chance(work, others) ||
@@ -148,17 +149,17 @@ bool stands_out(const Timed& work, const std::vector<Timed>& list,
 
 // Returns true if each of several works changed in one direction by more than sessions differ, all
 // by about as much.
-bool changed_together(const std::vector<Timed>& list) {
+bool changed_together(const std::vector<TimedWork>& list) {
   constexpr std::size_t k_several = 4;
   constexpr double k_least = 1.2, k_spread = 1.5;
   std::vector<double> large;  // logarithms of ratios, of what matters
-  for (const Timed& work : list) {
+  for (const TimedWork& work : list) {
     if (work.share >= k_least_share) large.push_back(work.log_ratio);
   }
   if (list.size() < k_several || large.empty()) return false;
   const auto [low, high] = std::ranges::minmax(large);
   const double sign = low < 0 ? -1 : 1;
-  return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const Timed& timed) {
+  return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const TimedWork& timed) {
            return sign * timed.log_ratio >= std::log(k_least);
          });
 }
@@ -168,7 +169,7 @@ struct LayerTimes {
   double before = 0, after = 0;  // seconds
 
   [[nodiscard]] std::string text() const {
-    return fmt::format("{} → {}", time_text(before), time_text(after));
+    return fmt::format("{} → {}", unit::show_seconds(before), unit::show_seconds(after));
   }
 };
 
@@ -218,19 +219,19 @@ void name_layers(const std::vector<LayerTimes>& layers, bool slower, Finding& fi
 }
 
 // Adds a finding about one work; `what` stands before its name.
-void add_slow(Board& board, const Timed& work, const char* what) {
+void add_slow(Board& board, const TimedWork& work, const char* what) {
   const bool slower = work.log_ratio > 0;
   Finding finding = make_finding(slower ? kind::op_slower : kind::op_faster);
-  finding.ops = {work.move->name};
+  finding.ops = {work.change->name};
   const double factor = std::exp(std::fabs(work.log_ratio));
   finding.headline =
-      fmt::format("{}{} takes {} times as long{}.", what, safe_name(work.move->name),
+      fmt::format("{}{} takes {} times as long{}.", what, safe_name(work.change->name),
                   factor_text(slower ? factor : 1 / factor), slower ? "" : " as before");
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
-                                      time_text(work.before), time_text(work.after),
-                                      100 * work.share));
+                                      unit::show_seconds(work.before),
+                                      unit::show_seconds(work.after), 100 * work.share));
   if (slower) finding.cause = "another shape, type or kernel, or memory further away.";
-  if (work.move->name == observed::k_not_listed) {
+  if (work.change->name == observed::k_not_listed) {
     const auto layers = find_changed_layers(board.evidence, slower);
     if (!layers.empty()) name_layers(layers, slower, finding);
   }
@@ -238,23 +239,23 @@ void add_slow(Board& board, const Timed& work, const char* what) {
 }
 
 // Adds the finding that all ops changed together: the device or the machine is another.
-void add_changed_together(Board& board, const std::vector<Timed>& list) {
-  const auto [low, high] = std::ranges::minmax(list, {}, &Timed::log_ratio);
+void add_changed_together(Board& board, const std::vector<TimedWork>& list) {
+  const auto [low, high] = std::ranges::minmax(list, {}, &TimedWork::log_ratio);
   const bool slower = low.log_ratio > 0;
   double before = 0, after = 0;
-  for (const Timed& work : list) {
-    before += *work.move->seconds_before;
-    after += *work.move->seconds_after;
+  for (const TimedWork& work : list) {
+    before += *work.change->seconds_before;
+    after += *work.change->seconds_after;
   }
   Finding finding = make_finding(kind::time_changed);
   finding.headline = fmt::format("All {} ops take {}, {:.3g} to {:.3g} times{}.", list.size(),
                                  slower ? "longer" : "less time", std::exp(low.log_ratio),
                                  std::exp(high.log_ratio), slower ? "" : " as long as before");
-  finding.lines.push_back(
-      fmt::format("all of them: {} → {}{}", time_text(before), time_text(after), board.per_unit()));
+  finding.lines.push_back(fmt::format("all of them: {} → {}{}", unit::show_seconds(before),
+                                      unit::show_seconds(after), board.per_unit_text()));
   finding.cause = "the device's clock or power limit, another machine, or the speed of memory.";
   finding.look_at = "clocks, temperature, and what else runs there.";
-  board.add(std::move(finding), 1, 2);
+  board.add(std::move(finding), /*units=*/1, /*rank=*/2);
 }
 
 // Returns "decode tok/s 28.6 → 25.1 (−12.2 %)".
@@ -288,9 +289,10 @@ void find_slow(Board& board) {
   for (const auto& [timed, prefix] :
        {std::pair(&board.differences.timed, ""),
         {&board.differences.timed_buffers, "A command buffer labelled "}}) {
-    const std::vector<Timed> list = time_works(*timed, timed == &board.differences.timed_buffers);
+    const std::vector<TimedWork> list =
+        time_works(*timed, timed == &board.differences.timed_buffers);
     bool any_stands_out = false;
-    for (const Timed& work : list) {
+    for (const TimedWork& work : list) {
       if (!stands_out(work, list, board.differences.timed_buffers)) continue;
       add_slow(board, work, prefix);
       any_stands_out = true;
@@ -325,7 +327,7 @@ void find_times(Board& board) {
         "memory, or the machine.";
     finding.look_at = "times by op: weir profile CELL on both sides.";
   }
-  board.add(std::move(finding), 1);
+  board.add(std::move(finding), /*units=*/1);
 }
 
 }  // namespace weir::explain

@@ -6,7 +6,7 @@ namespace {
 
 // Returns true if a third or more of the earlier kernels without names are gone: the shaders were
 // built anew.
-bool was_rebuilt(const Board& board, const Moves& removed) {
+bool was_rebuilt(const Board& board, const WorkChanges& removed) {
   std::set<std::string> names;
   for (const Work& work : board.evidence.before.works) {
     if (has_no_name(work.name)) names.insert(work.name);
@@ -16,40 +16,40 @@ bool was_rebuilt(const Board& board, const Moves& removed) {
 
 // Returns kernels without names that replaced each other: all of them, if their changes add up to
 // 0; with `one_by_one` also pairs that ran as often.
-Moves find_replaced(const Board& board, bool one_by_one) {
-  UnclaimedMoves changed(board);
+WorkChanges find_replaced(const Board& board, bool one_by_one) {
+  UnclaimedChanges changed(board);
   changed.leave_out(std::not_fn(is_nameless));
-  if (changed.up.empty() || changed.down.empty()) return {};
-  const Moves all = joined(changed.down, changed.up);
+  if (changed.increased.empty() || changed.decreased.empty()) return {};
+  const WorkChanges all = joined(changed.decreased, changed.increased);
   if (total_delta(all) == k_zero) return all;
   if (!one_by_one) return {};
   // A kernel that runs on both sides, more or less often, is the same code.
   changed.leave_out(
-      [](const Move* move) { return move->before != k_zero && move->after != k_zero; });
-  std::multimap<double, const Move*> added;
-  for (const Move* up : changed.up) added.emplace(up->size(), up);
-  Moves pairs;
+      [](const WorkChange* change) { return change->before != k_zero && change->after != k_zero; });
+  std::multimap<double, const WorkChange*> added;
+  for (const WorkChange* up : changed.increased) added.emplace(up->absolute_delta(), up);
+  WorkChanges pairs;
   std::set<double> sizes;
-  for (const Move* down : changed.down) {
-    const auto match = added.find(down->size());
+  for (const WorkChange* down : changed.decreased) {
+    const auto match = added.find(down->absolute_delta());
     if (match == added.end()) continue;
     pairs.insert(pairs.end(), {down, match->second});
-    sizes.insert(down->size());
+    sizes.insert(down->absolute_delta());
     added.erase(match);
   }
   // It is no accident if each of several replaced kernels has a partner that runs just as often.
-  const bool all_paired =
-      pairs.size() == 2 * changed.down.size() && changed.down.size() >= 3 && sizes.size() >= 2;
-  return all_paired || was_rebuilt(board, changed.down) ? pairs : Moves{};
+  const bool all_paired = pairs.size() == 2 * changed.decreased.size() &&
+                          changed.decreased.size() >= 3 && sizes.size() >= 2;
+  return all_paired || was_rebuilt(board, changed.decreased) ? pairs : WorkChanges{};
 }
 
 // Returns true if both names are known to mean the same work.
-bool same_works(const Move* a, const Move* b) {
+bool same_works(const WorkChange* a, const WorkChange* b) {
   return !a->parsed.works.empty() && a->parsed.works == b->parsed.works;
 }
 
 // Returns true if both names begin alike, or are known to mean the same work.
-bool names_are_similar(const Move* a, const Move* b) {
+bool names_are_similar(const WorkChange* a, const WorkChange* b) {
   const auto& a_words = a->parsed.words;
   const auto& b_words = b->parsed.words;
   const auto common_prefix =
@@ -60,25 +60,25 @@ bool names_are_similar(const Move* a, const Move* b) {
 
 // Pairs kinds of kernels where one runs as much less often as the other runs more often. A kind
 // with several possible partners is left unpaired.
-std::vector<Moves> find_exchanged_kinds(UnclaimedMoves changed) {
+std::vector<WorkChanges> find_exchanged_kinds(UnclaimedChanges changed) {
   struct Kind {
-    Moves moves;
+    WorkChanges changes;
     double sum = 0;
     bool small = false;
     std::vector<std::size_t> fits{};
   };
   // If nothing else changed, one that is gone and one that is new belong together under any name.
-  const bool only_pair = changed.up.size() == 1 && changed.down.size() == 1 &&
-                         changed.up.front()->before == k_zero &&
-                         changed.down.front()->after == k_zero;
+  const bool only_pair = changed.increased.size() == 1 && changed.decreased.size() == 1 &&
+                         changed.increased.front()->before == k_zero &&
+                         changed.decreased.front()->after == k_zero;
   changed.leave_out(is_nameless);
   std::vector<Kind> kinds;
-  for (auto& [words, moves] : by_work(joined(changed.up, changed.down))) {
-    const double sum = total_delta(moves).value();
-    const bool small = is_small(moves.front());
-    if (sum != 0) kinds.push_back({moves, sum, small});
+  for (auto& [words, changes] : by_work(joined(changed.increased, changed.decreased))) {
+    const double sum = total_delta(changes).value();
+    const bool small = is_small(changes.front());
+    if (sum != 0) kinds.push_back({changes, sum, small});
   }
-  std::vector<Moves> groups;
+  std::vector<WorkChanges> groups;
   if (kinds.size() > 1000) return groups;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     for (std::size_t k = i + 1; k < kinds.size(); ++k) {
@@ -89,7 +89,7 @@ std::vector<Moves> find_exchanged_kinds(UnclaimedMoves changed) {
       const bool as_often = first.sum * second.sum < 0 &&
                             (small ? imbalance == 0 : imbalance * 20 <= std::fabs(first.sum));
       if (!as_often) continue;
-      const Move *a = first.moves.front(), *b = second.moves.front();
+      const WorkChange *a = first.changes.front(), *b = second.changes.front();
       // A longer name of a small kernel may be a fused one, so small kernels need known works.
       const bool any_name = only_pair && imbalance == 0;
       if (!any_name && !(small ? same_works(a, b) : names_are_similar(a, b))) continue;
@@ -101,14 +101,14 @@ std::vector<Moves> find_exchanged_kinds(UnclaimedMoves changed) {
     const Kind& kind = kinds[i];
     if (kind.fits.size() != 1 || kind.fits.front() < i) continue;
     const Kind& partner = kinds[kind.fits.front()];
-    if (partner.fits.size() == 1) groups.push_back(joined(kind.moves, partner.moves));
+    if (partner.fits.size() == 1) groups.push_back(joined(kind.changes, partner.changes));
   }
   return groups;
 }
 
 // Returns true if the names differ by at most one word.
-bool is_only_renamed(const Moves& group) {
-  const Move *a = group.front(), *b = group.back();
+bool is_only_renamed(const WorkChanges& group) {
+  const WorkChange *a = group.front(), *b = group.back();
   return extends(a, b) && std::abs(std::ssize(a->parsed.words) - std::ssize(b->parsed.words)) <= 1;
 }
 
@@ -116,27 +116,27 @@ bool is_only_renamed(const Moves& group) {
 
 // Adds the finding that kernels without names were replaced by others, and claims them.
 void add_replaced(Board& board, bool one_by_one) {
-  const Moves all = find_replaced(board, one_by_one);
+  const WorkChanges all = find_replaced(board, one_by_one);
   if (all.empty()) return;
   Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
-  const auto added_count = std::ranges::count_if(all, &Move::up);
+  const auto added_count = std::ranges::count_if(all, &WorkChange::up);
   finding.headline =
       added_count == 1
           ? std::string("A kernel without a name was replaced by another, as often.")
           : fmt::format("{} kernels without names were replaced by others, as often.", added_count);
-  finding.lines.push_back(moves_text(all, 6));
+  finding.lines.push_back(changes_text(all, 6));
   name_ops(all, finding);
   finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
   finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
   board.claim(all);
   // The work is the same, so it ranks last if anything else changed.
-  board.add(std::move(finding), 0.5, board.differences.only_works() ? 1 : 3);
+  board.add(std::move(finding), /*units=*/0.5, /*rank=*/board.differences.only_works() ? 1 : 3);
 }
 
-std::vector<Moves> swapped(const UnclaimedMoves& open) {
-  auto kinds = by_work(joined(open.up, open.down));
-  std::vector<Moves> groups;
-  for (const Move* first : open.down) {
+std::vector<WorkChanges> swapped(const UnclaimedChanges& open) {
+  auto kinds = by_work(joined(open.increased, open.decreased));
+  std::vector<WorkChanges> groups;
+  for (const WorkChange* first : open.decreased) {
     const auto group = kinds.extract(first->parsed.words);
     if (!group.empty() && group.mapped().size() >= 2 && total_delta(group.mapped()) == k_zero) {
       groups.push_back(group.mapped());
@@ -145,25 +145,26 @@ std::vector<Moves> swapped(const UnclaimedMoves& open) {
   return groups;
 }
 
-std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&)) {
+std::vector<WorkChanges> take_out(std::vector<WorkChanges>& groups,
+                                  bool (*is)(const WorkChanges&)) {
   const auto rest = std::ranges::stable_partition(groups, std::not_fn(is));
-  std::vector<Moves> result(rest.begin(), rest.end());
+  std::vector<WorkChanges> result(rest.begin(), rest.end());
   groups.erase(rest.begin(), rest.end());
   return result;
 }
 
-bool only_tuned(const Moves& group) {
-  std::map<std::string, Moves> alike;
-  for (const Move* move : group) {
-    alike[profile::untuned_name(move->name)].push_back(move);
+bool only_tuned(const WorkChanges& group) {
+  std::map<std::string, WorkChanges> alike;
+  for (const WorkChange* change : group) {
+    alike[profile::untuned_name(change->name)].push_back(change);
   }
   return std::ranges::all_of(
       alike, [](const auto& group_entry) { return total_delta(group_entry.second) == k_zero; });
 }
 
-bool is_switched(const Moves& group) {
-  const auto count_switches = [](const Move* move) {
-    const std::string name = profile::untuned_name(move->name);
+bool is_switched(const WorkChanges& group) {
+  const auto count_switches = [](const WorkChange* change) {
+    const std::string name = profile::untuned_name(change->name);
     return std::ranges::count(text::split(name, ','), "true");
   };
   const auto [least, most] = std::ranges::minmax(group, {}, count_switches);
@@ -172,18 +173,19 @@ bool is_switched(const Moves& group) {
 
 // Adds one finding for groups of kernels that do the same work as before; the largest group makes
 // the headline.
-void add_variants(Board& board, std::vector<Moves> groups, int rank) {
+void add_variants(Board& board, std::vector<WorkChanges> groups, int rank) {
   if (groups.empty()) return;
   std::ranges::stable_sort(groups, std::greater(), dispatch_change);
   Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
   // The kernels that replace others: kinds that run more often, or variants of one kind that do.
   const auto kinds = by_work(groups.front());
-  Moves added = groups.front();
-  std::erase_if(added, [&](const Move* move) {
-    return !move->up() || (kinds.size() > 1 && total_delta(kinds.at(move->parsed.words)) < k_zero);
+  WorkChanges added = groups.front();
+  std::erase_if(added, [&](const WorkChange* change) {
+    return !change->is_increase() ||
+           (kinds.size() > 1 && total_delta(kinds.at(change->parsed.words)) < k_zero);
   });
   if (added.empty()) added = groups.front();
-  const Move* first = added.front();
+  const WorkChange* first = added.front();
   const bool cpu = board.evidence.device == "cpu";
   const bool same_op = cpu && kinds.size() == 1 && !profile::op_of(first->name).empty();
   const std::string frequency = frequency_text(total_delta(added), board.evidence.scope);
@@ -195,11 +197,11 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank) {
                                    work, frequency);
   }
   double units = 0;
-  for (const Moves& group : groups) {
+  for (const WorkChanges& group : groups) {
     board.claim(group);
     name_ops(group, finding);
     units += dispatch_change(group);
-    finding.lines.push_back(moves_text(group, 4));
+    finding.lines.push_back(changes_text(group, 4));
   }
   std::vector<std::string> lines = std::exchange(finding.lines, {});
   if (add_amounts(board, {{safe_name(first->name), first->delta()}}, finding)) {
@@ -221,8 +223,8 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank) {
 }
 
 void add_exchanged_kinds(Board& board) {
-  std::vector<Moves> groups = find_exchanged_kinds(UnclaimedMoves(board));
-  std::vector<Moves> renamed = take_out(groups, is_only_renamed);
+  std::vector<WorkChanges> groups = find_exchanged_kinds(UnclaimedChanges(board));
+  std::vector<WorkChanges> renamed = take_out(groups, is_only_renamed);
   add_variants(board, std::move(groups));
   add_variants(board, std::move(renamed), board.differences.count("dispatches") == k_zero ? 1 : 2);
 }

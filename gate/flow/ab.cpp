@@ -69,7 +69,7 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
            sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
   const std::string& folder = scratch.path();
   WEIR_CHECK(attach_probes(probing, probes, folder, line.env, spec));
-  job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(program)));
+  job.log(fmt::format("running {} once to see what it does", sys::file_name_of(program)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
   const auto counted = probing.collect(probes, folder);
   if (const std::string failure = failure_text(finished, spec); !failure.empty()) {
@@ -203,8 +203,8 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
   WEIR_TRY(const auto probing, make_probing(job.world));
   for (const std::string& program : options.programs) {
     WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
-    for (const std::string& probe :
-         fitting_probes(job, spec.argv.front(), *probing, sys::absolute(job.selection.out))) {
+    for (const std::string& probe : fitting_probes(job, spec.argv.front(), *probing,
+                                                   sys::absolute(job.selection.runs_folder))) {
       if (!holds(typed.probes, probe)) typed.probes.push_back(probe);
     }
   }
@@ -220,7 +220,7 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
     if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;
     // Finds the preset by the output format: "llama-bench-table" is llama-bench's. weir-observed
     // may come from any engine.
-    typed.preset = first_of(config::presets(), [&](const config::Preset& preset) {
+    typed.preset = find_first(config::presets(), [&](const config::Preset& preset) {
       return !preset.output.empty() && trial.output.starts_with(preset.output) &&
              trial.output != "weir-observed";
     });
@@ -264,7 +264,7 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   job.selection.config_text = config.yaml;
   if (!options.write.empty()) {
     WEIR_CHECK(job.files().write_atomic(options.write, config.yaml));
-    job.talk(fmt::format("wrote {}", options.write));
+    job.log(fmt::format("wrote {}", options.write));
   }
   GateOptions gate_options;
   gate_options.files = options.files;
@@ -281,7 +281,7 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   gate_options.base_env = std::move(base_environment);
   auto answer = gate(job, gate_options);
   if (answer && config.totals) {
-    job.say(
+    job.answer_printable(
         "\nCounts are totals of a run: weir does not know which argument is its length\n"
         "  (--preset; weir init --list).\n");
   }

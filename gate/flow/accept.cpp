@@ -181,7 +181,7 @@ Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& option
   WEIR_TRY(wanted.output_places, report_places(job));
   wanted.output_places.push_back(job.selection.baselines);
   const bool have_run =
-      !options.run.empty() || run::newest_run(job.files(), job.selection.out).has_value();
+      !options.run.empty() || run::newest_run(job.files(), job.selection.runs_folder).has_value();
   // A run that only counts for acceptance is neither judged nor used for times: it has a folder of
   // its own.
   const Job counting = job.below("accept");
@@ -254,7 +254,7 @@ std::string stored_value(const profile::Measurement& measurement) {
   if (measurement.exact) return measurement.exact->str();
   if (!measurement.value() || !measurement.repeatability) return "varies";
   return fmt::format("{} (within {} %)", unit::show(measurement.metric, *measurement.value()),
-                     report::about(100 * *measurement.repeatability));
+                     report::about_two_digits(100 * *measurement.repeatability));
 }
 
 std::string kernel_change_text(const profile::KernelSet& before, const profile::KernelSet& after) {
@@ -262,7 +262,7 @@ std::string kernel_change_text(const profile::KernelSet& before, const profile::
   std::ranges::set_symmetric_difference(before.counts, after.counts, std::back_inserter(differ));
   std::set<std::string> names;
   for (const auto& [name, count] : differ) names.insert(name);
-  return names.empty() ? "kernels changed" : report::plural(names.size(), "kernel") + " changed";
+  return names.empty() ? "kernels changed" : text::plural(names.size(), "kernel") + " changed";
 }
 
 // Lists the counts that change from the old baseline to the new one.
@@ -291,8 +291,8 @@ std::string changes_paragraph(const std::optional<baseline::Baseline>& before,
                               const baseline::Baseline& after, int width) {
   std::string text = describe_changes(before, after);
   if (!before && !after.counts.empty()) {
-    text = report::plural(after.counts.size(), "count");
-    if (after.kernels) text += ", " + report::plural(after.kernels->counts.size(), "kernel");
+    text = text::plural(after.counts.size(), "count");
+    if (after.kernels) text += ", " + text::plural(after.kernels->counts.size(), "kernel");
   }
   report::Page page(report::columns_of(width));
   page.paragraph("    ", text, 4);
@@ -353,7 +353,7 @@ Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidat
       if (!profile.errors.empty()) {
         add_text(fmt::format("    does not fit: {}\n    {} held before are gone\n",
                              profile.errors.front(),
-                             report::plural(before ? before->counts.size() : 0, "count")));
+                             text::plural(before ? before->counts.size() : 0, "count")));
       }
       add_json(profile, "accepted", "changes", describe_changes(before, after));
       acceptance.cells.back()["path"] = candidates.redactor.text(path);
@@ -380,7 +380,7 @@ Result<Acceptance> store_baselines(const Job& job, const std::optional<std::stri
     return store(stored);
   }
   WEIR_TRY(const BaselinesPlace place, baselines_place(*branch));
-  WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   Acceptance acceptance;
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::unique_ptr<source::TreeFiles> files;
@@ -453,9 +453,8 @@ Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
                }));
   for (const std::string& note : candidates.notes)
     acceptance.text += candidates.redactor.text(note + "\n");
-  const std::string summary =
-      fmt::format("{} accepted, {} left out\n", report::plural(acceptance.accepted, "cell"),
-                  acceptance.left_out);
+  const std::string summary = fmt::format(
+      "{} accepted, {} left out\n", text::plural(acceptance.accepted, "cell"), acceptance.left_out);
   return acceptance_answer(std::move(acceptance), summary);
 }
 

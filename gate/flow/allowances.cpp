@@ -47,7 +47,7 @@ Result<std::vector<verdict::Allowance>> read_allowances(const source::Git& git,
            source::file_of(git, commit, path, k_largest_file));
   if (!text) return std::vector<verdict::Allowance>();
   return verdict::parse_allowances(*text, pull_request)
-      .map_error(in_context(fmt::format("{} of {}", path, source::short_commit(commit))));
+      .map_error(in_context(fmt::format("{} of {}", path, text::short_commit(commit))));
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Result<std::shared_ptr<const Allowed>> load_allowances(const AllowanceOptions& o
     allowed->notes.emplace_back("nothing is allowed here: no pull request is known (--pr N)");
     return allowed;
   }
-  WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   allowed->pull_request = *number;
   allowed->today = sys::date_of(job.world.clock.now());
   const bool is_event_pull_request = event.pull_request == number;
@@ -92,11 +92,11 @@ void fields(Fields& io, Allowed& allowed) {
   io("pull_request", allowed.pull_request);
   io("head", allowed.head);
   io("today", allowed.today);
-  io.sparse("base", allowed.base);
+  io.optional("base", allowed.base);
   io.always("notes", allowed.notes);
   std::string list = verdict::to_text(allowed.pull_request, allowed.list);
   io("list", list);
-  if (!io.reads() || io.problem()) return;
+  if (!io.is_reading() || io.problem()) return;
   auto parsed = verdict::parse_allowances(list, allowed.pull_request);
   if (!parsed) return io.refuse(std::move(parsed).error());
   allowed.list = *std::move(parsed);
@@ -163,7 +163,7 @@ Result<void> store_allowance(const Allowance& allowance, const std::string& reas
 // of them could be stored on its branch.
 Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
   const std::int64_t pull_request = *options.allowances;
-  WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   const source::Git& git = repository->git();
   const std::string& ref = options.allowances_ref;
   // A local branch, else the fetched one.
@@ -268,7 +268,7 @@ Result<Answer> allow_by_hand(const Job& job, const AllowOptions& options) {
       return fail(Code::usage, "an allowance {}", *problem);
     }
   }
-  WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::vector<verdict::Allowance> allowances;
     if (parent) WEIR_SET(allowances, read_allowances(repository->git(), *parent, number));
@@ -278,13 +278,13 @@ Result<Answer> allow_by_hand(const Job& job, const AllowOptions& options) {
     if (text != before || allowances.empty())
       branch_edit.changes[verdict::allowance_path(number)] = text;
     branch_edit.message =
-        fmt::format("Allow {} of pull request {}", report::plural(added.size(), "change"), number);
+        fmt::format("Allow {} of pull request {}", text::plural(added.size(), "change"), number);
     return branch_edit;
   };
   WEIR_TRY(const std::string commit, edit_branch(*repository, options.branch, edit));
   std::string text =
       fmt::format("allowed for pull request {}{} until {}:\n", number,
-                  head ? " at " + head->substr(0, 7) : "", expiry_date(job, options)) +
+                  head ? " at " + text::short_commit(*head) : "", expiry_date(job, options)) +
       change_lines(changes.changes);
   for (const std::string& reason : changes.beyond) {
     text += fmt::format("not allowed: {}\n", text::printable(reason));
@@ -337,7 +337,7 @@ Result<Answer> allow_by_comment(const Job& job, const AllowOptions& allow_option
                                              "with --pr N it is done by hand, without one"));
     WEIR_TRY(answer, publish::answer_comment(github->api(), event, options));
   }
-  for (const std::string& note : answer.notes) job.talk("weir: " + text::printable(note));
+  for (const std::string& note : answer.notes) job.log("weir: " + text::printable(note));
   WEIR_CHECK(write_workflow_outputs(job, answer));
   return Answer{
       fmt::format("{}: {}\n", publish::to_string(answer.kind), text::printable(answer.why)) +

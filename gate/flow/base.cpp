@@ -21,7 +21,7 @@ namespace {
 Result<void> link_program(run::PreparedCell& cell, const Job& job, const std::string& root,
                           const std::string& program, const std::string& name = "") {
   const std::string links_folder =
-      source::default_cache_folder().value_or(sys::absolute(job.selection.out));
+      source::default_cache_folder().value_or(sys::absolute(job.selection.runs_folder));
   WEIR_TRY(cell.program_stamp, job.files().stamp(program));
   WEIR_TRY(cell.program,
            source::through_equal_length_link(job.files(), links_folder, root, program, name));
@@ -73,15 +73,16 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   base.counts_folder = counts_folder;
   base.cells = candidate;
   for (std::size_t i = 0; i < candidate.size(); ++i) {
-    const std::string own_program = candidate[i].program;
-    if (own_program.empty()) continue;
-    WEIR_TRY(const std::string program, source::program_in_base(job.files(), tree, own_program));
+    const std::string own_program_path = candidate[i].program;
+    if (own_program_path.empty()) continue;
+    WEIR_TRY(const std::string program,
+             source::program_in_base(job.files(), tree, own_program_path));
     WEIR_CHECK(link_program(base.cells[i], job, tree.root, program));
-    std::string root = link_root(own_program);
+    std::string root = link_root(own_program_path);
     for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
-      if (own_program.starts_with(top + "/")) root = top;
+      if (own_program_path.starts_with(top + "/")) root = top;
     }
-    WEIR_CHECK(link_program(candidate[i], job, root, own_program));
+    WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
   }
   return base;
 }
@@ -100,7 +101,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
   WEIR_TRY(source::BaseTree tree,
            source::prepare_base(base_wanted,
                                 source_effects(job.world, stop, [&](const std::string& line) {
-                                  job.talk(redactor.text(line));
+                                  job.log(redactor.text(line));
                                 })));
   if (wanted.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
       !tree.candidate_dirty) {
@@ -182,11 +183,11 @@ Result<PreparedBase> prepare_same_program(const Job& job,
 }  // namespace
 
 void fields(Fields& io, BaseFacts& facts) {
-  io.sparse("spec", facts.against.spec);
-  io.sparse("command", facts.against.command);
+  io.optional("spec", facts.against.spec);
+  io.optional("command", facts.against.command);
   io("words", facts.words);
-  io.sparse("commit", facts.commit);
-  io.sparse("candidate_commit", facts.candidate_commit);
+  io.optional("commit", facts.commit);
+  io.optional("candidate_commit", facts.candidate_commit);
   io.always("candidate_dirty", facts.candidate_dirty);
   io.always("notes", facts.notes);
 }
@@ -330,10 +331,10 @@ std::vector<std::string> describe_pairs(const run::PairsPlan& plan, const BaseFa
   const auto needs_line = [&](std::size_t i) { return !plan.cells[i].now || is_undecidable[i]; };
   std::size_t lines_needed = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) lines_needed += needs_line(i) ? 1 : 0;
-  lines.push_back(fmt::format(
-      "pairs: {} beside the base within {}; to decide all takes {} at least",
-      report::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),
-      run::show_time_left(plan.seconds_for_all)));
+  lines.push_back(
+      fmt::format("pairs: {} beside the base within {}; to decide all takes {} at least",
+                  text::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),
+                  run::show_time_left(plan.seconds_for_all)));
   constexpr std::size_t k_most_lines = 16;
   std::size_t listed = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {

@@ -31,7 +31,7 @@ struct BisectResult {
 
 // Returns the step that tried `commit`; null if there is none.
 const BisectStep* find_step(const BisectResult& result, const std::string& commit) {
-  return first_of(result.steps, [&](const BisectStep& step) { return step.commit == commit; });
+  return find_first(result.steps, [&](const BisectStep& step) { return step.commit == commit; });
 }
 
 // Searches a history for its first bad commit, and journals each step so that it can be resumed.
@@ -75,7 +75,7 @@ class Bisector {
 
   // Begins or resumes a bisection: its journal, its commits and the history between them.
   Result<void> begin() {
-    const std::string bisections = sys::join_path(job_.selection.out, "bisect");
+    const std::string bisections = sys::join_path(job_.selection.runs_folder, "bisect");
     if (wanted_.resume) {
       result_.folder = *wanted_.resume;
       if (result_.folder.empty()) {
@@ -168,9 +168,9 @@ class Bisector {
     WEIR_CHECK(try_ends());
     for (const BisectStep& step : result_.steps) bisection.tell(step.commit, step.tried);
     for (auto next = bisection.next(); next; next = bisection.next()) {
-      say(fmt::format("{} commits may be the first bad one, about {} more step{}{}",
-                      bisection.suspects().size(), bisection.steps_left(),
-                      bisection.steps_left() == 1 ? "" : "s", time_left(bisection.steps_left())));
+      say(fmt::format(
+          "{} commits may be the first bad one, about {}{}", bisection.suspects().size(),
+          text::plural(bisection.steps_left(), "more step"), time_left(bisection.steps_left())));
       WEIR_TRY(const BisectStep step, try_commit(*next, /*is_end=*/false));
       bisection.tell(step.commit, step.tried);
     }
@@ -211,11 +211,11 @@ class Bisector {
       WEIR_TRY(const auto repository, Repository::open(job_.world, config_folder_));
       WEIR_TRY(step.subject, repository->git().subject(commit));
     }
-    say(fmt::format("  {} \"{}\"", source::short_commit(commit), step.subject));
+    say(fmt::format("  {} \"{}\"", text::short_commit(commit), step.subject));
     auto tree = make_tree(commit);
     // An end that does not build is an error: without it there is nothing to compare with.
     if (!tree && (is_end || tree.error().code != Code::unavailable)) {
-      return tl::unexpected(with_context(source::short_commit(commit), build_error(tree.error())));
+      return tl::unexpected(with_context(text::short_commit(commit), build_error(tree.error())));
     }
     if (tree) {
       const bool is_good = commit == result_.request.good;  // its tree was made earlier
@@ -273,7 +273,7 @@ class Bisector {
     commits->counts_folder = tree_counts_folder(cache_, good_.root);
 
     Job step_job = job_with_cells();
-    step_job.selection.out = sys::join_path(result_.folder, "steps/" + step.commit);
+    step_job.selection.runs_folder = sys::join_path(result_.folder, "steps/" + step.commit);
     MeasureOptions wanted;
     wanted.plan.counts = !result_.request.times;
     wanted.plan.times = result_.request.times;
@@ -320,7 +320,7 @@ class Bisector {
 
   // --- output
 
-  void say(const std::string& line) const { job_.talk(result_.redactor.text(line)); }
+  void say(const std::string& line) const { job_.log(result_.redactor.text(line)); }
   // Estimates the time of `steps` more steps from the commits that were built so far.
   [[nodiscard]] std::string time_left(std::size_t steps) const {
     double seconds = 0, tried = 0;

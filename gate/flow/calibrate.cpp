@@ -197,7 +197,7 @@ Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) 
            measure_loaded(std::move(loaded), job, wanted).map_error([&](Error error) {
              return add_budget_hint(redacted(std::move(error), redactor), options);
            }));
-  job.talk(fmt::format("replaying {} gates", options.replays));
+  job.log(fmt::format("replaying {} gates", options.replays));
   const verdict::Calibration calibration = calibrate_run(job, measured, options, budget);
   if (calibration.cells.empty()) {
     return fail(Code::config,
@@ -211,7 +211,7 @@ Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) 
     has_errors = has_errors || cell.error;
     if (cell.error) continue;
     const auto path = calibrations.keep(cell);
-    if (!path) job.talk("weir: the calibration is not kept: " + path.error().message);
+    if (!path) job.log("weir: the calibration is not kept: " + path.error().message);
   }
   const verdict::Calibration redacted_calibration = redacted(calibration, redactor);
   const bool fits =

@@ -14,14 +14,14 @@ namespace weir::flow {
 
 // Returns the facts that weir.yaml is checked against: today's date, device twins, adapters, probes
 // and APIs.
-config::Known config_context(const sys::World& world, const std::string& config_file) {
-  config::Known context;
+config::Supported config_context(const sys::World& world, const std::string& config_file) {
+  config::Supported context;
   context.twins = twin_names(world, sys::absolute(sys::folder_of(config_file)));
   context.today = sys::date_of(world.clock.now());
   context.adapters = adapters::names();
   for (const adapters::Adapter& adapter : adapters::table()) {
     using Counts = adapters::Adapter::Counts;
-    if (adapter.counts == Counts::always) context.telling.emplace_back(adapter.name);
+    if (adapter.counts == Counts::always) context.always_reporting.emplace_back(adapter.name);
     if (adapter.counts == Counts::on_request)
       context.reporting_on_request.emplace_back(adapter.name);
     if (adapter.counts == Counts::results) context.results.emplace_back(adapter.name);
@@ -29,7 +29,7 @@ config::Known config_context(const sys::World& world, const std::string& config_
   for (const auto& [name, devices] : probes::probe_devices()) context.probes.push_back(name);
   context.apis = adapters::serving::api_names();
   for (const adapters::serving::Api& api : adapters::serving::apis()) {
-    config::Known::Sent& sent = context.sent[std::string(api.name)];
+    config::Supported::Sent& sent = context.sent[std::string(api.name)];
     sent.always = adapters::serving::reserved_members(api, /*own_fields=*/false);
     for (std::string& member : adapters::serving::reserved_members(api, /*own_fields=*/true)) {
       if (!holds(sent.always, member)) sent.own.push_back(std::move(member));
@@ -59,7 +59,7 @@ void take_reference(const config::Settings& settings, std::vector<profile::Profi
 }
 
 Result<Configuration> parse_configuration(const std::string& text, const std::string& file,
-                                          const config::Known& context) {
+                                          const config::Supported& context) {
   Configuration configuration;
   WEIR_TRY(config::Settings settings, config::parse_settings(text, file, context));
   configuration.settings = std::make_unique<config::Settings>(std::move(settings));

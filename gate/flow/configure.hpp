@@ -20,7 +20,8 @@ namespace weir::flow {
 inline constexpr std::uint64_t k_largest_config = std::uint64_t{1} << 20;
 
 // Returns the facts of this machine and day that weir.yaml is checked against.
-[[nodiscard]] config::Known config_context(const sys::World& world, const std::string& config_file);
+[[nodiscard]] config::Supported config_context(const sys::World& world,
+                                               const std::string& config_file);
 
 // A parsed configuration.
 struct Configuration {
@@ -34,7 +35,7 @@ struct Configuration {
 // Parses the text of a configuration. `file` need not exist.
 [[nodiscard]] Result<Configuration> parse_configuration(const std::string& text,
                                                         const std::string& file,
-                                                        const config::Known& context);
+                                                        const config::Supported& context);
 
 // A loaded weir.yaml. The cells point into `configuration.settings`.
 struct LoadedConfig {

@@ -174,7 +174,7 @@ class Demo {
     if (takes_color && job_.colored()) {
       arguments.insert(arguments.end(), {"--color", "always"});
     }
-    arguments.insert(arguments.begin(), sys::own_program());
+    arguments.insert(arguments.begin(), sys::own_program_path());
     WEIR_TRY(const sys::Finished finished, run(arguments, regression));
     print(wrap_lines(finished.out, width()));
     if (finished.ended == sys::HowEnded::exited && finished.exit_code == expected) return {};
@@ -286,7 +286,7 @@ class Demo {
 Result<Answer> demo(const Job& job, const DemoOptions& options) {
   const sys::Interrupts interrupts;
   WEIR_TRY(const std::string engine_path,
-           find_weir_engine(job.files(), options.engine, sys::own_program(), "the demo"));
+           find_weir_engine(job.files(), options.engine, sys::own_program_path(), "the demo"));
   WEIR_TRY(sys::ScratchFolder folder, make_demo_folder(options.keep, job.files()));
   return Demo(job, options, std::move(folder), interrupts.stop()).run_all_steps(engine_path);
 }

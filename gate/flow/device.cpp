@@ -48,7 +48,7 @@ Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
 namespace {
 
 void print_warnings(const Job& job, const probes::Twin& twin) {
-  for (const std::string& warning : twin.warnings) job.talk(fmt::format("  warning: {}", warning));
+  for (const std::string& warning : twin.warnings) job.log(fmt::format("  warning: {}", warning));
 }
 
 Result<void> write_out(const Job& job, const DeviceOptions& options, const std::string& text) {
@@ -76,7 +76,7 @@ Result<Answer> write_description(const Job& job, const DeviceOptions& options, p
     return Answer{};
   }
   WEIR_CHECK(write_out(job, options, text));
-  job.talk(fmt::format("{}: {}", options.out, twin.title));
+  job.log(fmt::format("{}: {}", options.out, twin.title));
   return Answer{};
 }
 
@@ -106,12 +106,12 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   }
   if (options.index >= devices.size()) {
     return fail(Code::usage, "--index {}: this machine has {}, from 0", options.index,
-                report::plural(devices.size(), "device"));
+                text::plural(devices.size(), "device"));
   }
   WEIR_TRY(probes::Twin twin, probes::read_twin(dump_json(devices[options.index])));
   if (devices.size() > 1)
-    job.talk(fmt::format("{} devices; this is {}: {}", devices.size(), options.index,
-                         text::disarm(twin.title)));
+    job.log(fmt::format("{} devices; this is {}: {}", devices.size(), options.index,
+                        text::disarm(twin.title)));
   twin.source = "recorded";
   return write_description(job, options, twin);
 }
@@ -166,7 +166,7 @@ Result<void> replace_backends(config::Settings& settings, const std::vector<std:
   }
   std::vector<config::BackendSettings> backends;
   for (const probes::TwinEntry& twin : descriptions) {
-    if (!twin.vulkan || !matches(globs, twin.name)) continue;
+    if (!twin.vulkan || !text::matches_any(globs, twin.name)) continue;
     config::BackendSettings& backend = backends.emplace_back(*base);
     backend.name = backend.twin.emplace(twin.name);
     backend.compile = config::k_no_compiler;  // the matrix shows counts alone

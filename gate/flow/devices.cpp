@@ -18,7 +18,7 @@
 
 namespace weir::flow {
 Result<probes::Places> probe_places(const sys::World& world) {
-  return probes::locate(world.files, sys::own_program(), world.environment("WEIR_PROBES"));
+  return probes::locate(world.files, sys::own_program_path(), world.environment("WEIR_PROBES"));
 }
 
 // Runs weir-devices with the arguments in `spec`; Code::unavailable if it is not installed.
@@ -48,10 +48,10 @@ Result<std::string> container_gpus(const config::Cell& cell, const Job& job,
   if (!command) return fail(Code::unavailable, "its options hold placeholders");
   const config::Runtime runtime = cell.engine->container->runtime;
   run::Carried container;
-  container.name =
-      "weir-" + short_hash(fmt::format("{} gpu {}", job.selection.out, job.world.clock.now()));
-  container.id_file = sys::absolute(sys::join_path(job.selection.out, container.name));
-  WEIR_CHECK(job.files().make_dirs(job.selection.out));
+  container.name = "weir-" + short_hash(fmt::format("{} gpu {}", job.selection.runs_folder,
+                                                    job.world.clock.now()));
+  container.id_file = sys::absolute(sys::join_path(job.selection.runs_folder, container.name));
+  WEIR_CHECK(job.files().make_dirs(job.selection.runs_folder));
   WEIR_TRY(const sys::ProcessSpec program, command_spec(job, *command, k_start_seconds));
   WEIR_TRY(sys::ProcessSpec spec, run::container_command(runtime, program.argv, container));
   spec.timeout_seconds = program.timeout_seconds;
@@ -59,7 +59,7 @@ Result<std::string> container_gpus(const config::Cell& cell, const Job& job,
   const auto finished = run_program(job.world, spec, stop, /*has_to=*/true);
   const run::Leftovers leftovers{job.world.processes, job.files(),    runtime,
                                  spec.argv.front(),   container.name, container.id_file};
-  if (const std::string why = leftovers.end(finished); !why.empty()) job.talk(why);
+  if (const std::string why = leftovers.end(finished); !why.empty()) job.log(why);
   (void)job.files().remove(container.id_file);
   if (!finished) return tl::unexpected(finished.error());
   if (const std::string failure = failure_text(*finished, spec); !failure.empty())

@@ -69,7 +69,7 @@ void add_layers(const sys::Files& files, const std::string& folder,
     const auto text = files.read(sys::join_path(folder, name), std::uint64_t{1} << 20);
     const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
     if (!json) continue;
-    const Json& layer = below(*json, "layer");
+    const Json& layer = member_or_null(*json, "layer");
     if (!layer.is_object()) continue;
     const auto layer_name = JsonReader(layer, name).optional_string("name");
     if (layer_name && !holds(layers, *layer_name)) layers.push_back(*layer_name);
@@ -265,7 +265,7 @@ Result<void> check_by_running(const Job& job, const DoctorOptions& options, cons
   const std::string& folder = scratch.path();
   const auto probes = fitting_probes(job, spec.argv.front(), *probing, folder);
   WEIR_CHECK(attach_probes(*probing, probes, folder, {}, spec));
-  job.talk(fmt::format("running {} with {}", text::join(options.words, " "), text::join(probes)));
+  job.log(fmt::format("running {} with {}", text::join(options.words, " "), text::join(probes)));
   auto finished = run_program(job.world, spec, stop, /*has_to=*/true);
   auto counts = probing->collect(probes, folder);
   WEIR_CHECK(finished);
@@ -279,7 +279,7 @@ Result<void> check_by_running(const Job& job, const DoctorOptions& options, cons
     if (!holds(probes, fit.probe)) continue;
     using State = probes::Fit::State;
     const auto* probe_counts =
-        first_of(collected, [&](const auto& of_probe) { return of_probe.probe == fit.probe; });
+        find_first(collected, [&](const auto& of_probe) { return of_probe.probe == fit.probe; });
     const std::string devices =
         probe_counts == nullptr
             ? ""
@@ -289,7 +289,7 @@ Result<void> check_by_running(const Job& job, const DoctorOptions& options, cons
     if (!fit.how.empty()) {
       state = State::sees;
     } else if (!devices.empty()) {
-      state = State::perhaps;
+      state = State::may_see;
       fit.how = "the command opened " + devices + " and gave it no work";
     }
     fit.state = name_of(k_fit_names, state);

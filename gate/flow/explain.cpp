@@ -164,7 +164,7 @@ struct Rulebook {
     for (const verdict::CellVerdict* other : same_place_cells) {
       const explain::ModelFacts* facts = find_model(other->cell);
       if (other->cell == cell || facts == nullptr || *facts != *mine) continue;
-      const auto* rate = first_of(other->judgements, [](const verdict::Judgement& metric) {
+      const auto* rate = find_first(other->judgements, [](const verdict::Judgement& metric) {
         return metric.metric.name == "decode_tokens_per_second" && metric.current;
       });
       others.push_back(other->cell.model +
@@ -246,7 +246,7 @@ Result<Answer> explain_alone(const Job& job, const ExplainOptions& options,
   }
   if (explanations.empty()) return fail(Code::usage, "{} has no cell that --cell selects", path);
   if (run && job.files().kind(path) == sys::Kind::folder) {
-    job.talk(
+    job.log(
         fmt::format("{0}: this run was not judged: weir gate --from {0} judges it,\n"
                     "  weir explain RUN OTHER compares two runs",
                     text::shell_word(path)));
@@ -264,7 +264,7 @@ bool names_verdict(const std::string& file, const sys::Files& files) {
 Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.selection.out));
+  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.selection.runs_folder));
   const bool folder = files.kind(path) == sys::Kind::folder;
   const bool judged = folder
                           ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file

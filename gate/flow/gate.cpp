@@ -70,9 +70,10 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
   if (suspected.empty() || confirm.off) return SuspectedPairs{};
   if (!confirm.ref && !stored_run.configuration.settings->gate.confirms) return SuspectedPairs{};
   Job pairs_job = job;
-  pairs_job.selection.out = sys::join_path(stored_run.folder, "confirm");
+  pairs_job.selection.runs_folder = sys::join_path(stored_run.folder, "confirm");
   pairs_job.selection.cells.clear();
-  const std::vector<std::string> earlier = run::list_runs(job.files(), pairs_job.selection.out);
+  const std::vector<std::string> earlier =
+      run::list_runs(job.files(), pairs_job.selection.runs_folder);
   const auto without_pairs = [](std::string why) { return SuspectedPairs{{}, std::move(why)}; };
   constexpr const char* k_alone =
       "compared with stored runs alone; weir gate --confirm REF re-tests such drops in paired runs "
@@ -93,7 +94,7 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
   }
   const std::optional<std::string> ref = find_base_ref(confirm, stored_run, job.files());
   if (!ref) return without_pairs(k_alone);
-  job.talk(fmt::format(
+  job.log(fmt::format(
       "{} slower than stored runs: re-testing in pairs with {}",
       suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
   MeasureOptions wanted;
@@ -235,7 +236,7 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   std::map<std::string, std::string> changed;
   if (job.selection.baselines != defaults.baselines)
     changed["--baselines"] = job.selection.baselines;
-  if (job.selection.out != defaults.out) changed["--out"] = job.selection.out;
+  if (job.selection.runs_folder != defaults.out) changed["--out"] = job.selection.runs_folder;
   if (const auto& ref = options.rules.rules_from) changed["--rules-from"] = *ref;
   if (const auto& ref = options.rules.baselines_ref) changed["--baselines-ref"] = *ref;
   if (options.from && !options.from->empty()) changed["--from"] = *options.from;
@@ -282,12 +283,13 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   const config::Redactor redactor = loaded.configuration.redactor;
   WEIR_TRY(const auto commands,
-           planned_commands(std::move(loaded), job, wanted, {job.selection.out, ""}));
+           planned_commands(std::move(loaded), job, wanted, {job.selection.runs_folder, ""}));
   Json planned = Json::array();
   std::string lines;
   std::vector<std::string> passed_names;
   for (const PlannedCommand& command : commands) {
-    passed_names.insert(passed_names.end(), command.spec.passed.begin(), command.spec.passed.end());
+    passed_names.insert(passed_names.end(), command.spec.passed_variables.begin(),
+                        command.spec.passed_variables.end());
     Json env = Json::object();
     std::vector<std::string> words;
     for (const auto& [name, value] : command.spec.env) {
@@ -301,11 +303,11 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
                        {"pass", profile::to_string(command.pass)},
                        {"argv", command.spec.argv},
                        {"env", std::move(env)},
-                       {"passed", command.spec.passed}});
+                       {"passed", command.spec.passed_variables}});
     lines += text::join(words, " ") + "\n";
   }
   if (const std::string names = sys::withheld_names(passed_names); !names.empty()) {
-    job.talk(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
+    job.log(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
   }
   return Answer{lines, document({{"schema", "weir.commands/1"}, {"commands", planned}})};
 }

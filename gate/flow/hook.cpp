@@ -102,7 +102,7 @@ class PushJudge {
       return warn(
           fmt::format("{}: its merge-base {} is not built, not judged (weir gate --counts-only "
                       "--against {} builds it once)",
-                      commit_text, base_words, source::short_commit(*base)));
+                      commit_text, base_words, text::short_commit(*base)));
     }
     WEIR_TRY(const bool is_checkout, is_built_checkout(git, *commit, loaded));
     trees.candidate_root = git.top();
@@ -129,7 +129,7 @@ class PushJudge {
                                                  const std::string& commit,
                                                  const LoadedConfig& loaded) const {
     if (options_.all) return groups_;
-    const StoredReach stored(files_, job_.selection.out);
+    const StoredReach stored(files_, job_.selection.runs_folder);
     const auto between = reach_between(git, base, commit, reach_cells(loaded.cells), stored);
     if (!between) {
       say("what changed is not held to what cells run: " +
@@ -197,7 +197,7 @@ class PushJudge {
     WEIR_TRY(auto cached, source::find_tree(git, request, effects));
     if (cached || !may_prepare) return cached;
     if (!needs_no_build) {
-      say(fmt::format("{}: building it", source::short_commit(commit)));
+      say(fmt::format("{}: building it", text::short_commit(commit)));
       if (!options_.build) request.build_timeout_seconds = build_left;
     }
     const double started = clock_.steady();
@@ -291,7 +291,7 @@ class PushJudge {
   [[nodiscard]] std::map<std::string, double> recorded_seconds() const {
     constexpr std::size_t k_most_runs = 64;
     std::map<std::string, double> seconds_by_cell;
-    for (const std::string& folder : {job_.selection.out, runs_folder()}) {
+    for (const std::string& folder : {job_.selection.runs_folder, runs_folder()}) {
       std::vector<std::string> runs = run::list_runs(files_, folder);
       if (runs.size() > k_most_runs) runs.erase(runs.begin(), runs.end() - k_most_runs);
       for (const std::string& name : runs) {
@@ -305,7 +305,7 @@ class PushJudge {
     return seconds_by_cell;
   }
   // The hook's runs stay apart from those that `gate --from` and `baseline accept` look for.
-  [[nodiscard]] std::string runs_folder() const { return job_.below("hook").selection.out; }
+  [[nodiscard]] std::string runs_folder() const { return job_.below("hook").selection.runs_folder; }
 
   [[nodiscard]] double seconds_left() const {
     return limit_seconds_ - spent_ - (clock_.steady() - started_);
@@ -453,7 +453,7 @@ Result<Answer> install_hook(const Job& job, const HookOptions& options) {
   WEIR_TRY(const std::vector<std::string> arguments, hook_arguments(job, options, git));
   WEIR_TRY(const std::string folder, git.hooks_folder());
   WEIR_TRY(const LoadedConfig loaded, load_config(job));  // before anything is changed
-  const std::string program = sys::own_program();
+  const std::string program = sys::own_program_path();
   WEIR_TRY(
       const bool had_other_hook,
       write_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, arguments)));
@@ -475,7 +475,7 @@ Result<Answer> uninstall_hook(const Job& job, const HookOptions& /*options*/) {
 // Judges what git is about to push. Errors of the check itself stop the push only with --strict.
 Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
   if (job.variable("WEIR_SKIP") == "1") {
-    job.talk("weir: WEIR_SKIP=1, so nothing was judged");
+    job.log("weir: WEIR_SKIP=1, so nothing was judged");
     return Answer{};
   }
   // Without --strict only a broken limit stops a push, so an error here is only printed.
@@ -496,7 +496,7 @@ Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
     if (!lines) return not_judged(lines.error());
     pushed = std::move(*lines);
   }
-  if (pushed.empty()) job.talk("weir: nothing was pushed that can be judged");
+  if (pushed.empty()) job.log("weir: nothing was pushed that can be judged");
   const auto judged = PushJudge(job, options, limit_seconds).run(pushed);
   if (judged) return Answer{.code = *judged};
   if (judged.error().code == Code::interrupted) return tl::unexpected(judged.error());

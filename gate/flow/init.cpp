@@ -95,13 +95,13 @@ std::string duration_text(const std::vector<PlannedCommand>& commands,
   const std::size_t counted = commands.size() - timed;
   std::string text = fmt::format("\nHow long a gate takes on this machine\n  counts  {}: {}\n",
                                  unit::show_duration(measured.seconds),
-                                 report::plural(counted, "process", "processes"));
+                                 text::plural(counted, "process", "processes"));
   if (timed > 0 && counted > 0) {
     // Counted processes run side by side and are short: a timed one takes no less.
     const double seconds_each = measured.seconds / static_cast<double>(counted);
     text += fmt::format("  times   at least {} more: {}, one after the other\n",
                         unit::show_duration(seconds_each * static_cast<double>(timed)),
-                        report::plural(timed, "process", "processes"));
+                        text::plural(timed, "process", "processes"));
   }
   return text +
          fmt::format(
@@ -114,7 +114,7 @@ std::string duration_text(const std::vector<PlannedCommand>& commands,
 
 // Returns the absolute paths of git's files; nothing if git does not answer.
 std::optional<std::set<std::string>> tracked_files(const Job& job, const std::string& folder) {
-  const auto repository = Repository::around(job.world, folder);
+  const auto repository = Repository::containing(job.world, folder);
   if (!repository) return std::nullopt;
   const source::Git& git = (*repository)->git();
   const auto names = git.tracked_files();
@@ -206,7 +206,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   find_missing_files(job, loaded, folder, ci);
   WEIR_TRY(const std::string written, write_workflows(options.ci == "github", root, ci, files));
-  job.say(written);
+  job.answer_printable(written);
   if (incomplete) {
     return Answer{text::printable(fmt::format(
         "nothing was measured: {} is an example still. Fill in what was not found, then run this\n"
@@ -219,12 +219,12 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   wanted.plan.times = false;
   WEIR_TRY(MeasuredRun measured, measure(job, wanted));
   redact_profiles(measured);
-  job.say("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
+  job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
   WEIR_TRY(LoadedConfig reloaded, load_config(job));
   wanted.plan.times = true;
   WEIR_TRY(const auto commands,
-           planned_commands(std::move(reloaded), job, wanted, {job.selection.out, ""}));
-  job.say(duration_text(commands, measured));
+           planned_commands(std::move(reloaded), job, wanted, {job.selection.runs_folder, ""}));
+  job.answer_printable(duration_text(commands, measured));
   return profiles_answer(
       text::printable(fmt::format(
           "next: open a pull request: it is compared with its base. Stored baselines:\n"
@@ -261,7 +261,7 @@ std::set<std::string> imported_packages(const sys::Files& files) {
   const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
   if (!json) return names;
   for (const char* kind : {"dependencies", "devDependencies"}) {
-    const Json& packages = below(*json, kind);
+    const Json& packages = member_or_null(*json, kind);
     if (!packages.is_object()) continue;
     for (const auto& package : packages.items()) names.insert(package.key());
   }
@@ -414,7 +414,7 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
         "next: weir baseline accept{0} --counts-only, then weir gate{0} --counts-only\n",
         config_option);
   }
-  job.say(text);
+  job.answer_printable(text);
   return incomplete;
 }
 

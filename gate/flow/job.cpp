@@ -8,19 +8,13 @@
 
 namespace weir::flow {
 
-bool matches(const std::vector<std::string>& globs, std::string_view name) {
-  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
-           return text::glob_match(glob, name);
-         });
-}
-
 std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
 
 std::string Job::folder() const { return sys::absolute(sys::folder_of(selection.config)); }
 
 Job Job::below(const std::string& name) const {
   Job job = *this;
-  job.selection.out = sys::join_path(selection.out, name);
+  job.selection.runs_folder = sys::join_path(selection.runs_folder, name);
   return job;
 }
 
@@ -30,7 +24,7 @@ int Job::width() const {
 }
 
 bool Job::colored(int of_stream) const {
-  if (shown.color != "auto") return shown.color == "always";
+  if (output.color != "auto") return output.color == "always";
   const auto term = world.environment("TERM");
   return world.terminal.columns(of_stream) && !world.environment("NO_COLOR") && term &&
          *term != "dumb";
@@ -38,9 +32,9 @@ bool Job::colored(int of_stream) const {
 
 void Job::answer(std::string_view text) const { command(text::disarm(text)); }
 void Job::command(std::string_view text) const { world.terminal.write(stream(), text); }
-void Job::say(std::string_view text) const { answer(text::printable(text)); }
-void Job::talk(std::string_view line) const {
-  if (!shown.quiet) world.terminal.write(2, text::disarm(line) + "\n");
+void Job::answer_printable(std::string_view text) const { answer(text::printable(text)); }
+void Job::log(std::string_view line) const {
+  if (!output.quiet) world.terminal.write(2, text::disarm(line) + "\n");
 }
 
 void print_error(sys::World& world, const Error& error) {
@@ -64,8 +58,8 @@ Answer profiles_answer(std::string text, std::span<const profile::Profile> profi
 }
 
 Result<void> write_json(const Job& job, std::string_view text) {
-  if (!job.shown.json || text.empty()) return {};
-  if (*job.shown.json != "-") return job.files().write_atomic(*job.shown.json, text);
+  if (!job.output.json || text.empty()) return {};
+  if (*job.output.json != "-") return job.files().write_atomic(*job.output.json, text);
   job.world.terminal.write(1, text);
   return {};
 }

@@ -12,6 +12,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
+#include "gate/base/text.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/world.hpp"
@@ -24,25 +25,22 @@ inline constexpr std::string_view k_version = WEIR_VERSION;
 struct Rules;    // rules.hpp
 struct Allowed;  // allowances.hpp
 
-// Returns true if one of the globs matches, or there are none.
-[[nodiscard]] bool matches(const std::vector<std::string>& globs, std::string_view name);
-
 // The selected cells, and the places of their files.
 struct Selection {
   std::string config = "weir.yaml";
   bool config_is_set = false;                // set on the command line
   std::optional<std::string> config_text{};  // replaces the file's text
   std::string baselines = "baselines";
-  std::string out = "weir-out";
+  std::string runs_folder = "weir-out";
   std::vector<std::string> cells;
   bool counts_only = false;
 
   // Returns true if --cell selects the cell, or there is no --cell.
-  [[nodiscard]] bool wants(std::string_view cell) const { return matches(cells, cell); }
+  [[nodiscard]] bool wants(std::string_view cell) const { return text::matches_any(cells, cell); }
 };
 
 // The style of answers.
-struct Shown {
+struct OutputOptions {
   bool quiet = false;
   std::string color = "auto";
   std::optional<std::string> json;  // "-" is standard output
@@ -51,7 +49,7 @@ struct Shown {
 struct Job {
   sys::World& world;
   Selection selection{};
-  Shown shown{};
+  OutputOptions output{};
   // Rules and allowances of a commit; null if the options name none.
   std::shared_ptr<const Rules> rules{};
   std::shared_ptr<const Allowed> allowed{};
@@ -65,7 +63,7 @@ struct Job {
   [[nodiscard]] Job below(const std::string& name) const;
 
   // The stream for people, its width in columns (40 to 120; 80 if piped), and if it is coloured.
-  [[nodiscard]] int stream() const { return shown.json == "-" ? 2 : 1; }
+  [[nodiscard]] int stream() const { return output.json == "-" ? 2 : 1; }
   [[nodiscard]] int width() const;
   [[nodiscard]] bool colored() const { return colored(stream()); }
   [[nodiscard]] bool colored(int stream) const;
@@ -75,9 +73,9 @@ struct Job {
   void answer(std::string_view text) const;
   void command(std::string_view text) const;
   // Like answer(), without control characters, which names of files may contain.
-  void say(std::string_view text) const;
+  void answer_printable(std::string_view text) const;
   // Prints a message on standard error, unless --quiet.
-  void talk(std::string_view line) const;
+  void log(std::string_view line) const;
 };
 
 // Prints "weir: message" on standard error, coloured on a terminal.

@@ -103,7 +103,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     if (!removed.empty()) {
       verdict.not_judged.insert(verdict.not_judged.begin(),
                                 fmt::format("{} of the base's matrix not measured",
-                                            report::plural(removed.size(), "cell")));
+                                            text::plural(removed.size(), "cell")));
     }
     append(verdict.notes, rules.notes);
   }
@@ -272,7 +272,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   verdict.budget_seconds = measured.configuration.settings->gate.budget_seconds;
   if (base_runs.facts.candidate_dirty && base_runs.facts.candidate_commit) {
     verdict.notes.push_back(fmt::format("the working tree differs from {}",
-                                        base_runs.facts.candidate_commit->substr(0, 7)));
+                                        text::short_commit(*base_runs.facts.candidate_commit)));
   }
   append(verdict.notes, base_runs.facts.notes);
   return verdict;
@@ -410,7 +410,7 @@ std::string failure_reason(const CellVerdict& cell) {
 }
 
 const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outcome) {
-  return first_of(verdict.cells, [&](const auto& cell) { return cell.verdict == outcome; });
+  return find_first(verdict.cells, [&](const auto& cell) { return cell.verdict == outcome; });
 }
 
 }  // namespace

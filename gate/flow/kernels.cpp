@@ -70,7 +70,7 @@ Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
   const std::string failure = failure_text(finished, spec);
-  if (!failure.empty()) job.talk("the program: " + failure);
+  if (!failure.empty()) job.log("the program: " + failure);
   WEIR_TRY(const profile::ProbeCounts counts,
            probes::collect(job.files(), folder.path(), "vulkan"));
   if (const auto recordings = probes::recorded_kernel_files(job.files(), folder.path())) {
@@ -81,7 +81,7 @@ Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
   for (const auto& [table, set] :
        {std::pair(&counts.codes, &profile.codes), {&counts.code_groups, &profile.code_groups}}) {
     set->emplace().counts.insert(table->begin(), table->end());
-    (*set)->scope = unit::Scope::whole;
+    (*set)->scope = unit::Scope::whole_run;
   }
   profile.code_facts = counts.code_facts;
   if (counts.codes.empty()) {
@@ -103,7 +103,7 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
   } else {
     std::optional<MeasuredRun> run;
     std::string path = options.what;
-    if (path.empty()) WEIR_SET(path, run::newest_run(job.files(), job.selection.out));
+    if (path.empty()) WEIR_SET(path, run::newest_run(job.files(), job.selection.runs_folder));
     WEIR_TRY(ProfileFile file, read_profiles(job, path, run));
     for (Profile& profile : file.profiles) {
       if (profile.codes && job.selection.wants(profile.cell.str()))
@@ -123,17 +123,17 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
 // Shows how the code of the kernels that --diff names changed in a verdict.
 Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
   std::string run = options.what;
-  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.out));
+  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.runs_folder));
   WEIR_TRY(const std::string file, find_verdict(run, job.files()));
   WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, job.files()));
   if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");
   std::vector<report::KernelDiff> diffs;
   for (const verdict::CellVerdict& cell : gate.cells) {
     if (!job.selection.wants(cell.cell.str())) continue;
-    const verdict::Judgement& code = cell.of(verdict::k_kernel_code);
+    const verdict::Judgement& code = cell.judgement_of(verdict::k_kernel_code);
     for (const verdict::OtherCode& other_code : code.code) {
       if (!text::glob_match(options.diff, other_code.kernel)) continue;
-      auto* kernel_diff = first_of(diffs, [&](const report::KernelDiff& diff) {
+      auto* kernel_diff = find_first(diffs, [&](const report::KernelDiff& diff) {
         return diff.code.kernel == other_code.kernel && diff.code.before == other_code.before &&
                diff.code.now == other_code.now;
       });

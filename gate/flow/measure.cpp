@@ -32,7 +32,7 @@ std::optional<std::string> current_branch(const source::CommitFacts& head,
 
 // Returns the commit that a run measured; nothing if its checkout had changes.
 std::optional<std::string> measured_commit(const Json& extra) {
-  JsonReader source(below(extra, "source"), "source");
+  JsonReader source(member_or_null(extra, "source"), "source");
   const auto commit = source.optional_string("commit");
   return source.optional_boolean("dirty").value_or(true) ? std::nullopt : commit;
 }
@@ -111,15 +111,16 @@ Result<run::Journal> open_journal(const run::Plan& plan, const Job& job,
                                   const MeasureOptions& wanted, run::RunHeader& header,
                                   std::string& folder) {
   if (!wanted.resume) {
-    WEIR_TRY(folder, run::make_run_folder(job.files(), job.selection.out, header.started_at));
+    WEIR_TRY(folder,
+             run::make_run_folder(job.files(), job.selection.runs_folder, header.started_at));
     return run::Journal::create(job.files(), folder, header);
   }
   folder = *wanted.resume;
-  if (folder.empty()) WEIR_SET(folder, run::newest_run(job.files(), job.selection.out));
+  if (folder.empty()) WEIR_SET(folder, run::newest_run(job.files(), job.selection.runs_folder));
   WEIR_TRY(run::Journal journal, run::Journal::resume(job.files(), folder, plan));
   WEIR_TRY(run::RunFile resumed_run, run::read_run(job.files(), folder));
   header.extra = std::move(resumed_run.header.extra);
-  for (const std::string& warning : resumed_run.warnings) job.talk(warning);
+  for (const std::string& warning : resumed_run.warnings) job.log(warning);
   return journal;
 }
 
@@ -159,7 +160,7 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
   }
 
   WEIR_TRY(const auto probing, make_probing(job.world));
-  const auto progress = run::make_progress(job.world.clock, job.shown.quiet, job.colored(2));
+  const auto progress = run::make_progress(job.world.clock, job.output.quiet, job.colored(2));
   RedactedProgress redacted_progress(*progress, ready.loaded.configuration.redactor);
   const run::CodeStore codes = code_store();
   run::Runner runner(
@@ -233,7 +234,7 @@ Result<MeasuredRun> measure_or_resume(const std::function<Result<LoadedConfig>()
     return load().and_then(
         [&](LoadedConfig loaded) { return measure_loaded(std::move(loaded), job, wanted); });
   };
-  const auto earlier = run::list_runs(job.files(), job.selection.out);
+  const auto earlier = run::list_runs(job.files(), job.selection.runs_folder);
   if (earlier.empty()) return start();
   wanted.resume = earlier.back();
   auto resumed = start();
@@ -259,7 +260,7 @@ void leave_out_results(LoadedConfig& loaded) {
   if (const auto count = std::erase_if(loaded.cells, only_results); count > 0) {
     loaded.configuration.notes.push_back(
         fmt::format("{} of result files left out: weir gate --results judges {}",
-                    report::plural(count, "cell"), count == 1 ? "it" : "them"));
+                    text::plural(count, "cell"), count == 1 ? "it" : "them"));
   }
 }
 
@@ -344,7 +345,7 @@ void report_interruption(const UnfinishedCells& unfinished, const std::string& r
 }
 
 // Restores the rules and the allowances that a run was judged by, if its header stores them.
-Result<void> restore_rules(const run::RunHeader& header, const config::Known& context,
+Result<void> restore_rules(const run::RunHeader& header, const config::Supported& context,
                            MeasuredRun& measured) {
   if (!header.extra.is_object()) return {};
   if (header.extra.contains("allowances"))
@@ -472,7 +473,7 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
   std::erase_if(cells, [&](const auto& cell) { return measured_cells.contains(cell.first); });
   if (!cells.empty()) {
     rules.not_judged.push_back(
-        fmt::format("{} of the run's own matrix not in it", report::plural(cells.size(), "cell")));
+        fmt::format("{} of the run's own matrix not in it", text::plural(cells.size(), "cell")));
   }
   // Nothing that its configuration names is opened.
   loaded.configuration.place = "";
@@ -488,7 +489,7 @@ Result<void> read_run_configuration(const Job& job, run::RunHeader& header, Meas
     return {};
   }
   // Limits that expired since then still hold for what was measured under them.
-  config::Known context = config_context(job.world, header.config_file);
+  config::Supported context = config_context(job.world, header.config_file);
   context.today = sys::date_of(header.started_at);
   WEIR_TRY(measured.configuration,
            parse_configuration(header.config_text, header.config_file, context));
@@ -509,7 +510,8 @@ void drop_unfinished_counts(const UnfinishedCells& unfinished,
 // Assembles the runs of the base from a run's file; does nothing for a run without a base.
 Result<void> read_base_runs(const Job& job, const run::RunFile& file, MeasuredRun& measured) {
   if (file.header.base_cells.empty()) return {};
-  const auto facts = read_fields<BaseFacts>(below(file.header.extra, "against"), "against");
+  const auto facts =
+      read_fields<BaseFacts>(member_or_null(file.header.extra, "against"), "against");
   if (!facts) {
     return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
                 measured.folder);
@@ -553,7 +555,8 @@ void report_missing_pairs(const run::RunFile& file, const std::string& resume_co
 Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   MeasuredRun measured;
   measured.folder = run;
-  if (run.empty()) WEIR_SET(measured.folder, run::newest_run(job.files(), job.selection.out));
+  if (run.empty())
+    WEIR_SET(measured.folder, run::newest_run(job.files(), job.selection.runs_folder));
   measured.claimed = judges_claims(job);
   if (measured.claimed) WEIR_CHECK(check_run_folder(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));

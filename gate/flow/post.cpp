@@ -75,7 +75,7 @@ Result<std::unique_ptr<Github>> Github::open(const Job& job, const GithubOptions
   WEIR_TRY(github->limit_seconds_, unit::parse_duration_seconds(options.time_limit));
   github->masker_.add(settings.token);
   settings.say = [masker = github->masker_, &job](const std::string& line) {
-    job.talk("weir: " + masker.mask(text::printable(line)));
+    job.log("weir: " + masker.mask(text::printable(line)));
   };
   settings.total_seconds = github->limit_seconds_;
   // Leaves time to find out what became of a request that got no answer.
@@ -91,10 +91,6 @@ publish::Wait Github::wait() const {
 // --- the verdict and where it goes
 
 namespace {
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return text::lower(a) == text::lower(b);
-}
 
 // Checks --repo, --sha and --pr.
 Result<void> check_options(const PostOptions& options) {
@@ -132,7 +128,7 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& options) {
 
 Result<std::string> find_verdict_file(const Job& job, const PostOptions& options) {
   std::string run = options.run;
-  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.out));
+  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.runs_folder));
   return find_verdict(run, job.files());
 }
 
@@ -143,7 +139,8 @@ Result<publish::Event> complete_event(const Job& job, const PostOptions& options
   WEIR_TRY(publish::Event event, read_event(job, options).map_error([](const Error& error) {
     return Error{Code::usage, error.message};
   }));
-  if (!options.repository.empty() && !equal_ignoring_case(options.repository, event.repository)) {
+  if (!options.repository.empty() &&
+      !text::equal_ignoring_case(options.repository, event.repository)) {
     // The event describes its own repository, so nothing of it holds for another.
     const publish::RunNumber run = event.run;
     event = {};
@@ -253,7 +250,7 @@ std::string result_text(const PostResult& result) {
   const publish::Target& target = result.target;
   std::string text = fmt::format("weir post  {}", target.repository);
   if (target.pull_request) text += fmt::format("#{}", *target.pull_request);
-  if (!target.sha.empty()) text += "  " + target.sha.substr(0, 7);
+  if (!target.sha.empty()) text += "  " + text::short_commit(target.sha);
   if (result.gate != publish::k_default_gate) text += "  " + result.gate;
   text += "\n\n";
   for (const publish::Part& part : result.parts) {
@@ -330,9 +327,9 @@ Result<Answer> rehearse(const Job& job, const PostOptions& options, const publis
   for (const publish::Part& part : parts) {
     if (!part.reason.empty()) notes.push_back(fmt::format("no {}: {}", part.name, part.reason));
   }
-  for (const std::string& note : notes) job.talk("weir: " + text::printable(note));
+  for (const std::string& note : notes) job.log("weir: " + text::printable(note));
   std::string text = fmt::format("{} would be sent to {}:\n",
-                                 report::plural(rehearsal.sent().size(), "request"), api_url);
+                                 text::plural(rehearsal.sent().size(), "request"), api_url);
   for (const publish::ApiRequest& request : rehearsal.sent()) {
     text += fmt::format("\n{} {}{}\n{}\n", request.method, api_url, request.path,
                         dump_json(request.body, 1));
@@ -405,7 +402,7 @@ Result<Answer> post(const Job& job, const PostOptions& options) {
       post_all(options, event, source, std::min(settle, github->limit_seconds() / 4), *github);
   result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : result.notes) {
-    job.talk("weir: " + masker.mask(text::printable(note)));
+    job.log("weir: " + masker.mask(text::printable(note)));
   }
   ExitCode code = ExitCode::pass;
   if (options.fail && result.failed()) code = ExitCode::unmeasured;

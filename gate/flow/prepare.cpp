@@ -65,7 +65,7 @@ Result<void> find_container_gpus(LoadedConfig& loaded, const Job& job, const sys
     const auto key = config::command_inside(cell.command, cell.engine->container->runtime, {"gpu"});
     const auto [entry, is_new] = gpus.try_emplace(key.value_or(cell.command));
     if (is_new) {
-      job.talk(fmt::format("asking the container of {} for its GPU", cell.key.engine));
+      job.log(fmt::format("asking the container of {} for its GPU", cell.key.engine));
       auto gpu = container_gpus(cell, job, stop);
       if (!gpu && gpu.error().code == Code::interrupted) return tl::unexpected(gpu.error());
       if (gpu) {
@@ -122,14 +122,15 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   surroundings.tokens = read_tokens(ready.loaded.cells, job.world);
   surroundings.starts = wanted.starts;
   WEIR_TRY(surroundings.twins, make_twins(ready.loaded.cells, surroundings.config_folder,
-                                          job.selection.out, job.world));
+                                          job.selection.runs_folder, job.world));
   std::map<std::string, probes::CudaCode> cuda_code;
   surroundings.cuda_kernels = [&](const std::string& program, const std::string& library,
                                   const run::DeviceTwin& twin) {
-    return write_cuda_kernels(program, library, twin, job.selection.out, job.world, cuda_code);
+    return write_cuda_kernels(program, library, twin, job.selection.runs_folder, job.world,
+                              cuda_code);
   };
   surroundings.output_places = wanted.output_places;
-  surroundings.output_places.push_back(job.selection.out);
+  surroundings.output_places.push_back(job.selection.runs_folder);
   WEIR_TRY(std::vector<run::PreparedCell> cells,
            prepare_cells(ready.loaded.cells, surroundings, job.world, stop));
   WEIR_TRY(const std::vector<std::string> notes,
@@ -189,14 +190,14 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
         run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
     if (line.argv.empty() && server) line.argv = {server->url};
     if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
-      line.argv = probes::under_valgrind(cell.valgrind, job.selection.out, line.argv);
+      line.argv = probes::under_valgrind(cell.valgrind, job.selection.runs_folder, line.argv);
     }
     PlannedCommand command;
     command.cell = cell.cell.key.str();
     command.pass = step.pass;
     command.spec.argv = line.argv;
     command.spec.env.assign(line.env.begin(), line.env.end());
-    command.spec.passed = run::passed_variables(cell);
+    command.spec.passed_variables = run::passed_variables(cell);
     if (!step.bare()) {
       command.probes = cell.probes;
       command.length = std::max<std::int64_t>(1, step.parameters.tokens) *

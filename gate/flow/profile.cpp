@@ -49,7 +49,7 @@ report::PageFacts page_facts(const Job& job, const ProfilePage& page, std::strin
 // Reads the page's template. Code::unavailable if the pages are not installed: check before
 // anything runs.
 Result<std::string> page_template(const sys::Files& files) {
-  return site::read_page(files, sys::own_program(), "profile.html");
+  return site::read_page(files, sys::own_program_path(), "profile.html");
 }
 
 // Makes the page of a timeline, with private places hidden unless the options show them.
@@ -70,7 +70,7 @@ report::TimelineDocument make_page(const Job& job, const ProfileOptions& options
                  processes.empty() ? "" : report::without_places(processes.front().name), command);
   // The page sums up by kernel and by op itself; other groups need a table.
   if (options.by != "kernel" && options.by != "op") {
-    observed::Observed rows = observed::observed_of(redacted_timeline);
+    observed::Observed rows = observed::to_observed(redacted_timeline);
     if (options.peak) observed::compare_with_peak(rows, *options.peak);
     facts.tables.push_back(report::table_by(rows, options.by));
   }
@@ -275,8 +275,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
                 program);
   }
   WEIR_CHECK(attach_event_probes(options, *probing, profile_folder.events(), &target));
-  job.talk(
-      fmt::format("running {} with {}", sys::file_name_of(program), text::join(target.probes)));
+  job.log(fmt::format("running {} with {}", sys::file_name_of(program), text::join(target.probes)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, target.spec, interrupts.stop()));
   const std::string failure = failure_text(finished, target.spec);
   WEIR_TRY(observed::Timeline timeline,
@@ -371,7 +370,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
   if (options.page.file.empty()) {
-    const bool json = job.shown.json.has_value() && options.words.empty();
+    const bool json = job.output.json.has_value() && options.words.empty();
     if (options.page.privacy == report::Private::hidden || json) return {};
     return fail(Code::usage,
                 "--show-private is for a page: --html FILE, or for --json of what others wrote");
@@ -413,7 +412,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& given_options) {
   }
   ProfileFolder profile_folder;
   WEIR_TRY(profile_folder.folder,
-           run::make_run_folder(job.files(), job.below("profiles").selection.out,
+           run::make_run_folder(job.files(), job.below("profiles").selection.runs_folder,
                                 job.world.clock.now()));
   profile_folder.folder = sys::absolute(profile_folder.folder);
   WEIR_CHECK(job.files().make_dirs(profile_folder.events()));

@@ -16,7 +16,7 @@ constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // size of a piece of
 
 // Returns the schema that a JSON document names; "" if it names none.
 std::string read_schema(const Json& json) {
-  const Json& schema = below(json, "schema");
+  const Json& schema = member_or_null(json, "schema");
   return schema.is_string() ? schema.get<std::string>() : "";
 }
 
@@ -27,7 +27,7 @@ Result<ProfileFile> read_weir_profiles(const Json& json, const std::string& sche
     WEIR_TRY(file.profiles.emplace_back(), read_fields<profile::Profile>(json, "profile"));
     return file;
   }
-  const Json& list = below(json, "profiles");
+  const Json& list = member_or_null(json, "profiles");
   if (!list.is_array()) return fail(Code::data, "it has no profiles");
   for (const Json& item : list)
     WEIR_SET(file.profiles.emplace_back(), read_fields<profile::Profile>(item, "profile"));
@@ -144,7 +144,7 @@ Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
                   path, run::k_journal_name);
     }
     observed::align(timeline);
-    return ProfileFile{{}, observed::observed_of(timeline)};
+    return ProfileFile{{}, observed::to_observed(timeline)};
   }
   return read_profile_file(path, job.files());
 }

@@ -40,7 +40,7 @@ std::vector<std::string> fitting_probes(const Job& job, const std::string& progr
   if (!facts) return installed;
   std::vector<std::string> fitting;
   for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
-    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
+    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::may_see) {
       fitting.push_back(fit.probe);
     }
   }
@@ -69,7 +69,7 @@ Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spe
 }
 
 void talk_stderr(const Job& job, const std::string& output) {
-  for (const std::string& line : text::lines(text::printable(output))) job.talk("| " + line);
+  for (const std::string& line : text::lines(text::printable(output))) job.log("| " + line);
 }
 
 std::string failure_text(const sys::Finished& finished, const sys::ProcessSpec& spec) {

@@ -81,7 +81,7 @@ void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVe
   if (!measured.base_runs) return;
   const BaseFacts& facts = measured.base_runs->facts;
   if (!facts.commit || !facts.candidate_commit || facts.commit == facts.candidate_commit) return;
-  const StoredReach stored(job.files(), job.selection.out);
+  const StoredReach stored(job.files(), job.selection.runs_folder);
   if (job.files().kind(stored.folder()) != sys::Kind::folder) return;
   const auto between = measured_reach(job, measured, stored);
   if (!between) {
@@ -136,8 +136,8 @@ std::string diff_text(const ReachBetween& between, const Commits& commits,
       std::ranges::count_if(cells, [](const auto& cell) { return !cell.by.empty(); });
   std::string text =
       fmt::format("from {}\n  to {}: {} changed, {} of {} run something of it\n",
-                  commits.base_words, commits.head_words, report::plural(between.changed, "file"),
-                  reached_count, report::plural(cells.size(), "cell"));
+                  commits.base_words, commits.head_words, text::plural(between.changed, "file"),
+                  reached_count, text::plural(cells.size(), "cell"));
   std::vector<std::string> unknown;
   for (const profile::ReachedCell& cell : cells) {
     const std::string name = redactor.cell_name(cell.cell);
@@ -160,7 +160,7 @@ std::string diff_text(const ReachBetween& between, const Commits& commits,
   }
   if (!between.diff.quiet.empty()) {
     text += fmt::format("\n{} of documents, tests and CI that no cell runs\n",
-                        report::plural(between.diff.quiet.size(), "file"));
+                        text::plural(between.diff.quiet.size(), "file"));
   }
   if (commits.dirty) text += "\nchanges that are not committed were not looked at\n";
   return text;
@@ -193,7 +193,7 @@ Result<Answer> diff(const Job& job, const ReachOptions& options) {
   WEIR_TRY(const Commits commits, find_commits(git, options.diff));
   WEIR_TRY(const ReachBetween between,
            reach_between(git, commits.base, commits.head, reach_cells(loaded.cells),
-                         StoredReach(job.files(), job.selection.out)));
+                         StoredReach(job.files(), job.selection.runs_folder)));
   const config::Redactor& redactor = loaded.configuration.redactor;
   std::string text;
   if (options.format == "cells") {

@@ -44,7 +44,7 @@ profile::Executed relative_to_top(const profile::Executed& executed, const std::
     return names;
   };
   profile::Executed relative;
-  relative.blind = executed.blind;
+  relative.without_debug_info = executed.without_debug_info;
   for (const auto& [path, functions] : executed.files) {
     for (const std::string& name : path_names(path)) {
       profile::add_executed(relative, name, "");
@@ -126,22 +126,22 @@ class Recorder {
     if (origin) {
       origin_ = std::move(*origin);
     } else {
-      job_.talk("paths stay as they are: " + text::printable(origin.error().message));
+      job_.log("paths stay as they are: " + text::printable(origin.error().message));
     }
     WEIR_CHECK(read_newest_run());
     WEIR_CHECK(coverage.empty() ? run_cells(std::move(loaded), cells)
                                 : store_coverage(cells.front().cell, coverage));
     return Answer{fmt::format("recorded {} of {} in {}\n", recorded_,
-                              report::plural(cells.size(), "cell"), stored_.folder()),
+                              text::plural(cells.size(), "cell"), stored_.folder()),
                   "", recorded_ == cells.size() ? ExitCode::pass : ExitCode::unmeasured};
   }
 
  private:
   // Reads the newest run, which knows kernels and ops.
   Result<void> read_newest_run() {
-    const auto newest = run::newest_run(files_, job_.selection.out);
+    const auto newest = run::newest_run(files_, job_.selection.runs_folder);
     if (!newest) {
-      job_.talk("no run here yet: kernels are not known (weir run --counts-only)");
+      job_.log("no run here yet: kernels are not known (weir run --counts-only)");
       return {};
     }
     WEIR_TRY(run::RunFile run, run::read_run(files_, *newest));
@@ -167,7 +167,7 @@ class Recorder {
                   "valgrind is not installed; --coverage takes an engine's own coverage instead");
     }
     WEIR_TRY(std::string folder,
-             run::make_run_folder(files_, sys::join_path(job_.selection.out, "reach/tmp"),
+             run::make_run_folder(files_, sys::join_path(job_.selection.runs_folder, "reach/tmp"),
                                   job_.world.clock.now()));
     folder = sys::absolute(folder);
     auto result = run_in_folder(std::move(loaded), cells, *valgrind, folder);
@@ -189,16 +189,16 @@ class Recorder {
       const PlannedCommand* command = choose_command(commands, cell.cell);
       const char* problem = recording_problem(command);
       if (problem != nullptr) {
-        job_.talk(fmt::format("{}: {}: not recorded", name, problem));
+        job_.log(fmt::format("{}: {}: not recorded", name, problem));
         continue;
       }
-      job_.talk(fmt::format("running {} under valgrind", name));
+      job_.log(fmt::format("running {} under valgrind", name));
       auto executed = run_one(*command, valgrind, folder);
       if (!executed) {
         if (executed.error().code == Code::interrupted) {
           return tl::unexpected(std::move(executed).error());
         }
-        job_.talk(redactor_.text(
+        job_.log(redactor_.text(
             fmt::format("{}: {}: not recorded", name, text::printable(executed.error().message))));
         continue;
       }
@@ -242,24 +242,24 @@ class Recorder {
       return !file.first.starts_with('/') && files_.exists(sys::join_path(origin_.top, file.first));
     });
     if (files.empty()) {
-      job_.talk(
+      job_.log(
           fmt::format("{}: its engine has no debug information (build it with -g): "
                       "every change will reach it",
                       redactor_.cell_name(cell)));
     }
     WEIR_CHECK(stored_.put(reach));
     ++recorded_;
-    job_.talk(fmt::format("{}: {} source files, {} of them found below the repository's top, {}",
-                          redactor_.cell_name(cell), files.size(), in_repository,
-                          reach.kernels ? fmt::format("{} kernels", reach.kernels->size())
-                                        : std::string("kernels unknown")));
+    job_.log(fmt::format("{}: {} source files, {} of them found below the repository's top, {}",
+                         redactor_.cell_name(cell), files.size(), in_repository,
+                         reach.kernels ? fmt::format("{} kernels", reach.kernels->size())
+                                       : std::string("kernels unknown")));
     return {};
   }
 
   const Job& job_;
   sys::Files& files_ = job_.files();
   const sys::Interrupts interrupts_;
-  StoredReach stored_{files_, job_.selection.out};
+  StoredReach stored_{files_, job_.selection.runs_folder};
   config::Redactor redactor_;
   Origin origin_;
   std::vector<profile::RunRecord> records_;

@@ -215,9 +215,10 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
 
 Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const report::ReplayedKernels results, replay_all(job, options));
-  return Answer{report::replayed_text(results, {.width = job.width(), .most_rows = options.top}),
-                document(write_fields(report::observed_of(results))),
-                report::sums_of(results).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
+  return Answer{
+      report::replayed_text(results, {.width = job.width(), .most_rows = options.top}),
+      document(write_fields(report::to_observed(results))),
+      report::sum_up_times(results).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
 }
 
 // Records the kernels of a program, and prints how many. Code::unavailable if it ran none.
@@ -229,7 +230,7 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
     WEIR_TRY(const std::string bytes, read_recording_file(job, path));
     const auto recorded = probes::read_recorded_kernels(bytes);
     if (!recorded) {  // a process that ended before it wrote anything
-      job.talk("warning: " + path + ": " + recorded.error().message);
+      job.log("warning: " + path + ": " + recorded.error().message);
       continue;
     }
     kernels += recorded->works.size();
@@ -244,11 +245,11 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
                 "leaves Vulkan devices that are CPUs out unless GGML_VK_VISIBLE_DEVICES=0 is set",
                 options.words.front(), failure.empty() ? "" : ": " + failure);
   }
-  if (!failure.empty()) job.talk("the program: " + failure);
+  if (!failure.empty()) job.log("the program: " + failure);
   return Answer{
       fmt::format("{} and {} recorded{}; weir replay {} runs them alone\n",
-                  report::plural(kernels, "kernel"),
-                  report::plural(dispatches, "dispatch", "dispatches"),
+                  text::plural(kernels, "kernel"),
+                  text::plural(dispatches, "dispatch", "dispatches"),
                   left_out == 0 ? "" : fmt::format(", {} left out", left_out), options.record),
       "", failure.empty() ? ExitCode::pass : ExitCode::unmeasured};
 }

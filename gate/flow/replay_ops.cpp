@@ -45,21 +45,21 @@ struct ProgramReport {
 // type count as absent.
 void read_report_line(const Json& line, observed::Replayed* replayed, ProgramReport* report) {
   const auto read_text = [&](const char* key) {
-    const Json& value = below(line, key);
+    const Json& value = member_or_null(line, key);
     return value.is_string() ? text::printable(value.get<std::string>()) : std::string();
   };
   const auto read_time = [&](const char* key) -> std::optional<double> {
-    const Json& json = below(line, key);
+    const Json& json = member_or_null(line, key);
     const double value = json.is_number() ? json.get<double>() : -1;
     return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
   };
   const auto read_index = [&](const char* key) -> std::optional<std::size_t> {
-    const Json& field = below(line, key);
+    const Json& field = member_or_null(line, key);
     const auto index = field.is_number_unsigned() ? field.get<std::size_t>() : SIZE_MAX;
     return index < replayed->nodes.size() ? std::optional(index) : std::nullopt;
   };
   const auto read_count = [&](const char* key) {
-    const Json& field = below(line, key);
+    const Json& field = member_or_null(line, key);
     return field.is_number_integer() ? field.get<std::int64_t>() : 0;
   };
   if (line.contains("error")) report->error = read_text("error");
@@ -273,7 +273,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   WEIR_CHECK(attach_probes(*probing, {"ggml"}, passing.path(),
                            {{WEIR_PROBE_EVENTS_VARIABLE, "256"}, {WEIR_PROBE_REPLAY_VARIABLE, "1"}},
                            spec));
-  job.talk(fmt::format("running {} with ggml", sys::file_name_of(spec.argv.front())));
+  job.log(fmt::format("running {} with ggml", sys::file_name_of(spec.argv.front())));
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
   const std::string failed = failure_text(finished, spec);
@@ -302,7 +302,8 @@ Result<profile::Replay> read_recording(const Job& job, const std::string& path) 
 Result<std::string> find_engine(const Job& job, const ReplayOptions& options,
                                 const profile::Replay& replay) {
   if (options.on == k_on_weir_engine) {
-    return find_weir_engine(job.files(), options.engine, sys::own_program(), "--on weir-engine");
+    return find_weir_engine(job.files(), options.engine, sys::own_program_path(),
+                            "--on weir-engine");
   }
   const std::string& folder = options.engine;
   if (folder.empty()) {
@@ -398,7 +399,8 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   ReplayRequest request{options};
   request.constant_bytes = sum_constant_bytes(step);
   std::erase_if(step.nodes, [&](const auto& node) {
-    return !matches(options.ops, node.description) && !matches(options.ops, node.op);
+    return !text::matches_any(options.ops, node.description) &&
+           !text::matches_any(options.ops, node.op);
   });
   if (step.nodes.empty()) {
     return fail(Code::usage, "{}: step {} has no op that {} selects", options.what, index + 1,
@@ -410,8 +412,8 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const sys::ScratchFolder passing,
            sys::ScratchFolder::make_temporary(job.files(), "weir-replay-"));
   request.folder = passing.path();
-  job.talk(fmt::format("replaying {} different ops of step {} of {}", step.nodes.size(), index + 1,
-                       replay.steps.size()));
+  job.log(fmt::format("replaying {} different ops of step {} of {}", step.nodes.size(), index + 1,
+                      replay.steps.size()));
   const sys::Interrupts interrupts;
   WEIR_TRY(observed::Replayed replayed, replay_step(replay, step, request, job, interrupts.stop()));
   if (options.threads == 0 && !replay.threads && replayed.threads) {
@@ -422,10 +424,11 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
                                             replay.commit, replayed.commit));
   }
   const bool is_whole_step = options.ops.empty() && !options.peak;
-  const observed::Observed observed = observed::observed_of(replay, step, replayed, is_whole_step);
+  const observed::Observed observed = observed::to_observed(replay, step, replayed, is_whole_step);
   return Answer{
-      report::replay_text(replay, step, replayed,
-                          {.width = job.width(), .most_rows = options.top, .whole = is_whole_step}),
+      report::replay_text(
+          replay, step, replayed,
+          {.width = job.width(), .most_rows = options.top, .is_whole_step = is_whole_step}),
       document(write_fields(observed)),
       observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass};
 }

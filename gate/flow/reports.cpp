@@ -69,7 +69,7 @@ Result<std::vector<std::string>> report_places(const Job& job, const ReportFiles
     places.push_back(*file);
     return check_place(option, *file, job.files());
   };
-  WEIR_CHECK(add_place("--json", job.shown.json));
+  WEIR_CHECK(add_place("--json", job.output.json));
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     WEIR_CHECK(add_place(report::report_formats()[i].option, wanted.files[i]));
   }
@@ -93,7 +93,8 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
     if (!wanted.files[i] || !report::report_formats()[i].is_page) continue;
     add_machine_code(full_verdict, job.world);
     // Without the installed pages the report has words and tables alone.
-    page_template = site::read_page(job.files(), sys::own_program(), "report.html").value_or("");
+    page_template =
+        site::read_page(job.files(), sys::own_program_path(), "report.html").value_or("");
   }
   const verdict::GateVerdict verdict = redacted(std::move(full_verdict), redactor);
   // Without a configuration file the other commands would not find this run again.
@@ -105,7 +106,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   job.answer(
       verdict_text(job, job.selection.config_text ? shorten_for_ab(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));
-  const report::ReportAround context{hints, run_url(job), page_template};
+  const report::ReportContext context{hints, run_url(job), page_template};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i]) continue;
     const std::string text = report::report_formats()[i].render(verdict, context);

@@ -13,7 +13,8 @@ Repository::Repository(sys::World& world, bool listens)
     : interrupts_(listens ? std::make_unique<sys::Interrupts>() : nullptr),
       effects_(source_effects(world, listens ? interrupts_->stop() : never_)) {}
 
-Result<std::shared_ptr<Repository>> Repository::around(sys::World& world, const std::string& path) {
+Result<std::shared_ptr<Repository>> Repository::containing(sys::World& world,
+                                                           const std::string& path) {
   std::shared_ptr<Repository> repository(new Repository(world, /*listens=*/false));
   std::string folder = path;
   while (world.files.kind(folder) != sys::Kind::folder && folder != "/" && folder != ".") {
@@ -82,7 +83,7 @@ Result<std::string> edit_branch(
 std::string written_text(const std::string& branch, const std::string& commit) {
   if (commit.empty()) return fmt::format("nothing changed on {}\n", branch);
   return fmt::format("written to the branch {} as {}; publish it with:\n    git push origin {}\n",
-                     branch, source::short_commit(commit), branch);
+                     branch, text::short_commit(commit), branch);
 }
 
 void add_build(std::vector<source::Build>& builds, const config::Cell& cell) {
@@ -91,8 +92,8 @@ void add_build(std::vector<source::Build>& builds, const config::Cell& cell) {
   if (build == builds.end()) {
     build = builds.insert(builds.end(), {cell.engine->name, cell.engine->build});
   }
-  const std::set<std::string>& passed = cell.engine->extra.passed;
-  build->passed.insert(build->passed.end(), passed.begin(), passed.end());
+  const std::set<std::string>& passed = cell.engine->extra.passed_variables;
+  build->passed_variables.insert(build->passed_variables.end(), passed.begin(), passed.end());
 }
 
 std::vector<source::Build> engine_builds(const std::vector<config::Cell>& cells) {

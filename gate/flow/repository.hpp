@@ -21,8 +21,8 @@ namespace weir::flow {
 class Repository {
  public:
   // Opens the repository of the nearest existing folder at or above `path` (absolute).
-  [[nodiscard]] static Result<std::shared_ptr<Repository>> around(sys::World& world,
-                                                                  const std::string& path);
+  [[nodiscard]] static Result<std::shared_ptr<Repository>> containing(sys::World& world,
+                                                                      const std::string& path);
   // Opens the repository of `folder` for queries and builds that a signal ends. Measuring handles
   // signals itself, so keep this no longer than one query or build.
   [[nodiscard]] static Result<std::shared_ptr<Repository>> open(sys::World& world,

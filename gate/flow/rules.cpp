@@ -92,7 +92,7 @@ Result<std::optional<std::string>> path_in_repository(const Repository& reposito
 // is listed as a proposal.
 Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rules) {
   const std::string path = sys::absolute(job.selection.config);
-  WEIR_TRY(const auto repository, Repository::around(job.world, sys::folder_of(path)));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, sys::folder_of(path)));
   WEIR_TRY(const std::string commit, repository->commit("--rules-from", ref));
   WEIR_TRY(const std::optional<std::string> below,
            path_in_repository(*repository, sys::folder_of(path), path, job.files()));
@@ -104,14 +104,14 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
     rules.used.proposals.push_back(
         {fmt::format("all of {}: {} has no such file, so that its rules are "
                      "those of the pull request itself",
-                     job.selection.config, source::short_commit(commit)),
+                     job.selection.config, text::short_commit(commit)),
          "", "", verdict::Proposal::Effect::looser, true});
     return {};
   }
   rules.used.config_text = *text;
   rules.used.from->text_hash = sys::sha256_hex(*text);
   const std::string file_name =
-      fmt::format("{} of {}", job.selection.config, source::short_commit(commit));
+      fmt::format("{} of {}", job.selection.config, text::short_commit(commit));
   WEIR_TRY(BaseSettings base, parse_base_settings(rules.used.config_text, file_name,
                                                   config_context(job.world, job.selection.config))
                                   .map_error(in_context("--rules-from " + ref)));
@@ -137,7 +137,7 @@ Result<void> use_folder(const std::string& ref, const std::string& commit,
 Result<void> use_base_baselines(const std::string& ref, const Job& job, Rules& rules) {
   const std::string& commit = rules.used.from->commit;
   const std::string config_folder = job.folder();
-  WEIR_TRY(rules.repository, Repository::around(job.world, config_folder));
+  WEIR_TRY(rules.repository, Repository::containing(job.world, config_folder));
   WEIR_TRY(const std::optional<std::string> inner,
            path_in_repository(*rules.repository, config_folder,
                               sys::absolute(job.selection.baselines), job.files()));
@@ -153,7 +153,7 @@ Result<void> use_base_baselines(const std::string& ref, const Job& job, Rules& r
 
 // Uses the baselines of REF or REF:PATH.
 Result<void> use_branch(const std::string& wanted, const Job& job, Rules& rules) {
-  WEIR_TRY(rules.repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(rules.repository, Repository::containing(job.world, job.folder()));
   WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
   WEIR_TRY(const std::string commit, rules.repository->commit("--baselines-ref", place.ref));
   WEIR_TRY(const std::string folder, baselines_folder(rules.repository->git(), commit, place));
@@ -163,7 +163,7 @@ Result<void> use_branch(const std::string& wanted, const Job& job, Rules& rules)
 }  // namespace
 
 Result<BaseSettings> parse_base_settings(const std::string& text, const std::string& file_name,
-                                         config::Known context) {
+                                         config::Supported context) {
   const std::string today = context.today;
   context.today.clear();
   BaseSettings base;
@@ -217,7 +217,7 @@ Result<std::shared_ptr<const Rules>> read_rules(const RulesOptions& wanted, cons
 
 Result<std::shared_ptr<const Rules>> read_branch_rules(const std::string& wanted, const Job& job) {
   WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
-  WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   WEIR_TRY(const BranchStart start, find_branch_start(*repository, place.ref));
   if (!start.parent) return std::shared_ptr<const Rules>();
   const std::string ref = *start.parent + (place.path ? ":" + *place.path : std::string());
@@ -236,13 +236,13 @@ void fields(Fields& io, RulesUsed& used) {
   io("baselines", used.baselines_words);
   io("baselines_commit", used.baselines_commit);
   io("config_text", used.config_text);
-  io.at_most("proposals", verdict::k_most_proposals + 1, "has too many proposals");
+  io.limit_items("proposals", verdict::k_most_proposals + 1, "has too many proposals");
   io("proposals", used.proposals);
   io.always("not_judged", used.not_judged);
   io.always("notes", used.notes);
-  io.at_most("held", k_most_held, "holds too many cells");
-  io.sparse("held", used.held, "held");
-  io.sparse("from", used.from);
+  io.limit_items("held", k_most_held, "holds too many cells");
+  io.optional("held", used.held, "held");
+  io.optional("from", used.from);
 }
 
 // Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
@@ -265,8 +265,8 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
     const config::Redactor redactor(*rules.settings, config_folder);
     used.held = std::move(edits.cells);
     std::erase_if(used.held, [&](const verdict::BaseCell& held_cell) {
-      return !matches(globs, held_cell.cell) &&
-             (held_cell.now.empty() || !matches(globs, held_cell.now));
+      return !text::matches_any(globs, held_cell.cell) &&
+             (held_cell.now.empty() || !text::matches_any(globs, held_cell.now));
     });
     for (verdict::BaseCell& held_cell : used.held) {
       held_cell.shown = redactor.cell_name(held_cell.cell);

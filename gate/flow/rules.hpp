@@ -68,7 +68,7 @@ struct BaseSettings {
 };
 [[nodiscard]] Result<BaseSettings> parse_base_settings(const std::string& text,
                                                        const std::string& shown,
-                                                       config::Known context);
+                                                       config::Supported context);
 
 // Replaces the rules of `head` by the commit's, and returns what that changed. Cells point into
 // `head`. `globs`: --cell.

@@ -180,7 +180,7 @@ class CachedOrder {
     return order_;
   }
   Result<void> renew() {
-    WEIR_TRY(const auto repository, Repository::around(world_, sys::absolute(folder_)));
+    WEIR_TRY(const auto repository, Repository::containing(world_, sys::absolute(folder_)));
     WEIR_TRY(auto commits, repository->git().all_commits());
     order_ = history::CommitOrder(std::move(commits));
     return {};
@@ -254,7 +254,7 @@ Result<serve::PageOptions> page_options(const Job& job, const ServeOptions& opti
   pages.title = options.title;
   if (!options.repo_url.empty())
     WEIR_SET(pages.repo_url, site::repo_url(options.repo_url).map_error(in_context("--repo-url")));
-  const auto folder = site::find_pages(job.files(), sys::own_program());
+  const auto folder = site::find_pages(job.files(), sys::own_program_path());
   if (folder) {
     pages.folder = *folder;
   } else {
@@ -445,9 +445,9 @@ Result<Answer> add_token(const Job& job, const TokenOptions& options) {
   WEIR_TRY(const auto store, open_service_history(job, options.store, /*create=*/true));
   WEIR_TRY(const serve::NewToken created, serve::make_token(std::move(token)));
   WEIR_CHECK(store->add_token(created.stored));
-  job.talk(fmt::format("weir: {} {} may do that with projects {}; the token is shown this once",
-                       created.stored.id, created.stored.scopes,
-                       text::printable(created.stored.project)));
+  job.log(fmt::format("weir: {} {} may do that with projects {}; the token is shown this once",
+                      created.stored.id, created.stored.scopes,
+                      text::printable(created.stored.project)));
   return Answer{text::printable(created.text.reveal() + "\n")};
 }
 

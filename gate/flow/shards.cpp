@@ -110,7 +110,7 @@ Result<run::ShardFacts> read_plan(const std::string& path, const std::string& co
   WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
   const JsonLimits limits{.bytes = k_largest_plan, .depth = 16};
   WEIR_TRY(const Json json, parse_json(text, limits).map_error(in_context(path)));
-  if (below(json, "schema") != k_schema) {
+  if (member_or_null(json, "schema") != k_schema) {
     return fail(Code::usage, "{} is no plan of weir plan ({})", path, k_schema);
   }
   WEIR_TRY(auto facts, run::shard_facts({{"shard", json.value("facts", Json::object())}})
@@ -209,7 +209,7 @@ Result<run::ShardFacts> choose_shard(LoadedConfig& loaded, const std::string& sh
   std::vector<config::Cell> shard_cells;
   for (const std::string& name : facts.cells_of(*index)) {
     const auto has_name = [&](const config::Cell& cell) { return cell.key.str() == name; };
-    const config::Cell* selected = first_of(loaded.cells, has_name);
+    const config::Cell* selected = find_first(loaded.cells, has_name);
     if (selected == nullptr) {
       return fail(Code::usage, "--shard {}: the plan's {} is not among the selected cells", shard,
                   loaded.configuration.redactor.cell_name(name));
@@ -269,7 +269,8 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
   sys::Files& files = job.files();
   double started = 0;
   WEIR_TRY(const std::string text, join_runs(job, options, started));
-  WEIR_TRY(const std::string folder, run::make_run_folder(files, job.selection.out, started));
+  WEIR_TRY(const std::string folder,
+           run::make_run_folder(files, job.selection.runs_folder, started));
   for (const std::string& name : options.runs) {
     // A run may be named by its folder or by its journal.
     const bool is_folder = files.kind(name) == sys::Kind::folder;
@@ -280,7 +281,7 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
   WEIR_CHECK(files.write_atomic(sys::join_path(folder, run::k_journal_name), text));
   return Answer{
       text::printable(fmt::format("{} joined: {}\n  judge it with: weir gate --from {}\n",
-                                  report::plural(options.runs.size(), "shard"), folder, folder))};
+                                  text::plural(options.runs.size(), "shard"), folder, folder))};
 }
 
 namespace {
@@ -292,7 +293,7 @@ Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
   if (options.guess) return times_by_cell;
   std::vector<std::string> runs = options.runs;
   if (runs.empty()) {
-    const std::vector<std::string> earlier = run::list_runs(job.files(), job.selection.out);
+    const std::vector<std::string> earlier = run::list_runs(job.files(), job.selection.runs_folder);
     if (!earlier.empty()) runs.push_back(earlier.back());
   }
   for (const std::string& name : runs) {
@@ -312,7 +313,7 @@ report::ShardsText plan_text(const Job& job, const ShardPlan& plan, const ShardP
   report::ShardsText text;
   text.plan_file = options.plan;
   text.config = job.selection.config;
-  text.out = job.selection.out;
+  text.out = job.selection.runs_folder;
   text.cells = job.selection.cells;
   text.counts_only = job.selection.counts_only;
   text.cells_in_all = plan.facts.cells.size();

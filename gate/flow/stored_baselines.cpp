@@ -119,12 +119,12 @@ Result<Answer> list_baselines(const Job& job, const BaselineListOptions& wanted)
     baselines.push_back(entry.baseline);
     WEIR_TRY(const Json content, parse_json(baseline::to_text(entry.baseline)));
     list.push_back({{"path", entry.path}, {"baseline", content}});
-    if (wanted.whole) text += report::baseline_show(entry.baseline, job.width());
+    if (wanted.in_full) text += report::baseline_show(entry.baseline, job.width());
   }
   if (baselines.empty()) {
     text = fmt::format("No baselines in {}. weir baseline accept stores what was measured.\n",
                        job.selection.baselines);
-  } else if (!wanted.whole) {
+  } else if (!wanted.in_full) {
     text = report::baseline_list(baselines, job.width());
   }
   return Answer{text, document({{"schema", "weir.baselines/1"}, {"baselines", list}})};

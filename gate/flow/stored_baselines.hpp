@@ -40,7 +40,7 @@ class StoredBaselines {
 
 // weir baseline list and show, for job.asked.cells.
 struct BaselineListOptions {
-  bool whole = false;  // show everything, not one line each
+  bool in_full = false;  // show everything, not one line each
 };
 [[nodiscard]] Result<Answer> list_baselines(const Job& job, const BaselineListOptions& wanted);
 

@@ -76,7 +76,7 @@ Result<history::Filter> parse_filter(const FilterOptions& options) {
 }
 
 history::CommitOrder commit_order(const Job& job, const std::string& folder) {
-  const auto repository = Repository::around(job.world, sys::absolute(folder));
+  const auto repository = Repository::containing(job.world, sys::absolute(folder));
   if (!repository) return {};
   auto commits = (*repository)->git().all_commits();
   return commits ? history::CommitOrder(*std::move(commits)) : history::CommitOrder();
@@ -88,18 +88,18 @@ namespace {
 Result<void> write_history(history::Store& store, const history::Filter& filter,
                            const std::function<Result<void>(std::string)>& write) {
   WEIR_CHECK(write(history::first_line() + "\n"));
-  history::Takes takes;
-  takes.run = [&](const history::Run& run) { return write(history::line_of(run) + "\n"); };
-  takes.acknowledgement = [&](const history::Acknowledgement& acknowledgement) {
+  history::EntryHandlers handlers;
+  handlers.run = [&](const history::Run& run) { return write(history::line_of(run) + "\n"); };
+  handlers.acknowledgement = [&](const history::Acknowledgement& acknowledgement) {
     return write(history::line_of(acknowledgement) + "\n");
   };
   // A verdict holds all cells of its gate, so it is left out of an export of some cells.
   if (filter.cells.empty() && filter.metrics.empty() && filter.machines.empty()) {
-    takes.verdict = [&](const history::StoredVerdict& stored_verdict) {
+    handlers.verdict = [&](const history::StoredVerdict& stored_verdict) {
       return write(history::line_of(stored_verdict) + "\n");
     };
   }
-  return store.all(filter, takes);
+  return store.all(filter, handlers);
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ namespace {
 // Returns the subjects of the commits that the runs name. Empty if no repository is here.
 std::map<std::string, std::string> read_subjects(const Job& job, const history::History& history) {
   std::map<std::string, std::string> subjects, used;
-  if (const auto repository = Repository::around(job.world, sys::absolute("."))) {
+  if (const auto repository = Repository::containing(job.world, sys::absolute("."))) {
     subjects = (*repository)->git().subjects().value_or(subjects);
   }
   for (const history::RunFacts& run : history.runs) {
@@ -181,7 +181,7 @@ Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options)
     WEIR_SET(model.commit_changes,
              site::read_commit_changes(text).map_error(in_context(*options.commit_changes)));
   }
-  WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program()));
+  WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program_path()));
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
   WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
   WEIR_TRY(ChangedHistory changed,

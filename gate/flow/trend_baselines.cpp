@@ -38,7 +38,7 @@ Result<std::string> find_config(const TrendFolder& folder_options, const std::st
 // mentions private names.
 Result<config::Redactor> read_redactor(const std::string& text, const std::string& config,
                                        const sys::World& world) {
-  config::Known context = config_context(world, config);
+  config::Supported context = config_context(world, config);
   context.today.clear();  // an expired limit does not make its configuration public
   auto configuration = parse_configuration(text, config, context);
   if (configuration) return std::move(configuration->redactor);
@@ -101,7 +101,7 @@ class BaselineHistory {
         warn_(
             fmt::format("{}: its {} cannot be read, so what is private in it is not known; "
                         "left out",
-                        source::short_commit(commit), k_config_name));
+                        text::short_commit(commit), k_config_name));
         break;
       }
       hide(*redactors, *after);
@@ -120,7 +120,7 @@ class BaselineHistory {
     if (text.find(baseline::k_schema) == std::string::npos) return std::nullopt;
     auto parsed = baseline::parse(text);
     if (parsed) return *std::move(parsed);
-    warn_(fmt::format("{} {}: left out: {}", source::short_commit(commit),
+    warn_(fmt::format("{} {}: left out: {}", text::short_commit(commit),
                       redactor_.text(text::printable(path)),
                       redactor_.text(parsed.error().message)));
     return std::nullopt;
@@ -160,7 +160,7 @@ class BaselineHistory {
 // repository has baselines.
 Result<void> read_baseline_parts(const Job& job, const TrendFolder& folder_options,
                                  const TrendFacts& facts, const TakePart& take, const Warn& warn) {
-  const auto repository = Repository::around(job.world, sys::absolute(folder_options.folder));
+  const auto repository = Repository::containing(job.world, sys::absolute(folder_options.folder));
   if (!repository) return {};  // runs alone: nothing says when a baseline was stored
   const source::Git& git = (*repository)->git();
   const std::string inner = git.place();
@@ -198,7 +198,7 @@ Result<void> read_baseline_parts(const Job& job, const TrendFolder& folder_optio
     if (run.branch) run.branch = history::stored_name(*run.branch);
     run.time = commit.time;
     if (facts.machine) run.machine = history::stored_name(*facts.machine);
-    TrendPart part{"baselines of " + source::short_commit(commit.name), {}, {}};
+    TrendPart part{"baselines of " + text::short_commit(commit.name), {}, {}};
     part.batch.runs = history::runs_of(run, changes);
     if (!part.batch.runs.empty()) WEIR_CHECK(take(std::move(part)));
   }

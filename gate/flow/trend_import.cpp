@@ -22,7 +22,7 @@ std::optional<std::string> stored_name_if_any(const std::optional<std::string>& 
 
 // Returns the time of a commit that the command line names; nothing if no repository here has it.
 std::optional<double> commit_time(const Job& job, const std::string& commit) {
-  const auto repository = Repository::around(job.world, sys::absolute("."));
+  const auto repository = Repository::containing(job.world, sys::absolute("."));
   if (!repository) return std::nullopt;
   return (*repository)->git().time_of(commit).value_or(std::nullopt);
 }
@@ -114,7 +114,7 @@ Result<TrendPart> read_verdict_part(const Job& job, const std::string& path,
                                     const TrendFacts& options) {
   const sys::Files& files = job.files();
   WEIR_TRY(const verdict::GateVerdict verdict, read_verdict_file(path, files));
-  history::Around context;
+  history::TimeContext context;
   context.now = job.world.clock.now();
   context.time_of_commit = [&](const std::string& commit) { return commit_time(job, commit); };
   TrendPart part{path, {}, {}};
@@ -224,13 +224,13 @@ class Importer {
     for (const std::string& warning : part.warnings) warn(warning);
     WEIR_TRY(const history::Added added, store_batch(part.batch));
     std::string text = added.points > 0 || added.points_known == 0
-                           ? report::plural(added.points, "point") + " kept"
+                           ? text::plural(added.points, "point") + " kept"
                            : std::string("known already");
     if (added.points > 0 && added.points_known > 0) {
       text += fmt::format(", {} known", added.points_known);
     }
     if (added.verdicts > 0) text += ", a verdict";
-    job_.say(fmt::format("{}: {}\n", part.from, text));
+    job_.answer_printable(fmt::format("{}: {}\n", part.from, text));
     return {};
   }
 
@@ -261,16 +261,16 @@ class Importer {
   // Sums up all that was imported.
   [[nodiscard]] std::string summary() const {
     std::string text =
-        fmt::format("{}: {} and {} are new", store_.name(), report::plural(totals_.runs, "run"),
-                    report::plural(totals_.points, "point"));
+        fmt::format("{}: {} and {} are new", store_.name(), text::plural(totals_.runs, "run"),
+                    text::plural(totals_.points, "point"));
     if (totals_.verdicts > 0)
-      text += fmt::format(", {}", report::plural(totals_.verdicts, "verdict"));
+      text += fmt::format(", {}", text::plural(totals_.verdicts, "verdict"));
     if (totals_.runs_known > 0)
-      text += fmt::format("; {} known", report::plural(totals_.runs_known, "run"));
+      text += fmt::format("; {} known", text::plural(totals_.runs_known, "run"));
     text += "\n";
     if (totals_.points_differ > 0) {
       text += fmt::format("{} of them {} another number than is kept, which stays:\n",
-                          report::plural(totals_.points_differ, "point"),
+                          text::plural(totals_.points_differ, "point"),
                           totals_.points_differ == 1 ? "has" : "have");
       for (const std::string& difference : totals_.differences) text += "  " + difference + "\n";
     }
@@ -297,7 +297,7 @@ class Importer {
     if (each_) {
       std::string lines;
       for (const history::Run& run : batch.runs) lines += "kept " + run.facts.id + "\n";
-      job_.say(lines);
+      job_.answer_printable(lines);
     }
     return added;
   }

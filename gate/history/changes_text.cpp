@@ -11,7 +11,7 @@
 namespace weir::history {
 namespace {
 
-constexpr std::size_t k_short_commit = 7, k_near = 3;
+constexpr std::size_t k_near = 3;
 
 const RunFacts& run_at(const History& history, const Series& series, std::size_t index) {
   return history.run_of(series.points[index]);
@@ -68,7 +68,7 @@ std::string place_text(const History& history, const SeriesChange& change) {
 
 std::string place_label(const RunFacts& run) {
   const std::string date = sys::date_of(run.time);
-  return run.commit ? run.commit->substr(0, k_short_commit) + ", " + date : date;
+  return run.commit ? text::short_commit(*run.commit) + ", " + date : date;
 }
 
 // "fell by 8.1 % (6.9 to 9.3 %)"; "grew by 16" for counts and for changes that are not relative.
@@ -233,12 +233,12 @@ ChangeIssue make_issue(const History& history, const SeriesChange& change,
             "\n\n";
   }
   if (run.commit) {
-    body +=
-        "It is meant to be so: " +
-        markdown_code(fmt::format("weir trend ack --commit {} --cell {} --metric {} --reason '…'",
-                                  run.commit->substr(0, 12), text::shell_word(series.cell),
-                                  text::shell_word(series.metric.name))) +
-        ", then close this.\n";
+    body += "It is meant to be so: " +
+            markdown_code(
+                fmt::format("weir trend ack --commit {} --cell {} --metric {} --reason '…'",
+                            text::short_commit(*run.commit, 12), text::shell_word(series.cell),
+                            text::shell_word(series.metric.name))) +
+            ", then close this.\n";
   }
   if (site_url.starts_with("https://") || site_url.starts_with("http://")) {
     body += fmt::format("\n[Graphs]({})\n", site_url);

@@ -11,6 +11,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::history {
 namespace {
@@ -331,7 +332,7 @@ Run CsvTable::run(std::size_t index) const {
       point.value = first.value;
     } else {
       for (std::size_t at = i; at < end; ++at) point.samples.push_back(rows_[at].value);
-      point.value = median(point.samples);
+      point.value = *stats::median(point.samples);
       if (point.samples.size() == 1) point.samples.clear();  // it is the value
     }
     run.points.push_back(std::move(point));

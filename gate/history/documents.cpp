@@ -111,17 +111,17 @@ std::optional<double> parse_time_in_name(std::string_view run) {
 // All facts but the id and the version. The time is the sender's, else the document's (`time`),
 // else the commit's, else `otherwise`.
 Result<RunFacts> make_facts(const SenderFacts& sender, std::optional<std::string> commit,
-                            std::optional<double> time, const Around& around) {
+                            std::optional<double> time, const TimeContext& time_context) {
   RunFacts facts;
   facts.project = sender.project;
   facts.commit = stored_or_nothing(sender.commit ? sender.commit : std::move(commit));
   facts.branch = stored_or_nothing(sender.branch);
-  if (facts.commit && around.time_of_commit) {
-    facts.commit_time = around.time_of_commit(*facts.commit);
+  if (facts.commit && time_context.time_of_commit) {
+    facts.commit_time = time_context.time_of_commit(*facts.commit);
   }
   if (sender.time) time = sender.time;
   if (!time) time = facts.commit_time;
-  if (!time) time = around.otherwise;
+  if (!time) time = time_context.default_time;
   if (!time) return fail(Code::usage, "it has no time of measurement: name one with --time");
   facts.time = *time;
   if (sender.machine) facts.machine = stored_name(*sender.machine);
@@ -305,9 +305,9 @@ Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
 
 // Makes a batch of a verdict: the verdict itself, and a run with its numbers.
 Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& sender,
-                       const Around& around) {
+                       const TimeContext& time_context) {
   WEIR_TRY(RunFacts facts, make_facts(sender, verdict.commit,
-                                      parse_time_in_name(verdict.run.value_or("")), around));
+                                      parse_time_in_name(verdict.run.value_or("")), time_context));
   facts.source = Source::verdict;
   for (const verdict::CellVerdict& cell : verdict.cells) {
     if (facts.machine.empty()) facts.machine = series_machine(cell.machine_name);
@@ -315,15 +315,15 @@ Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& s
   facts.weir_version = stored_or_nothing(verdict.weir_version).value_or("");
   facts.id = hash_hex(fmt::format("verdict\n{}", dump_json(write_fields(verdict))));
   Batch batch;
-  batch.verdicts.push_back(stored_verdict(facts, facts.id, verdict, around.now));
+  batch.verdicts.push_back(stored_verdict(facts, facts.id, verdict, time_context.now));
   batch.runs.push_back(run_of(std::move(facts), verdict));
   return batch;
 }
 
 // Makes a batch of one run with these profiles.
 Result<Batch> batch_of(const std::vector<profile::Profile>& profiles, const SenderFacts& sender,
-                       const Around& around) {
-  WEIR_TRY(RunFacts facts, make_facts(sender, std::nullopt, std::nullopt, around));
+                       const TimeContext& time_context) {
+  WEIR_TRY(RunFacts facts, make_facts(sender, std::nullopt, std::nullopt, time_context));
   facts.source = Source::run;
   std::string text = "profiles\n";
   for (const profile::Profile& item : profiles) {

@@ -69,10 +69,10 @@ struct SenderFacts {
 };
 
 // Facts from the surroundings.
-struct Around {
+struct TimeContext {
   double now = 0;  // StoredVerdict::kept_at
   // The time of measurement if neither document nor sender nor commit state it.
-  std::optional<double> otherwise{};
+  std::optional<double> default_time{};
   // The time of a commit that a repository at hand knows.
   std::function<std::optional<double>(const std::string& commit)> time_of_commit{};
 };
@@ -87,10 +87,10 @@ inline constexpr std::size_t k_most_profiles = 10'000;
 // A verdict and its numbers, without samples. Code::usage if nothing states the time of
 // measurement.
 [[nodiscard]] Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& sender,
-                                     const Around& around);
+                                     const TimeContext& time_context);
 // A run of these profiles. They state no time: without sender.time it is the commit's or
 // `otherwise`.
 [[nodiscard]] Result<Batch> batch_of(const std::vector<profile::Profile>& profiles,
-                                     const SenderFacts& sender, const Around& around);
+                                     const SenderFacts& sender, const TimeContext& time_context);
 
 }  // namespace weir::history

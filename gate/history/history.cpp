@@ -200,12 +200,6 @@ std::string stored_name(std::string_view bytes) {
   return result + "~" + short_hash(bytes, k_hash_digits);
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : values[half - 1] / 2 + values[half] / 2;
-}
-
 std::size_t weight(const Run& run) {
   constexpr std::size_t k_run = 512, k_point = 128, k_sample = 20;
   std::size_t sum = k_run;

@@ -132,7 +132,7 @@ struct Acknowledgement {
 
 // Receives the entries of a history, one at a time. An Error ends the reading; an empty function
 // leaves its kind out.
-struct Takes {
+struct EntryHandlers {
   std::function<Result<void>(Run)> run;
   std::function<Result<void>(StoredVerdict)> verdict;
   std::function<Result<void>(Acknowledgement)> acknowledgement;
@@ -171,9 +171,6 @@ struct History {
 // "<80>", and "~" with a hash of all bytes follows, so that no two become one. A result that is
 // passed in again comes back unchanged.
 [[nodiscard]] std::string stored_name(std::string_view bytes);
-
-// The median; with an even number, the middle of the two. Requires at least one value.
-[[nodiscard]] double median(std::vector<double> values);
 
 // The size of a run in bytes, as k_largest_run limits it.
 [[nodiscard]] std::size_t weight(const Run& run);

@@ -39,9 +39,9 @@ WordField(T&, Parse) -> WordField<T, Parse>;
 
 static void fields(Fields& io, Metric& metric) {
   io("name", metric.name);
-  io.sparse("kind", WordField{metric.kind, unit::parse_kind});
-  io.sparse("unit", WordField{metric.unit, unit::parse_unit});
-  io.sparse("better", WordField{metric.better, unit::parse_better});
+  io.optional("kind", WordField{metric.kind, unit::parse_kind});
+  io.optional("unit", WordField{metric.unit, unit::parse_unit});
+  io.optional("better", WordField{metric.better, unit::parse_better});
 }
 
 // A metric: its name alone if weir knows the rest.
@@ -61,11 +61,11 @@ struct MetricField {
 };
 
 void fields(Fields& io, Place& place) {
-  io.sparse("device_class", place.device_class);
-  io.sparse("device_name", place.device_name);
-  io.sparse("machine_class", place.machine_class);
-  io.sparse("machine_name", place.machine_name);
-  io.sparse("engine_build", place.engine_build);
+  io.optional("device_class", place.device_class);
+  io.optional("device_name", place.device_name);
+  io.optional("machine_class", place.machine_class);
+  io.optional("machine_name", place.machine_name);
+  io.optional("engine_build", place.engine_build);
 }
 
 // A point as a line has it, with the number of its place in the run's list.
@@ -81,14 +81,14 @@ static void fields(Fields& io, PlacedPoint& placed) {
   io("metric", MetricField{point.metric});
   io.always("nature", WordField{point.nature, profile::parse_nature});
   io("place", placed.place);
-  io.sparse("source", point.source);
-  io.sparse("exact", point.exact);
+  io.optional("source", point.source);
+  io.optional("exact", point.exact);
   if (point.exact) {
-    if (io.reads()) point.value = point.exact->value();
+    if (io.is_reading()) point.value = point.exact->value();
   } else {
-    io("value", Short{point.value});
+    io("value", ShortNumber{point.value});
   }
-  io.sparse("samples", Short{point.samples});
+  io.optional("samples", ShortNumber{point.samples});
 }
 
 // Moves the points into the run, each with its place.
@@ -109,16 +109,16 @@ static void fields(Fields& io, Run& run) {
   io("project", facts.project);
   io("id", facts.id);
   io.always("source", WordField{facts.source, parse_source});
-  io("time", Short{facts.time});
-  io.sparse("commit", facts.commit);
-  io.sparse("branch", facts.branch);
-  io.sparse("commit_time", Short{facts.commit_time});
-  io.sparse("dirty", facts.dirty);
-  io.sparse("machine", facts.machine);
-  io.sparse("weir_version", facts.weir_version);
+  io("time", ShortNumber{facts.time});
+  io.optional("commit", facts.commit);
+  io.optional("branch", facts.branch);
+  io.optional("commit_time", ShortNumber{facts.commit_time});
+  io.optional("dirty", facts.dirty);
+  io.optional("machine", facts.machine);
+  io.optional("weir_version", facts.weir_version);
   std::vector<PlacedPoint> points;
   std::vector<Place> places;
-  if (!io.reads()) {
+  if (!io.is_reading()) {
     std::map<Place, std::size_t> numbers;
     for (const Point& point : run.points) {
       const auto [entry, is_new] = numbers.try_emplace(point.place, places.size());
@@ -126,21 +126,21 @@ static void fields(Fields& io, Run& run) {
       points.push_back({point, static_cast<std::int64_t>(entry->second)});
     }
   }
-  io.at_most("places", k_most_places, fmt::format("has more than {} places", k_most_places));
-  io.at_most("points", k_most_points, fmt::format("has more than {} points", k_most_points));
+  io.limit_items("places", k_most_places, fmt::format("has more than {} places", k_most_places));
+  io.limit_items("points", k_most_points, fmt::format("has more than {} points", k_most_points));
   io("places", places, "place");
   io("points", points, "point");
-  if (io.reads()) place_points(io, run, std::move(points), places);
+  if (io.is_reading()) place_points(io, run, std::move(points), places);
 }
 
 static void fields(Fields& io, StoredVerdict& verdict) {
   io("project", verdict.project);
   io("id", verdict.id);
-  io.sparse("run", verdict.run);
-  io.sparse("commit", verdict.commit);
-  io.sparse("branch", verdict.branch);
-  io("time", Short{verdict.time});
-  io("kept_at", Short{verdict.kept_at});
+  io.optional("run", verdict.run);
+  io.optional("commit", verdict.commit);
+  io.optional("branch", verdict.branch);
+  io("time", ShortNumber{verdict.time});
+  io("kept_at", ShortNumber{verdict.kept_at});
   io("outcome", verdict.outcome);
   io("text", verdict.text);
 }
@@ -150,13 +150,13 @@ static void fields(Fields& io, Acknowledgement& acknowledgement) {
   io("project", acknowledgement.project);
   io("cell", acknowledgement.cell);
   io("metric", acknowledgement.metric);
-  io.sparse("machine", acknowledgement.machine);
+  io.optional("machine", acknowledgement.machine);
   io("kind", acknowledgement.kind);
-  io.sparse("commit", acknowledgement.commit);
-  io("time", Short{acknowledgement.time});
-  io.sparse("reason", acknowledgement.reason);
-  io.sparse("who", acknowledgement.who);
-  io("at", Short{acknowledgement.at});
+  io.optional("commit", acknowledgement.commit);
+  io("time", ShortNumber{acknowledgement.time});
+  io.optional("reason", acknowledgement.reason);
+  io.optional("who", acknowledgement.who);
+  io("at", ShortNumber{acknowledgement.at});
 }
 
 namespace {
@@ -170,7 +170,7 @@ Result<void> check_and_take(Result<Value> read, const std::function<Result<void>
 }
 
 // Reads one line of any type. The first line must be the schema.
-Result<void> read_line(std::string_view line, bool first, const Takes& take) {
+Result<void> read_line(std::string_view line, bool first, const EntryHandlers& take) {
   WEIR_TRY(const Json json, parse_json(line, k_line_limits));
   JsonReader read(json, "line");
   if (const auto schema = read.optional_string("schema")) {
@@ -207,7 +207,7 @@ std::string line_of(const Acknowledgement& acknowledgement) {
 }
 
 // Reads all lines of a history in turn. Empty lines are skipped.
-Result<void> read_lines(std::string_view text, const Takes& take) {
+Result<void> read_lines(std::string_view text, const EntryHandlers& take) {
   std::size_t number = 0;
   bool first = true;
   for (std::size_t from = 0; from < text.size();) {

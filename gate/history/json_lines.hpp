@@ -19,6 +19,6 @@ inline constexpr std::string_view k_lines_schema = "weir.history/1";
 
 // Reads lines in turn, each checked (history.hpp). Fails with Code::data naming the line; entries
 // before it have been handed out. Lines of other kinds are errors.
-[[nodiscard]] Result<void> read_lines(std::string_view text, const Takes& take);
+[[nodiscard]] Result<void> read_lines(std::string_view text, const EntryHandlers& take);
 
 }  // namespace weir::history

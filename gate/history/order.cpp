@@ -7,6 +7,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "gate/stats/quantile.hpp"
+
 namespace weir::history {
 namespace {
 
@@ -150,7 +152,7 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
     const bool has_changed = (!device.empty() && next_device != device) ||
                              (!count && !machine.empty() && next_machine != machine);
     if (has_changed && !values.empty()) {
-      const double middle = median(values);
+      const double middle = *stats::median(values);
       if (!changes.empty()) changes.back().after = middle;
       changes.push_back({i, device, next_device, machine, next_machine, middle, 0});
       values.clear();
@@ -159,7 +161,7 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
     machine = next_machine;
     values.push_back(series.points[i].value);
   }
-  if (!changes.empty()) changes.back().after = median(values);
+  if (!changes.empty()) changes.back().after = *stats::median(values);
   return changes;
 }
 

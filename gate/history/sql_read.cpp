@@ -16,12 +16,6 @@ namespace {
 template <class Value>
 using ById = std::unordered_map<std::int64_t, Value>;
 
-bool matches(const std::vector<std::string>& globs, std::string_view name) {
-  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
-           return text::glob_match(glob, name);
-         });
-}
-
 bool matches(const Filter& filter, const std::string& project,
              const std::optional<std::string>& branch, double time) {
   return (!filter.project || *filter.project == project) &&
@@ -41,7 +35,7 @@ Result<NamesById> read_names(Database& database, const Filter& filter) {
   NamesById names;
   const auto read = [&](Statement select, auto& into, const std::vector<std::string>& globs) {
     return database.read(select, {}, [&](const Row& row) {
-      if (matches(globs, row.text(1))) row.into(columns(into[row.integer(0)]), 1);
+      if (text::matches_any(globs, row.text(1))) row.into(columns(into[row.integer(0)]), 1);
     });
   };
   WEIR_CHECK(read("SELECT id, name FROM weir_project", names.projects, {}));
@@ -83,7 +77,7 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
         run.facts.project = *project;
         row.into(columns(run.facts), 2);
         if (matches(filter, *project, run.facts.branch, run.facts.time) &&
-            matches(filter.machines, run.facts.machine)) {
+            text::matches_any(filter.machines, run.facts.machine)) {
           runs.push_back(std::move(run));
         }
       }));
@@ -243,22 +237,23 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, const Filter& filter,
                                                            const NamesById& names) {
   std::vector<Acknowledgement> all;
-  WEIR_CHECK(database.read(
-      "SELECT project, cell, metric, machine, kind, commit_name, time, reason, who, "
-      "at FROM weir_acknowledgement",
-      {}, [&](const Row& row) {
-        const std::string* project = look_up(names.projects, row.integer(0));
-        if (project == nullptr || filter.project.value_or(*project) != *project) {
-          return;
-        }
-        Acknowledgement entry;
-        entry.project = *project;
-        row.into(columns(entry), 1);
-        if (matches(filter.cells, entry.cell) && matches(filter.metrics, entry.metric) &&
-            matches(filter.machines, entry.machine)) {
-          all.push_back(std::move(entry));
-        }
-      }));
+  WEIR_CHECK(
+      database.read("SELECT project, cell, metric, machine, kind, commit_name, time, reason, who, "
+                    "at FROM weir_acknowledgement",
+                    {}, [&](const Row& row) {
+                      const std::string* project = look_up(names.projects, row.integer(0));
+                      if (project == nullptr || filter.project.value_or(*project) != *project) {
+                        return;
+                      }
+                      Acknowledgement entry;
+                      entry.project = *project;
+                      row.into(columns(entry), 1);
+                      if (text::matches_any(filter.cells, entry.cell) &&
+                          text::matches_any(filter.metrics, entry.metric) &&
+                          text::matches_any(filter.machines, entry.machine)) {
+                        all.push_back(std::move(entry));
+                      }
+                    }));
   std::ranges::sort(all, {}, [](const Acknowledgement& entry) {
     return std::tie(entry.project, entry.cell, entry.metric, entry.machine, entry.at, entry.kind,
                     entry.commit, entry.time, entry.reason, entry.who);
@@ -292,7 +287,7 @@ Result<History> Store::history(const Filter& filter) {
 Result<std::vector<std::string>> Store::cells(const Filter& filter) {
   std::vector<std::string> names;
   WEIR_CHECK(database_->read("SELECT name FROM weir_cell", {}, [&](const Row& row) {
-    if (matches(filter.cells, row.text(0))) names.emplace_back(row.text(0));
+    if (text::matches_any(filter.cells, row.text(0))) names.emplace_back(row.text(0));
   }));
   std::ranges::sort(names);
   return names;
@@ -309,7 +304,7 @@ Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
       const std::string* cell = look_up(names.cells, row.integer(1));
       const Metric* metric = look_up(names.metrics, row.integer(2));
       if (project == nullptr || cell == nullptr || metric == nullptr ||
-          !matches(filter.machines, row.text(3)) ||
+          !text::matches_any(filter.machines, row.text(3)) ||
           (filter.project && *filter.project != *project)) {
         return;
       }
@@ -352,7 +347,7 @@ Result<std::vector<Acknowledgement>> Store::acknowledgements(const Filter& filte
 
 // Hands out runs, verdicts and acknowledgements one at a time, so that a store of any size fits
 // into memory.
-Result<void> Store::all(const Filter& filter, const Takes& take) {
+Result<void> Store::all(const Filter& filter, const EntryHandlers& take) {
   return read_snapshot(*database_, filter, [&](const NamesById& names) -> Result<void> {
     if (take.run) WEIR_CHECK(each_run(*database_, filter, names, take.run));
     if (take.verdict) {

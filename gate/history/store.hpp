@@ -91,7 +91,7 @@ class Store {
   // Hands out runs (by project, time, id; those without a matching point are left out), then
   // verdicts, then acknowledgements, all as they were at one moment. One at a time, so that a store
   // of any size fits into memory.
-  [[nodiscard]] Result<void> all(const Filter& filter, const Takes& take);
+  [[nodiscard]] Result<void> all(const Filter& filter, const EntryHandlers& take);
 
   // The store's name in messages, without a password.
   [[nodiscard]] const std::string& name() const { return name_; }

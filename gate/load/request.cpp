@@ -30,7 +30,7 @@ std::size_t max_text_bytes(std::int64_t requested) {
 }
 
 std::string_view find_header(const sys::HttpHeaders& headers, std::string_view name) {
-  const auto* match = first_of(headers, [&](const auto& pair) { return pair.first == name; });
+  const auto* match = find_first(headers, [&](const auto& pair) { return pair.first == name; });
   return match == nullptr ? std::string_view() : match->second;
 }
 
@@ -50,7 +50,7 @@ ServedFault to_fault(StreamResult what) {
       {StreamResult::tls, ServedFault::tls},
       {StreamResult::cut, ServedFault::cut_off},
       {StreamResult::bad_http, ServedFault::bad_http}};
-  const auto* match = first_of(k_faults, [&](const auto& pair) { return pair.first == what; });
+  const auto* match = find_first(k_faults, [&](const auto& pair) { return pair.first == what; });
   return match == nullptr ? ServedFault::other : match->second;
 }
 

@@ -182,7 +182,7 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
 }  // namespace
 
 const GgufValue* GgufHeader::find(std::string_view key) const {
-  const auto* match = first_of(metadata, [&](const auto& entry) { return entry.first == key; });
+  const auto* match = find_first(metadata, [&](const auto& entry) { return entry.first == key; });
   return match == nullptr ? nullptr : &match->second;
 }
 

@@ -308,7 +308,8 @@ std::vector<std::string> published_models() {
 }
 
 Result<ModelOptions> model_like(std::string_view name) {
-  const auto* match = first_of(k_published, [&](const auto& entry) { return entry.first == name; });
+  const auto* match =
+      find_first(k_published, [&](const auto& entry) { return entry.first == name; });
   if (match == nullptr) {
     return fail(Code::usage, "no model is called \"{}\"{}\n  known here: {}", text::printable(name),
                 text::did_you_mean(name, published_models()), text::join(published_models()));

@@ -73,13 +73,13 @@ std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned 
 }  // namespace
 
 const TensorTypeInfo* find_tensor_type(std::uint32_t number) {
-  return first_of(
+  return find_first(
       k_types, [&](const TypeRow& row) { return static_cast<std::uint32_t>(row.type) == number; });
 }
 
 const TensorTypeInfo* find_tensor_type(std::string_view name) {
   const std::string wanted = text::lower(name);
-  return first_of(k_types, [&](const TypeRow& row) { return text::lower(row.name) == wanted; });
+  return find_first(k_types, [&](const TypeRow& row) { return text::lower(row.name) == wanted; });
 }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {
@@ -212,7 +212,7 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
       break;
   }
   const TypeRow& type_row =
-      *first_of(k_types, [&](const TypeRow& row) { return row.type == info_.type; });
+      *find_first(k_types, [&](const TypeRow& row) { return row.type == info_.type; });
   for (std::size_t i = 0; i < type_row.half_count; ++i) {
     const HalfField& field = type_row.halves[i];
     const std::uint16_t value =

@@ -80,7 +80,7 @@ const std::vector<Rule>& rules() {
 }
 
 const Rule* find_rule(std::string_view kernel) {
-  return first_of(rules(), [&](const Rule& rule) { return kernel.starts_with(rule.prefix); });
+  return find_first(rules(), [&](const Rule& rule) { return kernel.starts_with(rule.prefix); });
 }
 
 // Returns true if the kernel's name begins with the op's: "scale_f32" computes SCALE.
@@ -289,7 +289,7 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
   const std::vector<bool> again = repeated_queues(process);
   for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
     const GraphRun& run = process.graph_runs[index];
-    if (run.marked || run.graph >= process.graphs.size()) continue;
+    if (run.from_marks || run.graph >= process.graphs.size()) continue;
     const std::vector<Node>& all = process.graphs[run.graph].nodes;
     std::vector<const Node*> nodes;
     std::vector<std::string> ops;
@@ -338,7 +338,7 @@ struct Dispatch {
 std::vector<Dispatch> list_dispatches(Process& process, bool marked) {
   std::vector<Dispatch> dispatches;
   const auto add = [&](std::uint32_t queue, double sent, Command& command) {
-    const bool wanted = queue < process.queues.size() && process.queues[queue].marked == marked;
+    const bool wanted = queue < process.queues.size() && process.queues[queue].from_marks == marked;
     if (wanted && command.kind == Command::Kind::dispatch) dispatches.push_back({sent, &command});
   };
   for (Submission& submission : process.submissions) {
@@ -359,7 +359,7 @@ void copy_labels(Process& process) {
   std::vector<Submission*> probed, marked;
   for (Submission& submission : process.submissions) {
     if (submission.queue >= process.queues.size()) continue;
-    std::vector<Submission*>& list = process.queues[submission.queue].marked ? marked : probed;
+    std::vector<Submission*>& list = process.queues[submission.queue].from_marks ? marked : probed;
     list.push_back(&submission);
   }
   if (probed.size() != marked.size()) return;
@@ -410,8 +410,8 @@ void copy_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>&
 
 // Sets op, graph and label of the commands that an engine's marks are around.
 void apply_marks(Process& process) {
-  const bool marked = std::ranges::any_of(process.queues, &Queue::marked) ||
-                      std::ranges::any_of(process.graph_runs, &GraphRun::marked);
+  const bool marked = std::ranges::any_of(process.queues, &Queue::from_marks) ||
+                      std::ranges::any_of(process.graph_runs, &GraphRun::from_marks);
   if (!marked) return;
   for (Submission& submission : process.submissions) {
     for (BufferWork& buffer : submission.buffers) {
@@ -424,7 +424,7 @@ void apply_marks(Process& process) {
   copy_marks(marks, probed);
   std::vector<std::uint32_t> runs;
   for (std::uint32_t i = 0; i < process.graph_runs.size(); ++i) {
-    if (process.graph_runs[i].marked) runs.push_back(i);
+    if (process.graph_runs[i].from_marks) runs.push_back(i);
   }
   for (OpScope& scope : process.op_scopes) {
     if (!scope.place && scope.token < runs.size()) scope.run = runs[scope.token];
@@ -432,7 +432,7 @@ void apply_marks(Process& process) {
   // The first marked run has no end before it: it begins with its first op.
   if (!runs.empty()) {
     GraphRun& first = process.graph_runs[runs.front()];
-    const OpScope* begin = first_of(
+    const OpScope* begin = find_first(
         process.op_scopes, [&](const OpScope& scope) { return scope.run == runs.front(); });
     if (begin != nullptr) first.call.begin = std::min(first.call.begin, begin->call.begin);
   }

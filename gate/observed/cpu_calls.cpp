@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/observed/timeline.hpp"
 
 namespace weir::observed {
@@ -61,7 +62,7 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
       const std::size_t nodes =
           run.graph < process.graphs.size() ? process.graphs[run.graph].nodes.size() : 0;
       std::string name = "compute a graph";
-      if (nodes != 0) name += fmt::format(" of {} op{}", nodes, nodes == 1 ? "" : "s");
+      if (nodes != 0) name += " of " + text::plural(nodes, "op");
       add(std::move(name), "graph", run);
     }
     for (const Wait& wait : process.waits) {

@@ -3,7 +3,7 @@
 #include "gate/observed/observed.hpp"
 
 #include "gate/base/json.hpp"
-#include "gate/profile/profile.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::observed {
 namespace {
@@ -50,58 +50,58 @@ struct Points {
 }  // namespace
 
 static void fields(Fields& io, ObservedContext& context) {
-  io.sparse("engine", context.engine);
-  io.sparse("engine_build", context.engine_build);
-  io.sparse("model", context.model);
-  io.sparse("backend", context.backend);
-  io.sparse("device", context.device);
-  io.sparse("command", context.command);
-  io.sparse("facts", context.facts);
-  io.sparse("places", context.places);
+  io.optional("engine", context.engine);
+  io.optional("engine_build", context.engine_build);
+  io.optional("model", context.model);
+  io.optional("backend", context.backend);
+  io.optional("device", context.device);
+  io.optional("command", context.command);
+  io.optional("facts", context.facts);
+  io.optional("places", context.places);
 }
 
 // Writes or reads a row of work.
 static void fields(Fields& io, ObservedOp& op) {
-  io.sparse("op", op.op);
-  io.sparse("kernel", op.kernel);
-  io.sparse("type", op.type);
-  io.sparse("shape", op.shape);
-  io.sparse("backend", op.backend);
-  io.sparse("node", op.node);
-  io.sparse("buffer", op.buffer);
-  io.sparse("category", op.category);
-  io.sparse("layer", count(op.layer));
-  io.sparse("phase", phase(op.phase));
-  io.sparse("step", index(op.step));
-  io.sparse("calls", count(op.calls));
-  io.sparse("seconds", Short{op.seconds});
-  io.sparse("least", Short{op.least});
-  io.sparse("most", Short{op.most});
-  io.sparse("own_seconds", Short{op.own_seconds});
-  io.sparse("flops", Short{op.flops});
-  io.sparse("bytes", Short{op.bytes});
-  io.sparse("peak_seconds", Short{op.peak_seconds});
-  io.sparse("covers_others", op.covers_others);
+  io.optional("op", op.op);
+  io.optional("kernel", op.kernel);
+  io.optional("type", op.type);
+  io.optional("shape", op.shape);
+  io.optional("backend", op.backend);
+  io.optional("node", op.node);
+  io.optional("buffer", op.buffer);
+  io.optional("category", op.category);
+  io.optional("layer", count(op.layer));
+  io.optional("phase", phase(op.phase));
+  io.optional("step", index(op.step));
+  io.optional("calls", count(op.calls));
+  io.optional("seconds", ShortNumber{op.seconds});
+  io.optional("least", ShortNumber{op.least});
+  io.optional("most", ShortNumber{op.most});
+  io.optional("own_seconds", ShortNumber{op.own_seconds});
+  io.optional("flops", ShortNumber{op.flops});
+  io.optional("bytes", ShortNumber{op.bytes});
+  io.optional("peak_seconds", ShortNumber{op.peak_seconds});
+  io.optional("covers_others", op.covers_others);
 }
 
 static void fields(Fields& io, ObservedStep& step) {
-  io.sparse("label", step.label);
-  io.sparse("phase", phase(step.phase));
-  io.sparse("tokens", count(step.tokens));
-  io.sparse("seconds", Short{step.seconds});
-  io.sparse("labels_left_out", count(step.labels_left_out));
+  io.optional("label", step.label);
+  io.optional("phase", phase(step.phase));
+  io.optional("tokens", count(step.tokens));
+  io.optional("seconds", ShortNumber{step.seconds});
+  io.optional("labels_left_out", count(step.labels_left_out));
 }
 
 static void fields(Fields& io, ObservedBuffer& buffer) {
-  io.sparse("label", buffer.label);
+  io.optional("label", buffer.label);
   io.always("buffers", count(buffer.buffers));
-  io.sparse("step", index(buffer.step));
-  io.sparse("dispatches", count(buffer.dispatches));
-  io.sparse("barriers", count(buffer.barriers));
-  io.sparse("syncs", count(buffer.syncs));
-  io.sparse("seconds", Short{buffer.seconds});
-  io.sparse("least", Short{buffer.least});
-  io.sparse("most", Short{buffer.most});
+  io.optional("step", index(buffer.step));
+  io.optional("dispatches", count(buffer.dispatches));
+  io.optional("barriers", count(buffer.barriers));
+  io.optional("syncs", count(buffer.syncs));
+  io.optional("seconds", ShortNumber{buffer.seconds});
+  io.optional("least", ShortNumber{buffer.least});
+  io.optional("most", ShortNumber{buffer.most});
 }
 
 static void fields(Fields& io, ObservedCount& counted) {
@@ -111,27 +111,27 @@ static void fields(Fields& io, ObservedCount& counted) {
 
 static void fields(Fields& io, ObservedTiming& timing) {
   io("metric", metric(timing.metric));
-  io.sparse("samples", timing.samples);
-  io.sparse("mean", Short{timing.mean});
-  io.sparse("stddev", Short{timing.stddev});
+  io.optional("samples", timing.samples);
+  io.optional("mean", ShortNumber{timing.mean});
+  io.optional("stddev", ShortNumber{timing.stddev});
 }
 
 static void fields(Fields& io, ObservedLatency& latency) {
   io("metric", metric(latency.metric));
   io("figure", latency.figure);
-  io.sparse("percentile", Short{latency.percentile});
-  io("seconds", Short{latency.seconds});
-  io.sparse("at_most", latency.at_most);
+  io.optional("percentile", ShortNumber{latency.percentile});
+  io("seconds", ShortNumber{latency.seconds});
+  io.optional("at_most", latency.at_most);
 }
 
 static void fields(Fields& io, ObservedCase& entry) {
-  io.sparse("name", entry.name);
-  io.sparse("facts", entry.facts);
-  io.sparse("prompt_tokens", count(entry.prompt_tokens));
-  io.sparse("generated_tokens", count(entry.generated_tokens));
-  io.sparse("depth", count(entry.depth));
-  io.sparse("timings", entry.timings, ".timings[]");
-  io.sparse("error", entry.error);
+  io.optional("name", entry.name);
+  io.optional("facts", entry.facts);
+  io.optional("prompt_tokens", count(entry.prompt_tokens));
+  io.optional("generated_tokens", count(entry.generated_tokens));
+  io.optional("depth", count(entry.depth));
+  io.optional("timings", entry.timings, ".timings[]");
+  io.optional("error", entry.error);
 }
 
 static void fields(Fields& io, ObservedSplit::Input& input) {
@@ -142,23 +142,23 @@ static void fields(Fields& io, ObservedSplit::Input& input) {
 static void fields(Fields& io, ObservedSplit& split) {
   io.always("graph", count(split.graph));
   io.always("number", count(split.number));
-  io.sparse("backend", split.backend);
-  io.sparse("ops", count(split.ops));
-  io.sparse("inputs", split.inputs, " inputs[]");
+  io.optional("backend", split.backend);
+  io.optional("ops", count(split.ops));
+  io.optional("inputs", split.inputs, " inputs[]");
 }
 
 static void fields(Fields& io, ObservedCounter& counter) {
-  io.sparse("name", counter.name);
-  io.sparse("track", counter.track);
-  io.sparse("kind", counter.kind);
-  io.sparse("points", Points{counter.points});
+  io.optional("name", counter.name);
+  io.optional("track", counter.track);
+  io.optional("kind", counter.kind);
+  io.optional("points", Points{counter.points});
 }
 
 static void fields(Fields& io, ObservedTrack& track) {
-  io.sparse("process", track.process);
-  io.sparse("name", track.name);
+  io.optional("process", track.process);
+  io.optional("name", track.name);
   io.always("events", count(track.events));
-  io.always("seconds", Short{track.seconds});
+  io.always("seconds", ShortNumber{track.seconds});
 }
 
 // Complains about rows with a step that does not exist.
@@ -173,35 +173,35 @@ static void check_steps(Fields& io, const char* key, const Rows& rows, std::size
 // Writes or reads all of an Observed; rows must not refer to steps that do not exist.
 void fields(Fields& io, Observed& observed) {
   io.schema("weir.observed/1", "this is not weir.observed/1");
-  io.sparse("format", observed.format);
-  io.sparse("version", observed.version);
-  io.sparse("context", observed.context, " context");
-  io.sparse("steps", observed.steps, " steps[]");
-  io.sparse("ops", observed.ops, " ops[]");
-  io.sparse("cpu_calls", observed.cpu_calls, " cpu_calls[]");
-  io.sparse("profiled_tokens", count(observed.profiled_tokens));
-  io.sparse("buffers", observed.buffers, " buffers[]");
-  io.sparse("counts", observed.counts, " counts[]");
-  io.sparse("timings", observed.timings, ".timings[]");
-  io.sparse("latencies", observed.latencies, " latencies[]");
-  io.sparse("cases", observed.cases, " cases[]");
-  io.sparse("splits", observed.splits, " splits[]");
-  io.sparse("counters", observed.counters, " counters[]");
-  io.sparse("tracks", observed.tracks, " tracks[]");
-  io.sparse("prompt_tokens", count(observed.prompt_tokens));
-  io.sparse("cached_tokens", count(observed.cached_tokens));
-  io.sparse("generated_tokens", count(observed.generated_tokens));
-  io.sparse("errors", observed.errors);
-  io.sparse("truncated", observed.truncated);
-  io.sparse("warnings", observed.warnings);
-  if (!io.reads()) return;
+  io.optional("format", observed.format);
+  io.optional("version", observed.version);
+  io.optional("context", observed.context, " context");
+  io.optional("steps", observed.steps, " steps[]");
+  io.optional("ops", observed.ops, " ops[]");
+  io.optional("cpu_calls", observed.cpu_calls, " cpu_calls[]");
+  io.optional("profiled_tokens", count(observed.profiled_tokens));
+  io.optional("buffers", observed.buffers, " buffers[]");
+  io.optional("counts", observed.counts, " counts[]");
+  io.optional("timings", observed.timings, ".timings[]");
+  io.optional("latencies", observed.latencies, " latencies[]");
+  io.optional("cases", observed.cases, " cases[]");
+  io.optional("splits", observed.splits, " splits[]");
+  io.optional("counters", observed.counters, " counters[]");
+  io.optional("tracks", observed.tracks, " tracks[]");
+  io.optional("prompt_tokens", count(observed.prompt_tokens));
+  io.optional("cached_tokens", count(observed.cached_tokens));
+  io.optional("generated_tokens", count(observed.generated_tokens));
+  io.optional("errors", observed.errors);
+  io.optional("truncated", observed.truncated);
+  io.optional("warnings", observed.warnings);
+  if (!io.is_reading()) return;
   check_steps(io, "ops", observed.ops, observed.steps.size());
   check_steps(io, "cpu_calls", observed.cpu_calls, observed.steps.size());
   check_steps(io, "buffers", observed.buffers, observed.steps.size());
 }
 
 std::optional<double> ObservedTiming::value() const {
-  return samples.empty() ? mean : profile::median_of(samples);
+  return samples.empty() ? mean : stats::median(samples);
 }
 
 bool empty(const Observed& observed) {

@@ -3,6 +3,7 @@
 
 #include "gate/observed/totals.hpp"
 #include "gate/profile/profile.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::observed {
 namespace {
@@ -49,9 +50,9 @@ std::optional<double> ReplaySums::ratio() const {
 }
 
 // Adds up the replayed times of a step: each op's median times its number of calls.
-ReplaySums sums_of(const profile::ReplayStep& step, const Replayed& replayed) {
+ReplaySums sum_up_times(const profile::ReplayStep& step, const Replayed& replayed) {
   ReplaySums sums;
-  sums.recorded = profile::median_of(step.seconds);
+  sums.recorded = stats::median(step.seconds);
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     const auto count = step.nodes[i].count;
     if (!replayed.nodes[i].median) {
@@ -84,7 +85,7 @@ std::vector<std::string> list_left_out(const profile::ReplayStep& step, const Re
 }
 
 // Turns a replay into an Observed: one step, a row for each op with times, and the sums as timings.
-Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& step,
+Observed to_observed(const profile::Replay& replay, const profile::ReplayStep& step,
                      const Replayed& replayed, bool whole_step) {
   Observed out;
   out.format = "weir-replay";
@@ -99,7 +100,7 @@ Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& s
   out.context.device = replayed.library;
   out.context.facts["recorded_program"] = replay.program;
   if (replayed.threads) out.context.facts["threads"] = fmt::format("{}", *replayed.threads);
-  const ReplaySums sums = sums_of(step, replayed);
+  const ReplaySums sums = sum_up_times(step, replayed);
   const auto tokens = step.rows > 0 ? std::optional<std::int64_t>(step.rows) : std::nullopt;
   out.steps.push_back({"replayed step", phase_of_rows(step.rows), tokens, sums.replayed});
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {

@@ -35,7 +35,7 @@ struct ReplaySums {
   std::int64_t left_out = 0;       // other calls
   [[nodiscard]] std::optional<double> ratio() const;  // replayed / recorded
 };
-[[nodiscard]] ReplaySums sums_of(const profile::ReplayStep& step, const Replayed& replayed);
+[[nodiscard]] ReplaySums sum_up_times(const profile::ReplayStep& step, const Replayed& replayed);
 
 // "4 x SSM_SCAN: weir has no rule …", one for each op and reason, the most frequent first.
 [[nodiscard]] std::vector<std::string> list_left_out(const profile::ReplayStep& step,
@@ -44,7 +44,7 @@ struct ReplaySums {
 // The replay as weir profile, compare and explain read it (format "weir-replay"): an op a row, with
 // the times of its calls in one step. Timings are `replay_seconds` and, for a whole step alone,
 // `recorded_step_seconds`. `whole_step`: all ops of the step were to be replayed.
-[[nodiscard]] Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& step,
+[[nodiscard]] Observed to_observed(const profile::Replay& replay, const profile::ReplayStep& step,
                                    const Replayed& replayed, bool whole_step);
 
 }  // namespace weir::observed

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "gate/observed/pieces.hpp"
-#include "gate/profile/profile.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::observed {
 namespace {
@@ -18,7 +18,7 @@ struct QueueActivity {
 QueueActivity find_activity(const Process& process, bool marked) {
   QueueActivity activity;
   const auto add = [&](std::uint32_t queue, bool work, bool timed) {
-    if (queue >= process.queues.size() || process.queues[queue].marked != marked) return;
+    if (queue >= process.queues.size() || process.queues[queue].from_marks != marked) return;
     activity.work = activity.work || work;
     activity.timed = activity.timed || timed;
   };
@@ -40,7 +40,7 @@ std::vector<bool> repeated_queues(const Process& process) {
   const bool both = own.work && marks.work;
   const bool marks_win = marks.timed && !own.timed;
   std::vector<bool> again;
-  for (const Queue& queue : process.queues) again.push_back(both && queue.marked != marks_win);
+  for (const Queue& queue : process.queues) again.push_back(both && queue.from_marks != marks_win);
   return again;
 }
 
@@ -70,8 +70,8 @@ std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
 }
 
 std::optional<double> Coverage::gap() const {
-  if (timed == 0 || whole <= 0) return std::nullopt;
-  return 1 - parts / whole;
+  if (timed == 0 || buffer_seconds <= 0) return std::nullopt;
+  return 1 - part_seconds / buffer_seconds;
 }
 
 // The end of the last call that the process made; 0 without any.
@@ -137,8 +137,8 @@ Coverage coverage(const Timeline& timeline) {
         // A buffer without work has nothing to explain.
         if (!buffer.device || buffer.groups.empty()) continue;
         ++result.timed;
-        result.whole += buffer.device->length();
-        for (const Interval& group : buffer.groups) result.parts += group.length();
+        result.buffer_seconds += buffer.device->length();
+        for (const Interval& group : buffer.groups) result.part_seconds += group.length();
       }
     }
   }
@@ -147,8 +147,9 @@ Coverage coverage(const Timeline& timeline) {
 
 std::optional<double> ByNode::cost() const {
   constexpr std::uint64_t k_least = 5;  // graphs of either sort: fewer are noise
-  if (!each_whole || *each_whole <= 0 || graphs < k_least || whole < k_least) return std::nullopt;
-  return each / *each_whole - 1;
+  if (!each_undivided || *each_undivided <= 0 || graphs < k_least || undivided < k_least)
+    return std::nullopt;
+  return each / *each_undivided - 1;
 }
 
 namespace {
@@ -156,7 +157,7 @@ namespace {
 // Times of graphs of one kind, and the shares of ops and transfers in them.
 struct GraphLengths {
   std::vector<double> each, ops, transfers;  // graphs that ran node by node
-  std::vector<double> whole;
+  std::vector<double> undivided;
 };
 
 // Collects the times of a process's graphs, by graph.
@@ -181,7 +182,7 @@ std::map<std::uint32_t, GraphLengths> collect_lengths(const Process& process) {
     if (run.by_node) {
       kind.each.push_back(length);
     } else {
-      kind.whole.push_back(length);
+      kind.undivided.push_back(length);
     }
     if (!run.by_node || length <= 0) continue;
     kind.ops.push_back(ops[i] / length);
@@ -201,14 +202,14 @@ std::optional<ByNode> by_node(const Timeline& timeline) {
     if (!ran_by_node(process)) continue;
     for (const auto& [graph, kind] : collect_lengths(process)) {
       out.graphs += kind.each.size();
-      out.whole += kind.whole.size();
+      out.undivided += kind.undivided.size();
       if (kind.ops.size() <= most) continue;
       most = kind.ops.size();
       out.rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
-      out.each = profile::median_of(kind.each).value_or(0);
-      out.ops = profile::median_of(kind.ops).value_or(0);
-      out.transfers = profile::median_of(kind.transfers).value_or(0);
-      out.each_whole = profile::median_of(kind.whole);
+      out.each = stats::median(kind.each).value_or(0);
+      out.ops = stats::median(kind.ops).value_or(0);
+      out.transfers = stats::median(kind.transfers).value_or(0);
+      out.each_undivided = stats::median(kind.undivided);
     }
   }
   if (most == 0) return std::nullopt;

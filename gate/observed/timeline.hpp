@@ -98,7 +98,7 @@ struct GraphRun {
   // It was computed node by node to time each of them (op_scopes). The time is for all of it, and
   // so are then the times of the process's other runs.
   bool by_node = false;
-  bool marked = false;  // made from the engine's own marks: all since the one before
+  bool from_marks = false;  // made from the engine's own marks: all since the one before
 };
 
 struct Transfer {
@@ -128,9 +128,9 @@ struct OpScope {
 };
 
 struct Queue {
-  std::string device;   // "NVIDIA H200"
-  std::string name;     // "vulkan queue 0.0"
-  bool marked = false;  // its work comes from the engine's own marks (gate/probes/instrument)
+  std::string device;       // "NVIDIA H200"
+  std::string name;         // "vulkan queue 0.0"
+  bool from_marks = false;  // its work comes from the engine's own marks (gate/probes/instrument)
 };
 
 struct Process {
@@ -216,7 +216,7 @@ struct CpuCall {
 // Above 0 the device idled between them; below it they overlap, or a clock is at fault.
 struct Coverage {
   std::uint64_t buffers = 0, timed = 0;
-  double whole = 0, parts = 0;  // seconds
+  double buffer_seconds = 0, part_seconds = 0;  // seconds
   // The relative difference; nothing without any time.
   [[nodiscard]] std::optional<double> gap() const;
 };
@@ -242,11 +242,11 @@ struct RecordingCost {
 // Graphs that were computed node by node, compared with graphs of the same kind that were left
 // whole: for the kind that was computed most often.
 struct ByNode {
-  std::uint64_t graphs = 0, whole = 0;  // graphs of any kind
-  std::uint64_t rows = 0;               // from here on for that kind
+  std::uint64_t graphs = 0, undivided = 0;  // graphs of any kind
+  std::uint64_t rows = 0;                   // from here on for that kind
   // Medians: the time of a graph, and the shares of ops and of transfers in it (0.9).
   double each = 0, ops = 0, transfers = 0;
-  std::optional<double> each_whole;  // absent if none was left whole
+  std::optional<double> each_undivided;  // absent if none was left whole
   // How much longer it takes node by node: 0.1 for a tenth. Nothing for fewer than five of a sort.
   [[nodiscard]] std::optional<double> cost() const;
 };
@@ -265,7 +265,7 @@ struct ByNode {
 // themselves if nothing saw a device do it. Ops of graphs that ran on the CPU, or if no probe saw a
 // device, are rows without times, unless they were timed. Steps are the graphs, and profiled_tokens
 // the rows of those that decode, of the ones in the rows. A row has times if all of it was timed.
-[[nodiscard]] Observed observed_of(const Timeline& timeline);
+[[nodiscard]] Observed to_observed(const Timeline& timeline);
 
 // Gives each node the layer in its name. A node without one gets the layer that all nodes around it
 // have.

@@ -303,12 +303,12 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     const Phase phase = graph_phase(process, run.graph);
     const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
     ObservedStep step;
-    step.label = run.marked
+    step.label = run.from_marks
                      ? fmt::format("evaluation {}", observed.steps.size())
                      : fmt::format("graph {}{}", run.graph, run.by_node ? ", node by node" : "");
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
-    if (waited || run.marked) {
+    if (waited || run.from_marks) {
       // The begin of a first run without any mark is not known.
       if (run.call.length() > 0) step.seconds = run.call.length();
     } else {
@@ -334,7 +334,7 @@ void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& obs
   std::set<std::size_t> unlabelled;  // steps with work in a buffer without a label
   // Only marks have labels.
   const auto is_marked = [&](const Submission& submission) {
-    return submission.queue < process.queues.size() && process.queues[submission.queue].marked;
+    return submission.queue < process.queues.size() && process.queues[submission.queue].from_marks;
   };
   const auto has_commands = [](const BufferWork& buffer) { return !buffer.commands.empty(); };
   const bool lists_commands =
@@ -416,7 +416,7 @@ void add_cpu_calls(const Timeline& timeline, Observed& observed) {
 }  // namespace
 
 // Turns a timeline into an Observed: rows of work, steps, command buffers and counts.
-Observed observed_of(const Timeline& timeline) {
+Observed to_observed(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
   std::set<std::string> names, devices;
@@ -432,7 +432,7 @@ Observed observed_of(const Timeline& timeline) {
       rows.add(piece);
     });
     add_marks(process, has_work, rows);
-    const bool marked = std::ranges::any_of(process.graph_runs, &GraphRun::marked);
+    const bool marked = std::ranges::any_of(process.graph_runs, &GraphRun::from_marks);
     add_untimed_nodes(process, /*on_devices=*/!has_work && !marked, rows);
     add_splits(process, observed);
     add_buffers(process, add_steps(process, observed), observed);

@@ -21,7 +21,7 @@ std::vector<Interval> find_token_times(const Process& process) {
     if (run.thread != runs.front().thread) return {};
     if (run.by_node || graph_phase(process, run.graph) != Phase::decode) continue;
     if (process.graphs[run.graph].rows != 1) continue;
-    if (run.marked) {
+    if (run.from_marks) {
       times.push_back(run.call);
     } else if (i + 1 < runs.size()) {
       times.push_back({run.call.begin, runs[i + 1].call.begin});
@@ -73,7 +73,7 @@ class TokenCounts {
 // probe sees, so its queues alone count if they have work.
 std::vector<bool> find_counted_queues(const Process& process) {
   std::vector<bool> own;
-  for (const Queue& queue : process.queues) own.push_back(!queue.marked);
+  for (const Queue& queue : process.queues) own.push_back(!queue.from_marks);
   const auto is_own = [&](const auto& item) { return item.queue < own.size() && own[item.queue]; };
   const bool any = std::ranges::any_of(process.submissions, is_own) ||
                    std::ranges::any_of(process.commands, is_own);

@@ -16,6 +16,7 @@
 #include "gate/base/text.hpp"
 #include "gate/model/tensor_type.hpp"
 #include "gate/profile/counts.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::observed {
 namespace {
@@ -354,7 +355,7 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
   }
   for (const std::size_t index : steps) {
     add_capped(result.tokens, observed.steps[index].tokens.value_or(1));
-    result.whole = result.whole && observed.steps[index].labels_left_out == 0;
+    result.is_complete = result.is_complete && observed.steps[index].labels_left_out == 0;
   }
   if (!of_steps) result.tokens = observed.profiled_tokens.value_or(0);
   if (result.tokens <= 0) return {};
@@ -434,14 +435,6 @@ bool is_cpu_name(std::string_view backend) {
   return name.starts_with("cpu") || name == "blas" || name == "host";
 }
 
-std::string time_text(double seconds) {
-  // A number that rounds to 1000 is shown in the next unit.
-  if (seconds >= 999.5) return fmt::format("{:.0f} s", seconds);
-  if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
-  if (seconds >= 0.9995e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} us", seconds * 1e6);
-}
-
 std::string figure_name(const ObservedLatency& latency) {
   if (latency.percentile) return fmt::format("p{:g}", *latency.percentile);
   return latency.figure == "median" ? "p50" : latency.figure;
@@ -504,8 +497,9 @@ std::optional<std::string> check_buffer_times(const Observed& observed) {
   if (rows <= 0 || buffers <= 0) return std::nullopt;
   const double drift = rows / buffers - 1;
   if (drift <= k_drift_good && drift >= k_most_of_it - 1) return std::nullopt;
-  const std::string sums = fmt::format(
-      "dispatches add up to {}, command buffers to {}: ", time_text(rows), time_text(buffers));
+  const std::string sums =
+      fmt::format("dispatches add up to {}, command buffers to {}: ", unit::show_seconds(rows),
+                  unit::show_seconds(buffers));
   if (drift < 0) return sums + "most of their time is in no dispatch";
   return sums + fmt::format("{:.0f} % apart{}", 100 * drift,
                             drift > k_drift_bad ? ", too much to trust their times" : "");
@@ -532,7 +526,8 @@ std::optional<std::string> check_token_time(const Observed& observed) {
   }
   const double share = rows / *wall;
   if (rows <= 0 || (share >= k_most_of_it && share <= 1 + k_drift_good)) return std::nullopt;
-  return fmt::format("ops take {} a token, the token {}: {}", time_text(rows), time_text(*wall),
+  return fmt::format("ops take {} a token, the token {}: {}", unit::show_seconds(rows),
+                     unit::show_seconds(*wall),
                      share < k_most_of_it ? "most of its time is in no op"
                                           : "they overlap, or profiling slows them");
 }

@@ -107,7 +107,7 @@ struct BuffersPerToken {
 struct BuffersOfTokens {
   std::vector<BuffersPerToken> labels;
   std::int64_t tokens = 0;  // 0: the number of tokens is not known, and no label is listed
-  bool whole = true;        // false: some labels are not listed, so an absent one is not 0
+  bool is_complete = true;  // false: some labels are not listed, so an absent one is not 0
 };
 [[nodiscard]] BuffersOfTokens buffers_per_token(const Observed& observed);
 
@@ -127,9 +127,6 @@ void compare_with_peak(Observed& observed, const Observed& peak);
 
 // Returns true for names of the host's processor: "CPU", "BLAS", "host".
 [[nodiscard]] bool is_cpu_name(std::string_view backend);
-
-// Three digits: "7.63 s", "140 ms", "0.3 us".
-[[nodiscard]] std::string time_text(double seconds);
 
 // The single numbers of a profile, for whatever shows or compares them. Pure.
 

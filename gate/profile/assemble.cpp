@@ -9,6 +9,7 @@
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/profile/passes.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::profile {
 namespace {
@@ -75,7 +76,7 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
     profile.engine_ended |= record->ended == Ended::signaled ||
                             (record->ended == Ended::exited && record->exit_code != 0);
     auto* match =
-        first_of(failures, [&](const Failure& failure) { return failure.error == *error; });
+        find_first(failures, [&](const Failure& failure) { return failure.error == *error; });
     if (match == nullptr) match = &failures.emplace_back(Failure{*error, {}});
     if (match->stderr_tail.empty()) match->stderr_tail = record->stderr_tail;
     ++match->times;
@@ -226,7 +227,7 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     outside = std::max<std::size_t>(outside, 1) - 1;
     const double low = costs[outside], high = costs[costs.size() - 1 - outside];
     if (low > 0 || high - low <= k_widest) {
-      profile.profiling_cost = median_of(costs);
+      profile.profiling_cost = stats::median(costs);
     } else {
       profile.warnings.push_back(
           fmt::format("profiling cost: {} pairs put it between {:.0f} % and {:.0f} %: this machine "
@@ -366,7 +367,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     if (well) good_records.insert(good_records.end(), pass->begin(), pass->end());
   }
   const RunRecord* const* refuted =
-      first_of(std::as_const(good_records), [&](const RunRecord* record) {
+      find_first(std::as_const(good_records), [&](const RunRecord* record) {
         return facts.device != "cpu" && record->report && record->report->device_refuted;
       });
   if (refuted != nullptr) refute(profile, *(*refuted)->report->device_refuted);
@@ -421,7 +422,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
 
 // Returns a line if kernels by name do not add up to the count of dispatches.
 std::vector<std::string> cross_checks(const Profile& profile, const std::string& side) {
-  if (!profile.kernels || profile.kernels->varies || profile.device == "cpu") return {};
+  if (!profile.kernels || profile.kernels->runs_disagree || profile.device == "cpu") return {};
   const unit::Metric metric =
       unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
   const Measurement* counted = look_up(profile.metrics, metric.name);
@@ -474,7 +475,7 @@ const Measurement* find_rate(const Profile& profile) {
 // Gives each timed profile the rates of the reference cell, if it ran and reported a rate.
 void take_reference(std::span<Profile> profiles, std::string_view reference) {
   const Profile* reference_profile =
-      first_of(profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
+      find_first(profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
   if (reference_profile == nullptr) return;
   const Measurement* rate = find_rate(*reference_profile);
   if (rate == nullptr) return;
@@ -490,13 +491,13 @@ void take_reference(std::span<Profile> profiles, std::string_view reference) {
 static void provenance_fields(Fields& io, Provenance& provenance) {
   io("fingerprint", provenance.fingerprint);
   io("fingerprint_parts", provenance.fingerprint_parts);
-  io.sparse("preset", provenance.preset);
+  io.optional("preset", provenance.preset);
   io("device_class", provenance.device_class);
   io("device_name", provenance.device_name);
   io("machine_class", provenance.machine_class);
   io("machine_name", provenance.machine_name);
   io("lengths", provenance.lengths);
-  io.sparse("engine_build", provenance.engine_build);
+  io.optional("engine_build", provenance.engine_build);
 }
 
 // Lists the fields of a cell's facts in a journal.
@@ -510,16 +511,16 @@ void fields(Fields& io, CellFacts& facts) {
   io("kernels_gated", facts.kernels_gated);
   io("times_source", facts.times_source);
   io.always("cpu_ops_allowed", facts.cpu_ops_allowed);
-  io.sparse("cpu_ops_when", facts.cpu_ops_when);
+  io.optional("cpu_ops_when", facts.cpu_ops_when);
   io.object(
       "provenance", [&](Fields& from) { provenance_fields(from, facts.provenance); },
       facts.cell.str().c_str());
-  io.sparse("counts_skipped", facts.counts_skipped);
-  io.sparse("instructions_skipped", facts.instructions_skipped);
-  io.sparse("host_skipped", facts.host_skipped);
-  io.sparse("twin", facts.twin);
-  io.sparse("device_present", facts.device_present);
-  io.sparse("device_cure", facts.device_cure);
+  io.optional("counts_skipped", facts.counts_skipped);
+  io.optional("instructions_skipped", facts.instructions_skipped);
+  io.optional("host_skipped", facts.host_skipped);
+  io.optional("twin", facts.twin);
+  io.optional("device_present", facts.device_present);
+  io.optional("device_cure", facts.device_cure);
 }
 
 }  // namespace weir::profile

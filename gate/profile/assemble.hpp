@@ -24,7 +24,7 @@ namespace weir::profile {
 // Held: the same, where all requests of a burst are queued before the first computation, so that
 // batches are the same in each run. Request: over generation lengths, one request alone of each.
 enum class Sweep { tokens, repeats, none, overlapping, held, request };
-[[nodiscard]] constexpr bool over_tokens(Sweep sweep) {
+[[nodiscard]] constexpr bool is_over_tokens(Sweep sweep) {
   return sweep == Sweep::tokens || sweep == Sweep::request;
 }
 [[nodiscard]] constexpr bool shares_batches(Sweep sweep) {

@@ -169,7 +169,7 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
     return counts.kernels.empty() || counts.kernels_named;
   });
   KernelFit fit = fit_kernels(series, facts.sweep);
-  fit.set.named = all_named && facts.kernels_gated;
+  fit.set.has_names = all_named && facts.kernels_gated;
   profile.kernels = std::move(fit.set);
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
 }
@@ -178,12 +178,12 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
 // because groups may grow with the context.
 void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted,
                Profile& profile) {
-  if (!profile.kernels || !profile.kernels->named) return;
+  if (!profile.kernels || !profile.kernels->has_names) return;
   const auto fit_table = [&](auto table) -> std::optional<KernelSet> {
     const KernelSeries series = collect_series(facts, probe, counted, table);
     if (series.empty()) return std::nullopt;
     KernelSet set = fit_kernels(series, facts.sweep).set;
-    set.named = true;
+    set.has_names = true;
     return set;
   };
   profile.codes = fit_table(&ProbeCounts::codes);
@@ -220,7 +220,7 @@ std::optional<unit::Metric> find_count_metric(const EngineReport& report, const 
 // Returns the engine's counters that are not counted, grouped by reason, from the first run that
 // has some. "" if there are none.
 std::string uncounted_text(const Records& counted) {
-  const RunRecord* const* record = first_of(counted, [](const RunRecord* candidate) {
+  const RunRecord* const* record = find_first(counted, [](const RunRecord* candidate) {
     return candidate->report && !candidate->report->uncounted.empty();
   });
   if (record == nullptr) return "";
@@ -323,7 +323,7 @@ void set_device(const CellFacts& facts, const Records& counted, Profile& profile
 // Checks that lengths differ if the engine stopped early. Returns false, with an error, if counts
 // cannot be fitted over them.
 bool check_lengths(const CellFacts& facts, const Records& counted, Profile& profile) {
-  if (!over_tokens(facts.sweep)) return true;
+  if (!is_over_tokens(facts.sweep)) return true;
   std::set<std::int64_t> lengths_asked;
   const std::set<std::int64_t> generated = collect_lengths(counted, facts.sweep);
   bool stopped_early = false, unreported = false;
@@ -358,7 +358,7 @@ bool check_lengths(const CellFacts& facts, const Records& counted, Profile& prof
 }  // namespace
 
 const ProbeCounts* find_probe(const RunRecord& record, std::string_view name) {
-  return first_of(record.probes, [&](const ProbeCounts& probe) { return probe.probe == name; });
+  return find_first(record.probes, [&](const ProbeCounts& probe) { return probe.probe == name; });
 }
 
 std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
@@ -400,7 +400,7 @@ bool has_counts(const Profile& profile) {
 std::int64_t run_length(const RunRecord& record, Sweep sweep) {
   const std::int64_t tokens = record.parameters.tokens, repeats = record.parameters.repeats;
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
-  const bool by_tokens = over_tokens(sweep) || (sweep == Sweep::none && tokens > 0);
+  const bool by_tokens = is_over_tokens(sweep) || (sweep == Sweep::none && tokens > 0);
   std::int64_t length = repeats;
   if (by_tokens) length = generated.value_or(tokens);
   if (shares_batches(sweep)) length = generated.value_or(tokens) * repeats;

@@ -141,7 +141,7 @@ class Difference {
     result.transfers.clear();
     for (const TransferCount& transfer : after_.transfers) {
       TransferCount difference = transfer;
-      const auto* earlier = first_of(before_.transfers, [&](const TransferCount& candidate) {
+      const auto* earlier = find_first(before_.transfers, [&](const TransferCount& candidate) {
         return candidate.kind == transfer.kind && candidate.from == transfer.from &&
                candidate.to == transfer.to;
       });
@@ -187,7 +187,7 @@ Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> bef
                                                 std::span<const ProbeCounts> after) {
   std::vector<ProbeCounts> result;
   for (const ProbeCounts& probe : after) {
-    const auto* earlier = first_of(
+    const auto* earlier = find_first(
         before, [&](const ProbeCounts& candidate) { return candidate.probe == probe.probe; });
     const ProbeCounts nothing;
     WEIR_TRY(result.emplace_back(), Difference(earlier ? *earlier : nothing, probe).make());

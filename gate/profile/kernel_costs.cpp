@@ -23,7 +23,7 @@ std::optional<Rational> sum_costs(std::string_view cost, const Profile& profile)
 
 bool has_costs(const Profile& profile) {
   const auto& groups = profile.code_groups;
-  return !profile.compiler.empty() && profile.codes && groups && !groups->varies;
+  return !profile.compiler.empty() && profile.codes && groups && !groups->runs_disagree;
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ const Meaning* find_meaning(std::string_view joined) {
   for (const std::string_view product : {"gemm", "matmul"}) {
     if (!holds(joined, '_') && joined.ends_with(product)) joined = product;
   }
-  return first_of(k_vocabulary, [&](const Meaning& meaning) {
+  return find_first(k_vocabulary, [&](const Meaning& meaning) {
     return meaning.kind < Kind::finishing && has_word(meaning.words, joined);
   });
 }
@@ -323,7 +323,8 @@ bool same_work(const KernelName& a, const KernelName& b) {
 
 // Finds two or more parts whose words lie within the joined name without overlap; else the parts
 // that the vocabulary lists for one of its words.
-std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<KernelName>& parts) {
+std::vector<std::size_t> find_fused_parts(const KernelName& joined,
+                                          const std::vector<KernelName>& parts) {
   // Position in the joined name -> index of the part.
   std::map<std::ptrdiff_t, std::size_t> by_place;
   std::vector<bool> used(joined.words.size(), false);

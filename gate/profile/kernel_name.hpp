@@ -36,8 +36,8 @@ struct KernelName {
 // that order.
 // Nothing where the name tells no such thing. Of some works the vocabulary knows the parts: flash
 // attention is matrix multiplications and a softmax.
-[[nodiscard]] std::vector<std::size_t> parts_of(const KernelName& joined,
-                                                const std::vector<KernelName>& parts);
+[[nodiscard]] std::vector<std::size_t> find_fused_parts(const KernelName& joined,
+                                                        const std::vector<KernelName>& parts);
 
 // Returns true for a matrix multiplication.
 [[nodiscard]] bool is_matmul(const KernelName& name);

@@ -163,8 +163,8 @@ Measurement measure_held(const CountSeries& series, const ByLength& groups) {
 
 // Marks kernels whose runs of one length disagree, so that they are not gated.
 void mark_unsteady(const std::set<std::string>& unsteady, KernelFit& fit) {
-  fit.set.varies = !unsteady.empty();
-  if (!fit.set.varies) return;
+  fit.set.runs_disagree = !unsteady.empty();
+  if (!fit.set.runs_disagree) return;
   fit.notes.push_back(fmt::format(
       "kernels: runs of the same length disagree about {} of them ({}): they are not gated",
       unsteady.size(), text::printable(*unsteady.begin())));
@@ -257,7 +257,7 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
   const ByLength groups = group_by_length(series.points);
   if (groups.empty()) return fit;
   if (unit::is_level(series.base)) {
-    fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole));
+    fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole_run));
     return fit;
   }
   if (shares_batches(sweep)) {
@@ -323,7 +323,7 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = group_by_length(series.points);
   if (unit::is_level(series.base) && !groups.empty()) {
-    fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole));
+    fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole_run));
   } else if (sweep == Sweep::none || shares_batches(sweep) || groups.size() < 2) {
     add_at_lengths(series, groups, sweep, fit);
   } else {

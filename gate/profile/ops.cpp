@@ -178,7 +178,7 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
     KernelFit shapeless = fit_ops(series, sweep, name_with_type);
     if (shapeless.set.scope != unit::Scope::at_length) fit = std::move(shapeless);
   }
-  fit.set.named = facts.kernels_gated;
+  fit.set.has_names = facts.kernels_gated;
   profile.kernels = std::move(fit.set);
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
 }
@@ -192,14 +192,15 @@ void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& prof
   Series on_devices = collect_op_series(facts, counted);
   std::erase_if(on_devices, [](const auto& entry) { return entry.first.on_cpu; });
   KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
-  if (fit.set.varies || fit.set.scope == unit::Scope::at_length) return;
-  fit.set.named = true;
+  if (fit.set.runs_disagree || fit.set.scope == unit::Scope::at_length) return;
+  fit.set.has_names = true;
   if (fit.set.counts.empty()) return;
   if (const auto rows = fusible_series(facts, counted)) {
     KernelSet fusible;
     fusible.scope = fit.set.scope;
     if (!rows->empty()) fusible = fit_kernels(*rows, sweep).set;
-    if (!fusible.varies && fusible.scope == fit.set.scope) profile.fusible = std::move(fusible);
+    if (!fusible.runs_disagree && fusible.scope == fit.set.scope)
+      profile.fusible = std::move(fusible);
   }
   profile.graph_ops = std::move(fit.set);
 }
@@ -214,7 +215,7 @@ void check_graphs(const CellFacts& facts, const Records& counted, Profile& profi
     return same_source ? metric->exact : std::nullopt;
   };
   // The slope is comparable with a graph only if each token is one graph.
-  if (!over_tokens(facts.sweep) || exact("graphs") != Rational(1)) return;
+  if (!is_over_tokens(facts.sweep) || exact("graphs") != Rational(1)) return;
   for (const ProbeCounts* probe : probes) {
     const GraphCount* graph = find_busiest_graph(*probe, /*of_a_token=*/true);
     if (graph == nullptr) continue;

@@ -90,7 +90,7 @@ std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
   std::ranges::stable_sort(ops, [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
   std::vector<OpGroup> groups;
   for (const OpRate& rate : ops) {
-    OpGroup* match = first_of(groups, [&](const OpGroup& group) {
+    OpGroup* match = find_first(groups, [&](const OpGroup& group) {
       return group.op == rate.op && group.backend == rate.backend;
     });
     if (match == nullptr) match = &groups.emplace_back(OpGroup{rate.op, rate.backend, 0, {}});
@@ -277,7 +277,7 @@ bool check_twin_counts(const CellFacts& facts, Records& counted, Profile& profil
   for (const RunRecord* record : counted) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const auto* other_device =
-        probe == nullptr ? nullptr : first_of(probe->devices, [&](const auto& device) {
+        probe == nullptr ? nullptr : find_first(probe->devices, [&](const auto& device) {
           return device.name != facts.device_present;
         });
     if (other_device == nullptr) continue;
@@ -291,7 +291,7 @@ bool check_twin_counts(const CellFacts& facts, Records& counted, Profile& profil
   const Records filled(first_filled, counted.end());
   counted.erase(first_filled, counted.end());
   for (const RunRecord* record : filled) {
-    const auto* partner = first_of(counted, [&](const RunRecord* candidate) {
+    const auto* partner = find_first(counted, [&](const RunRecord* candidate) {
       return candidate->parameters == record->parameters;
     });
     if (partner == nullptr) continue;

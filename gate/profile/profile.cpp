@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::profile {
 namespace {
@@ -71,17 +72,8 @@ std::optional<std::string> skip_reason(const Profile& profile, const unit::Metri
   return source == "host" ? profile.host_skipped : std::nullopt;
 }
 
-// Returns the median; the mean of the two middle values if their number is even.
-std::optional<double> median_of(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
-}
-
 std::optional<double> Measurement::value() const {
-  return exact ? exact->value() : median_of(samples);
+  return exact ? exact->value() : stats::median(samples);
 }
 
 std::optional<Rational> KernelSet::sum() const {
@@ -92,26 +84,26 @@ std::optional<Rational> KernelSet::sum() const {
 
 void fields(Fields& io, KernelSet& kernels) {
   io("scope", Named{kernels.scope, k_scopes, "has a scope that is not known"});
-  io.sparse("length", kernels.length);
-  io("named", kernels.named);
+  io.optional("length", kernels.length);
+  io("named", kernels.has_names);
   io.always("counts", kernels.counts);
-  io.sparse("varies", kernels.varies);
+  io.optional("varies", kernels.runs_disagree);
 }
 
 void fields(Fields& io, Placement& placement) {
   io("state", Named{placement.state, k_states, "has a state that is not known"});
-  io.sparse("reason", placement.reason);
-  io.sparse("cpu_ops", placement.cpu_ops);
-  io.sparse("not_allowed", placement.not_allowed);
+  io.optional("reason", placement.reason);
+  io.optional("cpu_ops", placement.cpu_ops);
+  io.optional("not_allowed", placement.not_allowed);
 }
 
 void fields(Fields& io, WorkDone& work) {
-  io.sparse("generated_tokens", work.generated_tokens);
-  io.sparse("prompt_tokens", work.prompt_tokens);
-  io.sparse("output_digest", work.output_digest);
-  io.sparse("model", work.model);
-  io.sparse("load", work.load);
-  io.sparse("likely", work.likely, "likely tokens");
+  io.optional("generated_tokens", work.generated_tokens);
+  io.optional("prompt_tokens", work.prompt_tokens);
+  io.optional("output_digest", work.output_digest);
+  io.optional("model", work.model);
+  io.optional("load", work.load);
+  io.optional("likely", work.likely, "likely tokens");
 }
 
 void fields(Fields& io, Reference& reference) {
@@ -126,17 +118,17 @@ static void fields(Fields& io, Measurement& measurement) {
   io("metric", unit::MetricField{measurement.metric, "holds one that weir does not know"});
   io("nature", nature_field(measurement.nature));
   io("source", measurement.source);
-  io.sparse("exact", measurement.exact);
-  io.sparse("samples", measurement.samples);
-  io.sparse("repeatability", measurement.repeatability);
-  io.sparse("warnings", measurement.warnings);
+  io.optional("exact", measurement.exact);
+  io.optional("samples", measurement.samples);
+  io.optional("repeatability", measurement.repeatability);
+  io.optional("warnings", measurement.warnings);
 }
 
 // Lists the fields of a profile's provenance.
 static void fields(Fields& io, Provenance& provenance) {
   io("fingerprint", provenance.fingerprint);
   io.always("fingerprint_parts", provenance.fingerprint_parts);
-  io.sparse("preset", provenance.preset);
+  io.optional("preset", provenance.preset);
   io("device_class", provenance.device_class);
   io("device_name", provenance.device_name);
   io("machine_class", provenance.machine_class);
@@ -156,18 +148,18 @@ void fields(Fields& io, Profile& profile) {
   auto metrics =
       collect<Measurement>(profile.metrics, [](const auto& entry) { return entry.second; });
   io("metrics", metrics, "metrics");
-  if (io.reads()) {
+  if (io.is_reading()) {
     for (Measurement& measurement : metrics) {
       profile.metrics[std::string(measurement.metric.name)] = std::move(measurement);
     }
   }
   io.always("kernels", profile.kernels, "kernels");
-  io.sparse("codes", profile.codes, "kernels");
-  io.sparse("code_groups", profile.code_groups, "kernels");
-  io.sparse("code_facts", profile.code_facts, "code_facts");
-  io.sparse("compiler", profile.compiler);
+  io.optional("codes", profile.codes, "kernels");
+  io.optional("code_groups", profile.code_groups, "kernels");
+  io.optional("code_facts", profile.code_facts, "code_facts");
+  io.optional("compiler", profile.compiler);
   io.always("graph_ops", profile.graph_ops, "kernels");
-  io.sparse("fusible", profile.fusible, "kernels");
+  io.optional("fusible", profile.fusible, "kernels");
   io.always("functions", profile.functions, "kernels");
   io("placement", profile.placement);
   io("work", profile.work);
@@ -175,11 +167,11 @@ void fields(Fields& io, Profile& profile) {
   io.always("stderr_tail", profile.stderr_tail);
   io.always("counts_skipped", profile.counts_skipped);
   io.always("instructions_skipped", profile.instructions_skipped);
-  io.sparse("host_skipped", profile.host_skipped);
+  io.optional("host_skipped", profile.host_skipped);
   io.always("warnings", profile.warnings);
   io.always("counted_runs", profile.counted_runs);
   io.always("timed_runs", profile.timed_runs);
-  io.always("profiling_cost", Short{profile.profiling_cost});
+  io.always("profiling_cost", ShortNumber{profile.profiling_cost});
   io.always("requests", profile.requests);
   io.always("server_metrics", profile.server, "server's metric");
 }

@@ -32,9 +32,9 @@ struct Measurement {
 struct KernelSet {
   unit::Scope scope = unit::Scope::per_token;
   std::optional<std::int64_t> length;  // for at_length
-  bool named = false;                  // gated only when the program named them
+  bool has_names = false;              // gated only when the program named them
   std::map<std::string, Rational> counts;
-  bool varies = false;  // runs of one length disagreed: reported, never gated
+  bool runs_disagree = false;  // runs of one length disagreed: reported, never gated
 
   [[nodiscard]] std::optional<Rational> sum()
       const;  // sum of the counts; absent if it does not fit
@@ -165,9 +165,6 @@ inline constexpr const char* k_variables = "variables";
 [[nodiscard]] std::optional<std::string> skip_reason(const Profile& profile,
                                                      const unit::Metric& metric,
                                                      std::string_view source);
-
-// The mean of both middle ones of an even number; nothing of none.
-[[nodiscard]] std::optional<double> median_of(std::vector<double> values);
 
 [[nodiscard]] std::string_view to_string(Nature nature);
 [[nodiscard]] Named<Nature> nature_field(Nature& nature);

@@ -24,7 +24,7 @@ void merge_executed(Executed& into, const Executed& more) {
     add_executed(into, file, "");
     for (const std::string& function : functions) add_executed(into, file, function);
   }
-  into.blind.insert(more.blind.begin(), more.blind.end());
+  into.without_debug_info.insert(more.without_debug_info.begin(), more.without_debug_info.end());
   if (!more.inlined) into.inlined.reset();
   if (into.inlined && into.inlined->size() < k_most_reach_files) {
     into.inlined->insert(more.inlined->begin(), more.inlined->end());
@@ -71,13 +71,13 @@ void fields(Fields& io, Reach& reach) {
   io("dirty", reach.dirty);
   io("source", reach.source);
   io("files", reach.executed.files, ".files");
-  io.always("blind", reach.executed.blind);
-  if (io.reads()) reach.executed.inlined.reset();  // absent: not known
-  io.sparse("inlined", reach.executed.inlined);
+  io.always("blind", reach.executed.without_debug_info);
+  if (io.is_reading()) reach.executed.inlined.reset();  // absent: not known
+  io.optional("inlined", reach.executed.inlined);
   io.always("kernels", reach.kernels);
   io("kernels_named", reach.kernels_named);
   io.always("ops", reach.ops);
-  if (!io.reads()) return;
+  if (!io.is_reading()) return;
   const Executed read = std::exchange(reach.executed, {});
   merge_executed(reach.executed, read);
 }
@@ -105,36 +105,38 @@ void read_llvm(const Json& document, Executed& executed) {
   for (const Json& data : list_in(document, "data")) {
     for (const Json& file : list_in(data, "files")) {
       if (has_executed_segment(file) ||
-          is_positive(below(below(below(file, "summary"), "lines"), "covered"))) {
-        add_executed(executed, normal_path(read_text(below(file, "filename"))), "");
+          is_positive(member_or_null(member_or_null(member_or_null(file, "summary"), "lines"),
+                                     "covered"))) {
+        add_executed(executed, normal_path(read_text(member_or_null(file, "filename"))), "");
       }
     }
     for (const Json& function : list_in(data, "functions")) {
-      if (!is_positive(below(function, "count"))) continue;
+      if (!is_positive(member_or_null(function, "count"))) continue;
       const Json& names = list_in(function, "filenames");
       // The first file holds the function; others are inlined into it.
       if (names.empty()) continue;
       add_executed(executed, normal_path(read_text(names.front())),
-                   read_text(below(function, "name")));
+                   read_text(member_or_null(function, "name")));
     }
   }
 }
 
 // Reads files and functions that ran from gcov's JSON.
 void read_gcov(const Json& document, Executed& executed) {
-  const std::string folder = read_text(below(document, "current_working_directory"));
+  const std::string folder = read_text(member_or_null(document, "current_working_directory"));
   for (const Json& file : list_in(document, "files")) {
-    const std::string name = read_text(below(file, "file"));
+    const std::string name = read_text(member_or_null(file, "file"));
     if (name.empty()) continue;
     const std::string path =
         normal_path(name.starts_with('/') || folder.empty() ? name : folder + "/" + name);
-    const bool file_ran = std::ranges::any_of(
-        list_in(file, "lines"), [](const Json& line) { return is_positive(below(line, "count")); });
+    const bool file_ran = std::ranges::any_of(list_in(file, "lines"), [](const Json& line) {
+      return is_positive(member_or_null(line, "count"));
+    });
     if (file_ran) add_executed(executed, path, "");
     for (const Json& function : list_in(file, "functions")) {
-      if (!is_positive(below(function, "execution_count"))) continue;
-      std::string name_shown = read_text(below(function, "demangled_name"));
-      if (name_shown.empty()) name_shown = read_text(below(function, "name"));
+      if (!is_positive(member_or_null(function, "execution_count"))) continue;
+      std::string name_shown = read_text(member_or_null(function, "demangled_name"));
+      if (name_shown.empty()) name_shown = read_text(member_or_null(function, "name"));
       add_executed(executed, path, name_shown);
     }
   }
@@ -142,9 +144,9 @@ void read_gcov(const Json& document, Executed& executed) {
 
 // Adds one coverage document, clang's or GCC's.
 Result<void> read_document(const Json& document, Executed& executed) {
-  if (read_text(below(document, "type")) == "llvm.coverage.json.export") {
+  if (read_text(member_or_null(document, "type")) == "llvm.coverage.json.export") {
     read_llvm(document, executed);
-  } else if (below(document, "gcc_version").is_string()) {
+  } else if (member_or_null(document, "gcc_version").is_string()) {
     read_gcov(document, executed);
   } else {
     return fail(Code::data,

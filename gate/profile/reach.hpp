@@ -24,7 +24,7 @@ struct Executed {
   std::map<std::string, std::set<std::string>> files;
   // Programs and libraries of which something ran and no source file is known: they have no debug
   // information.
-  std::set<std::string> blind;
+  std::set<std::string> without_debug_info;
   // Files that are compiled in and may run without a line that tells it, for their functions are
   // inlined. Nothing: that is not known.
   std::optional<std::set<std::string>> inlined = std::set<std::string>();

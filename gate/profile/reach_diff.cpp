@@ -161,7 +161,7 @@ class DiffMapper {
       if (!own) {
         result.unknown = "no source file is known of what it ran: no debug information";
       } else {
-        for (const std::string& object : cell.reach->executed.blind) {
+        for (const std::string& object : cell.reach->executed.without_debug_info) {
           if (is_system_object(object)) continue;
           result.unknown = shown_path(file_name(object)) + " ran without debug information";
           break;

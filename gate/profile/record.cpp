@@ -24,7 +24,7 @@ struct CountMetric {
 void fields(Fields& io, ServerFigure& figure) {
   io("name", figure.name);
   io("kind", Named{figure.kind, k_figure_kinds, "is neither counter nor gauge nor mean"});
-  io("value", Short{figure.value});
+  io("value", ShortNumber{figure.value});
 }
 
 static void fields(Fields& io, EngineReport::Series& series) {
@@ -39,31 +39,31 @@ static void fields(Fields& io, CountMetric& count) {
 
 // Lists the fields of an engine's report.
 static void fields(Fields& io, EngineReport& report) {
-  io.sparse("times", report.times, "report times");
-  io.sparse("counts", report.counts);
+  io.optional("times", report.times, "report times");
+  io.optional("counts", report.counts);
   std::vector<CountMetric> count_metrics;
   for (const auto& [name, metric] : report.count_metrics) count_metrics.push_back({name, metric});
-  io.sparse("count_metrics", count_metrics, "report count_metrics");
-  if (io.reads()) {
+  io.optional("count_metrics", count_metrics, "report count_metrics");
+  if (io.is_reading()) {
     for (CountMetric& count : count_metrics) {
       report.count_metrics[count.count] = std::move(count.metric);
     }
   }
-  io.sparse("shares", report.shares);
-  io.sparse("uncounted", report.uncounted);
-  io.sparse("generated_tokens", report.generated_tokens);
-  io.sparse("prompt_tokens", report.prompt_tokens);
-  io.sparse("output_digest", report.output_digest);
-  io.sparse("requests", report.requests);
-  io.sparse("server", report.server, "server's metric");
-  io.sparse("likely", report.likely, "likely tokens");
-  io.sparse("latencies", report.latencies);
-  io.sparse("model", report.model);
-  io.sparse("load", report.load);
-  io.sparse("engine_build", report.engine_build);
-  io.sparse("cpu_variant", report.cpu_variant);
-  io.sparse("device_refuted", report.device_refuted);
-  io.sparse("warnings", report.warnings);
+  io.optional("shares", report.shares);
+  io.optional("uncounted", report.uncounted);
+  io.optional("generated_tokens", report.generated_tokens);
+  io.optional("prompt_tokens", report.prompt_tokens);
+  io.optional("output_digest", report.output_digest);
+  io.optional("requests", report.requests);
+  io.optional("server", report.server, "server's metric");
+  io.optional("likely", report.likely, "likely tokens");
+  io.optional("latencies", report.latencies);
+  io.optional("model", report.model);
+  io.optional("load", report.load);
+  io.optional("engine_build", report.engine_build);
+  io.optional("cpu_variant", report.cpu_variant);
+  io.optional("device_refuted", report.device_refuted);
+  io.optional("warnings", report.warnings);
 }
 
 static void fields(Fields& io, ProbedDevice& device) {
@@ -79,16 +79,16 @@ static void fields(Fields& io, GraphCount& graph) {
   io("ops", graph.ops);
   io("cpu_ops", graph.cpu_ops);
   io("splits", graph.splits);
-  io.sparse("sums", graph.sums);
-  io.sparse("fusible", graph.fusible);
+  io.optional("sums", graph.sums);
+  io.optional("fusible", graph.fusible);
 }
 
 static void fields(Fields& io, OpCount& op) {
   io("op", op.op);
-  io.sparse("type", op.type);
-  io.sparse("shape", op.shape);
+  io.optional("type", op.type);
+  io.optional("shape", op.shape);
   io("backend", op.backend);
-  io.sparse("on_cpu", op.on_cpu);
+  io.optional("on_cpu", op.on_cpu);
   io("graph", op.graph);
   io("count", op.count);
 }
@@ -102,32 +102,32 @@ static void fields(Fields& io, TransferCount& transfer) {
 }
 
 void fields(Fields& io, CodeFacts& code) {
-  io.sparse("source", code.source);
-  io.sparse("options", code.options);
-  io.sparse("costs", code.costs);
-  io.sparse("not_compiled", code.not_compiled);
+  io.optional("source", code.source);
+  io.optional("options", code.options);
+  io.optional("costs", code.costs);
+  io.optional("not_compiled", code.not_compiled);
 }
 
 // Lists the fields of a probe's counts. An op must refer to a listed graph.
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
-  io.sparse("devices", probe.devices, "probe device");
-  io.sparse("counts", probe.counts);
-  io.sparse("kernels", probe.kernels);
-  io.sparse("kernels_named", probe.kernels_named);
-  io.sparse("codes", probe.codes);
-  io.sparse("code_groups", probe.code_groups);
-  io.sparse("code_facts", probe.code_facts, "probe code");
-  io.sparse("compiler", probe.compiler);
-  io.sparse("graphs", probe.graphs, "probe graph");
-  io.sparse("ops", probe.ops, "probe op");
-  io.sparse("transfers", probe.transfers, "probe transfer");
-  io.sparse("functions", probe.functions);
-  io.sparse("warnings", probe.warnings);
+  io.optional("devices", probe.devices, "probe device");
+  io.optional("counts", probe.counts);
+  io.optional("kernels", probe.kernels);
+  io.optional("kernels_named", probe.kernels_named);
+  io.optional("codes", probe.codes);
+  io.optional("code_groups", probe.code_groups);
+  io.optional("code_facts", probe.code_facts, "probe code");
+  io.optional("compiler", probe.compiler);
+  io.optional("graphs", probe.graphs, "probe graph");
+  io.optional("ops", probe.ops, "probe op");
+  io.optional("transfers", probe.transfers, "probe transfer");
+  io.optional("functions", probe.functions);
+  io.optional("warnings", probe.warnings);
   const auto graphs = static_cast<std::int64_t>(probe.graphs.size());
   const bool has_unknown_graph = std::ranges::any_of(
       probe.ops, [&](const OpCount& op) { return op.graph < 0 || op.graph >= graphs; });
-  if (io.reads() && has_unknown_graph) {
+  if (io.is_reading() && has_unknown_graph) {
     io.refuse({Code::data, "probe op is of a graph that is not there"});
   }
 }
@@ -147,31 +147,31 @@ static void fields(Fields& io, SystemUsage& usage) {
 }
 
 static void fields(Fields& io, MachineState& machine) {
-  io.sparse("steal_share", machine.steal_share);
-  io.sparse("other_load", machine.other_load);
-  io.sparse("major_faults", machine.major_faults);
+  io.optional("steal_share", machine.steal_share);
+  io.optional("other_load", machine.other_load);
+  io.optional("major_faults", machine.major_faults);
 }
 
 // Lists the fields of a record, and checks those that exclude each other.
 void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
-  io.sparse("instructions", record.instructions);
-  io.sparse("host", record.host);
-  io.sparse("twin_fill", record.twin_fill);
+  io.optional("instructions", record.instructions);
+  io.optional("host", record.host);
+  io.optional("twin_fill", record.twin_fill);
   io.check(!(record.instructions || record.host) || record.pass == Pass::counted,
            "counts instructions or system calls in a timed pass");
   io("order", record.order);
   io.unless("side", Named{record.side, k_sides, "has a side that is neither candidate nor base"},
             Side::candidate);
-  io.sparse("pair", record.pair);
+  io.optional("pair", record.pair);
   io.check(!record.pair || (*record.pair >= 0 && record.pass == Pass::timed),
            "has a pair that no timed process can be of");
-  io.sparse("probed", record.probed);
+  io.optional("probed", record.probed);
   io.check(!record.probed || record.pass == Pass::timed, "has probes that no timed process has");
-  io.sparse("turns", record.turns);
-  io.sparse("start", record.start);
-  io.sparse("held", record.held);
+  io.optional("turns", record.turns);
+  io.optional("start", record.start);
+  io.optional("held", record.held);
   io.check(!record.start || (*record.start >= 0 && *record.start <= record.order),
            "has a start that comes after it");
   io("asked", record.parameters, "record asked");
@@ -179,17 +179,17 @@ void fields(Fields& io, RunRecord& record) {
   io("started_at", record.started_at);
   io("wall_seconds", record.wall_seconds);
   io("ended", Named{record.ended, k_endings, "does not say how the process ended"});
-  io.sparse("exit_code", record.exit_code);
-  io.sparse("signal", record.signal);
-  io.sparse("cpu_seconds", record.cpu_seconds);
-  io.sparse("peak_rss_bytes", record.peak_rss_bytes);
-  io.sparse("took", record.system_usage);
-  io.sparse("machine", record.machine, "record machine");
-  io.sparse("report", record.report);
-  io.sparse("probes", record.probes, "probe");
-  io.sparse("error", record.error);
-  io.sparse("stderr_tail", record.stderr_tail);
-  io.sparse("warnings", record.warnings);
+  io.optional("exit_code", record.exit_code);
+  io.optional("signal", record.signal);
+  io.optional("cpu_seconds", record.cpu_seconds);
+  io.optional("peak_rss_bytes", record.peak_rss_bytes);
+  io.optional("took", record.system_usage);
+  io.optional("machine", record.machine, "record machine");
+  io.optional("report", record.report);
+  io.optional("probes", record.probes, "probe");
+  io.optional("error", record.error);
+  io.optional("stderr_tail", record.stderr_tail);
+  io.optional("warnings", record.warnings);
 }
 
 std::string_view to_string(ServerFigure::Kind kind) { return name_of(k_figure_kinds, kind); }

@@ -80,8 +80,8 @@ std::string join_operands(const ReplayNode& node, TextOf text_of) {
 
 static void fields(Fields& io, ReplayRoot& root) {
   io("bytes", Within{root.bytes, 0, k_replay_most_bytes});
-  io.sparse("constant", root.constant);
-  io.sparse("memory", Word{root.memory, SIZE_MAX});
+  io.optional("constant", root.constant);
+  io.optional("memory", Word{root.memory, SIZE_MAX});
 }
 
 static void fields(Fields& io, ReplayTensor& tensor) {
@@ -123,40 +123,40 @@ static void fields(Fields& io, ReplayNode& node) {
   io("name", Word{node.name});
   io("count", Within{node.count, 1, k_replay_most_count});
   for (const char* list : {"roots", "tensors"}) {
-    io.at_most(list, static_cast<std::size_t>(k_replay_sources) + 1, "has too many tensors");
+    io.limit_items(list, static_cast<std::size_t>(k_replay_sources) + 1, "has too many tensors");
   }
   io("roots", node.roots, ".roots");
   io("tensors", node.tensors, ".tensors");
-  if (io.reads()) check_tensors(io, node);
+  if (io.is_reading()) check_tensors(io, node);
 }
 
 static void fields(Fields& io, ReplayStep& step) {
   io("rows", Within{step.rows, 0, k_replay_most_bytes});
   io("views", Within{step.views, 0, k_replay_most_count});
-  io.sparse("mask_open", step.mask_open);
+  io.optional("mask_open", step.mask_open);
   io.check(!step.mask_open || (*step.mask_open >= 0 && *step.mask_open <= 1),
            "\"mask_open\" is no share");
-  io.at_most("seconds", k_replay_most_seconds, "\"seconds\" are too many");
-  io.at_most("nodes", k_replay_most_nodes, "\"nodes\" are too many");
+  io.limit_items("seconds", k_replay_most_seconds, "\"seconds\" are too many");
+  io.limit_items("nodes", k_replay_most_nodes, "\"nodes\" are too many");
   io("seconds", Seconds{step.seconds});
   io("nodes", step.nodes, ".nodes[]");
 }
 
 // Lists the fields of a recording. Texts and lists that are too long are refused or cut.
 void fields(Fields& io, Replay& replay) {
-  io.derived("schema", k_replay_schema);
+  io.write_only("schema", k_replay_schema);
   std::string engine = "ggml";
   io("engine", engine);
   io.check(engine == "ggml", "\"engine\" is not ggml");
   io("program", Word{replay.program});
-  io.sparse("version", Word{replay.version});
-  io.sparse("commit", Word{replay.commit});
-  io.sparse("library", Word{replay.library});
-  io.sparse("threads", Within{replay.threads, 1, k_replay_most_threads});
-  io.sparse("warnings", replay.warnings);
-  io.at_most("steps", k_replay_most_steps, "\"steps\" are too many");
+  io.optional("version", Word{replay.version});
+  io.optional("commit", Word{replay.commit});
+  io.optional("library", Word{replay.library});
+  io.optional("threads", Within{replay.threads, 1, k_replay_most_threads});
+  io.optional("warnings", replay.warnings);
+  io.limit_items("steps", k_replay_most_steps, "\"steps\" are too many");
   io("steps", replay.steps, "steps[]");
-  if (!io.reads()) return;
+  if (!io.is_reading()) return;
   if (replay.warnings.size() > k_replay_most_warnings) {
     replay.warnings.resize(k_replay_most_warnings);
   }

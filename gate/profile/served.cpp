@@ -6,6 +6,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::profile {
 namespace {
@@ -47,63 +48,55 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
 
 // Lists the fields of a server's report about a request.
 static void fields(Fields& io, ServedReport& report) {
-  io.sparse("prompt_tokens", report.prompt_tokens);
-  io.sparse("cached_tokens", report.cached_tokens);
-  io.sparse("output_tokens", report.output_tokens);
-  io.sparse("drafted_tokens", report.drafted_tokens);
-  io.sparse("accepted_tokens", report.accepted_tokens);
-  io.sparse("prompt_seconds", report.prompt_seconds);
-  io.sparse("output_seconds", report.output_seconds);
-  io.sparse("finish", report.finish);
-  io.sparse("model", report.model);
-  io.sparse("build", report.build);
+  io.optional("prompt_tokens", report.prompt_tokens);
+  io.optional("cached_tokens", report.cached_tokens);
+  io.optional("output_tokens", report.output_tokens);
+  io.optional("drafted_tokens", report.drafted_tokens);
+  io.optional("accepted_tokens", report.accepted_tokens);
+  io.optional("prompt_seconds", report.prompt_seconds);
+  io.optional("output_seconds", report.output_seconds);
+  io.optional("finish", report.finish);
+  io.optional("model", report.model);
+  io.optional("build", report.build);
 }
 
 static void fields(Fields& io, ServedFailure& failure) {
-  io.derived("fault", to_string(failure.fault));
-  io.sparse("status", failure.status);
+  io.write_only("fault", to_string(failure.fault));
+  io.optional("status", failure.status);
   io.always("detail", failure.detail);
 }
 
 // Lists the fields of one line of a requests file.
 void fields(Fields& io, ServedRequest& request) {
-  io.derived("schema", k_served_schema);
+  io.write_only("schema", k_served_schema);
   io("number", request.number);
   io("prompt", request.prompt);
   io("asked_tokens", request.asked_tokens);
-  io("intended", Short{request.intended});
-  io("sent", Short{request.sent});
-  io("ended", Short{request.ended});
+  io("intended", ShortNumber{request.intended});
+  io("sent", ShortNumber{request.sent});
+  io("ended", ShortNumber{request.ended});
   io("counted_tokens", request.counted_tokens);
   io("output_bytes", request.output_bytes);
-  io.sparse("warm_up", request.warm_up);
-  io.sparse("kept_connection", request.kept_connection);
-  io.sparse("connected", request.connected);
-  io.sparse("answered", request.answered);
-  io.sparse("output_digest", request.output_digest);
+  io.optional("warm_up", request.warm_up);
+  io.optional("kept_connection", request.kept_connection);
+  io.optional("connected", request.connected);
+  io.optional("answered", request.answered);
+  io.optional("output_digest", request.output_digest);
   // Times and counts of events are two lists. The second is present only if an event may hold
   // several tokens.
   auto times = collect<double>(request.tokens, &ServedToken::at);
   auto counts = collect<std::int64_t>(request.tokens, &ServedToken::tokens);
   if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
-  io("token_times", Short{times});
-  io.sparse("tokens_of_each", counts);
+  io("token_times", ShortNumber{times});
+  io.optional("tokens_of_each", counts);
   io("reported", request.reported);
-  io.sparse("failure", request.failure);
+  io.optional("failure", request.failure);
 }
 
 namespace {
 
 // A driver that sends this late (p99) has added to the latencies.
 constexpr double k_late_seconds = 0.002;
-
-// Returns the percentile of sorted values, at least one, interpolated linearly.
-double percentile(const std::vector<double>& sorted, double share) {
-  const double position = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
 
 // Returns mean and percentiles; nothing without values.
 std::optional<ServedSpread> measure_spread(std::vector<double> values) {
@@ -113,9 +106,9 @@ std::optional<ServedSpread> measure_spread(std::vector<double> values) {
   spread.samples = static_cast<std::int64_t>(values.size());
   spread.mean =
       std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  spread.p50 = percentile(values, 0.5);
-  spread.p90 = percentile(values, 0.9);
-  spread.p99 = percentile(values, 0.99);
+  spread.p50 = stats::quantile_of_sorted(values, 0.5);
+  spread.p90 = stats::quantile_of_sorted(values, 0.9);
+  spread.p99 = stats::quantile_of_sorted(values, 0.99);
   spread.most = values.back();
   return spread;
 }
@@ -141,7 +134,7 @@ struct RequestSums {
 void add_request(const ServedRequest& request, const ServedObjectives& objectives,
                  ServedSummary& summary, RequestSums& sums) {
   const Latencies latencies = measure_latencies(request);
-  ++summary.whole;
+  ++summary.succeeded;
   sums.first_token.push_back(latencies.first_token);
   sums.end_to_end.push_back(latencies.end_to_end);
   if (latencies.per_token) sums.per_token.push_back(*latencies.per_token);
@@ -172,7 +165,8 @@ void add_request(const ServedRequest& request, const ServedObjectives& objective
 void add_warnings(ServedSummary& summary, const RequestSums& sums) {
   const auto warn = [&](std::int64_t count, std::string_view words) {
     if (count > 0) {
-      summary.warnings.push_back(fmt::format("{} of {} requests {}", count, summary.whole, words));
+      summary.warnings.push_back(
+          fmt::format("{} of {} requests {}", count, summary.succeeded, words));
     }
   };
   for (const auto& [fault, count] : summary.faults) {
@@ -265,7 +259,7 @@ ServedSummary summarise(std::span<const ServedRequest> requests,
       return static_cast<double>(count) / summary.span_seconds;
     };
     summary.output_tokens_per_second = rate(summary.output_tokens);
-    summary.requests_per_second = rate(summary.whole);
+    summary.requests_per_second = rate(summary.succeeded);
     if (summary.good) summary.goodput = rate(*summary.good);
   }
   add_warnings(summary, sums);
@@ -307,10 +301,10 @@ static void fields(Fields& io, ServedOutputs& outputs) {
 void fields(Fields& io, ServedSummary& summary) {
   std::map<std::string, std::int64_t> faults;
   for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);
-  io.derived("schema", "weir.served-summary/1");
+  io.write_only("schema", "weir.served-summary/1");
   io("requests", summary.requests);
-  io("whole", summary.whole);
-  io.derived("faults", faults);
+  io("whole", summary.succeeded);
+  io.write_only("faults", faults);
   io("span_seconds", summary.span_seconds);
   io("input_tokens", summary.input_tokens);
   io("output_tokens", summary.output_tokens);
@@ -322,9 +316,9 @@ void fields(Fields& io, ServedSummary& summary) {
   io("inter_token_latency_seconds", summary.gap);
   io("end_to_end_latency_seconds", summary.end_to_end);
   io("late_seconds", summary.late);
-  io("output_tokens_per_second", Short{summary.output_tokens_per_second});
-  io("requests_per_second", Short{summary.requests_per_second});
-  io("goodput_requests_per_second", Short{summary.goodput});
+  io("output_tokens_per_second", ShortNumber{summary.output_tokens_per_second});
+  io("requests_per_second", ShortNumber{summary.requests_per_second});
+  io("goodput_requests_per_second", ShortNumber{summary.goodput});
   io("good", summary.good);
 }
 

@@ -155,7 +155,7 @@ struct ServedOutputs {
 
 struct ServedSummary {
   std::int64_t requests = 0;  // warm-up left out
-  std::int64_t whole = 0;
+  std::int64_t succeeded = 0;
   std::map<ServedFault, std::int64_t> faults;
   double span_seconds = 0;
 

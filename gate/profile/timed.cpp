@@ -3,6 +3,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::profile {
 namespace {
@@ -79,11 +80,11 @@ constexpr double k_steal = 0.02;             // share of the time of all process
 constexpr double k_busier = 1.0;             // load average above the middle one's
 constexpr std::int64_t k_more_faults = 100;  // major ones, above the middle one's
 
+// Returns the median of what `get` reads from at least one record.
 template <class Get>
-double middle_value(const Records& records, Get get) {
-  auto values = collect<double>(records, [&](const RunRecord* record) { return get(*record); });
-  std::ranges::sort(values);
-  return values[values.size() / 2];
+double median_of(const Records& records, Get get) {
+  return *stats::median(
+      collect<double>(records, [&](const RunRecord* record) { return get(*record); }));
 }
 
 double wall_time(const RunRecord& record) { return record.wall_seconds; }
@@ -97,9 +98,9 @@ double major_faults(const RunRecord& record) {
 // Explains processes that took over 1.5 x the usual time; nothing if there are none, or no reason.
 std::optional<std::string> explain_outliers(std::string_view program, const Records& records) {
   if (records.empty()) return std::nullopt;
-  const double usual_wall = middle_value(records, wall_time),
-               usual_load = middle_value(records, load_average),
-               usual_faults = middle_value(records, major_faults);
+  const double usual_wall = median_of(records, wall_time),
+               usual_load = median_of(records, load_average),
+               usual_faults = median_of(records, major_faults);
   int slow = 0, stolen = 0, busy = 0, paged = 0;
   double most_steal = 0, most_load = 0;
   for (const RunRecord* record : records) {

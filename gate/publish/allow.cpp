@@ -81,7 +81,7 @@ class Answering {
     const Json& there = answer.body;
     const bool same =
         text_in(there, "body") == event_.body &&
-        text_in(below(there, "user"), "login") == event_.login &&
+        text_in(member_or_null(there, "user"), "login") == event_.login &&
         text_in(there, "issue_url").ends_with(fmt::format("/issues/{}", event_.number));
     return same ? Refusal() : Refusal("the comment was edited since: write another one");
   }
@@ -91,17 +91,17 @@ class Answering {
     WEIR_TRY(const ApiResponse answer, get(fmt::format("/pulls/{}", event_.number)));
     if (!is_success(answer)) return Refusal("there is no such pull request");
     if (text_in(answer.body, "state") != "open") return Refusal("the pull request is closed");
-    const Json& head = below(answer.body, "head");
+    const Json& head = member_or_null(answer.body, "head");
     answer_.sha = text::lower(text_in(head, "sha"));
     if (!is_sha(answer_.sha)) return Refusal("the pull request has no head");
     target_ = {event_.repository, event_.number, answer_.sha, {}, ""};
-    target_.base = text_in(below(answer.body, "base"), "ref");
-    author_ = text_in(below(answer.body, "user"), "login");
+    target_.base = text_in(member_or_null(answer.body, "base"), "ref");
+    author_ = text_in(member_or_null(answer.body, "user"), "login");
     if (target_.base.empty() || author_.empty()) {
       return Refusal("GitHub does not say who wrote the pull request, and for which branch");
     }
-    answer_.fork =
-        text::lower(text_in(below(head, "repo"), "full_name")) != text::lower(event_.repository);
+    answer_.fork = text::lower(text_in(member_or_null(head, "repo"), "full_name")) !=
+                   text::lower(event_.repository);
     return Refusal();
   }
 
@@ -117,8 +117,8 @@ class Answering {
                       answer_.sha));
     }
     answer_.kind = Answer::Kind::run;
-    answer_.why =
-        fmt::format("{} asks to measure {}", one_line(event_.login, 100), answer_.sha.substr(0, 7));
+    answer_.why = fmt::format("{} asks to measure {}", one_line(event_.login, 100),
+                              text::short_commit(answer_.sha));
     return Refusal();
   }
 
@@ -132,7 +132,7 @@ class Answering {
       return Refusal(
           fmt::format("weir has posted no verdict of {}, the head of the pull request "
                       "now, for {}",
-                      answer_.sha.substr(0, 7), one_line(target_.base, 100)));
+                      text::short_commit(answer_.sha), one_line(target_.base, 100)));
     }
     if (check->is_green()) return Refusal("the check is green: nothing to accept");
     const auto acceptable = verdict::parse_allowable_text(check->text);
@@ -150,7 +150,7 @@ class Answering {
       return Refusal(fmt::format(
           "{}. Look at the verdict of {} for {}, then comment: {}",
           command.word == code ? "say why" : "that is no code of what stands there now",
-          answer_.sha.substr(0, 7), one_line(target_.base, 100), acceptance_line(code)));
+          text::short_commit(answer_.sha), one_line(target_.base, 100), acceptance_line(code)));
     }
     if (options_.claimed && options_.claimed->changes != acceptable->changes) {
       return Refusal(
@@ -168,7 +168,7 @@ class Answering {
     WEIR_CHECK(write_allowances(
         api_, event_.repository, options_.branch, event_.number, allowances,
         fmt::format("Allow {} of pull request {}, as {} asked",
-                    report::plural(allowances.size(), "change"), event_.number, event_.login)));
+                    text::plural(allowances.size(), "change"), event_.number, event_.login)));
     answer_.kind = Answer::Kind::accepted;
     answer_.changes = acceptable->changes;
     answer_.why =
@@ -204,9 +204,9 @@ class Answering {
           *other, title);
       answer_.notes.push_back(title);
     }
-    std::string summary = fmt::format("**{}**\n\nThis holds for commit {} and {} alone.\n\n",
-                                      report::markdown_text(title, 400), answer_.sha.substr(0, 7),
-                                      report::markdown_text(target_.base, 100));
+    std::string summary = fmt::format(
+        "**{}**\n\nThis holds for commit {} and {} alone.\n\n", report::markdown_text(title, 400),
+        text::short_commit(answer_.sha), report::markdown_text(target_.base, 100));
     if (summary.size() + check.summary.size() <= report::k_check_summary_limit) {
       summary += check.summary;
     }

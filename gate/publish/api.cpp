@@ -8,12 +8,12 @@
 namespace weir::publish {
 
 std::string text_in(const Json& json, const char* key) {
-  const Json& value = below(json, key);
+  const Json& value = member_or_null(json, key);
   return value.is_string() ? value.get<std::string>() : "";
 }
 
 std::int64_t number_in(const Json& json, const char* key) {
-  const Json& value = below(json, key);
+  const Json& value = member_or_null(json, key);
   return value.is_number_integer() ? value.get<std::int64_t>() : 0;
 }
 
@@ -42,11 +42,11 @@ Result<bool> OwnLogin::is_own(const Json& json) {
     login_ = is_success(answer) ? text_in(answer.body, "login") : "";
     if (login_.empty()) login_ = app_ + "[bot]";
   }
-  return text::lower(text_in(below(json, "user"), "login")) == text::lower(login_);
+  return text::lower(text_in(member_or_null(json, "user"), "login")) == text::lower(login_);
 }
 
 void OwnLogin::learn(const Json& user) {
-  if (login_.empty()) login_ = text_in(below(user, "user"), "login");
+  if (login_.empty()) login_ = text_in(member_or_null(user, "user"), "login");
 }
 
 // Answers a GET by what was created here before, and other requests as if they were carried out.

@@ -252,11 +252,11 @@ Result<ExistingChecks> find_checks(Api& api, const Target& target, const Marker&
     const std::int64_t id = number_in(json, "id");
     const bool is_ours = found_marker && id > 0 && text_in(json, "name") == name &&
                          text::lower(text_in(json, "head_sha")) == target.sha &&
-                         text_in(below(json, "app"), "slug") == app;
+                         text_in(member_or_null(json, "app"), "slug") == app;
     if (!is_ours) continue;
     ExistingCheck& check = latest[found_marker->pull_request.value_or(0)];
     if (check.id >= id) continue;
-    const Json& output = below(json, "output");
+    const Json& output = member_or_null(json, "output");
     check = ExistingCheck{id,
                           number_in(output, "annotations_count"),
                           *found_marker,
@@ -291,8 +291,8 @@ Result<std::optional<std::int64_t>> find_red_pull_request(Api& api, const Target
     // A pull request that is closed, or has another head or base now, waits for no check of this
     // name.
     if (is_success(answer) && text_in(pull, "state") == "open" &&
-        text::lower(text_in(below(pull, "head"), "sha")) == target.sha &&
-        text_in(below(pull, "base"), "ref") == target.base) {
+        text::lower(text_in(member_or_null(pull, "head"), "sha")) == target.sha &&
+        text_in(member_or_null(pull, "base"), "ref") == target.base) {
       return other.marker.pull_request;
     }
   }

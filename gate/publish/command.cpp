@@ -38,7 +38,7 @@ std::string acceptance_line(const std::string& code) {
 Command parse_command(std::string_view body) {
   const auto lines = text::lines(body);
   const auto* first_line =
-      first_of(lines, [](const std::string& line) { return !text::trim(line).empty(); });
+      find_first(lines, [](const std::string& line) { return !text::trim(line).empty(); });
   // An indented line is code or part of a list.
   if (first_line == nullptr || !first_line->starts_with("/weir")) return {};
   std::string_view line = *first_line;
@@ -55,17 +55,17 @@ Result<CommentEvent> read_comment_event(std::string_view text, std::string_view 
                                         std::string_view where) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = k_largest_event, .depth = 64})
                                 .map_error(in_context(std::string(where))));
-  const Json& comment = below(json, "comment");
-  const Json& issue = below(json, "issue");
+  const Json& comment = member_or_null(json, "comment");
+  const Json& issue = member_or_null(json, "issue");
   CommentEvent event;
-  event.repository = text_in(below(json, "repository"), "full_name");
+  event.repository = text_in(member_or_null(json, "repository"), "full_name");
   event.number = number_in(issue, "number");
-  event.on_pull_request = below(issue, "pull_request").is_object();
+  event.on_pull_request = member_or_null(issue, "pull_request").is_object();
   event.created = text_in(json, "action") == "created";
   event.comment = number_in(comment, "id");
   event.body = text_in(comment, "body");
-  event.login = text_in(below(comment, "user"), "login");
-  event.bot = text_in(below(comment, "user"), "type") != "User";
+  event.login = text_in(member_or_null(comment, "user"), "login");
+  event.bot = text_in(member_or_null(comment, "user"), "type") != "User";
   const char* malformed = nullptr;
   if (!is_repository(event.repository)) {
     malformed = "repository.full_name";

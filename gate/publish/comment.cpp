@@ -28,7 +28,7 @@ std::optional<ExistingComment> read_comment(const Json& json, const Marker& own)
   comment.id = number_in(json, "id");
   comment.body = text_in(json, "body");
   comment.url = link_in(json, "html_url");
-  comment.author = {{"user", below(json, "user")}};
+  comment.author = {{"user", member_or_null(json, "user")}};
   const auto marker = parse_comment_marker(comment.body);
   if (comment.id <= 0 || !marker || !marker->is_same_place(own)) return std::nullopt;
   comment.marker = *marker;

@@ -71,7 +71,7 @@ class Reader {
     std::string parent;
     for (const std::string& key : text::split(path, '.')) {
       if (!value->is_object()) complain(parent, "is no object");
-      value = &below(*value, key.c_str());
+      value = &member_or_null(*value, key.c_str());
       if (value->is_null()) return nullptr;
       parent += (parent.empty() ? "" : ".") + key;
     }

@@ -83,7 +83,7 @@ double GithubApi::jitter() {
 Result<Url> GithubApi::address(const std::string& path) const {
   const std::string root = base_.target == "/" ? "" : base_.target;
   const auto url = parse_url(base_.origin() + root + path);
-  if (path.empty() || path[0] != '/' || !url || !below(base_, *url)) {
+  if (path.empty() || path[0] != '/' || !url || !is_below(base_, *url)) {
     return error(Code::data, "\"{}\" is no path of an API", safe_text(path, masker_));
   }
   return *url;
@@ -156,7 +156,7 @@ Result<Url> GithubApi::redirect_target(const Url& from, const sys::HttpResponse&
     return error(Code::data, "{} to what is no address: \"{}\"", describe_answer(response, masker_),
                  safe_text(location, masker_));
   }
-  if (!below(base_, *to)) {
+  if (!is_below(base_, *to)) {
     return error(Code::data, "redirected ({}) to {}, which is not the API at {}: not followed",
                  response.status, safe_text(to->origin() + to->path(), masker_),
                  safe_text(base_.text(), masker_));
@@ -258,7 +258,7 @@ Result<Json> GithubApi::list(const std::string& path, std::size_t most) {
     const auto next = next_link(response.header("link").value_or(""));
     if (!next) return all;
     const auto to = resolve(url, *next);
-    if (!to || !below(base_, *to)) {
+    if (!to || !is_below(base_, *to)) {
       return problem(fmt::format("its next page is said to be elsewhere (\"{}\"): not followed",
                                  safe_text(*next, masker_)));
     }

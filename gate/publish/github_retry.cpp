@@ -26,7 +26,7 @@ std::string_view status_name(int status) {
       {413, " Content Too Large"}, {422, " Unprocessable"}, {429, " Too Many Requests"},
       {500, " Server Error"},      {502, " Bad Gateway"},   {503, " Service Unavailable"},
       {504, " Gateway Timeout"}};
-  const auto* entry = first_of(k_names, [&](const auto& name) { return name.first == status; });
+  const auto* entry = find_first(k_names, [&](const auto& name) { return name.first == status; });
   return entry == nullptr ? "" : entry->second;
 }
 
@@ -39,10 +39,7 @@ std::string describe_body(const sys::HttpResponse& response, const Masker& maske
 
 // Parses a text of digits only.
 std::optional<long long> parse_digits(std::string_view text) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  return text::to_int(text);
+  return text::has_only_digits(text) ? text::to_int(text) : std::nullopt;
 }
 
 // Returns how many seconds the server asks to wait; nothing if it doesn't. `now`: seconds since

@@ -160,8 +160,8 @@ class IssuePoster {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (parts[i].outcome != Part::Outcome::created) continue;
       const std::string marker = issue_marker(wanted[i]);
-      const ExistingIssue* lowest =
-          first_of(issues_, [&](const ExistingIssue& issue) { return marker_in(issue) == marker; });
+      const ExistingIssue* lowest = find_first(
+          issues_, [&](const ExistingIssue& issue) { return marker_in(issue) == marker; });
       if (lowest != nullptr && lowest->number < parts[i].id) close_duplicate(parts[i], *lowest);
     }
   }

@@ -51,18 +51,12 @@ std::optional<std::string_view> take_value(std::string_view& text, std::string_v
 }
 
 std::optional<std::int64_t> parse_number(const std::optional<std::string_view>& value) {
-  const bool digits =
-      value && !value->empty() && value->find_first_not_of("0123456789") == std::string_view::npos;
-  return digits ? text::to_int(*value) : std::nullopt;
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return text::lower(a) == text::lower(b);
+  return value && text::has_only_digits(*value) ? text::to_int(*value) : std::nullopt;
 }
 
 // Reads the branch of this repository that `pull` is for, and if its code comes from a fork.
 Result<void> read_base(const Json& pull, Event& event) {
-  const Json& base = below(pull, "base");
+  const Json& base = member_or_null(pull, "base");
   event.base = text_in(base, "ref");
   event.base_sha = text::lower(text_in(base, "sha"));
   if (event.base.empty() || !is_sha(event.base_sha)) {
@@ -71,8 +65,9 @@ Result<void> read_base(const Json& pull, Event& event) {
   }
   event.of_pull_request = true;
   event.from_fork = event.from_fork ||
-                    !equal_ignoring_case(text_in(below(below(pull, "head"), "repo"), "full_name"),
-                                         event.repository);
+                    !text::equal_ignoring_case(
+                        text_in(member_or_null(member_or_null(pull, "head"), "repo"), "full_name"),
+                        event.repository);
   return {};
 }
 
@@ -80,13 +75,16 @@ Result<void> read_base(const Json& pull, Event& event) {
 // and whose head is the branch and commit that `event` measured.
 void add_measured(const Json& list, const Event& event, std::map<std::int64_t, Json>& pulls) {
   for (const Json& pull : list) {
-    const Json& head = below(pull, "head");
+    const Json& head = member_or_null(pull, "head");
     const bool is_measured =
-        text_in(pull, "state") == "open" && equal_ignoring_case(text_in(head, "sha"), event.sha) &&
+        text_in(pull, "state") == "open" &&
+        text::equal_ignoring_case(text_in(head, "sha"), event.sha) &&
         text_in(head, "ref") == event.head->branch &&
-        equal_ignoring_case(text_in(below(head, "repo"), "full_name"), event.head->repository) &&
-        equal_ignoring_case(text_in(below(below(pull, "base"), "repo"), "full_name"),
-                            event.repository);
+        text::equal_ignoring_case(text_in(member_or_null(head, "repo"), "full_name"),
+                                  event.head->repository) &&
+        text::equal_ignoring_case(
+            text_in(member_or_null(member_or_null(pull, "base"), "repo"), "full_name"),
+            event.repository);
     if (is_measured && number_in(pull, "number") > 0) pulls[number_in(pull, "number")] = pull;
   }
 }
@@ -118,7 +116,7 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
   const std::string branch = text::printable(event.head->branch);
   notes.push_back(
       pulls.empty() ? fmt::format("no open pull request has {} of {} at {} any more: no comment",
-                                  branch, event.head->repository, event.sha.substr(0, 7))
+                                  branch, event.head->repository, text::short_commit(event.sha))
                     : fmt::format("{} pull requests have {} of {}: no comment; name one with --pr",
                                   pulls.size(), branch, event.head->repository));
   return {};
@@ -132,7 +130,7 @@ Result<void> find_head_and_base(Api& api, Event& event) {
     return fail(Code::unavailable, "pull request {} of {}: {}", *event.pull_request,
                 event.repository, refusal_text(answer));
   }
-  const std::string sha = text_in(below(answer.body, "head"), "sha");
+  const std::string sha = text_in(member_or_null(answer.body, "head"), "sha");
   if (event.sha.empty() && !is_sha(sha)) {
     return fail(Code::data, "pull request {} of {}: head.sha is no commit", *event.pull_request,
                 event.repository);
@@ -268,9 +266,9 @@ Result<void> check_merge(Api& api, const Event& event, const std::string& merge)
     return fail(Code::unavailable, "commit {} of {}: {}", merge, event.repository,
                 refusal_text(answer));
   }
-  const Json& parents = below(answer.body, "parents");  // the base, then the head
+  const Json& parents = member_or_null(answer.body, "parents");  // the base, then the head
   if (parents.is_array() && parents.size() == 2 &&
-      equal_ignoring_case(text_in(parents[1], "sha"), event.sha)) {
+      text::equal_ignoring_case(text_in(parents[1], "sha"), event.sha)) {
     return {};
   }
   return fail(Code::data, "pull request {} has another head now than the one that was measured",
@@ -291,7 +289,7 @@ std::string why_not_rules_of_base(Api& api, const Target& target, const std::str
     }
     if (*place != required && *place != "identical") {
       return fmt::format("judged by the rules of {}, which are not those of {} now",
-                         rules.substr(0, 7), text::printable(target.base));
+                         text::short_commit(rules), text::printable(target.base));
     }
   }
   return "";

@@ -89,7 +89,7 @@ Offer make_offer(const verdict::GateVerdict& gate, const Target& target, const s
   if (!acceptable || acceptable->changes.empty()) return offer;
   offer.line =
       fmt::format("\n\nTo accept exactly these changes at {} for {}, comment:\n\n```\n{}\n```\n",
-                  target.sha.substr(0, 7), report::markdown_text(target.base, 100),
+                  text::short_commit(target.sha), report::markdown_text(target.base, 100),
                   acceptance_line(acceptance_code(target, name, *acceptable)));
   return offer;
 }
@@ -164,7 +164,7 @@ Texts missing_verdict_texts(const MissingVerdict& what, const report::MarkdownSt
   body += "\nNo count and no time was judged, so this says nothing about the change.";
   if (!run_end.quiet) body += " The run's log says what went wrong.";
   std::vector<std::string> footer;
-  if (!what.sha.empty()) footer.push_back(what.sha.substr(0, 7));
+  if (!what.sha.empty()) footer.push_back(text::short_commit(what.sha));
   const bool plain_url =
       style.run_url && style.run_url->find_first_of("()<>[]\"'") == std::string::npos;
   if (plain_url) footer.push_back(fmt::format("[run]({})", *style.run_url));

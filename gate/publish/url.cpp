@@ -78,7 +78,7 @@ std::optional<Url> resolve(const Url& from, std::string_view location) {
   return parse_url(prefix + std::string(location));
 }
 
-bool below(const Url& base, const Url& url) {
+bool is_below(const Url& base, const Url& url) {
   if (base.origin() != url.origin()) return false;
   const std::string path = url.path();
   for (const std::string& segment : text::split(text::lower(path), '/')) {

@@ -30,7 +30,7 @@ struct Url {
 // Returns true if the path of `url` is that of `base` or lies below it, on the same server. A path
 // with
 // "." or ".." segments, also encoded ones, never does.
-[[nodiscard]] bool below(const Url& base, const Url& url);
+[[nodiscard]] bool is_below(const Url& base, const Url& url);
 
 // Returns the address of rel="next" in a Link header (RFC 8288); nothing if there is none.
 [[nodiscard]] std::optional<std::string> next_link(std::string_view header);

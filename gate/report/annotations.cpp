@@ -101,7 +101,7 @@ std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t most) {
   all.resize(most);
   if (most > 0) {
     all.back().title = "";
-    all.back().message = "and " + plural(cells, "more cell");
+    all.back().message = "and " + text::plural(cells, "more cell");
     all.back().cells = cells;
   }
   return all;
@@ -118,7 +118,7 @@ std::string annotations(const Document& document) {
   for (const std::string_view kind : {"error", "warning", "notice"}) {
     std::vector<Annotation> of_kind = all;
     std::erase_if(of_kind, [&](const Annotation& annotation) {
-      return look_of(annotation.verdict).level != kind;
+      return outcome_look(annotation.verdict).level != kind;
     });
     // The headline takes one notice.
     const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);

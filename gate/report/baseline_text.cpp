@@ -26,42 +26,43 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
     if (stored.cell != cell) {
       cell = stored.cell;
       ++cells;
-      page.say(0, one_line(cell, 300));
+      page.add_text(0, one_line(cell, 300));
     }
-    std::vector<std::string> contents{plural(stored.counts.size(), "count")};
-    if (stored.kernels) contents.push_back(plural(stored.kernels->counts.size(), "kernel"));
+    std::vector<std::string> contents{text::plural(stored.counts.size(), "count")};
+    if (stored.kernels) contents.push_back(text::plural(stored.kernels->counts.size(), "kernel"));
     std::size_t runs = 0;
     for (const auto& [machine, sessions] : stored.sessions) runs += sessions.size();
     if (runs > 0) {
-      contents.push_back(plural(runs, "stored run") + " on " +
-                         plural(stored.sessions.size(), "machine class", "machine classes"));
+      contents.push_back(text::plural(runs, "stored run") + " on " +
+                         text::plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    page.say(2, one_line(stored.device_class, 200) + "   " + text::join(contents));
+    page.add_text(2, one_line(stored.device_class, 200) + "   " + text::join(contents));
     if (!stored.reason.empty())
       page.paragraph("    ", "reason: " + one_line(stored.reason, 1000), 4);
   }
   page.blank();
-  page.say(0, "{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell"));
+  page.add_text(0, "{} of {}.", text::plural(baselines.size(), "baseline"),
+                text::plural(cells, "cell"));
   return page.finish();
 }
 
 std::string baseline_show(const Baseline& stored, int width) {
   Page page(columns_of(width));
-  page.say(0, one_line(stored.cell, 300));
-  page.say(2, "device class  " + one_line(stored.device_class, 200));
+  page.add_text(0, one_line(stored.cell, 300));
+  page.add_text(2, "device class  " + one_line(stored.device_class, 200));
   const std::string device = one_line(stored.device_name, 200);
-  if (!device.empty()) page.say(2, "device        " + device);
-  page.say(2, "fingerprint   " + one_line(stored.fingerprint, 100));
+  if (!device.empty()) page.add_text(2, "device        " + device);
+  page.add_text(2, "fingerprint   " + one_line(stored.fingerprint, 100));
   if (!stored.reason.empty()) {
     page.paragraph("  ", "reason        " + one_line(stored.reason, 1000), 16);
   }
   const auto& lengths = stored.lengths;
-  if (!lengths.empty()) page.say(2, "counted at    {}", fmt::join(lengths, ", "));
+  if (!lengths.empty()) page.add_text(2, "counted at    {}", fmt::join(lengths, ", "));
   TextTable counts{{"count", "value", "nature"}, {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
     if (const auto within = measured.repeatability) {
-      nature += fmt::format(", within {} %", about(*within * 100));
+      nature += fmt::format(", within {} %", about_two_digits(*within * 100));
     }
     counts.rows.push_back(
         {clip(one_line(unit::label(measured.metric), 96), 32), value_text(measured), nature});
@@ -72,7 +73,7 @@ std::string baseline_show(const Baseline& stored, int width) {
   };
   if (!counts.rows.empty()) add(counts);
   if (stored.kernels && !stored.kernels->counts.empty()) {
-    TextTable kernels{{"times", stored.kernels->named ? "kernel" : "kernel (hash of its code)"},
+    TextTable kernels{{"times", stored.kernels->has_names ? "kernel" : "kernel (hash of its code)"},
                       {true, false}};
     add_counts(kernels, *stored.kernels, 200);
     add(kernels);
@@ -85,7 +86,8 @@ std::string baseline_show(const Baseline& stored, int width) {
   for (const auto& [machine, sessions] : stored.sessions) {
     if (sessions.empty()) continue;
     page.blank();
-    page.say(2, "{} on {}", plural(sessions.size(), "stored run"), one_line(machine, 200));
+    page.add_text(2, "{} on {}", text::plural(sessions.size(), "stored run"),
+                  one_line(machine, 200));
     TextTable times{{"stored run", "metric", "median", "runs"}, {true, false, true, true}};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       for (const auto& [name, samples] : sessions[i].samples) {

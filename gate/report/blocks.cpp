@@ -14,7 +14,7 @@ namespace weir::report {
 namespace {
 
 // Returns true if the change alone says what happened: "+12" of an exact count, whatever it was.
-bool change_says_all(const MetricRow& row) {
+bool is_exact_change(const MetricRow& row) {
   return row.judgement->metric.kind == unit::Kind::count &&
          row.judgement->nature == profile::Nature::exact && row.number.differs() &&
          !row.number.change.empty();
@@ -24,11 +24,11 @@ bool change_says_all(const MetricRow& row) {
 std::string row_key(const MetricRow& row) {
   const std::string reason = reason_is_plain(*row.judgement) ? "" : row.judgement->reason;
   return fmt::format("{}\n{}\n{}\n{}\n{}\n", verdict::to_string(row.judgement->verdict),
-                     row.number.label, change_says_all(row) ? "" : row.number.from_to(),
+                     row.number.label, is_exact_change(row) ? "" : row.number.from_to(),
                      row.number.parts(), reason);
 }
 
-bool needs_a_reader(const MetricRow& row) {
+bool needs_attention(const MetricRow& row) {
   return row.judgement->verdict < Outcome::pass || has_observed_change(*row.judgement);
 }
 
@@ -45,7 +45,7 @@ std::string block_key(const CellDocument& cell) {
   if (reason_only) return key;
   key += judged_by(cell_verdict) + "\n";
   for (const MetricRow* row : cell.worst_first) {
-    if (needs_a_reader(*row) && !row->follows) key += row_key(*row);
+    if (needs_attention(*row) && !row->follows) key += row_key(*row);
   }
   return key;
 }
@@ -80,8 +80,8 @@ bool shows_same_numbers(const MetricRow& one, const MetricRow& other) {
 
 // Returns the row of `cell` with the label of `row`, or null.
 const MetricRow* find_same_row(const CellDocument& cell, const MetricRow& row) {
-  return first_of(cell.rows,
-                  [&](const MetricRow& other) { return other.number.label == row.number.label; });
+  return find_first(cell.rows,
+                    [&](const MetricRow& other) { return other.number.label == row.number.label; });
 }
 
 // Returns the value of a row over all cells: "68", or "68 … 82" if they differ.
@@ -102,13 +102,13 @@ std::string range_over_cells(const Cells& cells, const MetricRow& row,
 std::vector<MetricRow> shared_rows(const Cells& cells) {
   std::vector<MetricRow> rows;
   for (const MetricRow* row : cells.front()->worst_first) {
-    const bool shared = needs_a_reader(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
+    const bool shared = needs_attention(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
                           const MetricRow* same = find_same_row(*cell, *row);
                           return same != nullptr && shows_same_numbers(*same, *row);
                         });
     if (!shared) continue;
     rows.push_back(*row);
-    if (cells.size() == 1 || !change_says_all(*row)) continue;
+    if (cells.size() == 1 || !is_exact_change(*row)) continue;
     Number& number = rows.back().number;
     number.base = range_over_cells(cells, *row, &Judgement::baseline, &Number::base);
     number.candidate = range_over_cells(cells, *row, &Judgement::current, &Number::candidate);
@@ -136,7 +136,7 @@ std::string list_names(std::vector<std::string> names, std::size_t most) {
 
 std::string error_key(const CellDocument& cell) {
   const std::vector<std::string> lines = text::lines(text::trim(cell.cell_verdict->stderr_tail));
-  const std::string* reason_line = first_of(lines, text::gives_reason);
+  const std::string* reason_line = find_first(lines, text::gives_reason);
   if (reason_line == nullptr && !lines.empty()) reason_line = &lines.back();
   std::vector<std::string> words;
   if (reason_line != nullptr) words = text::split(*reason_line, ' ');

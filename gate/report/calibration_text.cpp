@@ -5,9 +5,11 @@
 #include <cmath>
 
 #include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/text_style.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 namespace {
@@ -18,9 +20,7 @@ using verdict::Calibration;
 
 constexpr std::size_t k_tag_width = 6;
 
-std::string share_text(double part) {
-  return fmt::format("{:.{}f} %", 100 * part, part > 0 && part < 0.1 ? 2 : 0);
-}
+std::string share_text(double part) { return unit::percent(part, part > 0 && part < 0.1 ? 2 : 0); }
 
 // Writes the answer, then each cell, then how sure the answer is.
 class CalibrationWriter {
@@ -32,7 +32,7 @@ class CalibrationWriter {
     const bool holds = calibration_.holds;
     page_.paragraph("weir calibrate: ", one_line(calibration_.answer), 2, k_bold,
                     holds ? "32" : "1;31");
-    const auto* named = first_of(
+    const auto* named = find_first(
         calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
     const std::string machine = named == nullptr ? "" : ", " + named->machine_name;
     page_.paragraph("", one_line(calibration_.date + machine + "; beside " + calibration_.base), 2,
@@ -98,10 +98,11 @@ class CalibrationWriter {
     constexpr std::string_view k_decisions[] = {"inconclusive", "pass", "FAIL",
                                                 "none (the sides spread unlike)"};
     const std::string_view decision = k_decisions[static_cast<std::size_t>(metric.decision)];
-    return fmt::format("{} after {} (evidence: slower {}, beyond {} {}, within {} {})", decision,
-                       plural(static_cast<std::size_t>(metric.decided_after), "pair", "pairs"),
-                       odds(metric.log_slower), metric.tolerated, odds(metric.log_beyond),
-                       metric.amount, odds(metric.log_within));
+    return fmt::format(
+        "{} after {} (evidence: slower {}, beyond {} {}, within {} {})", decision,
+        text::plural(static_cast<std::size_t>(metric.decided_after), "pair", "pairs"),
+        odds(metric.log_slower), metric.tolerated, odds(metric.log_beyond), metric.amount,
+        odds(metric.log_within));
   }
 
   void show(const CalibratedCell& cell) {

@@ -8,6 +8,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 namespace {
@@ -35,7 +36,7 @@ std::string dimension_text(const std::vector<std::string>& values, std::string_v
   constexpr std::size_t k_few = 3, k_short = 20;
   const std::string names = text::join(values);
   const bool is_short = values.size() <= k_few && text::columns(names) <= k_short;
-  return is_short || values.size() == 1 ? names : plural(values.size(), dimension);
+  return is_short || values.size() == 1 ? names : text::plural(values.size(), dimension);
 }
 
 // Returns "2 models × 5 backends × prefill, decode"; an engine that all cells share is left out.
@@ -49,8 +50,8 @@ std::string product_text(const Values& values, const Values& all) {
 }
 
 const MetricRow* find_row(const CellDocument& cell, std::string_view metric) {
-  return first_of(cell.rows,
-                  [&](const MetricRow& row) { return row.judgement->metric.name == metric; });
+  return find_first(cell.rows,
+                    [&](const MetricRow& row) { return row.judgement->metric.name == metric; });
 }
 
 // Returns a row with a metric's values and changes over the cells that have it, as ranges. A rule
@@ -74,7 +75,7 @@ Number metric_numbers(const std::string& metric, const Cells& cells) {
         change.emplace_back(difference, show_change(judgement.metric, difference));
       }
     } else if (judgement.change) {
-      change.emplace_back(*judgement.change, percent(*judgement.change));
+      change.emplace_back(*judgement.change, unit::signed_percent(*judgement.change));
     }
   }
   number.base = value_range(base);
@@ -108,7 +109,7 @@ Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
   }
   const auto with_it = static_cast<std::size_t>(std::max<std::int64_t>(carrier.cells, 0));
   if (with_it < cells.size()) {
-    number.where = fmt::format("in {} of {}", with_it, plural(cells.size(), "cell"));
+    number.where = fmt::format("in {} of {}", with_it, text::plural(cells.size(), "cell"));
   }
   return number;
 }
@@ -157,9 +158,9 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, const Document&
 std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
   if (cells.size() == 1) return cell_title(cells.front());
   const bool every = cells.size() == all.size();
-  const std::string head = every
-                               ? fmt::format("all {} cells", all.size())
-                               : fmt::format("{} of {}", cells.size(), plural(all.size(), "cell"));
+  const std::string head =
+      every ? fmt::format("all {} cells", all.size())
+            : fmt::format("{} of {}", cells.size(), text::plural(all.size(), "cell"));
   // Distinct cells are all combinations of their values if there are as many.
   const Values values = dimension_values(cells);
   std::size_t combinations = 1;

@@ -68,7 +68,7 @@ std::string first_line(const Document& document) {
 }
 
 std::string check_level(Outcome outcome) {
-  const std::string_view level = look_of(outcome).level;
+  const std::string_view level = outcome_look(outcome).level;
   return std::string(level == "error" ? "failure" : level);
 }
 

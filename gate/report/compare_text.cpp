@@ -42,7 +42,7 @@ const Texts k_none;
 // Joins up to three texts ("a, b"), or counts them ("5 shapes").
 std::string list_texts(const Texts& texts, std::string_view many) {
   constexpr std::size_t k_most = 3;
-  if (texts.size() > k_most) return plural(texts.size(), many);
+  if (texts.size() > k_most) return text::plural(texts.size(), many);
   return text::join(
       collect<std::string>(texts, [](const auto& name) { return one_line(name, 80); }));
 }
@@ -213,7 +213,7 @@ std::string input_text(const explain::ComparedInput& input) {
 // Returns " 2 ops that only one side times are left out."; "" if there are none.
 std::string left_out_text(std::size_t untimed, std::string_view what) {
   if (untimed == 0) return "";
-  return fmt::format(" {} that only one side times {} left out.", plural(untimed, what),
+  return fmt::format(" {} that only one side times {} left out.", text::plural(untimed, what),
                      untimed == 1 ? "is" : "are");
 }
 
@@ -346,12 +346,12 @@ void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle&
   table.head.clear();
   auto row = rows.begin();
   for (const Section& section : sections) {
-    page.say(0, section.title);
+    page.add_text(0, section.title);
     const auto end = row + std::ssize(section.shown);
     table.rows.assign(row, end);
     row = end;
     page.table(table);
-    if (section.left_out != 0) page.say(2, "and {} more (--top shows more)", section.left_out);
+    if (section.left_out != 0) page.add_text(2, "and {} more (--top shows more)", section.left_out);
   }
 }
 
@@ -362,7 +362,7 @@ void add_metrics_table(Page& page, const Comparison& comparison, const CompareSt
   table.rows.resize(std::min(all, most));
   page.blank();
   page.table(table);
-  if (all > most) page.say(2, "and {} more", all - most);
+  if (all > most) page.add_text(2, "and {} more", all - most);
 }
 
 // Returns a sentence if there is nothing to compare, else "".
@@ -373,11 +373,12 @@ std::string nothing_text(const Comparison& comparison) {
 }
 
 void add_text(Page& page, const Comparison& comparison, const CompareStyle& style) {
-  page.say(0, "A  " + input_text(comparison.a));
-  page.say(0, "B  " + input_text(comparison.b));
-  if (const std::string basis = basis_text(comparison); !basis.empty()) page.say(0, basis);
-  if (const std::string gap = gap_text(comparison); !gap.empty()) page.say(0, gap);
-  if (const std::string nothing = nothing_text(comparison); !nothing.empty()) page.say(0, nothing);
+  page.add_text(0, "A  " + input_text(comparison.a));
+  page.add_text(0, "B  " + input_text(comparison.b));
+  if (const std::string basis = basis_text(comparison); !basis.empty()) page.add_text(0, basis);
+  if (const std::string gap = gap_text(comparison); !gap.empty()) page.add_text(0, gap);
+  if (const std::string nothing = nothing_text(comparison); !nothing.empty())
+    page.add_text(0, nothing);
   add_metrics_table(page, comparison, style);
   for (const CompareRows& table : compare_tables(comparison)) add_op_table(page, table, style);
   if (!comparison.findings.empty()) {
@@ -386,7 +387,7 @@ void add_text(Page& page, const Comparison& comparison, const CompareStyle& styl
   }
   if (!comparison.doubts.empty()) page.blank();
   for (const std::string& doubt : comparison.doubts)
-    page.say(0, "warning: " + one_line(doubt, 300));
+    page.add_text(0, "warning: " + one_line(doubt, 300));
 }
 
 // Adds a row of a Markdown table.
@@ -456,7 +457,7 @@ void add_markdown(std::string& out, const Comparison& comparison, std::size_t mo
 std::string compare_text(std::span<const Comparison> comparisons, const CompareStyle& style) {
   Page page(columns_of(style.width, 60));
   for (const Comparison& comparison : comparisons) {
-    page.part();
+    page.start_part();
     add_text(page, comparison, style);
   }
   return page.finish();
@@ -470,7 +471,7 @@ std::string compare_markdown(std::span<const Comparison> comparisons, std::size_
     add_markdown(more, comparisons[i], most_rows);
     if (out.size() + more.size() + 100 > limit) {
       out += fmt::format("{} left out: the report would be too long.\n",
-                         plural(comparisons.size() - i, "comparison"));
+                         text::plural(comparisons.size() - i, "comparison"));
       break;
     }
     out += more + "\n";

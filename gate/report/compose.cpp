@@ -42,7 +42,7 @@ void add_changes(Parts& parts, const std::string& head, const Block& block,
     parts.push_back(read_by(of_set, changes_part(head, block, all[i])));
   }
   if (all.size() <= k_most) return;
-  const std::string sets = plural(all.size() - k_most, "set of cells", "sets of cells");
+  const std::string sets = text::plural(all.size() - k_most, "set of cells", "sets of cells");
   parts.push_back(
       read_by(readers & (k_brief | k_comment),
               paragraph("", fmt::format("and others in {} more", sets), /*soft=*/true)));
@@ -142,7 +142,7 @@ void add_numbers(Parts& parts, const Block& block) {
   add_changes(parts, kernels_head(cell), block, block.kernels, k_always & ~kernels_readers);
   add_changes(parts, "Functions", block, block.functions, k_always & ~functions_readers);
   // Ops that moved without breaking the placement rule have no row of their own.
-  if (cell.of(verdict::k_placement).verdict >= Outcome::pass) {
+  if (cell.judgement_of(verdict::k_placement).verdict >= Outcome::pass) {
     add_changes(parts, "Ops", block, block.ops, k_always);
   }
 }
@@ -282,8 +282,8 @@ Part messages_part(const char* tag, std::string head, const Document& document,
     if (message.cells.size() == 1)
       where = one_line(message.cells.front()->cell_verdict->cell.str(), 300) + ": ";
     if (message.cells.size() > 1) {
-      where =
-          fmt::format("{} of {}: ", message.cells.size(), plural(document.cells.size(), "cell"));
+      where = fmt::format("{} of {}: ", message.cells.size(),
+                          text::plural(document.cells.size(), "cell"));
     }
     part.items.push_back(plain(where + message.text));
   }
@@ -344,7 +344,7 @@ void add_decided(Parts& parts, const Document& document) {
 std::string checked_text(const Document& document) {
   std::string line = "Checked: ";
   const auto judged = static_cast<std::size_t>(document.gate.metrics_judged);
-  line += document.rule.empty() ? plural(judged, "metric") : document.rule;
+  line += document.rule.empty() ? text::plural(judged, "metric") : document.rule;
   const std::size_t skipped = document.cells_with(Outcome::skipped);
   if (skipped > 0) line += fmt::format("; {} skipped", skipped);
   return line + ".";
@@ -366,9 +366,9 @@ Part passed_part(const Document& document, bool quiet) {
     cell_part.open = k_verbose;
     cells.push_back(std::move(cell_part));
   }
-  Part all =
-      fold(plain(fmt::format("{}, {}", plural(cells.size(), "cell"), plural(metrics, "metric"))),
-           {std::move(table)}, k_verbose);
+  Part all = fold(plain(fmt::format("{}, {}", text::plural(cells.size(), "cell"),
+                                    text::plural(metrics, "metric"))),
+                  {std::move(table)}, k_verbose);
   all.outcome = Outcome::pass;
   if (cells.size() == document.cells.size()) all.readers &= ~k_brief;  // its headline says it
   if (quiet) all.readers &= ~k_comment;
@@ -380,7 +380,7 @@ Part passed_part(const Document& document, bool quiet) {
 // Adds a section for each reason why cells were skipped. A `quiet` comment leaves them out.
 void add_skipped(Parts& parts, const Document& document, bool quiet) {
   for (const Shared& skipped : document.by_reason(Outcome::skipped)) {
-    const std::string cells = plural(skipped.cells.size(), "cell");
+    const std::string cells = text::plural(skipped.cells.size(), "cell");
     Part& part = parts.emplace_back(section(plain(cells + ": " + skipped.text)));
     part.outcome = Outcome::skipped;
     if (quiet) part.readers &= ~k_comment;  // checked_text() counts them
@@ -394,7 +394,7 @@ void add_skipped(Parts& parts, const Document& document, bool quiet) {
 void add_machine_code(Parts& parts, const GateVerdict& gate) {
   std::set<std::string> shown;
   for (const CellVerdict& cell : gate.cells) {
-    const Judgement& code = cell.of(verdict::k_kernel_code);
+    const Judgement& code = cell.judgement_of(verdict::k_kernel_code);
     for (const verdict::OtherCode& other_code : code.code) {
       if (other_code.machine_code.empty()) continue;
       if (!shown.insert(other_code.kernel + other_code.machine_code).second) continue;
@@ -494,8 +494,8 @@ Parts compose(const Document& document) {
   }
   add_unjudged(parts, document);
   if (!folded.empty()) {
-    Part all = fold(plain("Every number of " + plural(folded_cells, "cell")), std::move(folded),
-                    k_verbose);
+    Part all = fold(plain("Every number of " + text::plural(folded_cells, "cell")),
+                    std::move(folded), k_verbose);
     parts.push_back(std::move(all));
   }
   add_decided(parts, document);

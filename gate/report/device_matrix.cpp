@@ -65,7 +65,7 @@ std::vector<Table> make_tables(std::span<const Profile> profiles) {
     const std::string device = one_line(key.backend, 64);
     const std::string title = fmt::format("{} / {} / {}", one_line(key.engine_part(), 64),
                                           one_line(key.model, 64), one_line(key.prompt_part(), 64));
-    Table* existing = first_of(tables, [&](const Table& other) { return other.title == title; });
+    Table* existing = find_first(tables, [&](const Table& other) { return other.title == title; });
     Table& table = existing == nullptr ? tables.emplace_back() : *existing;
     table.title = title;
     if (!profile.errors.empty()) {
@@ -230,8 +230,8 @@ std::string page_table(const Table& table) {
 std::string device_matrix_text(std::span<const Profile> profiles, bool all, int width) {
   Page page(columns_of(width));
   for (const Table& table : make_tables(profiles)) {
-    page.part();
-    page.say(0, table.title);
+    page.start_part();
+    page.add_text(0, table.title);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       page.paragraph("  " + letter(i) + "  ", text::join(table.columns[i].devices), 5);
     }
@@ -246,9 +246,10 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
       }
     }
     if (!rows.empty()) page.add(column_blocks(rows, table.columns.size(), page.width()));
-    if (hidden != 0) page.say(2, "{} the same on all (--all shows them)", plural(hidden, "row"));
-    for (const std::string& remark : table.remarks) page.say(2, remark);
-    for (const std::string& broken : table.broken) page.say(2, "error " + broken);
+    if (hidden != 0)
+      page.add_text(2, "{} the same on all (--all shows them)", text::plural(hidden, "row"));
+    for (const std::string& remark : table.remarks) page.add_text(2, remark);
+    for (const std::string& broken : table.broken) page.add_text(2, "error " + broken);
   }
   return page.finish();
 }

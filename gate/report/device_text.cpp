@@ -20,7 +20,7 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   Page broken(columns_of(width));
   for (const DeviceLine& device : devices) {
     if (!device.error.empty()) {
-      broken.say(0, one_line(device.name) + " cannot be read: " + one_line(device.error));
+      broken.add_text(0, one_line(device.name) + " cannot be read: " + one_line(device.error));
       continue;
     }
     const std::string source = one_line(device.source);
@@ -50,9 +50,9 @@ std::string device_list_json(const std::vector<DeviceLine>& devices) {
 
 std::string device_text(const DeviceSheet& sheet, int width) {
   Page page(columns_of(width));
-  page.say(0, one_line(sheet.name) + ": " + one_line(sheet.title));
-  if (!sheet.source.empty()) page.say(2, "Values " + one_line(sheet.source));
-  for (const std::string& guess : sheet.assumed) page.say(2, "Assumed: " + one_line(guess));
+  page.add_text(0, one_line(sheet.name) + ": " + one_line(sheet.title));
+  if (!sheet.source.empty()) page.add_text(2, "Values " + one_line(sheet.source));
+  for (const std::string& guess : sheet.assumed) page.add_text(2, "Assumed: " + one_line(guess));
   page.blank();
   std::size_t widest = 0;
   for (const auto& [subject, what] : sheet.facts) widest = std::max(widest, subject.size());
@@ -61,7 +61,8 @@ std::string device_text(const DeviceSheet& sheet, int width) {
     page.paragraph(first, one_line(what), first.size());
   }
   if (!sheet.warnings.empty()) page.blank();
-  for (const std::string& warning : sheet.warnings) page.say(2, "Warning: " + one_line(warning));
+  for (const std::string& warning : sheet.warnings)
+    page.add_text(2, "Warning: " + one_line(warning));
   return page.finish();
 }
 

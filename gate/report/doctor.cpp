@@ -66,7 +66,7 @@ class Writer {
     const std::size_t number = count_problems(diagnosis_);
     const std::string words = number == 0
                                   ? "nothing is in the way"
-                                  : plural(number, "thing is", "things are") + " in the way";
+                                  : text::plural(number, "thing is", "things are") + " in the way";
     page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? "32" : "1;31");
     page_.paragraph("", one_line(diagnosis_.machine), k_indent, "", k_dim);
   }

@@ -31,9 +31,9 @@ bool follows_count(const Judgement& judgement, const CellVerdict& cell) {
 // Makes the rows and changes of a cell, the worst rows first. `to_keep`: as for number rows.
 CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
   CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
-  document.kernels = named_changes(cell.of(verdict::k_kernels).changed);
+  document.kernels = named_changes(cell.judgement_of(verdict::k_kernels).changed);
   document.functions = named_function_changes(cell.functions);
-  document.ops = named_changes(cell.of(verdict::k_placement).changed);
+  document.ops = named_changes(cell.judgement_of(verdict::k_placement).changed);
   to_keep = to_keep && cell.verdict != Outcome::fail && cell.verdict != Outcome::error;
   for (const Judgement& judgement : cell.judgements) {
     if (!judgement.is_metric() && judgement.verdict == Outcome::info) continue;
@@ -70,7 +70,7 @@ Document::Document(const GateVerdict& verdict)
   not_judged = text::join(parts);
   base = one_line(gate.base_source, 300);
   const bool named = gate.base_commit && gate.base_commit->size() >= 7 &&
-                     base.find(gate.base_commit->substr(0, 7)) != std::string::npos;
+                     base.find(text::short_commit(*gate.base_commit)) != std::string::npos;
   if (gate.base_commit && !named) {
     if (!base.empty()) base += ", ";
     base += "commit " + one_line(*gate.base_commit, 12);
@@ -127,7 +127,8 @@ std::vector<Shared> Document::notes() const {
 std::vector<Shared> Document::other_code() const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    for (const verdict::OtherCode& kernel : cell.cell_verdict->of(verdict::k_kernel_code).code) {
+    for (const verdict::OtherCode& kernel :
+         cell.cell_verdict->judgement_of(verdict::k_kernel_code).code) {
       add_shared(out, one_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
     }
   }
@@ -155,14 +156,14 @@ static std::string causes_text(const GateVerdict& gate) {
   const std::size_t causes = gate.causes.size(), rest = gate.unexplained.size();
   const bool single = causes == 1 && count_outcome(gate.cells, Outcome::fail) == 1;
   if (gate.verdict != Outcome::fail || causes == 0 || single) return "";
-  std::string out = ", " + plural(causes, "cause");
-  if (rest > 0) out += fmt::format(", {} unexplained", plural(rest, "change"));
+  std::string out = ", " + text::plural(causes, "cause");
+  if (rest > 0) out += fmt::format(", {} unexplained", text::plural(rest, "change"));
   return out;
 }
 
 std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
-  const std::string cells = plural(all, "cell");
+  const std::string cells = text::plural(all, "cell");
   std::string out;
   const std::size_t errors = count_outcome(gate.cells, Outcome::error);
   if (gate.cells.empty()) {
@@ -171,7 +172,7 @@ std::string headline(const GateVerdict& gate) {
     out = one_line(*gate.unjudged, 300);
     const auto number = std::ranges::count_if(gate.cells, is_unmeasured);
     if (number > 0) out += fmt::format("; {} could not be measured", number);
-  } else if (const std::string_view result = look_of(gate.verdict).headline; !result.empty()) {
+  } else if (const std::string_view result = outcome_look(gate.verdict).headline; !result.empty()) {
     const std::size_t number = count_outcome(gate.cells, gate.verdict);
     out = fmt::format("{} of {}", number, cells) +
           fmt::format(fmt::runtime(result), fmt::arg("are", number == 1 ? "is" : "are"));
@@ -182,7 +183,7 @@ std::string headline(const GateVerdict& gate) {
     const std::size_t fine = count_outcome(gate.cells, Outcome::pass);
     out = fmt::format("{}, {} within limits",
                       fine == all ? cells : fmt::format("{} of {}", fine, cells),
-                      plural(passed, "metric"));
+                      text::plural(passed, "metric"));
   }
   out += causes_text(gate);
   if (gate.verdict == Outcome::fail && errors > 0) {

@@ -67,13 +67,13 @@ std::string totals_text(const Cells& cells) {
     return text::join(ranges, " / ");
   };
   const std::string before =
-      first.alone ? "" : side(&explain::Total::before) + std::string(k_arrow);
+      first.has_one_side ? "" : side(&explain::Total::before) + std::string(k_arrow);
   return before + side(&explain::Total::after) + "   " + totals_label(first);
 }
 
 // Returns the sentence for a cell without findings.
 std::string no_finding_text(const Explanation& explanation) {
-  if (explanation.alone) return "One profile, compared with nothing.";
+  if (explanation.has_one_side) return "One profile, compared with nothing.";
   if (explanation.differs) return "Something differs, and no known pattern fits it.";
   if (explanation.verdict.empty()) return "Nothing differs beyond what varies by itself.";
   const std::string verdict = fmt::format("The verdict is {}", explanation.verdict);
@@ -102,28 +102,29 @@ class ExplainPage {
     for (const Explanation& explanation : all) {
       cells.push_back(&explanation);
       const bool is_unchanged =
-          !explanation.alone && !explanation.differs && explanation.verdict.empty();
+          !explanation.has_one_side && !explanation.differs && explanation.verdict.empty();
       if (is_unchanged && !style_.checklist && explanation.doubts.empty()) {
         unchanged.push_back(explanation.cell);
         continue;
       }
       Block new_block = make_block(explanation);
       Block* block =
-          first_of(blocks, [&](const Block& other) { return other.says_the_same(new_block); });
+          find_first(blocks, [&](const Block& other) { return other.says_the_same(new_block); });
       if (block == nullptr) block = &blocks.emplace_back(std::move(new_block));
       block->cells.push_back(&explanation);
     }
     const std::vector<profile::CellKey> keys = parse_keys(cells);
     for (const Block& block : blocks) {
-      page_.part();
+      page_.start_part();
       head(block.cells, keys);
       body(*block.cells.front());
     }
     if (!unchanged.empty()) {
-      page_.part();
-      page_.say(0, unchanged.size() == 1
-                       ? explain_title(unchanged.front()) + ": nothing differs."
-                       : fmt::format("Nothing differs in {}.", plural(unchanged.size(), "cell")));
+      page_.start_part();
+      page_.add_text(
+          0, unchanged.size() == 1
+                 ? explain_title(unchanged.front()) + ": nothing differs."
+                 : fmt::format("Nothing differs in {}.", text::plural(unchanged.size(), "cell")));
     }
     return page_.finish();
   }
@@ -210,7 +211,7 @@ class ExplainPage {
       page_.paragraph(k_before, no_finding_text(explanation), k_number_indent);
     }
     for (const std::string& doubt : explanation.doubts) labelled_line("   warning: ", doubt);
-    if (style_.checklist || explanation.alone) checklist(explanation);
+    if (style_.checklist || explanation.has_one_side) checklist(explanation);
   }
 
   void show_finding(const Finding& finding, std::size_t number) {
@@ -218,7 +219,7 @@ class ExplainPage {
     page_.paragraph(pad_right(std::to_string(number), k_number_indent), one_line(finding.headline),
                     k_number_indent, k_bold);
     for (const std::string& line : finding.lines) {
-      page_.say(k_line_indent, one_line(line));
+      page_.add_text(k_line_indent, one_line(line));
     }
     labelled_line("   Typical cause: ", finding.cause);
     labelled_line("   Look at: ", finding.look_at);

@@ -83,7 +83,7 @@ constexpr std::array<const char*, 7> k_load_metrics = {
 LoadedCell find_load_metrics(const CellVerdict& cell) {
   LoadedCell out{&cell, {}};
   for (std::size_t at = 0; at < k_load_metrics.size(); ++at) {
-    out.metrics.at(at) = first_of(cell.judgements, [&](const Judgement& judgement) {
+    out.metrics.at(at) = find_first(cell.judgements, [&](const Judgement& judgement) {
       return judgement.current && judgement.metric.name == k_load_metrics.at(at);
     });
   }

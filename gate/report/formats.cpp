@@ -10,16 +10,16 @@ namespace weir::report {
 namespace {
 
 template <std::string (*Render)(const Document&)>
-std::string of_verdict(const Document& document, const ReportAround& /*around*/) {
+std::string of_verdict(const Document& document, const ReportContext& /*around*/) {
   return Render(document);
 }
 
-std::string markdown_report(const Document& document, const ReportAround& around) {
-  return markdown(document, {k_comment_limit, around.verbs, around.run_url});
+std::string markdown_report(const Document& document, const ReportContext& context) {
+  return markdown(document, {k_comment_limit, context.verbs, context.run_url});
 }
 
-std::string html_report(const Document& document, const ReportAround& around) {
-  return html(document, around.figures);
+std::string html_report(const Document& document, const ReportContext& context) {
+  return html(document, context.figures);
 }
 
 constexpr ReportFormat k_formats[] = {

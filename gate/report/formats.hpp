@@ -11,7 +11,7 @@
 namespace weir::report {
 
 // Settings of a report file besides the verdict.
-struct ReportAround {
+struct ReportContext {
   Verbs verbs{};                       // commands this build has; no other is named
   std::optional<std::string> run_url;  // https://…: where the run is shown
   std::string figures{};               // script that draws the figures of a page (html.hpp), or ""
@@ -21,7 +21,7 @@ struct ReportAround {
 struct ReportFormat {
   const char* option;  // "--markdown", which takes the file's name
   const char* about;   // the option's help
-  std::string (*render)(const Document& document, const ReportAround& around);
+  std::string (*render)(const Document& document, const ReportContext& context);
   bool is_page = false;  // with figures, and machine code of changed kernels (verdict::OtherCode)
 };
 // All of them, in the order of a help text. Another one is a file here and a line of this table.

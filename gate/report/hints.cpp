@@ -234,7 +234,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   }
   OpsByEngine to_allow;
   for (const CellVerdict& cell : gate.cells) {
-    if (cell.of(verdict::k_placement).verdict != Outcome::fail) continue;
+    if (cell.judgement_of(verdict::k_placement).verdict != Outcome::fail) continue;
     for (const std::string& op : cell.not_allowed) {
       to_allow[cell.cell.engine][op].insert(cell.cell.backend);
     }
@@ -244,7 +244,8 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   }
   // A comment can't waive a broken placement.
   const bool waivable = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
-    return cell.verdict == Outcome::fail && cell.of(verdict::k_placement).verdict != Outcome::fail;
+    return cell.verdict == Outcome::fail &&
+           cell.judgement_of(verdict::k_placement).verdict != Outcome::fail;
   });
   if (waivable && !gate.runs && holds(verbs, "/weir accept"))
     out.push_back({"comment", {"/weir accept CODE REASON"}});
@@ -267,11 +268,12 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   };
   // No baseline is accepted from work that ran on another device.
   accept("accept", cell_names(gate, [&](const CellVerdict& cell) {
-           return cell.verdict == (fails ? Outcome::fail : Outcome::improved) && !cell.elsewhere;
+           return cell.verdict == (fails ? Outcome::fail : Outcome::improved) &&
+                  !cell.ran_elsewhere;
          }));
   // A command of its own: storing a first baseline must not store a regression.
   accept("store", cell_names(gate, [](const CellVerdict& cell) {
-           return cell.verdict >= Outcome::new_ && !cell.elsewhere &&
+           return cell.verdict >= Outcome::new_ && !cell.ran_elsewhere &&
                   (cell.verdict == Outcome::new_ || cell.not_compared);
          }));
   return out;

@@ -36,7 +36,7 @@ std::string title(const Part& part) {
   return (part.outcome ? outcome_word(*part.outcome) : "") + spans_html(part.head);
 }
 
-std::string soft(std::string_view text) {
+std::string muted_html(std::string_view text) {
   return fmt::format("<p class=\"soft\">{}</p>\n", xml_text(text));
 }
 
@@ -89,7 +89,7 @@ class Elements {
       case Part::Kind::table:
         return table(part);
       case Part::Kind::preformatted:
-        return (part.head.empty() ? "" : soft(plain_text(part.head))) +
+        return (part.head.empty() ? "" : muted_html(plain_text(part.head))) +
                fmt::format("<pre tabindex=\"0\">{}</pre>\n",
                            xml_text(text::join(last_lines(part.text, 2000, 200'000), "\n")));
       case Part::Kind::ratios:
@@ -129,7 +129,7 @@ class Elements {
     const bool changes = part.kind == Part::Kind::changes;
     std::string out;
     if (!part.head.empty()) {
-      out = changes ? soft(part.in + plain_text(part.head))
+      out = changes ? muted_html(part.in + plain_text(part.head))
                     : fmt::format("<h{0}>{1}</h{0}>\n", depth_ + 2, spans_html(part.head));
     }
     out += changes ? "<ul class=\"changes\">\n" : "<ul>\n";
@@ -244,8 +244,8 @@ class Elements {
     if (!part.data.contains("caption")) return data;
     std::string out = fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}",
                                   xml_text(part.data["caption"].get<std::string>()), data,
-                                  soft(part.data["words"].get<std::string>()));
-    for (const Words& line : part.items) out += soft(plain_text(line));
+                                  muted_html(part.data["words"].get<std::string>()));
+    for (const Words& line : part.items) out += muted_html(plain_text(line));
     return out + "</figure>\n";
   }
 
@@ -273,8 +273,8 @@ std::string html(const Document& document, std::string_view figures) {
   if (!document.not_judged.empty()) {
     out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(document.not_judged));
   }
-  if (!document.rule.empty()) out += soft(document.rule);
-  if (document.has_paired_times) out += soft(one_line(gate.decision_rule, 4000));
+  if (!document.rule.empty()) out += muted_html(document.rule);
+  if (document.has_paired_times) out += muted_html(one_line(gate.decision_rule, 4000));
   out += Elements().elements(compose(document));
   return html_page("weir: " + document.first_line(), "", out, figures);
 }

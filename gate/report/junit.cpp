@@ -110,7 +110,7 @@ class Junit {
                                xml_text(one_line(name, 400)));
     const bool fails =
         outcome == Outcome::inconclusive && gate_.exit_code == verdict::ExitCode::inconclusive;
-    const std::string_view element = fails ? "failure" : look_of(outcome).element;
+    const std::string_view element = fails ? "failure" : outcome_look(outcome).element;
     if (element.empty()) {
       suite.cases += "/>\n";
       return;

@@ -10,6 +10,7 @@
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/unit/kernel_cost.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 namespace {
@@ -75,8 +76,8 @@ KernelsOfCell kernels_of(const profile::Profile& profile) {
 std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::size_t most_rows) {
   Page page(columns_of(width));
   for (const KernelsOfCell& cell : tables) {
-    page.part();
-    page.say(0, table_title(cell));
+    page.start_part();
+    page.add_text(0, table_title(cell));
     double sum = 0;
     for (const KernelRow& row : cell.rows) sum += row.cycles.value_or(0);
     TextTable table{{"share", "calls", "regs", "spilled", "occup.", "shared", "cycles", "kernel"},
@@ -91,14 +92,15 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
     }
     page.rows(std::move(table), most_rows);
     for (const auto& [reason, kernels] : left_out) {
-      page.say(2, "{} not compiled: {}", plural(static_cast<std::size_t>(kernels), "kernel"),
-               reason);
+      page.add_text(2, "{} not compiled: {}",
+                    text::plural(static_cast<std::size_t>(kernels), "kernel"), reason);
     }
   }
   page.blank();
-  page.say(0,
-           "share: of estimated cycles, an estimate by the compiler and no time. calls: per token, "
-           "prefill, request or run. cycles: of one wave among many.");
+  page.add_text(
+      0,
+      "share: of estimated cycles, an estimate by the compiler and no time. calls: per token, "
+      "prefill, request or run. cycles: of one wave among many.");
   return page.finish();
 }
 
@@ -127,9 +129,9 @@ Json kernels_json(std::span<const KernelsOfCell> tables) {
 std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
   Page page(columns_of(width));
   for (const KernelDiff& diff : diffs) {
-    page.part();
-    page.say(0, "{}  in {}", one_line(diff.code.kernel, 200), list_names(diff.cells, 3));
-    for (const std::string& line : diff.code.differences) page.say(2, one_line(line, 600));
+    page.start_part();
+    page.add_text(0, "{}  in {}", one_line(diff.code.kernel, 200), list_names(diff.cells, 3));
+    for (const std::string& line : diff.code.differences) page.add_text(2, one_line(line, 600));
     TextTable table{{"", "base", "now", ""}, {false, true, true, false}};
     for (const verdict::OtherCode::Cost& cost : diff.code.costs) {
       const unit::KernelCost* kernel_cost = unit::find_kernel_cost(cost.cost);
@@ -138,7 +140,8 @@ std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
            fmt::format("{}", cost.before), fmt::format("{}", cost.now),
            cost.before == 0
                ? ""
-               : percent(static_cast<double>(cost.now) / static_cast<double>(cost.before) - 1)});
+               : unit::signed_percent(
+                     static_cast<double>(cost.now) / static_cast<double>(cost.before) - 1)});
     }
     if (!table.rows.empty()) page.table(table);
     if (!diff.assembly.empty()) page.add("\n" + diff.assembly + "\n");

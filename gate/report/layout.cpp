@@ -6,6 +6,7 @@
 
 #include "gate/base/ending.hpp"
 #include "gate/base/text.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 
@@ -120,14 +121,14 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t most_line
   const std::size_t left_out = all - lines.size() + static_cast<std::size_t>(before);
   if (left_out > 0) {
     lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(reasons),
-                 fmt::format("({} left out)", plural(left_out, "earlier line")));
+                 fmt::format("({} left out)", text::plural(left_out, "earlier line")));
   }
   return lines;
 }
 
 bool is_word_char(char c) { return text::is_alphanumeric(c) || c == '_'; }
 
-std::string unbroken(std::string_view phrase) {
+std::string without_breaks(std::string_view phrase) {
   std::string out;
   for (const char c : phrase) out += c == ' ' ? k_no_break : std::string_view(&c, 1);
   return out;
@@ -162,12 +163,6 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
   return filler.finish();
 }
 
-std::string plural(std::size_t number, std::string_view singular, std::string_view many) {
-  if (number == 1) return fmt::format("1 {}", singular);
-  return many.empty() ? fmt::format("{} {}s", number, singular)
-                      : fmt::format("{} {}", number, many);
-}
-
 std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most) {
   if (all.size() > most) {
     all[most] = fmt::format("and {} more", all.size() - most);
@@ -176,12 +171,12 @@ std::vector<std::string> shortened(std::vector<std::string> all, std::size_t mos
   return all;
 }
 
-std::string about(double value) {
+std::string about_two_digits(double value) {
   return std::fabs(value) < 10 ? fmt::format("{:.2g}", value) : fmt::format("{:.0f}", value);
 }
 
-std::string show_share(double part, double total) {
-  return total > 0 ? fmt::format("{:.1f} %", 100 * part / total) : "";
+std::string show_share(double part, double total, int decimals) {
+  return total > 0 ? unit::percent(part / total, decimals) : "";
 }
 
 std::string brief_time(double seconds) {
@@ -223,7 +218,7 @@ std::string TextTable::str(std::size_t indent, std::size_t width) const {
   return out;
 }
 
-void Page::say(std::size_t indent, std::string_view words) {
+void Page::add_text(std::size_t indent, std::string_view words) {
   paragraph(std::string(indent, ' '), words, indent + 2);
 }
 
@@ -231,7 +226,7 @@ void Page::rows(TextTable all, std::size_t most) {
   const std::size_t number = all.rows.size();
   all.rows.resize(std::min(number, most));
   table(all);
-  if (number > most) say(2, "and {} more (--top {} shows them)", number - most, number);
+  if (number > most) add_text(2, "and {} more (--top {} shows them)", number - most, number);
 }
 
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,

@@ -38,7 +38,7 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] bool is_word_char(char c);
 
 // A phrase that wrap() does not break: its spaces are k_no_break.
-[[nodiscard]] std::string unbroken(std::string_view phrase);
+[[nodiscard]] std::string without_breaks(std::string_view phrase);
 
 [[nodiscard]] std::string pad_right(std::string_view utf8, std::size_t width);
 [[nodiscard]] std::string pad_left(std::string_view utf8, std::size_t width);
@@ -49,10 +49,6 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width,
                                             std::string_view first, std::size_t indent);
 
-// "1 cell", "3 cells".
-[[nodiscard]] std::string plural(std::size_t number, std::string_view singular,
-                                 std::string_view many = "");
-
 // Returns the first `most` items, and "and 3 more" in place of the others.
 [[nodiscard]] std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most);
 
@@ -60,10 +56,10 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::string brief_time(double seconds);
 
 // A part of a total as tables show it: "12.3 %"; "" for a total of 0.
-[[nodiscard]] std::string show_share(double part, double total);
+[[nodiscard]] std::string show_share(double part, double total, int decimals = 1);
 
 // About two digits, never as a power of ten: "0.52", "3.4", "117".
-[[nodiscard]] std::string about(double value);
+[[nodiscard]] std::string about_two_digits(double value);
 
 // Columns of text under headings, two spaces apart, the last one not padded. `right` names the
 // columns that hold numbers.
@@ -91,13 +87,13 @@ class Page {
 
   void blank() { out_ += '\n'; }
   // Adds a blank line, but none at the beginning.
-  void part() { out_ += out_.empty() ? "" : "\n"; }
+  void start_part() { out_ += out_.empty() ? "" : "\n"; }
   // Adds wrapped text; its further lines are indented by two more columns.
-  void say(std::size_t indent, std::string_view words);
+  void add_text(std::size_t indent, std::string_view words);
   template <typename First, typename... More>
-  void say(std::size_t indent, fmt::format_string<First, More...> form, First&& first,
-           More&&... more) {
-    say(indent, fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
+  void add_text(std::size_t indent, fmt::format_string<First, More...> form, First&& first,
+                More&&... more) {
+    add_text(indent, fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
   }
   // Adds text that is laid out already.
   void add(std::string_view lines) { out_ += lines; }

@@ -48,17 +48,18 @@ std::string value_cell(const Number& number) {
   const bool is_bold = number.outcome == Outcome::fail && !number.candidate.empty();
   std::vector<std::string> parts;
   std::string values =
-      unbroken(is_bold ? fmt::format("**{}**", number.candidate) : number.candidate);
+      without_breaks(is_bold ? fmt::format("**{}**", number.candidate) : number.candidate);
   if (!number.base.empty()) {
     constexpr std::size_t k_short = 12;
     const bool fits = text::columns(number.base) + text::columns(number.candidate) <= k_short;
-    values = fmt::format("{}{}\u2192{}{}", unbroken(number.base), fits ? k_no_break : " ",
+    values = fmt::format("{}{}\u2192{}{}", without_breaks(number.base), fits ? k_no_break : " ",
                          k_no_break, values);
   }
   const std::size_t interval = std::min(number.change.find(" ("), number.change.size());
-  std::string change = unbroken(number.change.substr(0, interval));
-  if (interval < number.change.size()) change += " " + unbroken(number.change.substr(interval + 1));
-  for (std::string& part : std::array{values, change, unbroken(number.evidence)}) {
+  std::string change = without_breaks(number.change.substr(0, interval));
+  if (interval < number.change.size())
+    change += " " + without_breaks(number.change.substr(interval + 1));
+  for (std::string& part : std::array{values, change, without_breaks(number.evidence)}) {
     if (!part.empty()) parts.push_back(std::move(part));
   }
   return parts.empty() ? markdown_text(number.why, 200) : text::join(parts);
@@ -133,7 +134,7 @@ class Writer {
   // are named as well.
   static std::string title(const Part& part) {
     if (!part.outcome) return fmt::format("**{}**\n\n", marked_up(part.head));
-    const OutcomeLook& look = look_of(*part.outcome);
+    const OutcomeLook& look = outcome_look(*part.outcome);
     const bool sign_is_clear = *part.outcome == Outcome::fail || *part.outcome == Outcome::pass;
     return fmt::format("{} {}{}\n\n", look.sign, sign_is_clear ? "" : fmt::format("{}: ", look.tag),
                        marked_up(part.head));
@@ -147,7 +148,7 @@ class Writer {
     std::string out = (part.titled & k_comment) == 0 ? "" : title(part);
     if (shut) {
       out = fmt::format("<details><summary>{}{}</summary>\n\n",
-                        part.outcome ? fmt::format("{} ", look_of(*part.outcome).sign) : "",
+                        part.outcome ? fmt::format("{} ", outcome_look(*part.outcome).sign) : "",
                         marked_up(part.head));
       ++depth_;
     }
@@ -176,7 +177,7 @@ class Writer {
     }
     if (shut) --depth_;
     if (counted > 0) {
-      out += fmt::format("_and {}_\n\n", plural(counted, "more " + part.noun));
+      out += fmt::format("_and {}_\n\n", text::plural(counted, "more " + part.noun));
     }
     // Don't leave a title whose numbers have no room.
     if (!has_shown || lacks_numbers) return "";
@@ -365,7 +366,7 @@ std::string heading(const Document& document, const MarkdownStyle& style, std::s
   } else if (gate.unjudged) {
     outcome = std::min(gate.verdict, Outcome::error);
   }
-  std::string line = fmt::format("### {} weir", look_of(outcome).sign);
+  std::string line = fmt::format("### {} weir", outcome_look(outcome).sign);
   if (!style.gate.empty() && style.gate != "default") {
     line += fmt::format(" {}", markdown_code(style.gate, 40));
   }
@@ -413,7 +414,7 @@ std::string footer(const Document& document, const MarkdownStyle& style, std::si
   if (!commits.empty()) parts.push_back(commits);
   for (std::string& device : device_names(gate)) parts.push_back(std::move(device));
   const CellVerdict* named =
-      first_of(gate.cells, [](const CellVerdict& cell) { return !cell.machine_name.empty(); });
+      find_first(gate.cells, [](const CellVerdict& cell) { return !cell.machine_name.empty(); });
   if (named != nullptr) parts.push_back(markdown_text(named->machine_name, 100));
   if (gate.seconds) parts.push_back(unit::show_duration(*gate.seconds));
   if (const std::string link = run_link(style, "run"); link != "run") {
@@ -439,7 +440,7 @@ std::size_t byte_limit(const Document& document, const MarkdownStyle& style) {
 }
 
 std::string left_out_note(const Document& document, const MarkdownStyle& style, std::size_t cells) {
-  return fmt::format("_{} left out{}. {} has all._\n\n", plural(cells, "more cell"),
+  return fmt::format("_{} left out{}. {} has all._\n\n", text::plural(cells, "more cell"),
                      document.cause_first ? "" : ": a comment cannot be longer",
                      run_link(style, "The report of the run"));
 }
@@ -465,7 +466,7 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
     std::string text = writer.fit(part, std::min(limit / 4, room()), /*top=*/true);
     if (text.empty()) {
       const std::size_t changes = part.parts.front().numbers.size();
-      text = fmt::format("**{} not explained**\n\n", plural(changes, "change"));
+      text = fmt::format("**{} not explained**\n\n", text::plural(changes, "change"));
     }
     reserved += text.size();
     texts.emplace(&part, std::move(text));
@@ -494,7 +495,7 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
   }
   out += next;
   reserved -= next.size();
-  folded.head = {{plural(std::exchange(folded.cells, 0), "more cell") + " that changed"}};
+  folded.head = {{text::plural(std::exchange(folded.cells, 0), "more cell") + " that changed"}};
   std::vector<const Part*> folds;
   if (!folded.parts.empty()) folds.push_back(&folded);
   for (const Part& part : parts) {

@@ -116,8 +116,8 @@ class Tracks {
       page_.event(*track->second, {at, at + span.length}, names[span.row], details[span.row]);
     }
     if (moments.left_out != 0) {
-      page_.warn(
-          fmt::format("{} left out: more than a page can show", plural(moments.left_out, "event")));
+      page_.warn(fmt::format("{} left out: more than a page can show",
+                             text::plural(moments.left_out, "event")));
     }
     for (const auto& counter : counters) add_counter(counter, moments.origin + first);
   }

@@ -60,8 +60,8 @@ void add(std::vector<PageTable>& tables, PageTable table) {
   if (table.rows.empty()) return;
   if (table.rows.size() > k_most_rows) {
     const std::size_t more = table.rows.size() - k_most_rows;
-    table.note +=
-        fmt::format("{}{} left out.", table.note.empty() ? "" : " ", plural(more, "more row"));
+    table.note += fmt::format("{}{} left out.", table.note.empty() ? "" : " ",
+                              text::plural(more, "more row"));
     table.rows.resize(k_most_rows);
   }
   tables.push_back(drop_empty_columns(std::move(table)));
@@ -154,7 +154,7 @@ PageTable results_table(const Observed& observed) {
     }
     for (const std::string& metric : metrics) {
       const ObservedTiming* timing =
-          first_of(test.timings, [&](const auto& entry) { return entry.metric.name == metric; });
+          find_first(test.timings, [&](const auto& entry) { return entry.metric.name == metric; });
       row.push_back(timing == nullptr ? Json() : json_or_null(timing->value()));
       row.push_back(timing == nullptr ? Json() : json_or_null(standard_deviation(*timing)));
     }

@@ -127,7 +127,7 @@ void add_table(Page& page, const PageTable& from, const ObservedStyle& style) {
 std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   std::vector<std::string> others;
   const auto add = [&](std::size_t count, const char* what, const char* word) {
-    if (count > 0) others.push_back(fmt::format("{} (--by {})", plural(count, what), word));
+    if (count > 0) others.push_back(fmt::format("{} (--by {})", text::plural(count, what), word));
   };
   using observed::GroupBy;
   for (const auto& [by, word] :
@@ -194,7 +194,7 @@ void add_list(Page& page, const Observed& observed, const ObservedStyle& style) 
   if (!table.rows.empty()) return add_table(page, table, style);
   if (missing_text(style.list).empty()) return;
   page.blank();
-  page.say(2, missing_text(style.list));
+  page.add_text(2, missing_text(style.list));
 }
 
 // A word of --by.
@@ -235,7 +235,7 @@ bool set_grouping(ObservedStyle& style, std::string_view words) {
       continue;
     }
     const Grouping* grouping =
-        first_of(k_groupings, [&](const Grouping& entry) { return entry.word == word; });
+        find_first(k_groupings, [&](const Grouping& entry) { return entry.word == word; });
     if (grouping == nullptr) return false;
     if (list != ObservedList::ops && list != ObservedList::tokens) return false;
     if (grouping->list == ObservedList::ops) {
@@ -268,17 +268,18 @@ std::string observed_rows(const Observed& observed, const ObservedStyle& style) 
 
 std::string observed_text(const Observed& observed, const ObservedStyle& style) {
   Page page(style.width);
-  page.say(0, context_line(observed));
+  page.add_text(0, context_line(observed));
   add_metrics(page, observed, style);
   add_list(page, observed, style);
   if (const std::string more = other_tables(observed, style); !more.empty()) {
     page.blank();
-    page.say(2, more);
+    page.add_text(2, more);
   }
   if (!observed.errors.empty() || !observed.warnings.empty()) page.blank();
-  for (const std::string& error : observed.errors) page.say(2, "error: " + one_line(error, 300));
+  for (const std::string& error : observed.errors)
+    page.add_text(2, "error: " + one_line(error, 300));
   for (const std::string& doubt : observed.warnings)
-    page.say(2, "warning: " + one_line(doubt, 300));
+    page.add_text(2, "warning: " + one_line(doubt, 300));
   return page.finish();
 }
 

@@ -56,7 +56,7 @@ struct FamilyName {
 // whose name may be any text, returns "weir_custom_" and the name with other characters replaced by
 // "_".
 FamilyName family_name(const unit::Metric& metric) {
-  if (unit::find_metric(metric.name) && !unit::is_work_name(metric.name)) {
+  if (unit::find_metric(metric.name) && !unit::is_op_or_kernel_metric(metric.name)) {
     return {"weir_" + metric.name};
   }
   std::string name = metric.name.substr(0, 64);
@@ -102,7 +102,7 @@ std::string open_metrics(const Document& document) {
   for (const CellDocument& cell : document.cells) {
     families.family("weir_cell_verdict", std::string(k_codes))
         .add(label("cell", cell.cell_verdict->cell.str()),
-             look_of(cell.cell_verdict->verdict).code);
+             outcome_look(cell.cell_verdict->verdict).code);
   }
   for (const CellDocument& cell : document.cells) {
     for (const auto& [judgement, number, follows] : cell.rows) {

@@ -23,7 +23,8 @@ namespace {
 std::string certainty_text(const Profile& profile, const Measurement& measured) {
   if (measured.exact && measured.nature == profile::Nature::exact) {
     if (profile.counted_runs < 1) return "exact";
-    return fmt::format("exact, {}", plural(static_cast<std::size_t>(profile.counted_runs), "run"));
+    return fmt::format("exact, {}",
+                       text::plural(static_cast<std::size_t>(profile.counted_runs), "run"));
   }
   std::string out;
   if (measured.samples.size() > 1) {
@@ -32,9 +33,9 @@ std::string certainty_text(const Profile& profile, const Measurement& measured) 
                       unit::show(measured.metric, *most));
   }
   if (measured.repeatability) {
-    out += fmt::format("within {} %, ", about(*measured.repeatability * 100));
+    out += fmt::format("within {} %, ", about_two_digits(*measured.repeatability * 100));
   }
-  return out + plural(std::max<std::size_t>(measured.samples.size(), 1), "run");
+  return out + text::plural(std::max<std::size_t>(measured.samples.size(), 1), "run");
 }
 
 // Returns the metrics in reading order; metrics of the whole run only if `verbose`.
@@ -62,10 +63,10 @@ void add_server_figures(Page& page, const std::vector<profile::ServerFigure>& fi
                         bool verbose) {
   if (figures.empty()) return;
   if (!verbose) {
-    page.say(2, "the server's own metrics: {} (weir profile RUN shows them)", figures.size());
+    page.add_text(2, "the server's own metrics: {} (weir profile RUN shows them)", figures.size());
     return;
   }
-  page.say(2, "the server's own metrics, of its last load: they judge nothing");
+  page.add_text(2, "the server's own metrics, of its last load: they judge nothing");
   TextTable table{{}, {true, false, false}};
   // In the order in which kinds are declared.
   constexpr const char* k_kinds[] = {"grew", "at the end", "mean"};
@@ -84,7 +85,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   if (!profile.provenance.device_name.empty()) {
     title += "   " + one_line(profile.provenance.device_name, 100);
   }
-  page.say(0, title);
+  page.add_text(0, title);
   TextTable table{{}, {false, true, false, false}};
   for (const Measurement* measured : ordered_metrics(profile, style.verbose)) {
     const std::string value = value_text(*measured);
@@ -94,36 +95,37 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   }
   page.table(table);
   if (style.verbose && profile.kernels) {
-    page.say(2, profile.kernels->named ? "kernels" : "kernels (by the hash of their code)");
+    page.add_text(2,
+                  profile.kernels->has_names ? "kernels" : "kernels (by the hash of their code)");
     TextTable kernels{{}, {true, false}};
     add_counts(kernels, *profile.kernels, 96);
     page.table(kernels, 4);
   }
   if (style.verbose && profile.functions) {
-    page.say(2, "instructions by function, system calls by name");
+    page.add_text(2, "instructions by function, system calls by name");
     page.table(functions_table(*profile.functions), 4);
   }
   add_server_figures(page, profile.server, style.verbose);
   if (profile.placement.state == profile::Placement::State::refuted) {
-    page.say(2, "placement: " + one_line(profile.placement.reason, 600));
+    page.add_text(2, "placement: " + one_line(profile.placement.reason, 600));
   }
   if (profile.counts_skipped) {
-    page.say(2, "not counted: " + one_line(*profile.counts_skipped, 600));
+    page.add_text(2, "not counted: " + one_line(*profile.counts_skipped, 600));
   } else {
     for (const auto& skipped : {profile.instructions_skipped, profile.host_skipped}) {
-      if (skipped) page.say(2, one_line(*skipped, 600));
+      if (skipped) page.add_text(2, one_line(*skipped, 600));
     }
   }
   for (const std::string& error : profile.errors) {
-    page.say(2, "error: " + clip(text::printable(error), 2000));
+    page.add_text(2, "error: " + clip(text::printable(error), 2000));
   }
   if (!profile.errors.empty()) {
     for (const std::string& line : last_lines(profile.stderr_tail, 8)) {
-      page.say(4, "| " + clip(line, 400));
+      page.add_text(4, "| " + clip(line, 400));
     }
   }
   if (profile.profiling_cost) {
-    page.say(2, "Profiling cost {:.1f} % of throughput.", *profile.profiling_cost * 100);
+    page.add_text(2, "Profiling cost {:.1f} % of throughput.", *profile.profiling_cost * 100);
   }
   std::vector<std::string> warnings = profile.warnings;
   for (const auto& [name, measured] : profile.metrics) {
@@ -131,7 +133,8 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
       warnings.push_back(unit::label(measured.metric) + ": " + warning);
     }
   }
-  for (const std::string& warning : warnings) page.say(2, "warning: " + one_line(warning, 600));
+  for (const std::string& warning : warnings)
+    page.add_text(2, "warning: " + one_line(warning, 600));
   return page.finish();
 }
 
@@ -144,8 +147,9 @@ std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle&
     metrics += profile.metrics.size();
     if (!profile.errors.empty()) ++errors;
   }
-  page.say(0, "{}, {} measured{}.", plural(profiles.size(), "cell"), plural(metrics, "metric"),
-           errors > 0 ? fmt::format("; {} had errors", plural(errors, "cell")) : "");
+  page.add_text(0, "{}, {} measured{}.", text::plural(profiles.size(), "cell"),
+                text::plural(metrics, "metric"),
+                errors > 0 ? fmt::format("; {} had errors", text::plural(errors, "cell")) : "");
   return page.finish();
 }
 

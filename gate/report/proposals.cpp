@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
@@ -26,11 +27,11 @@ ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t most) {
     text.lines.push_back(proposal_line(proposal));
   }
   text.lines = shortened(std::move(text.lines), most);
-  text.head = plural(gate.proposals.size(), "edit") + " to the rules";
+  text.head = text::plural(gate.proposals.size(), "edit") + " to the rules";
   if (looser > 0) text.head += fmt::format(", {} of them looser", looser);
   if (gate.rules) {
     text.head += fmt::format("; judged by those of {} ({})", one_line(gate.rules->ref, 100),
-                             one_line(gate.rules->commit.substr(0, 7), 10));
+                             one_line(text::short_commit(gate.rules->commit), 10));
   }
   return text;
 }

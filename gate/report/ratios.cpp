@@ -11,6 +11,7 @@
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 namespace {
@@ -43,7 +44,7 @@ std::optional<double> as_change(const Judgement& metric, const verdict::Amount& 
 
 // Returns a relative amount as it was written ("−5 %"), any other as `change` in percent.
 std::string amount_text(const Judgement& metric, const verdict::Amount& amount, double change) {
-  if (!amount.relative) return percent(change);
+  if (!amount.relative) return unit::signed_percent(change);
   const bool higher = metric.metric.better == unit::Better::higher;
   return std::string(higher ? k_minus : std::string_view("+")) + verdict::show(amount);
 }
@@ -101,7 +102,7 @@ std::string spread_text(const unit::Metric& metric, const verdict::RunSpread& ru
 
 // Labels an end of the axis: "−12.0 %", or "+1.25e+06 %" for changes of a hundredfold and more.
 std::string end_label(double change) {
-  if (std::fabs(change) < 100) return percent(change);
+  if (std::fabs(change) < 100) return unit::signed_percent(change);
   return fmt::format("{}{:.3g} %", change < 0 ? k_minus : std::string_view("+"),
                      std::fabs(change) * 100);
 }
@@ -198,8 +199,9 @@ std::string strip_legend(const Judgement& metric) {
 std::string picture_text(const Judgement& metric) {
   const std::vector<double> changes = relative_changes(metric);
   if (changes.empty()) return "no pair ended on both sides";
-  std::string text = fmt::format("{} from {} to {}", plural(changes.size(), "pair"),
-                                 percent(changes.front()), percent(changes.back()));
+  std::string text =
+      fmt::format("{} from {} to {}", text::plural(changes.size(), "pair"),
+                  unit::signed_percent(changes.front()), unit::signed_percent(changes.back()));
   if (const auto& limit = change_limit(metric)) {
     if (const auto at = as_change(metric, limit->amount)) {
       const auto beyond = std::ranges::count_if(

@@ -13,7 +13,8 @@ namespace weir::report {
 struct ReplayStyle {
   int width = 80;
   std::size_t most_rows = 20;
-  bool whole = true;  // all ops of the step were replayed: their sum is compared with the step
+  bool is_whole_step =
+      true;  // all ops of the step were replayed: their sum is compared with the step
 };
 
 [[nodiscard]] std::string replay_text(const profile::Replay& replay,

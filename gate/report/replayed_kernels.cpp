@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/unit/metric.hpp"
@@ -47,7 +48,7 @@ std::optional<RunTimes> run_times(const ReplayedKernel& kernel) {
   return RunTimes{*median, *least, *most, *stats::median(distances)};
 }
 
-ReplayedSums sums_of(const ReplayedKernels& all) {
+ReplayedSums sum_up_times(const ReplayedKernels& all) {
   ReplayedSums out;
   for (const auto& [why, dispatches] : all.left_out) out.recorded += dispatches;
   for (const ReplayedKernel& kernel : all.kernels) {
@@ -61,10 +62,10 @@ ReplayedSums sums_of(const ReplayedKernels& all) {
 }
 
 std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) {
-  const ReplayedSums sums = sums_of(all);
+  const ReplayedSums sums = sum_up_times(all);
   Page page(columns_of(style.width));
-  page.say(0, "kernels alone on " + one_line(all.device, 200));
-  page.say(2, summary_text(all, sums));
+  page.add_text(0, "kernels alone on " + one_line(all.device, 200));
+  page.add_text(2, summary_text(all, sums));
   std::vector<const ReplayedKernel*> rows;
   auto left_out = all.left_out;  // number of dispatches by reason
   for (const ReplayedKernel& kernel : all.kernels) {
@@ -88,19 +89,21 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
                           one_line(row->name, 160)});
   }
   if (!rows.empty()) page.add("\n" + table.str(2, page.width()));
-  if (rows.size() > style.most_rows) page.say(2, "{} more (--top)", rows.size() - style.most_rows);
+  if (rows.size() > style.most_rows)
+    page.add_text(2, "{} more (--top)", rows.size() - style.most_rows);
   if (!left_out.empty()) page.add("\nleft out\n");
   for (const auto& [reason, dispatches] : left_out) {
-    page.say(2, "{}: {}", plural(dispatches, "dispatch", "dispatches"), one_line(reason, 300));
+    page.add_text(2, "{}: {}", text::plural(dispatches, "dispatch", "dispatches"),
+                  one_line(reason, 300));
   }
   if (!all.warnings.empty()) page.blank();
   for (const std::string& warning : all.warnings) {
-    page.say(0, "warning: " + one_line(warning, 1000));
+    page.add_text(0, "warning: " + one_line(warning, 1000));
   }
   return page.finish();
 }
 
-observed::Observed observed_of(const ReplayedKernels& all) {
+observed::Observed to_observed(const ReplayedKernels& all) {
   static const unit::Metric k_replayed_seconds = unit::custom_metric(
       "replayed_seconds", unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
   observed::Observed out;
@@ -136,8 +139,8 @@ observed::Observed observed_of(const ReplayedKernels& all) {
   }
   out.warnings.insert(out.warnings.begin(), all.warnings.begin(), all.warnings.end());
   for (const auto& [reason, dispatches] : all.left_out) {
-    out.warnings.push_back(
-        fmt::format("left out: {}: {}", plural(dispatches, "dispatch", "dispatches"), reason));
+    out.warnings.push_back(fmt::format("left out: {}: {}",
+                                       text::plural(dispatches, "dispatch", "dispatches"), reason));
   }
   return out;
 }

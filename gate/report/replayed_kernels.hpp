@@ -44,13 +44,13 @@ struct ReplayedSums {
   std::uint64_t recorded = 0, replayed = 0;  // dispatches
   double seconds = 0;                        // each median times its dispatches
 };
-[[nodiscard]] ReplayedSums sums_of(const ReplayedKernels& all);
+[[nodiscard]] ReplayedSums sum_up_times(const ReplayedKernels& all);
 
 // Writes kernels with their times, most time first. Names are hostile.
 [[nodiscard]] std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style);
 
 // Returns a row for each kernel and size with its total time, and as cases the times of each run.
 // With `tokens` the rows are work of decoding, so that a gate may limit `kernel:NAME` a token.
-[[nodiscard]] observed::Observed observed_of(const ReplayedKernels& all);
+[[nodiscard]] observed::Observed to_observed(const ReplayedKernels& all);
 
 }  // namespace weir::report

@@ -37,13 +37,13 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
   Page page(width);
   page.table(table, 0);
   page.blank();
-  page.say(0,
-           "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
-           "from runs, the rest is a guess.",
-           plural(plan.cells_in_all, "cell"), plural(plan.shards.size(), "shard"),
-           unit::show_duration(longest), unit::show_duration(all), plan.timed_cells);
-  page.say(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
-  page.say(0, "Then: weir merge RUN…, and weir gate --from");
+  page.add_text(0,
+                "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
+                "from runs, the rest is a guess.",
+                text::plural(plan.cells_in_all, "cell"), text::plural(plan.shards.size(), "shard"),
+                unit::show_duration(longest), unit::show_duration(all), plan.timed_cells);
+  page.add_text(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
+  page.add_text(0, "Then: weir merge RUN…, and weir gate --from");
   return page.finish();
 }
 

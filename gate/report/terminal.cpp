@@ -22,7 +22,7 @@ constexpr std::size_t k_detail_indent = 10;
 
 // Makes a phrase that no line break divides, unless it has more than 50 columns.
 std::string unbroken_if_short(std::string_view phrase) {
-  return text::columns(phrase) > 50 ? std::string(phrase) : unbroken(phrase);
+  return text::columns(phrase) > 50 ? std::string(phrase) : without_breaks(phrase);
 }
 
 // Writes the parts of a report in lines of a terminal.
@@ -54,7 +54,7 @@ class Terminal {
     if (gate_.unjudged) {
       missing = one_line(*gate_.unjudged, 300) + (missing.empty() ? "" : "; ") + missing;
     }
-    const std::string cells = plural(gate_.cells.size(), "cell");
+    const std::string cells = text::plural(gate_.cells.size(), "cell");
     const std::string config = clip_middle(one_line(gate_.config), page_.width() / 3);
     const std::string name = fmt::format("weir {}  ", one_line(gate_.weir_version, 30));
     const auto column = [](const std::string& text) { return text.empty() ? "" : text + "  "; };
@@ -77,7 +77,7 @@ class Terminal {
     if (count == 0) return;
     say(indent,
         noun.empty() ? fmt::format("and {} more", count)
-                     : fmt::format("and {}", plural(count, "more " + noun)),
+                     : fmt::format("and {}", text::plural(count, "more " + noun)),
         k_dim);
   }
 
@@ -118,9 +118,9 @@ class Terminal {
     if (within && !part.outcome) {
       return page_.paragraph(std::string(k_title_indent, ' '), head, k_row_indent, "", k_bold);
     }
-    const std::string_view tag = part.outcome ? look_of(*part.outcome).tag : part.tag;
+    const std::string_view tag = part.outcome ? outcome_look(*part.outcome).tag : part.tag;
     page_.paragraph(pad_right(tag, k_title_indent - 1) + " ", head, k_title_indent,
-                    part.outcome ? look_of(*part.outcome).color : k_dim, k_bold);
+                    part.outcome ? outcome_look(*part.outcome).color : k_dim, k_bold);
   }
 
   // Writes title and parts of a section, and how many more parts there are.
@@ -248,19 +248,19 @@ class Terminal {
     }
     say_more(k_detail_indent, hidden, "");
     if (fine > 0 && !part.noun.empty())
-      say(k_row_indent, plural(fine, "more metric") + " within limits", k_dim);
+      say(k_row_indent, text::plural(fine, "more metric") + " within limits", k_dim);
   }
 
   // Writes a row in columns: label, base → candidate, change, limit; then its reason below. A row
   // too wide for the page is written without columns.
   void number(const Number& row, const Widths& widths) {
     const bool wrong = row.outcome && *row.outcome < Outcome::pass;
-    const std::string_view color = wrong ? look_of(*row.outcome).color : "";
+    const std::string_view color = wrong ? outcome_look(*row.outcome).color : "";
     const bool improved = row.limit.starts_with("improved");
     // A row whose outcome is the section's, or stands in its limit, needs no tag.
     const bool tagged = wrong && outcome_ && row.outcome != outcome_ && !improved;
-    std::string line =
-        tagged ? fmt::format("  {:5} ", look_of(*row.outcome).tag) : std::string(k_row_indent, ' ');
+    std::string line = tagged ? fmt::format("  {:5} ", outcome_look(*row.outcome).tag)
+                              : std::string(k_row_indent, ' ');
     line += pad_right(clip(row.label, longest_label_), widths.label) + "  ";
     if (row.base.empty() && row.candidate.empty() && row.change.empty()) {
       std::vector<std::string> words{row.why, row.where};
@@ -316,7 +316,7 @@ class Terminal {
       line += fmt::format("  Profiling cost {:.1f} % of throughput.", *gate_.profiling_cost * 100);
     }
     // The tag in capitals: "FAIL", "ERROR", "OPEN", "SKIPPED", …
-    const OutcomeLook& look = look_of(gate_.verdict);
+    const OutcomeLook& look = outcome_look(gate_.verdict);
     std::string tag(gate_.verdict == Outcome::skipped ? "skipped" : look.tag);
     for (char& c : tag) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
     page_.paragraph(pad_right(tag, k_title_indent - 1) + " ", line, k_title_indent, look.color);
@@ -336,7 +336,7 @@ class Terminal {
     }
     const std::vector<Hint> commands = hints(gate_, style_.verbs, page_.width() - 19);
     if (document_.cause_first && !style_.verbose) {
-      const Hint* why = first_of(commands, [](const Hint& hint) { return hint.what == "why"; });
+      const Hint* why = find_first(commands, [](const Hint& hint) { return hint.what == "why"; });
       fact("numbers",
            fmt::format("of each cell: {}--html FILE, --json FILE",
                        why != nullptr ? text::join(why->words, " ") + " --cell CELL, " : ""));

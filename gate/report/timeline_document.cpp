@@ -9,6 +9,7 @@
 
 #include "gate/base/encode.hpp"
 #include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
 
@@ -198,7 +199,7 @@ std::vector<std::string> TimelineDocument::warnings() const {
   for (const std::string& warning : facts_.warnings)
     out.push_back(one_line(warning, k_text_length));
   const auto say = [&](std::size_t count, std::string_view singular, std::string_view what) {
-    if (count != 0) out.push_back(fmt::format("{} {}", plural(count, singular), what));
+    if (count != 0) out.push_back(fmt::format("{} {}", text::plural(count, singular), what));
   };
   say(timeless_, "event", "left out: without a time that makes sense");
   say(left_out_, "event", "left out: more than a page can show");

@@ -30,16 +30,9 @@ std::string work_counts(const Process& process) {
   const auto commands =
       static_cast<std::size_t>(std::ranges::count_if(process.commands, is_counted));
   std::vector<std::string> counts;
-  if (submissions > 0 || commands == 0) counts.push_back(plural(submissions, "submission"));
-  if (commands > 0) counts.push_back(plural(commands, "command"));
+  if (submissions > 0 || commands == 0) counts.push_back(text::plural(submissions, "submission"));
+  if (commands > 0) counts.push_back(text::plural(commands, "command"));
   return text::join(counts);
-}
-
-std::string short_bytes(std::uint64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= 1U << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
-  if (bytes >= 1U << 10) return fmt::format("{:.1f} KiB", value / (1 << 10));
-  return fmt::format("{} B", bytes);
 }
 
 // Adds a table of device work: time, share, calls, time of a call, name. Without any times only
@@ -52,7 +45,8 @@ void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t
   if (!timed) table = {{"calls", "work"}, {true}};
   for (const WorkTime& row : rows) {
     std::string name = one_line(row.name, 160);
-    if (row.bytes != 0) name += fmt::format(" ({})", short_bytes(row.bytes));
+    if (row.bytes != 0)
+      name += fmt::format(" ({})", unit::show_bytes(static_cast<double>(row.bytes)));
     const std::string calls = fmt::format("{}", row.calls);
     if (!timed) {
       table.rows.push_back({calls, name});
@@ -75,8 +69,8 @@ void add_coverage(Page& page, const observed::Timeline& timeline) {
   std::string_view meaning;
   if (*gap > k_much) meaning = " The device idled between them, or did what was not timed.";
   if (*gap < -k_much) meaning = " They overlap, or a clock is at fault.";
-  page.say(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", coverage.timed,
-           plural(coverage.buffers, "command buffer"), 100 * (1 - *gap), meaning);
+  page.add_text(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", coverage.timed,
+                text::plural(coverage.buffers, "command buffer"), 100 * (1 - *gap), meaning);
 }
 
 // Says if the busiest queue worked for less than half of the time by the clock, or for more than
@@ -87,10 +81,10 @@ void add_clock(Page& page, const observed::Timeline& timeline) {
   if (!busy) return;
   const double share = busy->device / busy->wall;
   if (share > k_little && share <= k_too_much) return;
-  page.say(2, "The busiest queue worked {} of the {} from its first work to the last call: {}",
-           brief_time(busy->device), brief_time(busy->wall),
-           share > k_too_much ? "its work overlaps, or a clock is at fault."
-                              : "most of that time is in nothing above.");
+  page.add_text(2, "The busiest queue worked {} of the {} from its first work to the last call: {}",
+                brief_time(busy->device), brief_time(busy->wall),
+                share > k_too_much ? "its work overlaps, or a clock is at fault."
+                                   : "most of that time is in nothing above.");
 }
 
 // Says how many dispatches belong to ops, and lists those that don't.
@@ -98,28 +92,29 @@ void add_alignment(Page& page, const observed::Timeline& timeline) {
   if (!timeline.alignment) return;
   const observed::Alignment& alignment = *timeline.alignment;
   if (alignment.dispatches_left == 0 && alignment.nodes_left == 0) {
-    page.say(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
-             alignment.dispatches, plural(alignment.graphs, "graph"), alignment.nodes);
+    page.add_text(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
+                  alignment.dispatches, text::plural(alignment.graphs, "graph"), alignment.nodes);
     return;
   }
-  page.say(2, "{} of {} dispatches and {} of {} ops do not match:", alignment.dispatches_left,
-           alignment.dispatches, alignment.nodes_left, alignment.nodes);
-  for (const std::string& line : alignment.left_over) page.say(4, one_line(line, 200));
+  page.add_text(2, "{} of {} dispatches and {} of {} ops do not match:", alignment.dispatches_left,
+                alignment.dispatches, alignment.nodes_left, alignment.nodes);
+  for (const std::string& line : alignment.left_over) page.add_text(4, one_line(line, 200));
 }
 
 // Says what computing graphs node by node showed and what it cost; else how many ops ran on the CPU
 // without times.
 void add_node_by_node(Page& page, const observed::Timeline& timeline) {
   if (const auto by_node = observed::by_node(timeline)) {
-    page.say(2,
-             "{} of {} ran node by node. A graph of {} took {}, {:.1f} % of it in ops, {:.1f} % "
-             "in transfers (medians).",
-             by_node->graphs, plural(by_node->graphs + by_node->whole, "graph"),
-             plural(by_node->rows, "row"), brief_time(by_node->each), 100 * by_node->ops,
-             100 * by_node->transfers);
+    page.add_text(
+        2,
+        "{} of {} ran node by node. A graph of {} took {}, {:.1f} % of it in ops, {:.1f} % "
+        "in transfers (medians).",
+        by_node->graphs, text::plural(by_node->graphs + by_node->undivided, "graph"),
+        text::plural(by_node->rows, "row"), brief_time(by_node->each), 100 * by_node->ops,
+        100 * by_node->transfers);
     if (const auto cost = by_node->cost()) {
-      page.say(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
-               brief_time(*by_node->each_whole), 100 * *cost);
+      page.add_text(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
+                    brief_time(*by_node->each_undivided), 100 * *cost);
     }
     return;
   }
@@ -133,8 +128,8 @@ void add_node_by_node(Page& page, const observed::Timeline& timeline) {
     }
   }
   if (on_cpu == 0) return;
-  page.say(2, "{} of {} ran on the CPU and have no times{}", on_cpu, plural(ops, "op"),
-           timeline.serialized ? "." : ": --timing serialized gives them.");
+  page.add_text(2, "{} of {} ran on the CPU and have no times{}", on_cpu, text::plural(ops, "op"),
+                timeline.serialized ? "." : ": --timing serialized gives them.");
 }
 
 // Says how much processor time the probes took.
@@ -142,9 +137,9 @@ void add_recording_cost(Page& page, const observed::Timeline& timeline) {
   const auto cost = observed::recording_cost(timeline);
   if (!cost) return;
   const bool has_timestamps = observed::coverage(timeline).timed != 0;
-  page.say(2, "Recording took about {} of processor time in {}: {:.2f} %{}.",
-           brief_time(cost->seconds), brief_time(cost->wall), 100 * cost->seconds / cost->wall,
-           has_timestamps ? ", without what timestamps cost the device" : "");
+  page.add_text(2, "Recording took about {} of processor time in {}: {:.2f} %{}.",
+                brief_time(cost->seconds), brief_time(cost->wall), 100 * cost->seconds / cost->wall,
+                has_timestamps ? ", without what timestamps cost the device" : "");
 }
 
 // Adds the table of device work by kernel. Any other grouping, and a timeline of marks alone, takes
@@ -157,7 +152,7 @@ void add_work(Page& page, const observed::Timeline& timeline, const std::vector<
   }
   ObservedStyle rows{columns_of(style.width), style.most_rows};
   (void)set_grouping(rows, style.by);
-  observed::Observed observed = observed::observed_of(timeline);
+  observed::Observed observed = observed::to_observed(timeline);
   observed.cpu_calls.clear();  // they have a table of their own
   if (style.peak != nullptr) observed::compare_with_peak(observed, *style.peak);
   page.add(observed_rows(observed, rows));
@@ -179,12 +174,12 @@ Json to_json(const WorkTime& row) {
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
   Page page(columns_of(style.width));
   for (const Process& process : timeline.processes) {
-    page.say(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid, work_counts(process),
-             plural(process.graph_runs.size(), "graph"));
+    page.add_text(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid,
+                  work_counts(process), text::plural(process.graph_runs.size(), "graph"));
   }
   const std::vector<WorkTime> work = observed::work_times(timeline);
-  if (work.empty() && observed::observed_of(timeline).ops.empty()) {
-    page.say(0, "No probe saw a device do anything.");
+  if (work.empty() && observed::to_observed(timeline).ops.empty()) {
+    page.add_text(0, "No probe saw a device do anything.");
   } else {
     add_work(page, timeline, work, style);
   }
@@ -192,7 +187,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
   add_clock(page, timeline);
   add_alignment(page, timeline);
   if (timeline.serialized) {
-    page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
+    page.add_text(2, "Serialized: commands were kept apart, so their sum is more than they take.");
   }
   add_node_by_node(page, timeline);
   add_recording_cost(page, timeline);
@@ -205,18 +200,20 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
       table.rows.push_back(
           {brief_time(row.seconds), fmt::format("{}", row.calls),
            row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
-           one_line(row.name, 100) + (row.bytes == 0 ? "" : " (" + short_bytes(row.bytes) + ")")});
+           one_line(row.name, 100) +
+               (row.bytes == 0 ? ""
+                               : " (" + unit::show_bytes(static_cast<double>(row.bytes)) + ")")});
     }
     page.rows(std::move(table), style.most_rows);
   }
   for (const std::string& warning : timeline.warnings) {
-    page.say(0, "warning: " + one_line(warning, 600));
+    page.add_text(0, "warning: " + one_line(warning, 600));
   }
   return page.finish();
 }
 
 Json timeline_json(const observed::Timeline& timeline) {
-  Json work = write_fields(observed::observed_of(timeline));
+  Json work = write_fields(observed::to_observed(timeline));
   for (const char* member : {"warnings", "cpu_calls"}) work.erase(member);  // they are below
   const auto work_rows = [&](observed::By by) {
     Json rows = Json::array();
@@ -243,13 +240,14 @@ Json timeline_json(const observed::Timeline& timeline) {
               {"warnings", timeline.warnings},
               {"work", std::move(work)}};
   if (const auto by_node = observed::by_node(timeline)) {
-    out["by_node"] = {{"graphs", by_node->graphs},
-                      {"whole", by_node->whole},
-                      {"rows", by_node->rows},
-                      {"seconds", by_node->each},
-                      {"ops", by_node->ops},
-                      {"transfers", by_node->transfers},
-                      {"seconds_whole", by_node->each_whole ? Json(*by_node->each_whole) : Json()}};
+    out["by_node"] = {
+        {"graphs", by_node->graphs},
+        {"whole", by_node->undivided},
+        {"rows", by_node->rows},
+        {"seconds", by_node->each},
+        {"ops", by_node->ops},
+        {"transfers", by_node->transfers},
+        {"seconds_whole", by_node->each_undivided ? Json(*by_node->each_undivided) : Json()}};
   }
   if (timeline.alignment) {
     const observed::Alignment& alignment = *timeline.alignment;

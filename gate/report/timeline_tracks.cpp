@@ -104,7 +104,8 @@ Group make_group(const Commands& members, observed::By by) {
     add_command_detail(*members[i], prefix, &out.detail);
   }
   if (members.size() > k_most_members) {
-    out.detail.words.emplace_back("and", plural(members.size() - k_most_members, "more command"));
+    out.detail.words.emplace_back("and",
+                                  text::plural(members.size() - k_most_members, "more command"));
   }
   return out;
 }
@@ -173,8 +174,8 @@ class ProcessPage {
     for (std::uint32_t i = 0; i < process_.queues.size(); ++i) {
       const observed::Queue& queue = process_.queues[i];
       if (is_repeated[i]) {
-        const std::string name =
-            fmt::format("{}, {}", queue.marked ? "the engine's marks" : queue.name, queue.device);
+        const std::string name = fmt::format(
+            "{}, {}", queue.from_marks ? "the engine's marks" : queue.name, queue.device);
         const Track track = page_->track(own_, Kind::marks, name);
         queues_[{i, false}] = track;
         queues_[{i, true}] = track;
@@ -353,8 +354,8 @@ void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
   }
   if (const auto by_node = observed::by_node(timeline)) {
     std::string text = fmt::format("{} of {}; one of {} is {:.1f} % in ops", by_node->graphs,
-                                   plural(by_node->graphs + by_node->whole, "graph"),
-                                   plural(by_node->rows, "row"), 100 * by_node->ops);
+                                   text::plural(by_node->graphs + by_node->undivided, "graph"),
+                                   text::plural(by_node->rows, "row"), 100 * by_node->ops);
     if (const auto cost = by_node->cost()) {
       text += fmt::format(", {:+.1f} % compared with one left whole", 100 * *cost);
     }
@@ -428,7 +429,7 @@ class Trace {
       if (!out.empty()) out += ",\n";
       out += dump_json(Json{{key, value}}, -1);
     };
-    Json work = write_fields(observed::observed_of(timeline));
+    Json work = write_fields(observed::to_observed(timeline));
     work.erase("schema");  // the trace has a schema of its own
     for (const auto& [key, value] : work.items()) {
       if (!value.is_array()) {
@@ -470,7 +471,7 @@ class ProcessTracks {
     trace_->name_process(process_.pid, one_line(process_.name, 100));
     for (const observed::Submission& submission : process_.submissions) {
       cpu_event(submission.thread, "submit",
-                fmt::format("submit ({})", plural(submission.buffers.size(), "buffer")),
+                fmt::format("submit ({})", text::plural(submission.buffers.size(), "buffer")),
                 submission.call, {});
       for (const observed::BufferWork& buffer : submission.buffers)
         draw_buffer(submission.queue, buffer);

@@ -8,6 +8,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::report {
 
@@ -44,15 +45,6 @@ std::string with_sign(std::string text) {
   return text.starts_with('-') ? minus_sign(std::move(text)) : "+" + text;
 }
 
-// Returns a ratio in percent with its sign but without the unit: "−4.1" for −0.041.
-std::string percent_number(double ratio) {
-  const double hundredths = ratio * 100;
-  const int digits = std::fabs(hundredths) >= 99.95 ? 0 : 1;
-  const std::string number = fmt::format("{:.{}f}", hundredths, digits);
-  if (std::strtod(number.c_str(), nullptr) == 0) return "0.0";
-  return with_sign(number);
-}
-
 // Returns a metric's value as reports show it; a count from its exact text. "" without a value.
 std::string number_text(const unit::Metric& metric, const std::optional<double>& value,
                         const std::optional<std::string>& exact) {
@@ -77,14 +69,15 @@ std::vector<NamedChange> largest_first(std::vector<std::pair<double, NamedChange
 // Returns the relative change with its interval: "−2.4 % (−4.1 … −0.6)"; "" without a change.
 std::string relative_change(const Judgement& metric) {
   if (!metric.change || !std::isfinite(*metric.change)) return "";
-  const std::string change = percent(*metric.change);
+  const std::string change = unit::signed_percent(*metric.change);
   const auto &low = metric.low, &high = metric.high;
   // An interval from pairs may be open at one end, because too many runs did not end.
   const bool has_interval =
       low && high ? std::isfinite(*low) && std::isfinite(*high) : metric.pairs && (low || high);
   if (!has_interval) return change;
-  return fmt::format("{} ({} \u2026 {})", change, low ? percent_number(*low) : "\u2212100",
-                     high ? percent_number(*high) : "+\u221e");
+  return fmt::format("{} ({} \u2026 {})", change,
+                     low ? unit::signed_percent_number(*low) : "\u2212100",
+                     high ? unit::signed_percent_number(*high) : "+\u221e");
 }
 
 // Returns the change of a metric: the difference of an exact count ("+12"), else in percent.
@@ -112,7 +105,7 @@ std::string change_text(const Judgement& metric) {
 // for counts.
 std::string evidence_text(const Judgement& metric) {
   const auto count_text = [](std::int64_t number, std::string_view singular) {
-    return plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), singular);
+    return text::plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), singular);
   };
   if (metric.metric.kind == unit::Kind::count) return "";
   if (metric.pairs) return count_text(*metric.pairs, "pair");
@@ -136,7 +129,7 @@ Decimal decimal(const Rational& value) {
   for (; rest % 5 == 0; rest /= 5) ++fives;
   const double number = value.value();
   const int decimals = std::max(twos, fives);
-  if (value.whole()) return {minus_sign(value.str()), true};
+  if (value.is_integer()) return {minus_sign(value.str()), true};
   // Nobody reads more than a tenth of millions.
   if (std::fabs(number) >= 1e6) return {minus_sign(fmt::format("{:.1f}", number)), true};
   // A fraction ends as a decimal only if its denominator has no factors but 2 and 5.
@@ -150,7 +143,9 @@ Decimal decimal(const Rational& value) {
 
 }  // namespace
 
-const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::size_t>(outcome)]; }
+const OutcomeLook& outcome_look(Outcome outcome) {
+  return k_looks[static_cast<std::size_t>(outcome)];
+}
 
 bool is_unmeasured(const CellVerdict& cell) {
   return cell.verdict == Outcome::error && !cell.not_compared;
@@ -170,8 +165,6 @@ std::string show_change(const Rational& value) {
 std::string show_change(const unit::Metric& metric, double change) {
   return with_sign(unit::show(metric, change));
 }
-
-std::string percent(double ratio) { return percent_number(ratio) + " %"; }
 
 // Shown in place of a limit: "must not change" would read as a reproach for an improvement.
 constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
@@ -263,7 +256,7 @@ std::vector<NamedChange> named_function_changes(const std::vector<Changed>& chan
     const bool exact = function.name.starts_with(profile::k_system_call);
     std::string change = exact ? named_changes({function}).front().change
                                : with_sign(fmt::format("{:.0f}", to - from));
-    if (from > 0 && to > 0) change += fmt::format(" ({})", percent(to / from - 1));
+    if (from > 0 && to > 0) change += fmt::format(" ({})", unit::signed_percent(to / from - 1));
     sized.push_back({std::fabs(to - from), {change, one_line(function.name, k_longest_name)}});
   }
   return largest_first(std::move(sized));

@@ -32,7 +32,7 @@ struct OutcomeLook {
   std::string_view headline;
   int code;  // in OpenMetrics: 0 if nobody has to do anything, so that an alert needs no table
 };
-[[nodiscard]] const OutcomeLook& look_of(verdict::Outcome outcome);
+[[nodiscard]] const OutcomeLook& outcome_look(verdict::Outcome outcome);
 
 // Returns a judgement as a row: label, base, candidate, change, evidence and limit. `to_keep` asks
 // readers to accept improvements, which makes sense if stored baselines judge.
@@ -66,8 +66,6 @@ struct OutcomeLook {
 [[nodiscard]] std::string show_change(const Rational& value);
 // "+12", "−64.0 KiB".
 [[nodiscard]] std::string show_change(const unit::Metric& metric, double change);
-// Returns a relative change in percent with its sign: "+1.2 %" for 0.0123, "−2.4 %" for -0.024.
-[[nodiscard]] std::string percent(double ratio);
 
 // A value and its text.
 using ShownValue = std::pair<double, std::string>;

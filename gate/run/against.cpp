@@ -3,6 +3,7 @@
 #include "gate/run/against.hpp"
 
 #include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/verdict/paired_rule.hpp"
 
 namespace weir::run {
@@ -236,7 +237,7 @@ class Against final : public Sequel {
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (placed[i]) continue;
       const auto* group =
-          first_of(groups, [&](const auto& depths) { return holds(depths.members, i); });
+          find_first(groups, [&](const auto& depths) { return holds(depths.members, i); });
       Round round;
       round.cells = {i};
       if (group != nullptr) {
@@ -331,12 +332,12 @@ class Against final : public Sequel {
     const bool times_only =
         !options_.counts || std::ranges::count(plan_.steps, Pass::counted, &Step::pass) == 0;
     if (has_rules && !has_share && times_only) {
-      return fail(
-          Code::config,
-          "gate.budget: {} can decide none of {} cell{}: one needs {} at least, all of them {}",
-          unit::show_duration(options_.gate.budget_seconds), pairs_plan.cells.size(),
-          pairs_plan.cells.size() == 1 ? "" : "s", unit::show_duration(pairing_->seconds_for_one()),
-          unit::show_duration(pairing_->seconds_for_all()));
+      return fail(Code::config,
+                  "gate.budget: {} can decide none of {}: one needs {} at least, all of them {}",
+                  unit::show_duration(options_.gate.budget_seconds),
+                  text::plural(pairs_plan.cells.size(), "cell"),
+                  unit::show_duration(pairing_->seconds_for_one()),
+                  unit::show_duration(pairing_->seconds_for_all()));
     }
     if (has_rules && show_plan_) show_plan_(pairs_plan);
     return {};

@@ -13,9 +13,7 @@ namespace {
 // Most pieces of code in the folder, some tens of KB each. A full folder is cleared.
 constexpr std::size_t k_most_pieces = 8000;
 
-bool is_identity(std::string_view text) {
-  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
+bool is_identity(std::string_view text) { return text.size() == 16 && text::is_hex(text); }
 
 }  // namespace
 
@@ -23,15 +21,17 @@ bool is_identity(std::string_view text) {
 void CodeStore::store(sys::Files& files, const probes::RecordedKernels& recorded) const {
   std::vector<std::size_t> new_pipelines;
   for (std::size_t i = 0; i < recorded.pipelines.size(); ++i) {
-    if (find(files, probes::identity_of(recorded.pipelines[i])).empty()) new_pipelines.push_back(i);
+    if (find(files, probes::pipeline_hash(recorded.pipelines[i])).empty())
+      new_pipelines.push_back(i);
   }
   if (new_pipelines.empty() || folder_.empty()) return;
   const auto stored_pieces = files.list(folder_).value_or(std::vector<std::string>()).size();
   if (stored_pieces + new_pipelines.size() > k_most_pieces) (void)files.remove_tree(folder_);
   if (!files.make_dirs(folder_)) return;
   for (const std::size_t i : new_pipelines) {
-    const std::string name = probes::identity_of(recorded.pipelines[i]);
-    (void)files.write_unsynced(sys::join_path(folder_, name), probes::recording_of(recorded, i));
+    const std::string name = probes::pipeline_hash(recorded.pipelines[i]);
+    (void)files.write_unsynced(sys::join_path(folder_, name),
+                               probes::single_pipeline_recording(recorded, i));
   }
 }
 

@@ -36,13 +36,14 @@ std::map<std::string, std::int64_t> read_costs(const Json& line, const CompileJo
     const double number = value.is_number() ? value.get<double>() : k_most;
     if (std::abs(number) < k_most) costs[std::string(figure)] += std::llround(number);
   };
-  const double subgroup =
-      below(line, "subgroup_size").is_number() ? below(line, "subgroup_size").get<double>() : 0;
+  const double subgroup = member_or_null(line, "subgroup_size").is_number()
+                              ? member_or_null(line, "subgroup_size").get<double>()
+                              : 0;
   if (subgroup >= 1 && job.threads != 0)
     add("waves", std::ceil(static_cast<double>(job.threads) / subgroup));
-  const Json& statistics = below(line, "statistics");
+  const Json& statistics = member_or_null(line, "statistics");
   for (const auto& [name, figure] : k_statistics) {
-    add(figure, below(statistics, std::string(name).c_str()));
+    add(figure, member_or_null(statistics, std::string(name).c_str()));
   }
   return costs;
 }

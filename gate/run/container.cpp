@@ -98,11 +98,11 @@ Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments
     options.emplace_back("-e");
     options.push_back(name + "=" + value);
   }
-  sys::ProcessSpec spec{.argv = command, .passed = passed_by_options(command, parts)};
+  sys::ProcessSpec spec{.argv = command, .passed_variables = passed_by_options(command, parts)};
   for (const std::string& name : carried.passed_variables) {
-    if (holds(spec.passed, name)) continue;
+    if (holds(spec.passed_variables, name)) continue;
     options.insert(options.end(), {"-e", name});
-    spec.passed.push_back(name);
+    spec.passed_variables.push_back(name);
   }
   add_options(spec.argv, parts, options);
   return spec;
@@ -136,7 +136,7 @@ bool has_image(const config::Arguments& command, const config::RuntimeLine& part
 // Builds the command line of srun.
 Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
                                       const config::RuntimeLine& parts, const Carried& carried) {
-  sys::ProcessSpec spec{.argv = command, .passed = carried.passed_variables};
+  sys::ProcessSpec spec{.argv = command, .passed_variables = carried.passed_variables};
   // srun passes its own environment on. Variables that would affect srun itself go into --export,
   // where a comma ends a value.
   std::string exported;
@@ -191,7 +191,7 @@ std::vector<Mount> needed_mounts(const PreparedCell& cell) {
 
 Result<sys::ProcessSpec> container_command(Runtime runtime, const config::Arguments& command,
                                            const Carried& carried) {
-  const auto parts = config::parts_of(command, runtime);
+  const auto parts = config::parse_runtime_line(command, runtime);
   if (!parts) return fail(Code::config, "no \"run\" in the command");
   const bool by_slurm = runtime == Runtime::srun;
   WEIR_TRY(sys::ProcessSpec spec, by_slurm ? srun_command(command, *parts, carried)

@@ -175,7 +175,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     spec.folder = cell_.folder;
     spec.env = merge_environment(sys::own_environment(), command.env, probe_env_);
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards
-    spec.passed = passed_variables(cell_);
+    spec.passed_variables = passed_variables(cell_);
     return {};
   }
   carried_ = {root_, out(), probed() ? probes() : "", published};

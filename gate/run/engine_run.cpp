@@ -91,7 +91,8 @@ void add_instructions(const Effects& effects, const PreparedCell& cell, const st
 void add_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
               std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings) {
   const auto recordings = probes::recorded_kernel_files(effects.files, folder);
-  auto* code_probe = first_of(counts, [](const auto& probe) { return !probe.code_facts.empty(); });
+  auto* code_probe =
+      find_first(counts, [](const auto& probe) { return !probe.code_facts.empty(); });
   if (!recordings || code_probe == nullptr) return;
   if (effects.codes != nullptr) effects.codes->store(effects.files, *recordings);
   if (effects.compiler == nullptr || cell.compile.empty()) return;

@@ -61,7 +61,7 @@ sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
   const auto current = [&](const std::string& name) {
     if (const auto* value = look_up(merged, name)) return *value;
     const auto* variable =
-        first_of(inherited, [&](const auto& entry) { return entry.first == name; });
+        find_first(inherited, [&](const auto& entry) { return entry.first == name; });
     return variable == nullptr ? std::string() : variable->second;
   };
   for (const config::Environment* source : {&config, &probes}) {
@@ -82,7 +82,8 @@ std::vector<std::string> probes_own(const sys::EnvironmentList& inherited) {
 }
 
 std::vector<std::string> passed_variables(const PreparedCell& cell) {
-  std::vector<std::string> names(cell.cell.passed.begin(), cell.cell.passed.end());
+  std::vector<std::string> names(cell.cell.passed_variables.begin(),
+                                 cell.cell.passed_variables.end());
   const auto& server = cell.cell.engine->server;
   if (server && !server->token_env.empty()) names.push_back(server->token_env);
   return names;

@@ -54,16 +54,16 @@ static void fields(Fields& io, Step& step) {
   auto cell = static_cast<std::int64_t>(step.cell);
   io("cell", cell);
   io.check(cell >= 0, "names no cell");
-  if (io.reads()) step.cell = static_cast<std::size_t>(cell);
+  if (io.is_reading()) step.cell = static_cast<std::size_t>(cell);
   io("pass", profile::pass_field(step.pass, "names no pass"));
   io("asked", AskedNumbers{step.parameters});
-  io.sparse("instructions", step.instructions);
-  io.sparse("host", step.host);
-  io.sparse("twin_fill", step.twin_fill);
+  io.optional("instructions", step.instructions);
+  io.optional("host", step.host);
+  io.optional("twin_fill", step.twin_fill);
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
-  io.sparse("pair", step.pair);
+  io.optional("pair", step.pair);
   io.check(!step.pair || *step.pair >= 0, "names no pair");
-  io.sparse("probed", step.probed);
+  io.optional("probed", step.probed);
 }
 
 // The "plan" object of the header. When reading, also checks that steps and cells match.
@@ -76,12 +76,13 @@ static void plan_fields(Fields& io, RunHeader& header) {
   io("extra", header.extra);
   io("machine", header.machine);
   io("cells", header.cells, "cell");
-  io.sparse("base_cells", header.base_cells, "cell");
-  if (io.reads() && !header.base_cells.empty() && header.base_cells.size() != header.cells.size()) {
+  io.optional("base_cells", header.base_cells, "cell");
+  if (io.is_reading() && !header.base_cells.empty() &&
+      header.base_cells.size() != header.cells.size()) {
     io.refuse({Code::data, "base_cells are not as many as cells"});
   }
   io("steps", header.steps, "steps[]");
-  if (!io.reads()) return;
+  if (!io.is_reading()) return;
   for (std::size_t i = 0; i < header.steps.size(); ++i) {
     header.steps[i].order = static_cast<std::int64_t>(i);
     if (header.steps[i].cell < header.cells.size()) continue;
@@ -90,7 +91,7 @@ static void plan_fields(Fields& io, RunHeader& header) {
 }
 
 static void fields(Fields& io, RunHeader& header) {
-  io.derived("schema", k_schema);
+  io.write_only("schema", k_schema);
   io("weir_version", header.weir_version);
   io("started_at", header.started_at);
   io.object("plan", [&](Fields& plan) { plan_fields(plan, header); });

@@ -87,7 +87,7 @@ Result<CompiledCode> KernelCompiler::compile(const std::string& target,
     const auto devices = collect<std::string>(recorded->devices, device_hash);
     for (std::size_t i = 0; i < recorded->pipelines.size(); ++i) {
       const auto& pipeline = recorded->pipelines[i];
-      const std::string identity = probes::identity_of(pipeline);
+      const std::string identity = probes::pipeline_hash(pipeline);
       const auto [entry, is_new] = result.codes.try_emplace(identity);
       if (!is_new) continue;
       entry->second = std::move(facts[identity]);
@@ -120,8 +120,8 @@ Result<std::string> KernelCompiler::assembly(const std::string& target, const st
   WEIR_TRY(const Driver driver, find_driver(target, stop));
   WEIR_TRY(const auto recorded, probes::read_recording(files_, file));
   const auto* pipeline =
-      first_of(recorded.pipelines, [&](const probes::RecordedPipeline& candidate) {
-        return probes::identity_of(candidate) == identity;
+      find_first(recorded.pipelines, [&](const probes::RecordedPipeline& candidate) {
+        return probes::pipeline_hash(candidate) == identity;
       });
   if (pipeline == nullptr) return fail(Code::data, "{}: no code {}", file, identity);
   const auto number = pipeline - recorded.pipelines.data();

@@ -22,7 +22,7 @@ namespace weir::run {
 struct CompiledCode {
   // "radv-navi31, Mesa 25.0.7-2~bpo12+1": figures of another one are not to be compared with these.
   std::string compiler;
-  std::map<std::string, profile::CodeFacts> codes;  // by probes::identity_of()
+  std::map<std::string, profile::CodeFacts> codes;  // by probes::pipeline_hash()
   std::vector<std::string> warnings;
 };
 

@@ -196,7 +196,7 @@ class Preflight {
       add_engine_problem(cell, problem);
     }
     // The image is all that is known of the program.
-    const auto parts = config::parts_of(cell.command, runtime);
+    const auto parts = config::parse_runtime_line(cell.command, runtime);
     if (runtime != config::Runtime::srun && parts && parts->image < cell.command.size()) {
       prepared.program_stamp = cell.command[parts->image];
     }

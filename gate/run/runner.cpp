@@ -4,6 +4,7 @@
 #include <deque>
 #include <list>
 
+#include "gate/base/text.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
 #include "gate/run/server_run.hpp"
@@ -386,8 +387,9 @@ class Work {
       const std::int64_t others = tally_.open(step) - 1;
       if (others > 0) {
         record.warnings.push_back(
-            fmt::format("{} more {} {} of this cell left out: {}", others, to_string(record.pass),
-                        others == 1 ? "run" : "runs",
+            fmt::format("{} of this cell left out: {}",
+                        text::plural(static_cast<std::size_t>(others),
+                                     fmt::format("more {} run", to_string(record.pass))),
                         record.ended == Ended::timed_out ? "this one timed out" : "two failed"));
       }
     }

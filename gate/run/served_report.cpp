@@ -63,7 +63,7 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
   for (const profile::ServedFigure& figure : profile::figures_of(summary)) {
     report.times.push_back({figure.metric, {figure.value}});
   }
-  report.requests = summary.whole;
+  report.requests = summary.succeeded;
   report.generated_tokens = common_value<std::int64_t>(requests, &ServedRequest::output_tokens);
   // If requests ask for different lengths and each got its own, use the average.
   if (cell.cell.sweep == profile::Sweep::held && !requests.empty() &&

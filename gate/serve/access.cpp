@@ -39,10 +39,6 @@ constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
 // Bytes; an issuer's tokens are the longest.
 constexpr std::size_t k_longest_authorization = 9 << 10;
 
-bool is_hex(std::string_view text) {
-  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 // Returns true if one of the token's scopes grants `scope`.
 bool has_scope(const history::StoredToken& token, Scope scope) {
   const std::vector<std::string> words = text::split(token.scopes, ' ');
@@ -208,7 +204,7 @@ std::optional<std::string> parse_token_id(std::string_view text) {
     return std::nullopt;
   }
   const std::string_view id = text.substr(0, k_id_digits);
-  if (!is_hex(id) || !is_hex(text.substr(k_id_digits + 1))) return std::nullopt;
+  if (!text::is_hex(id) || !text::is_hex(text.substr(k_id_digits + 1))) return std::nullopt;
   return std::string(id);
 }
 

@@ -128,7 +128,7 @@ std::string_view error_code(int status) {
       {413, "too_large"},           {415, "unsupported_media_type"}, {421, "misdirected_request"},
       {422, "unprocessable"},       {429, "too_many_requests"},      {503, "unavailable"},
       {507, "insufficient_storage"}};
-  const auto* entry = first_of(k_words, [&](const auto& word) { return word.first == status; });
+  const auto* entry = find_first(k_words, [&](const auto& word) { return word.first == status; });
   return entry == nullptr ? "internal" : entry->second;
 }
 
@@ -175,7 +175,7 @@ Result<Target> parse_target(std::string_view text) {
 }
 
 const std::string* Head::header(std::string_view name) const {
-  const auto* entry = first_of(headers, [&](const auto& header) { return header.first == name; });
+  const auto* entry = find_first(headers, [&](const auto& header) { return header.first == name; });
   return entry == nullptr ? nullptr : &entry->second;
 }
 

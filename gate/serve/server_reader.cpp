@@ -33,10 +33,6 @@ constexpr std::string_view k_single[] = {
     "cookie",
 };
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // Returns true for "name", "name:80" and "[::1]:80". Only the characters are checked.
 bool is_host(std::string_view text) {
   constexpr std::string_view k_name =
@@ -54,7 +50,7 @@ bool is_host(std::string_view text) {
     return false;
   }
   return !name.empty() &&
-         (rest.empty() || rest == ":" || (rest[0] == ':' && is_number(rest.substr(1))));
+         (rest.empty() || rest == ":" || (rest[0] == ':' && text::has_only_digits(rest.substr(1))));
 }
 
 Refusal malformed(std::string message) { return {400, "malformed", std::move(message)}; }
@@ -121,7 +117,8 @@ Refusal make_refusal(error_code error, std::string_view first_line) {
     const std::string_view version =
         version_at == std::string_view::npos ? "" : first_line.substr(version_at + 6);
     const bool two_spaces = std::ranges::count(first_line, ' ') == 2;
-    if (two_spaces && version.size() == 3 && is_number(version.substr(0, 1)) && version[1] == '.') {
+    if (two_spaces && version.size() == 3 && text::has_only_digits(version.substr(0, 1)) &&
+        version[1] == '.') {
       return {505, "version", "this server speaks HTTP/1.1 and HTTP/1.0"};
     }
   }
@@ -230,7 +227,7 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
     if (host == nullptr && version_ != 10) return malformed("there is no Host");
     if (host != nullptr && !is_host(*host)) return malformed("the Host is none");
     const std::string* length = head_.header("content-length");
-    if (length != nullptr && !is_number(*length))
+    if (length != nullptr && !text::has_only_digits(*length))
       return malformed("the Content-Length is no number");
     if (const std::string* coding = head_.header("transfer-encoding")) {
       if (version_ == 10) return malformed("HTTP/1.0 has no Transfer-Encoding");

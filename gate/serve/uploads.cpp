@@ -17,7 +17,7 @@ namespace {
 
 // Reads a weir.verdict/1 or weir.profiles/1 document.
 Result<ParsedUpload> parse_document(std::string_view body, const history::SenderFacts& facts,
-                                    const history::Around& around) {
+                                    const history::TimeContext& time_context) {
   WEIR_TRY(const Json json,
            parse_json(body, {.bytes = k_most_upload, .depth = 64, .values = k_most_upload_values}));
   JsonReader reader(json, "body");
@@ -28,10 +28,10 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::Sender
   if (schema == history::k_verdict_schema) {
     WEIR_TRY(const verdict::GateVerdict verdict,
              read_fields<verdict::GateVerdict>(json, "verdict"));
-    WEIR_TRY(parsed.batch, history::batch_of(verdict, facts, around));
+    WEIR_TRY(parsed.batch, history::batch_of(verdict, facts, time_context));
   } else if (schema == history::k_profiles_schema) {
     WEIR_TRY(parsed.profiles, history::profiles_from_json(json));
-    WEIR_TRY(parsed.batch, history::batch_of(parsed.profiles, facts, around));
+    WEIR_TRY(parsed.batch, history::batch_of(parsed.profiles, facts, time_context));
     if (parsed.batch.runs.front().points.empty()) {
       return fail(Code::data, "nothing was measured in it");
     }
@@ -64,7 +64,7 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
     }
     return {};
   };
-  history::Takes take;
+  history::EntryHandlers take;
   take.run = [&](history::Run run) {
     parsed.batch.runs.push_back(std::move(run));
     return check_entry(parsed.batch.runs.back().facts.project);
@@ -301,8 +301,8 @@ std::optional<UploadType> upload_type(std::string_view content_type) {
 
 Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
                                   const history::SenderFacts& facts, bool project_given,
-                                  const history::Around& around) {
-  return type == UploadType::document ? parse_document(body, facts, around)
+                                  const history::TimeContext& time_context) {
+  return type == UploadType::document ? parse_document(body, facts, time_context)
                                       : parse_lines(body, facts, project_given);
 }
 
@@ -325,13 +325,13 @@ void Service::take_upload(const JobPtr& job) {
   if (body.size() > k_most_upload) {
     return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload)));
   }
-  history::Around around;
-  around.now = clock_.now();
-  around.otherwise = around.now;
+  history::TimeContext time_context;
+  time_context.now = clock_.now();
+  time_context.default_time = time_context.now;
   std::unique_lock large(large_mutex_, std::defer_lock);
   if (body.size() > k_large_body) large.lock();
   auto parsed = parse_upload(upload_facts->type, body, upload_facts->facts,
-                             upload_facts->project_given, around);
+                             upload_facts->project_given, time_context);
   if (!parsed) return refuse(error_answer(422, parsed.error().message));
   if (auto response =
           check_permissions(*parsed, job->caller, upload_facts->supersedes.has_value())) {
@@ -339,7 +339,7 @@ void Service::take_upload(const JobPtr& job) {
   }
   // From here on only the store can fail.
   auto validity = history::check(parsed->batch);
-  if (validity) validity = check_times(parsed->batch, around.now);
+  if (validity) validity = check_times(parsed->batch, time_context.now);
   if (!validity) return refuse(error_answer(422, validity.error().message));
 
   const Arrival arrival{upload_facts->facts.project, upload_facts->facts.commit,
@@ -353,13 +353,13 @@ void Service::take_upload(const JobPtr& job) {
     } else if (*gate) {
       const history::RunFacts& facts = parsed->batch.runs.front().facts;
       parsed->batch.verdicts.push_back(
-          history::stored_verdict(facts, facts.id, **gate, around.now));
+          history::stored_verdict(facts, facts.id, **gate, time_context.now));
       cells = (*gate)->cells.size();
     }
   }
   history::Upload upload;
   upload.batch = std::move(parsed->batch);
-  upload.at = around.now;
+  upload.at = time_context.now;
   if (upload_facts->key) {
     upload.key = history::UploadKey{key_namespace(parsed->projects), *upload_facts->key,
                                     upload_digest(*upload_facts, body)};

@@ -34,6 +34,7 @@ struct ParsedUpload {
 // Code::usage for facts.
 [[nodiscard]] Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
                                                 const history::SenderFacts& facts,
-                                                bool project_given, const history::Around& around);
+                                                bool project_given,
+                                                const history::TimeContext& time_context);
 
 }  // namespace weir::serve

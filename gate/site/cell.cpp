@@ -80,7 +80,7 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
     if (band) has_bands = true;
     low.push_back(band ? Json(with_digits(band->low, 5)) : Json());
     high.push_back(band ? Json(with_digits(band->high, 5)) : Json());
-    if (point.exact && !point.exact->whole()) exact.push_back({i, point.exact->str()});
+    if (point.exact && !point.exact->is_integer()) exact.push_back({i, point.exact->str()});
   }
   for (const history::SeriesChange& change : index.series_changes(at)) {
     if (change.index > 0 && change.index < series.points.size()) {

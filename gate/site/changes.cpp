@@ -51,8 +51,8 @@ static void fields(Fields& io, ChangeFinding& finding) {
 
 static void fields(Fields& io, ChangeCause& cause) {
   io("text", cause.text);
-  io.sparse("sure", cause.sure);
-  io.sparse("pulls", cause.pulls);
+  io.optional("sure", cause.sure);
+  io.optional("pulls", cause.pulls);
   io.check(std::ranges::all_of(cause.pulls, [](std::int64_t pull) { return pull > 0; }),
            "\"pulls\" should be numbers of pull requests");
 }
@@ -62,8 +62,8 @@ namespace {
 // Reads what changed in a cell: findings, causes and values.
 Result<ChangedCell> changed_cell(JsonReader& io) {
   ChangedCell changed;
-  io.sparse("findings", changed.findings, "finding");
-  io.sparse("causes", changed.causes, "cause");
+  io.optional("findings", changed.findings, "finding");
+  io.optional("causes", changed.causes, "cause");
   for (const auto& [name, json] : object_or_empty(io, "values").items()) {
     const bool is_pair = json.is_array() && json.size() == 2;
     const auto before = is_pair ? read_count(json[0]) : std::nullopt;
@@ -80,7 +80,7 @@ Result<ChangedCell> changed_cell(JsonReader& io) {
 // Reads the kernels of a cell with their counts, or the last output of one that failed.
 Result<CountedCell> counted_cell(JsonReader& io, NameList& names) {
   CountedCell cell;
-  io.sparse("words", cell.words);
+  io.optional("words", cell.words);
   io.check(io.has("words") != io.has("kernels"),
            "should have one of \"before\", \"kernels\" and \"words\"");
   for (const auto& [name, json] : object_or_empty(io, "kernels").items()) {
@@ -99,7 +99,7 @@ Result<void> read_line(std::string_view text, bool first, CommitChanges& all) {
   JsonReader io(json, "it");
   if (first) {
     io.schema(k_changes_schema, fmt::format("should be {{\"schema\":\"{}\"}}", k_changes_schema));
-    io.sparse("repeat", all.repeat);
+    io.optional("repeat", all.repeat);
     if (auto problem = io.problem()) return tl::unexpected(*problem);
     return {};
   }

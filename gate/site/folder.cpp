@@ -34,8 +34,7 @@ Result<void> write_if_changed(sys::Files& files, const std::string& path, const 
 bool is_document_name(std::string_view name) {
   if (!name.ends_with(".js")) return false;
   name.remove_suffix(3);
-  return name == "all" || (!name.empty() && name.size() <= 32 &&
-                           name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
+  return name == "all" || (!name.empty() && name.size() <= 32 && text::is_hex(name));
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
       const auto [at, is_new] = metric_at.try_emplace(series.metric, metrics.size());
       if (is_new) metrics.push_back(site_metric_json(series.metric));
       Json line{cell_id(index, series.project, series.cell), series.cell, at->second, point.value};
-      if (point.exact && !point.exact->whole()) line.push_back(point.exact->str());
+      if (point.exact && !point.exact->is_integer()) line.push_back(point.exact->str());
       points.push_back(std::move(line));
       if (!holds(run_places, point.place)) run_places.push_back(point.place);
     }

@@ -134,8 +134,7 @@ void index_runs(SiteIndex& index) {
 }
 
 bool is_commit(const std::string& text) {
-  return text.size() >= 7 && text.size() <= 64 &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return text.size() >= 7 && text.size() <= 64 && text::is_hex(text);
 }
 
 // Sorts the commits of runs, whose first lines are known, into files: one file, or 256 for many.
@@ -244,7 +243,7 @@ Json site_place_json(const history::Place& place) {
 }
 
 std::string short_commit(const std::optional<std::string>& commit) {
-  return commit ? commit->substr(0, 12) : std::string();
+  return commit ? text::short_commit(*commit, 12) : std::string();
 }
 
 Result<std::string> repo_url(std::string_view text) {

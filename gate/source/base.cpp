@@ -130,7 +130,8 @@ PullRequest read_pull_request(const sys::Files& files) {
   const auto event = files.read(environment_text("GITHUB_EVENT_PATH"), k_event_bytes);
   if (!event) return pull;
   const Json json = parse_json(*event).value_or(Json());
-  const Json& commit = below(below(below(json, "pull_request"), "base"), "sha");
+  const Json& commit =
+      member_or_null(member_or_null(member_or_null(json, "pull_request"), "base"), "sha");
   if (commit.is_string()) pull.base_commit = commit.get<std::string>();
   return pull;
 }
@@ -157,8 +158,8 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
       base.words = "first parent of GitHub's merge commit, " + words;
       if (ref_commit && ref_commit != base.commit) {
         base.notes.push_back(fmt::format("{} is {} here; the merge commit was made onto {}",
-                                         text::printable(ref), short_commit(*ref_commit),
-                                         short_commit(parents[0])));
+                                         text::printable(ref), text::short_commit(*ref_commit),
+                                         text::short_commit(parents[0])));
       }
       return {};
     }

@@ -17,11 +17,6 @@ constexpr double k_history_seconds = 600;
 constexpr std::uint64_t k_most_history_bytes = std::uint64_t{128} << 20;
 constexpr std::size_t k_subject_columns = 60;
 
-bool is_commit(std::string_view text) {
-  return (text.size() == 40 || text.size() == 64) &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 // git ends its answer with one newline; a path may hold others.
 std::string without_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
@@ -37,7 +32,7 @@ std::vector<std::string> split_paths(const std::string& out) {
 
 std::vector<std::string> parse_commits(const std::string& out, char separator) {
   std::vector<std::string> commits = text::split(without_newline(out), separator);
-  std::erase_if(commits, [](const std::string& word) { return !is_commit(word); });
+  std::erase_if(commits, [](const std::string& word) { return !text::is_commit(word); });
   return commits;
 }
 
@@ -45,7 +40,7 @@ std::vector<std::string> parse_commits(const std::string& out, char separator) {
 std::optional<CommitFacts> parse_commit_facts(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(' '));
   const auto seconds = text::to_int(line.substr(std::min(name.size() + 1, line.size())));
-  if (!is_commit(name) || !seconds) return std::nullopt;
+  if (!text::is_commit(name) || !seconds) return std::nullopt;
   return CommitFacts{std::string(name), std::nullopt, static_cast<double>(*seconds)};
 }
 
@@ -58,7 +53,7 @@ Result<std::string> git_program(const sys::Files& files) {
 // Returns the git command: the first argument that is no option, as in "--literal-pathspecs log".
 std::string git_verb(const std::vector<std::string>& arguments) {
   const auto* verb =
-      first_of(arguments, [](const auto& argument) { return !argument.starts_with("-"); });
+      find_first(arguments, [](const auto& argument) { return !argument.starts_with("-"); });
   return verb == nullptr ? "" : *verb;
 }
 
@@ -76,8 +71,6 @@ std::vector<std::string> git_variables() {
       "GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS",
       ' ');
 }
-
-std::string short_commit(const std::string& commit) { return commit.substr(0, 7); }
 
 const Git::CallOptions Git::k_default_options{};
 
@@ -129,7 +122,7 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments,
   const std::string verb = git_verb(arguments);
   std::ranges::move(arguments, std::back_inserter(spec.argv));
   spec.unset = git_variables();
-  spec.passed = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
+  spec.passed_variables = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
   spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
   spec.env.insert(spec.env.end(), options.env.begin(), options.env.end());
   spec.folder = options.folder.empty() ? top_ : options.folder;
@@ -172,7 +165,7 @@ Result<std::optional<std::string>> Git::commit(const std::string& name) const {
   WEIR_TRY(const Answer answer,
            call({"rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}"}));
   std::string commit = without_newline(answer.out);
-  if (answer.exit_code != 0 || !is_commit(commit)) return std::nullopt;
+  if (answer.exit_code != 0 || !text::is_commit(commit)) return std::nullopt;
   return commit;
 }
 
@@ -206,7 +199,7 @@ Result<std::vector<HistoryCommit>> Git::history(const std::string& good,
                                                 const std::string& bad) const {
   const CallOptions options{.too_much_message =
                                 fmt::format("{} lies more commits before {} than weir reads",
-                                            short_commit(good), short_commit(bad))};
+                                            text::short_commit(good), text::short_commit(bad))};
   WEIR_TRY(const std::string out,
            call_checked({"rev-list", "--topo-order", "--parents", bad, "^" + good, "--"}, options));
   std::vector<HistoryCommit> history;
@@ -262,7 +255,8 @@ Result<std::string> Git::subject(const std::string& commit) const {
 
 Result<std::string> Git::words(const std::string& commit) const {
   WEIR_TRY(const std::string subject, this->subject(commit));
-  return fmt::format("{} \"{}\"", short_commit(commit), report::clip(subject, k_subject_columns));
+  return fmt::format("{} \"{}\"", text::short_commit(commit),
+                     report::clip(subject, k_subject_columns));
 }
 
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
@@ -330,7 +324,7 @@ Result<std::map<std::string, std::string>> Git::subjects() const {
                         history_options()));
   for (const std::string& line : text::lines(out)) {
     const std::size_t space = line.find(' ');
-    if (space == std::string::npos || !is_commit(line.substr(0, space))) continue;
+    if (space == std::string::npos || !text::is_commit(line.substr(0, space))) continue;
     subjects.emplace(line.substr(0, space), text::printable(line.substr(space + 1, 256)));
   }
   return subjects;
@@ -361,7 +355,7 @@ Result<std::vector<Pushed>> parse_pushed(std::string_view text) {
       words[0] += " " + words[1];
       words.erase(words.begin() + 1);
     }
-    if (words.size() != 4 || !is_commit(words[1]) || !is_commit(words[3])) {
+    if (words.size() != 4 || !text::is_commit(words[1]) || !text::is_commit(words[3])) {
       return fail(Code::data, "no line of a pre-push hook: \"{}\"",
                   text::printable(line.substr(0, 200)));
     }

@@ -194,9 +194,6 @@ class Git {
   std::string program_, top_, place_, store_;
 };
 
-// "1a2b3c4"
-[[nodiscard]] std::string short_commit(const std::string& commit);
-
 // The input of a pre-push hook: a line for each reference that is pushed. Pure.
 
 struct Pushed {

@@ -61,7 +61,8 @@ Result<std::vector<Entry>> Git::entries_below(const std::string& commit, const s
   if (answer.cut) answer.err = "far too many files";
   if (!entries) return git_error("ls-tree " + tree, answer);
   if (entries->size() > most) {
-    return fail(Code::data, "{} of {}: more than {} files", folder, short_commit(commit), most);
+    return fail(Code::data, "{} of {}: more than {} files", folder, text::short_commit(commit),
+                most);
   }
   for (Entry& entry : *entries) {
     if (!folder.empty()) entry.path = folder + "/" + entry.path;

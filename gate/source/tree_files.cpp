@@ -14,7 +14,7 @@ constexpr std::size_t k_most_files = 100'000;
 
 tl::unexpected<Error> entry_error(const Entry& entry, const std::string& commit) {
   return fail(Code::config, "{} of {} is a {}: rules and baselines are read from plain files alone",
-              text::printable(entry.path), short_commit(commit),
+              text::printable(entry.path), text::short_commit(commit),
               entry.kind == Entry::Kind::link ? "symbolic link" : "submodule");
 }
 
@@ -51,7 +51,7 @@ Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::st
     WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, folder));
     if (!entry) return files;
     if (entry->kind != Entry::Kind::folder) {
-      return fail(Code::config, "{} of {} is no folder", folder, short_commit(commit));
+      return fail(Code::config, "{} of {} is no folder", folder, text::short_commit(commit));
     }
   }
   WEIR_TRY(const std::vector<Entry> entries, git.entries_below(commit, folder, k_most_files));
@@ -146,7 +146,8 @@ Result<std::optional<std::string>> file_of(const Git& git, const std::string& co
   WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, path));
   if (!entry) return std::optional<std::string>();
   if (entry->kind != Entry::Kind::file) {
-    return fail(Code::config, "{} of {} is no file", text::printable(path), short_commit(commit));
+    return fail(Code::config, "{} of {} is no file", text::printable(path),
+                text::short_commit(commit));
   }
   return git.content(entry->object, most)
       .map([](std::string text) { return std::optional<std::string>(std::move(text)); })

@@ -65,7 +65,7 @@ static void fields(Fields& io, TreeRecord& record) {
   io.schema(k_schema, "is no record of a tree");
   io("commit", record.commit);
   io("repository", record.repository);
-  io.derived("commands", record.commands);
+  io.write_only("commands", record.commands);
   io("build_seconds", record.build_seconds);
   io("used_at", record.used_at);
 }
@@ -129,7 +129,7 @@ class Trees {
   Result<std::shared_ptr<sys::Held>> lock(const std::string& name, sys::Share share) {
     const auto tell_waiting = [&](const std::string&) {
       effects_.tell(fmt::format("another weir is making or using the base {}; waiting for it",
-                                short_commit(wanted_.commit)));
+                                text::short_commit(wanted_.commit)));
     };
     WEIR_TRY(auto lock_held,
              effects_.locks.acquire({{lock_name(name), share}}, effects_.stop, tell_waiting));
@@ -181,8 +181,8 @@ class Trees {
                lock("repository-" + repository_, sys::Share::exclusive));
       remove_old_trees();
       WEIR_CHECK(remove(name_));
-      effects_.tell(fmt::format("checking out the base {} in {}", short_commit(wanted_.commit),
-                                text::printable(root())));
+      effects_.tell(fmt::format("checking out the base {} in {}",
+                                text::short_commit(wanted_.commit), text::printable(root())));
       WEIR_CHECK(git_.add_worktree(root(), wanted_.commit));
     }
     if (effects_.files.exists(sys::join_path(root(), ".gitmodules"))) {
@@ -201,7 +201,7 @@ class Trees {
         commands += (commands.empty() ? "" : ", ") + shell_line(build.command);
       }
       effects_.tell(
-          fmt::format("building the base {}: {}", short_commit(wanted_.commit), commands));
+          fmt::format("building the base {}: {}", text::short_commit(wanted_.commit), commands));
       WEIR_CHECK(run_builds(wanted_.builds, place, cache_path(name_ + ".log"),
                             wanted_.build_timeout_seconds, effects_));
     }
@@ -293,7 +293,7 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
     }
     spec.argv[0] = *program;
     spec.unset = git_variables();
-    spec.passed = build.passed;
+    spec.passed_variables = build.passed_variables;
     spec.env = {{"GIT_TERMINAL_PROMPT", "0"}};
     spec.folder = folder;
     spec.timeout_seconds = std::max(1.0, timeout_seconds - (effects.clock.steady() - began_at));

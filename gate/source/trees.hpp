@@ -21,7 +21,7 @@ namespace weir::source {
 struct Build {
   std::string engine;         // the engine's name, for messages
   config::Arguments command;  // argv; argv[0] with a '/' is counted from the folder it runs in
-  std::vector<std::string> passed{};  // as ProcessSpec::passed
+  std::vector<std::string> passed_variables{};  // as ProcessSpec::passed_variables
 };
 
 // A command as it can be pasted into a shell; hostile characters are shown as they would be typed.

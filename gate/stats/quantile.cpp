@@ -54,7 +54,18 @@ double incomplete_beta(double a, double b, double x) {
 
 }  // namespace
 
-std::optional<double> median(std::span<const double> samples) { return quantile(samples, 0.5); }
+std::optional<double> median(std::span<const double> samples) {
+  std::vector<double> copy(samples.begin(), samples.end());
+  return median_in_place(copy);
+}
+
+std::optional<double> median_in_place(std::span<double> samples) {
+  if (samples.empty()) return std::nullopt;
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  if (samples.size() % 2 == 1) return *middle;
+  return (*std::max_element(samples.begin(), middle) + *middle) / 2;
+}
 
 std::optional<double> quantile(std::span<const double> samples, double p) {
   if (samples.empty()) return std::nullopt;

@@ -12,6 +12,8 @@ namespace weir::stats {
 
 // The middle value (the mean of the two middle ones); absent when empty. Order is ignored.
 [[nodiscard]] std::optional<double> median(std::span<const double> samples);
+// The same without a copy: reorders the samples.
+[[nodiscard]] std::optional<double> median_in_place(std::span<double> samples);
 
 // The value below which a share p (0…1) of the samples lies, interpolated linearly between order
 // statistics (Hyndman and Fan's type 7, what R and numpy do by default); absent when empty.

@@ -22,15 +22,6 @@ constexpr std::size_t k_bend_lengths[] = {6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 
 
 double square(double x) { return x * x; }
 
-// The median, or 0 if there are no values. Reorders them.
-double median_in_place(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  if (values.size() % 2 == 1) return *half;
-  return (*half + *std::max_element(values.begin(), half)) / 2;
-}
-
 using Terms = NightFit::Terms;
 using Matrix = std::array<Terms, NightFit::k_terms>;
 
@@ -180,7 +171,7 @@ static double robust_scale(const std::vector<double>& values, std::vector<double
   constexpr double k_of_median = 1.4826;
   sorted.clear();
   for (const double value : values) sorted.push_back(std::abs(value));
-  return std::max(k_least_scale, k_of_median * median_in_place(sorted));
+  return std::max(k_least_scale, k_of_median * median_in_place(sorted).value_or(0));
 }
 
 // First coefficients, robust against outliers: Theil and Sen's line through the points before the
@@ -198,22 +189,22 @@ void TrendRule::fit_initially(NightFit& fit) const {
     }
   }
   fit.coefficients = {};
-  fit.coefficients[1] = median_in_place(some);
+  fit.coefficients[1] = median_in_place(some).value_or(0);
   some.clear();
   for (std::size_t i = begin; i < end; ++i) some.push_back(values_[i] - fit.line_at(i));
-  fit.coefficients[0] = median_in_place(some);
+  fit.coefficients[0] = median_in_place(some).value_or(0);
   // The earlier change goes first: the later one is measured from the line with it.
   const auto put_step = [&](std::size_t to) {
     some.clear();
     for (std::size_t i = *fit.step; i < to; ++i) some.push_back(values_[i] - fit.line_at(i));
-    fit.coefficients[2] = median_in_place(some);
+    fit.coefficients[2] = median_in_place(some).value_or(0);
   };
   const auto put_bend = [&](std::size_t to) {
     some.clear();
     for (std::size_t i = *fit.bend + 1; i < to; ++i) {
       some.push_back((values_[i] - fit.line_at(i)) / static_cast<double>(i - *fit.bend));
     }
-    fit.coefficients[fit.terms - 1] = median_in_place(some);
+    fit.coefficients[fit.terms - 1] = median_in_place(some).value_or(0);
   };
   const bool step_first = fit.step && (!fit.bend || *fit.step <= *fit.bend);
   if (step_first) put_step(fit.bend ? *fit.bend + 1 : fit.night + 1);
@@ -375,7 +366,7 @@ std::optional<TrendRule::Distance> TrendRule::distance(Alert::Kind kind, std::si
   }
   Distance best;
   double least = -1;
-  for (const double size : {sum / squares, median_in_place(sorted_)}) {
+  for (const double size : {sum / squares, median_in_place(sorted_).value_or(0)}) {
     const double likelihood =
         explained_log_likelihood(weights_, errors_, size, square(fit->reach) / 2);
     const double evidence = std::sqrt(2 * std::max(0.0, likelihood));
@@ -447,7 +438,7 @@ TrendRule::Explanation TrendRule::explain(const NightFit& fit, std::size_t place
   for (std::size_t j = place - from; j < count; ++j) {
     sorted_.push_back(std::abs(residuals_[j] / fit.noise));
   }
-  const double bound = std::max(3 * fit.reach, 2 * median_in_place(sorted_));
+  const double bound = std::max(3 * fit.reach, 2 * median_in_place(sorted_).value_or(0));
   const auto best_of = [&](Alert::Kind kind) {
     Explanation best{kind, from, 0, -std::numeric_limits<double>::infinity()};
     for (std::size_t at = 0; at < count; ++at) {
@@ -461,7 +452,7 @@ TrendRule::Explanation TrendRule::explain(const NightFit& fit, std::size_t place
       double size = sum / squares;
       if (kind == Alert::Kind::step && count - at <= 4) {
         sorted_.assign(residuals_.begin() + static_cast<std::ptrdiff_t>(at), residuals_.end());
-        size = median_in_place(sorted_) / fit.noise;
+        size = median_in_place(sorted_).value_or(0) / fit.noise;
       }
       const double likelihood = explained_log_likelihood(weights_, std::span(errors_).subspan(at),
                                                          size, square(bound) / 2);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::sys {
 
@@ -81,11 +82,7 @@ constexpr double k_gpu_busy = 0.05;
 constexpr double k_memory_left = 0.10;
 constexpr std::int64_t k_swap = std::int64_t{256} << 20;
 
-std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
-
-std::string gib(std::int64_t bytes) {
-  return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
+std::string size_text(std::int64_t bytes) { return unit::show_bytes(static_cast<double>(bytes)); }
 
 // Collects findings subject by subject.
 class Report {
@@ -93,14 +90,14 @@ class Report {
   void add(const char* subject, Weight weight, std::string what, std::string cure) {
     report_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
   }
-  void add_worse(const char* subject, std::string what, std::string cure) {
+  void add_problem(const char* subject, std::string what, std::string cure) {
     add(subject, Weight::worse, std::move(what), std::move(cure));
   }
   void add_note(const char* subject, std::string what, std::string cure) {
     add(subject, Weight::note, std::move(what), std::move(cure));
   }
   // Ends a subject. One without a finding is fine, or unknown if nothing could be read about it.
-  void finish_subject(const char* subject, bool is_known) {
+  void add_fine_or_unknown(const char* subject, bool is_known) {
     const auto& findings = report_.findings;
     const bool has_finding = std::ranges::count(findings, subject, &HealthFinding::subject) > 0;
     if (has_finding) return;
@@ -125,15 +122,15 @@ void judge_load(const MachineHealth& health, Report& report) {
       "Stop them or wait; `weir gate --counts-only` needs no quiet machine, and --against a base "
       "program a less quiet one";
   if (health.busy && *health.busy > k_busy) {
-    report.add_worse("load",
-                     fmt::format("other programs keep {} of {} processors busy",
-                                 percent(*health.busy), health.processors),
-                     cure);
+    report.add_problem("load",
+                       fmt::format("other programs keep {} of {} processors busy",
+                                   unit::percent(*health.busy, 0), health.processors),
+                       cure);
   } else if (health.cpu_wait && *health.cpu_wait > k_wait) {
-    report.add_worse("load",
-                     fmt::format("in {} of the last 10 s some program waited for a processor",
-                                 percent(*health.cpu_wait)),
-                     cure);
+    report.add_problem("load",
+                       fmt::format("in {} of the last 10 s some program waited for a processor",
+                                   unit::percent(*health.cpu_wait, 0)),
+                       cure);
   } else if (health.load && *health.load > 0.5 * static_cast<double>(health.processors)) {
     report.add_note(
         "load",
@@ -142,14 +139,14 @@ void judge_load(const MachineHealth& health, Report& report) {
                     *health.load, health.processors),
         cure);
   }
-  report.finish_subject("load", health.busy || health.cpu_wait || health.load);
+  report.add_fine_or_unknown("load", health.busy || health.cpu_wait || health.load);
   if (health.io_wait && *health.io_wait > k_wait) {
-    report.add_worse("disk",
-                     fmt::format("in {} of the last 10 s some program waited for the disk",
-                                 percent(*health.io_wait)),
-                     "Wait until it is quiet; load times and first tokens suffer most");
+    report.add_problem("disk",
+                       fmt::format("in {} of the last 10 s some program waited for the disk",
+                                   unit::percent(*health.io_wait, 0)),
+                       "Wait until it is quiet; load times and first tokens suffer most");
   }
-  report.finish_subject("disk", health.io_wait.has_value());
+  report.add_fine_or_unknown("disk", health.io_wait.has_value());
 }
 
 // Judges governors, turbo and SMT.
@@ -165,71 +162,73 @@ void judge_frequency(const MachineHealth& health, Report& report) {
   const bool prefers_speed =
       health.preferences.size() == 1 && health.preferences.begin()->first == "performance";
   if (slow_processors > 0 && !prefers_speed) {
-    report.add_worse("governor",
-                     fmt::format("{} of {} processors change their clock by load (governor {})",
-                                 slow_processors, health.processors, governor_names),
-                     "sudo cpupower frequency-set -g performance");
+    report.add_problem("governor",
+                       fmt::format("{} of {} processors change their clock by load (governor {})",
+                                   slow_processors, health.processors, governor_names),
+                       "sudo cpupower frequency-set -g performance");
   }
-  report.finish_subject("governor", !health.governors.empty());
+  report.add_fine_or_unknown("governor", !health.governors.empty());
   if (health.turbo == true) {
     report.add_note("turbo",
                     "turbo is on: the clock depends on temperature and on how many cores work",
                     "For steadier, slower times: echo 1 | sudo tee "
                     "/sys/devices/system/cpu/intel_pstate/no_turbo (or 0 into cpufreq/boost)");
   }
-  report.finish_subject("turbo", health.turbo.has_value());
+  report.add_fine_or_unknown("turbo", health.turbo.has_value());
   if (health.smt == true) {
     report.add_note(
         "SMT", "two threads share each core, so a neighbour takes half of one",
         "Use as many threads as physical cores (weir's {threads} is that), or: echo off | "
         "sudo tee /sys/devices/system/cpu/smt/control");
   }
-  report.finish_subject("SMT", health.smt.has_value());
+  report.add_fine_or_unknown("SMT", health.smt.has_value());
 }
 
 // Judges heat, battery and power profile.
 void judge_heat_and_power(const MachineHealth& health, Report& report) {
   if (!health.hot_zone.empty()) {
-    report.add_worse("heat", fmt::format("{}: the clock is held down", health.hot_zone),
-                     "Let it cool, and give it air; fewer threads heat less");
+    report.add_problem("heat", fmt::format("{}: the clock is held down", health.hot_zone),
+                       "Let it cool, and give it air; fewer threads heat less");
   } else if (health.slowed_by_heat && *health.slowed_by_heat > 0) {
     report.add_note("heat",
                     fmt::format("slowed down by heat {} times since the machine started",
                                 *health.slowed_by_heat),
                     "Run the timed cells after a pause; look whether the number grows with a run");
   }
-  report.finish_subject("heat", health.hottest_zone || health.slowed_by_heat || health.tells_heat);
+  report.add_fine_or_unknown("heat",
+                             health.hottest_zone || health.slowed_by_heat || health.tells_heat);
   if (health.on_battery == true) {
     const std::string battery_left =
         health.battery_percent ? fmt::format(" ({} % left)", *health.battery_percent) : "";
-    report.add_worse("power", fmt::format("runs on its battery{}", battery_left), "Plug it in");
+    report.add_problem("power", fmt::format("runs on its battery{}", battery_left), "Plug it in");
   } else if (health.power_profile == "low-power" || health.power_profile == "quiet" ||
              health.power_profile == "cool") {
-    report.add_worse("power", fmt::format("the power profile is {}", health.power_profile),
-                     "powerprofilesctl set performance");
+    report.add_problem("power", fmt::format("the power profile is {}", health.power_profile),
+                       "powerprofilesctl set performance");
   }
-  report.finish_subject("power", health.on_battery || !health.power_profile.empty());
+  report.add_fine_or_unknown("power", health.on_battery || !health.power_profile.empty());
 }
 
 // Judges swap and free memory.
 void judge_memory(const MachineHealth& health, Report& report) {
   if (health.swap_used && *health.swap_used > k_swap) {
-    report.add_worse(
-        "swap", fmt::format("{} of memory are out on the disk", gib(*health.swap_used)),
+    report.add_problem(
+        "swap", fmt::format("{} of memory are out on the disk", size_text(*health.swap_used)),
         health.macos
             ? "End what fills the memory; macOS empties its swap by itself, or when it restarts"
             : "End what fills the memory, then: sudo swapoff -a && sudo swapon -a");
   }
-  report.finish_subject("swap", health.swap_used.has_value());
+  report.add_fine_or_unknown("swap", health.swap_used.has_value());
   if (health.memory_bytes && health.memory_available &&
       static_cast<double>(*health.memory_available) <
           k_memory_left * static_cast<double>(*health.memory_bytes)) {
-    report.add_worse(
+    report.add_problem(
         "memory",
-        fmt::format("{} of {} are free", gib(*health.memory_available), gib(*health.memory_bytes)),
+        fmt::format("{} of {} are free", size_text(*health.memory_available),
+                    size_text(*health.memory_bytes)),
         "End what fills it: a model that does not fit is read from the disk each time");
   }
-  report.finish_subject("memory", health.memory_available.has_value());
+  report.add_fine_or_unknown("memory", health.memory_available.has_value());
 }
 
 // Judges what other users of the machine take: quotas, steal time, virtual machines.
@@ -239,20 +238,21 @@ void judge_sharing(const MachineHealth& health, Report& report) {
     const bool is_used_up = health.throttled && *health.throttled > k_throttled;
     const std::string what = fmt::format(
         "a quota grants {:.1f} of {} processors{}", *health.quota, health.processors,
-        is_used_up ? fmt::format(", used up in {} of its periods", percent(*health.throttled))
-                   : "");
+        is_used_up
+            ? fmt::format(", used up in {} of its periods", unit::percent(*health.throttled, 0))
+            : "");
     const char* cure =
         "Lift it (docker --cpus, Kubernetes limits.cpu), or give whole processors by --cpuset-cpus";
     report.add("quota", is_used_up ? Weight::worse : Weight::note, what, cure);
   }
-  report.finish_subject("quota", health.looked_for_quota);
+  report.add_fine_or_unknown("quota", health.looked_for_quota);
   if (health.steal && *health.steal > k_steal) {
-    report.add_worse("steal",
-                     fmt::format("other virtual machines take {} of the processors' time",
-                                 percent(*health.steal)),
-                     hint);
+    report.add_problem("steal",
+                       fmt::format("other virtual machines take {} of the processors' time",
+                                   unit::percent(*health.steal, 0)),
+                       hint);
   }
-  report.finish_subject("steal", health.steal.has_value());
+  report.add_fine_or_unknown("steal", health.steal.has_value());
   if (health.virtual_machine) {
     report.add_note("virtual machine",
                     fmt::format("neighbours come and go unseen{}",
@@ -266,13 +266,13 @@ void judge_sharing(const MachineHealth& health, Report& report) {
 // Judges one GPU: its clock, power cap, load and driver.
 void judge_gpu(const GpuHealth& gpu, Report& report) {
   if (gpu.slowed == true) {
-    report.add_worse("GPU",
-                     fmt::format("{}: its clock is held down by {}", gpu.name, gpu.slowed_by),
-                     "Let it cool or give it air; for a cap: sudo nvidia-smi -pl WATTS");
+    report.add_problem("GPU",
+                       fmt::format("{}: its clock is held down by {}", gpu.name, gpu.slowed_by),
+                       "Let it cool or give it air; for a cap: sudo nvidia-smi -pl WATTS");
   }
   if (gpu.power_cap_watts && gpu.power_default_watts &&
       *gpu.power_cap_watts < 0.99 * *gpu.power_default_watts) {
-    report.add_worse(
+    report.add_problem(
         "GPU",
         fmt::format("{}: capped at {:.0f} W of {:.0f} W", gpu.name, *gpu.power_cap_watts,
                     *gpu.power_default_watts),
@@ -280,9 +280,9 @@ void judge_gpu(const GpuHealth& gpu, Report& report) {
         "--resetpoweroverdrive");
   }
   if (gpu.busy && *gpu.busy > k_gpu_busy) {
-    report.add_worse("GPU",
-                     fmt::format("{}: {} busy with other work", gpu.name, percent(*gpu.busy)),
-                     "End it or wait: nvidia-smi and rocm-smi --showpids name it");
+    report.add_problem(
+        "GPU", fmt::format("{}: {} busy with other work", gpu.name, unit::percent(*gpu.busy, 0)),
+        "End it or wait: nvidia-smi and rocm-smi --showpids name it");
   }
   if (gpu.clocks_fixed == false) {
     report.add_note("GPU", fmt::format("{}: its clock floats with heat and load", gpu.name),

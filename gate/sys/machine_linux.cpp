@@ -105,15 +105,11 @@ std::vector<std::string> list_names(const Files& files, const std::string& folde
   return names;
 }
 
-bool is_number(std::string_view digits) {
-  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // Reads what governs the clock: governors, preferences, turbo, SMT, and throttling by heat.
 void read_frequency(const Files& files, MachineHealth& health) {
   const std::string cpus = "/sys/devices/system/cpu";
   for (const std::string& cpu : list_names(files, cpus, "cpu")) {
-    if (!is_number(std::string_view(cpu).substr(3))) continue;
+    if (!text::has_only_digits(std::string_view(cpu).substr(3))) continue;
     if (const auto governor = read_word(files, cpus + "/" + cpu + "/cpufreq/scaling_governor")) {
       ++health.governors[*governor];
     }
@@ -261,7 +257,7 @@ void read_power(const Files& files, MachineHealth& health) {
 void read_gpus(const Files& files, MachineHealth& health) {
   const std::string cards = "/sys/class/drm";
   for (const std::string& card : list_names(files, cards, "card")) {
-    if (!is_number(std::string_view(card).substr(4))) continue;
+    if (!text::has_only_digits(std::string_view(card).substr(4))) continue;
     const std::string device = cards + "/" + card + "/device/";
     const auto level = read_word(files, device + "power_dpm_force_performance_level");
     if (!level) continue;

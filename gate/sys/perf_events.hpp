@@ -25,7 +25,7 @@ struct PerfCount {
   std::uint64_t value = 0;
   // Nanoseconds that threads ran, and those in which the counter was theirs: fewer when others want
   // it too, and the value is then too low.
-  std::uint64_t wanted_ns = 0, held_ns = 0;
+  std::uint64_t enabled_ns = 0, running_ns = 0;
 };
 
 // Opens a counter that stands still in the caller and runs in what it forks from now on, once that

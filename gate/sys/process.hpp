@@ -35,7 +35,7 @@ struct ProcessSpec {
   // Names of weir's own environment that the engine shall not see; `env` comes after.
   std::vector<std::string> unset{};
   // Patterns of withheld variables (k_withheld) that it gets nevertheless; '*' stands for anything.
-  std::vector<std::string> passed{};
+  std::vector<std::string> passed_variables{};
   std::string folder{};  // to run in; empty: weir's own
   double timeout_seconds = 300;
   double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
@@ -149,7 +149,7 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
 [[nodiscard]] std::string withheld_names(const std::vector<std::string>& passed);
 
 // The absolute path of this program; "" where the system does not say.
-[[nodiscard]] std::string own_program();
+[[nodiscard]] std::string own_program_path();
 // weir's own environment.
 [[nodiscard]] EnvironmentList own_environment();
 // A variable of weir's own environment; nothing when unset.

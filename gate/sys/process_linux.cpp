@@ -55,7 +55,7 @@ std::int64_t count_strangers() { return 0; }
 
 void kill_session(pid_t /*leader*/) {}
 
-std::string own_program() {
+std::string own_program_path() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string();

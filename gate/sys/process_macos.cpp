@@ -66,7 +66,7 @@ void kill_session(pid_t leader) {
   delete[] pids;
 }
 
-std::string own_program() {
+std::string own_program_path() {
   std::uint32_t size = 0;
   _NSGetExecutablePath(nullptr, &size);  // only sets the size that it needs
   std::string path(size, '\0');

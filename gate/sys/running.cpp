@@ -57,7 +57,7 @@ class CallText {
     for (const std::string& argument : spec.argv) texts_.push_back(argument);
     const std::size_t arguments = texts_.size();
     std::map<std::string, std::string> merged;
-    for (const auto& [name, value] : inherited(own_environment(), spec.passed)) {
+    for (const auto& [name, value] : inherited(own_environment(), spec.passed_variables)) {
       merged[name] = value;
     }
     for (const std::string& name : spec.unset) merged.erase(name);

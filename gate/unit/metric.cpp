@@ -201,8 +201,8 @@ constexpr auto k_directions = names_in_order<Better>("higher", "lower");
 constexpr auto k_kinds = names_in_order<Kind>("time", "memory", "quality", "usage", "count");
 
 const WorkMetric* find_work(std::string_view name) {
-  return first_of(work_metrics(),
-                  [&](const WorkMetric& work) { return name.starts_with(work.prefix); });
+  return find_first(work_metrics(),
+                    [&](const WorkMetric& work) { return name.starts_with(work.prefix); });
 }
 
 // Returns true for printable ASCII but the space.
@@ -236,7 +236,7 @@ ScopeName scope_name(Scope scope) {
 }
 
 const Count* find_count(std::string_view base) {
-  return first_of(k_counts, [&](const Count& count) { return base == count.base; });
+  return find_first(k_counts, [&](const Count& count) { return base == count.base; });
 }
 
 // A metric with its texts. `label` and `about` are "" where they follow from base and scope.
@@ -271,7 +271,7 @@ const std::map<std::string, MetricInfo, std::less<>>& metric_table() {
     }
     for (const Count& count : k_counts) {
       if (count.level) {
-        infos[count.base] = {count_metric(count.base, Scope::whole), "", count.about};
+        infos[count.base] = {count_metric(count.base, Scope::whole_run), "", count.about};
         continue;
       }
       for (const auto& [scope, suffix, label] : k_scopes) {
@@ -385,10 +385,10 @@ bool may_be_missing(std::string_view base) {
 bool is_over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }
 
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
-  return {std::string(name), std::string(name), kind, unit, better, Scope::whole, {}};
+  return {std::string(name), std::string(name), kind, unit, better, Scope::whole_run, {}};
 }
 
-bool is_work_name(std::string_view text) { return find_work(text) != nullptr; }
+bool is_op_or_kernel_metric(std::string_view text) { return find_work(text) != nullptr; }
 
 std::optional<std::string_view> buffer_label(std::string_view name) {
   if (!name.starts_with(k_buffers)) return std::nullopt;
@@ -461,18 +461,43 @@ std::string show(const Metric& metric, double value) {
     case Unit::ratio:
       return fmt::format("{:.5g}", value);
     case Unit::seconds:
-      if (size >= 1) return three_digits(value) + " s";
-      if (size >= 1e-3) return three_digits(value * 1e3) + " ms";
-      // A token of context costs nanoseconds.
-      if (size >= 1e-6 || size == 0) return three_digits(value * 1e6) + " us";
-      return three_digits(value * 1e9) + " ns";
+      return show_seconds(value);
     case Unit::bytes:
-      if (size >= k_gibi) return three_digits(value / k_gibi) + " GiB";
-      if (size >= k_mebi) return three_digits(value / k_mebi) + " MiB";
-      if (size >= k_kibi) return three_digits(value / k_kibi) + " KiB";
-      return fmt::format("{:.0f} B", value);
+      return show_bytes(value);
   }
   return three_digits(value);
+}
+
+std::string show_seconds(double seconds) {
+  // A number that rounds to 1000 is shown in the next unit.
+  const double size = std::fabs(seconds);
+  if (size >= 0.9995) return three_digits(seconds) + " s";
+  if (size >= 0.9995e-3) return three_digits(seconds * 1e3) + " ms";
+  // A token of context costs nanoseconds.
+  if (size >= 0.9995e-6 || size == 0) return three_digits(seconds * 1e6) + " us";
+  return three_digits(seconds * 1e9) + " ns";
+}
+
+std::string show_bytes(double bytes) {
+  const double size = std::fabs(bytes);
+  if (size >= k_gibi) return three_digits(bytes / k_gibi) + " GiB";
+  if (size >= k_mebi) return three_digits(bytes / k_mebi) + " MiB";
+  if (size >= k_kibi) return three_digits(bytes / k_kibi) + " KiB";
+  return fmt::format("{:.0f} B", bytes);
+}
+
+std::string signed_percent_number(double ratio) {
+  const char* sign = ratio < 0 ? "\u2212" : "+";
+  if (std::isinf(ratio)) return fmt::format("{}\u221e", sign);
+  const double size = std::fabs(ratio) * 100;
+  const std::string number = fmt::format("{:.{}f}", size, size >= 99.95 ? 0 : 1);
+  return number == "0.0" ? number : sign + number;
+}
+
+std::string signed_percent(double ratio) { return signed_percent_number(ratio) + " %"; }
+
+std::string percent(double share, int decimals) {
+  return fmt::format("{:.{}f} %", share * 100, decimals);
 }
 
 std::string_view to_string(Unit unit) { return name_of(k_units, unit); }

@@ -26,7 +26,7 @@ enum class Kind {
   count,    // exact by default
 };
 enum class Scope {
-  whole,
+  whole_run,
   per_token,
   per_prefill,
   fixed,
@@ -40,11 +40,12 @@ enum class Scope {
 
 struct Metric {
   std::string name;  // unique: "dispatches_per_token", "decode_tokens_per_second"
-  std::string base;  // "dispatches"; equals name for Scope::whole; of a time over depths its name
+  std::string
+      base;  // "dispatches"; equals name for Scope::whole_run; of a time over depths its name
   Kind kind = Kind::count;
   Unit unit = Unit::count;
   Better better = Better::lower;
-  Scope scope = Scope::whole;
+  Scope scope = Scope::whole_run;
   std::optional<std::int64_t> length;  // for Scope::at_length: the generation length (or repeats)
 
   friend bool operator==(const Metric&, const Metric&) = default;
@@ -76,7 +77,7 @@ inline constexpr std::string_view k_divergence = "output_kl";  // a cell compare
 // Command buffers by the label that the engine gives them are such works too: "buffer:LABEL" is
 // the device's time in those of a token, "buffers:LABEL" how many of them a token takes.
 // Returns true if `text` begins as such names do; it may be a pattern.
-[[nodiscard]] bool is_work_name(std::string_view text);
+[[nodiscard]] bool is_op_or_kernel_metric(std::string_view text);
 inline constexpr std::string_view k_buffers = "buffers:";
 // The label in "buffers:LABEL"; nothing of other names.
 [[nodiscard]] std::optional<std::string_view> buffer_label(std::string_view name);
@@ -102,6 +103,17 @@ inline constexpr std::string_view k_buffers = "buffers:";
 // A value as people read it, with its unit where the label does not say it: "65", "133/2" is the
 // caller's; seconds get s/ms/us/ns, bytes get KiB/MiB/GiB, rates three significant digits.
 [[nodiscard]] std::string show(const Metric& metric, double value);
+
+// A time: three significant digits in s, ms, us or ns ("1.47 ms"); whole seconds from 100 s on.
+[[nodiscard]] std::string show_seconds(double seconds);
+// "1.50 GiB", "64.0 KiB", "17 B".
+[[nodiscard]] std::string show_bytes(double bytes);
+// A relative change with its sign: "+1.2 %" for 0.0123, "−24.0 %", "+120 %", "+∞ %".
+[[nodiscard]] std::string signed_percent(double ratio);
+// The same without the unit: "−24.0".
+[[nodiscard]] std::string signed_percent_number(double ratio);
+// A share without a sign: "12.3 %" for 0.123.
+[[nodiscard]] std::string percent(double share, int decimals = 1);
 
 [[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s", …
 [[nodiscard]] std::string_view to_string(Better better);  // "higher", "lower"

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 #include "gate/verdict/removed.hpp"
 
@@ -83,7 +84,7 @@ std::string launches_text(const std::vector<Changed>& kernels,
     if (sum) sum = sum->plus(*count);
   }
   return fmt::format("{} {} of {}", sum ? sum->str() : "many",
-                     sum == Rational(1) ? "launch" : "launches", plural(names, "kernel"));
+                     sum == Rational(1) ? "launch" : "launches", text::plural(names, "kernel"));
 }
 
 Allowable allowable_kernel_change(const std::string& cell, const std::string& device_class,
@@ -169,7 +170,7 @@ std::string why_void(const Allowance& allowance, const AllowanceContext& gate) {
   if (allowance.until < gate.today) return fmt::format("was until {}", allowance.until);
   if (allowance.head && *allowance.head != gate.head) {
     return fmt::format("is for commit {}, and another was pushed since",
-                       allowance.head->substr(0, 7));
+                       text::short_commit(*allowance.head));
   }
   if (allowance.base && *allowance.base != gate.base) {
     return fmt::format("is for pull requests into {}", *allowance.base);
@@ -225,7 +226,8 @@ NeededAllowances needed_allowances(const GateVerdict& gate) {
     }
     // Counts follow from where the work ran. Allowing them would hide what changes once that is
     // mended.
-    const bool elsewhere = cell.elsewhere && cell.of(k_placement).verdict == Outcome::fail;
+    const bool elsewhere =
+        cell.ran_elsewhere && cell.judgement_of(k_placement).verdict == Outcome::fail;
     for (const Judgement& judgement : cell.judgements) {
       if (judgement.verdict != Outcome::fail) continue;
       if (elsewhere && judgement.metric.name != k_placement) continue;
@@ -348,12 +350,6 @@ constexpr JsonLimits k_limits{.bytes = std::size_t{8} << 20, .depth = 8};
 constexpr std::size_t k_most_kernels = 10'000;
 constexpr std::int64_t k_largest_number = std::int64_t{1} << 53U;
 
-// Returns true for the hash of a commit: SHA-1 or SHA-256 in lower-case hexadecimal.
-bool is_hex(std::string_view text) {
-  return (text.size() == 40 || text.size() == 64) &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 bool is_login(std::string_view text) {
   const auto fits = [](char c) { return text::is_alphanumeric(c) || holds("-_[].", c); };
   return !text.empty() && text.size() <= 100 && std::ranges::all_of(text, fits);
@@ -401,7 +397,7 @@ std::optional<std::string> allowance_problem(const Allowance& allowance) {
   if (allowance.pull_request <= 0 || allowance.pull_request > k_largest_number) {
     return "is for no pull request";
   }
-  if (allowance.head && !is_hex(*allowance.head)) return "is pinned to what is no commit";
+  if (allowance.head && !text::is_commit(*allowance.head)) return "is pinned to what is no commit";
   if (allowance.base && !is_shown(*allowance.base, 1024)) return "is for no branch";
   if (!baseline::valid_reason(allowance.reason)) {
     return "needs a reason, one line of at most 1000 bytes";
@@ -415,8 +411,8 @@ std::optional<std::string> allowance_problem(const Allowance& allowance) {
 struct AllowedKernel : Changed {};
 static void fields(Fields& io, AllowedKernel& kernel) {
   io("name", kernel.name);
-  io.sparse("from", ExactField{kernel.baseline});
-  io.sparse("to", ExactField{kernel.current});
+  io.optional("from", ExactField{kernel.baseline});
+  io.optional("to", ExactField{kernel.current});
 }
 
 // Writes or reads a change that can be allowed.
@@ -425,12 +421,13 @@ void fields(Fields& io, Allowable& what) {
   io("metric", what.metric);
   io("from", what.from);
   io("to", what.to);
-  io.sparse("device_class", what.device_class);
+  io.optional("device_class", what.device_class);
   std::vector<AllowedKernel> kernels;
   for (const Changed& kernel : what.kernels) kernels.push_back({kernel});
-  io.at_most("kernels", k_most_kernels, fmt::format("has more than {} kernels", k_most_kernels));
-  io.sparse("kernels", kernels, "kernels");
-  if (io.reads()) what.kernels.assign(kernels.begin(), kernels.end());
+  io.limit_items("kernels", k_most_kernels,
+                 fmt::format("has more than {} kernels", k_most_kernels));
+  io.optional("kernels", kernels, "kernels");
+  if (io.is_reading()) what.kernels.assign(kernels.begin(), kernels.end());
 }
 
 static void fields(Fields& io, Allowance& allowance) {
@@ -438,8 +435,8 @@ static void fields(Fields& io, Allowance& allowance) {
   io("reason", allowance.reason);
   io("who", allowance.who);
   io("until", allowance.until);
-  io.sparse("head", allowance.head);
-  io.sparse("base", allowance.base);
+  io.optional("head", allowance.head);
+  io.optional("base", allowance.base);
 }
 
 std::string to_text(std::int64_t pull_request, std::vector<Allowance> all) {
@@ -472,7 +469,8 @@ std::string json_without_backticks(const NeededAllowances& take) {
 // Writes or reads weir.allowable/1.
 void fields(Fields& io, NeededAllowances& take) {
   io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
-  io.at_most("changes", k_most_allowances, fmt::format("more than {} changes", k_most_allowances));
+  io.limit_items("changes", k_most_allowances,
+                 fmt::format("more than {} changes", k_most_allowances));
   io("changes", take.changes, "allowances");
   io.always("beyond", take.beyond);
   if (!take.rules && !io.has("rules")) return;

@@ -372,30 +372,30 @@ static void fields(Fields& io, CalibratedMetric& metric) {
   io("limit", metric.limit);
   io("amount", metric.amount);
   io("tolerate", metric.tolerated);
-  if (io.reads()) metric.noise = std::numeric_limits<double>::infinity();
-  io.always("noise", Short{metric.noise});
-  if (io.reads()) return;
+  if (io.is_reading()) metric.noise = std::numeric_limits<double>::infinity();
+  io.always("noise", ShortNumber{metric.noise});
+  if (io.is_reading()) return;
   io("base_runs", metric.base);
   io("candidate_runs", metric.candidate);
-  io.derived("verdict", name_of(k_decisions, metric.decision));
+  io.write_only("verdict", name_of(k_decisions, metric.decision));
   io("decided_after", metric.decided_after);
   io.object("log_evidence", [&](Fields& log_evidence) {
-    log_evidence("slower", Short{metric.log_slower});
-    log_evidence("beyond", Short{metric.log_beyond});
-    log_evidence("within", Short{metric.log_within});
+    log_evidence("slower", ShortNumber{metric.log_slower});
+    log_evidence("beyond", ShortNumber{metric.log_beyond});
+    log_evidence("within", ShortNumber{metric.log_within});
   });
 }
 
 // Writes or reads one cell. A cell with an error has nothing but its names.
 void fields(Fields& io, CalibratedCell& cell) {
-  io.derived("schema", k_schema);
+  io.write_only("schema", k_schema);
   io("cell", cell.cell);
   io("fingerprint", cell.fingerprint);
   io("machine_class", cell.machine_class);
   io("machine_name", cell.machine_name);
   io("date", cell.date);
   io("pairs", cell.pairs);
-  io.sparse("error", cell.error);
+  io.optional("error", cell.error);
   if (cell.error) return;
   io("pair_seconds", cell.pair_seconds);
   io.check(cell.pair_seconds >= 0, "\"pair_seconds\" cannot be negative");
@@ -407,7 +407,7 @@ void fields(Fields& io, CalibratedCell& cell) {
     }
   };
   io.object("pairs_needed", needed, " pairs_needed");
-  io.derived("most_pairs", cell.most_pairs);
+  io.write_only("most_pairs", cell.most_pairs);
   io("holds", cell.holds);
   io("metrics", cell.metrics, "metrics");
 }

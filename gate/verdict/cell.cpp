@@ -27,8 +27,8 @@ bool counts_as_judged(const Judgement& judgement) {
 std::optional<std::string> why_not_compared(const Comparison& comparison, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
   if (!comparison.candidate.errors.empty()) return std::nullopt;
-  if (comparison.base == nullptr && !comparison.choice.reason.empty())
-    return comparison.choice.reason;
+  if (comparison.base == nullptr && !comparison.baseline_choice.reason.empty())
+    return comparison.baseline_choice.reason;
   for (const Judgement& metric : cell.metrics()) {
     if (metric.verdict == Outcome::new_ && !metric.reason.empty()) return metric.reason;
   }
@@ -59,10 +59,11 @@ void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
     if (skipped != candidate.counts_skipped) append(cell.notes, skipped);
   }
   if (comparison.base == nullptr) return;
-  cell.base =
-      comparison.is_nearest() ? "nearest: " + comparison.base->device_class : "same device class";
+  cell.base = comparison.is_other_device() ? "nearest: " + comparison.base->device_class
+                                           : "same device class";
   // The reason notes that equal counts pass for the nearest class, or how another run differs.
-  if (!comparison.choice.reason.empty()) cell.notes.push_back(comparison.choice.reason);
+  if (!comparison.baseline_choice.reason.empty())
+    cell.notes.push_back(comparison.baseline_choice.reason);
   append(cell.notes, output_difference(comparison));
   append(cell.notes, describe_reference_use(comparison));
   const auto& work = candidate.work;
@@ -138,7 +139,7 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::strin
 // so too.
 bool is_accepted_misfit(const Comparison& comparison, const CellVerdict& cell) {
   const Judgement* const fits = find_by_metric(cell.judgements, unit::k_fits);
-  return fits != nullptr && fits->verdict == Outcome::pass && !comparison.is_nearest() &&
+  return fits != nullptr && fits->verdict == Outcome::pass && !comparison.is_other_device() &&
          fits->baseline == 0 && fits->current == 0 &&
          profile::only_does_not_fit(comparison.candidate);
 }
@@ -148,12 +149,13 @@ bool is_accepted_misfit(const Comparison& comparison, const CellVerdict& cell) {
 Comparison::Comparison(const Profile& profile, const Base& compared,
                        std::span<const LimitEntry> entries, const Policy& rules)
     : candidate(profile),
-      choice(compared.choice),
+      baseline_choice(compared.choice),
       limits(entries),
       policy(rules),
       pairs(compared.pairs ? &*compared.pairs : nullptr),
-      base(choice.match >= baseline::Choice::Match::nearest && choice.baseline ? &*choice.baseline
-                                                                               : nullptr) {}
+      base(baseline_choice.match >= baseline::Choice::Match::nearest && baseline_choice.baseline
+               ? &*baseline_choice.baseline
+               : nullptr) {}
 
 // The place of a subject in a cell's list: metrics come first.
 static std::size_t subject_rank(std::string_view subject) {
@@ -176,7 +178,7 @@ std::span<const Judgement> CellVerdict::metrics() const {
   return {judgements.begin(), std::ranges::find_if_not(judgements, &Judgement::is_metric)};
 }
 
-const Judgement& CellVerdict::of(std::string_view subject) const {
+const Judgement& CellVerdict::judgement_of(std::string_view subject) const {
   static const Judgement k_none;
   const Judgement* judgement = find_by_metric(judgements, subject);
   return judgement == nullptr ? k_none : *judgement;
@@ -215,14 +217,10 @@ bool is_compared(const CellVerdict& cell) {
   });
 }
 
-std::string plural(std::size_t number, std::string_view what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
-void make_new_if_nearest(const Comparison& comparison, bool exact, Ruling& ruling) {
-  if (!comparison.is_nearest()) return;
+void make_new_if_other_device(const Comparison& comparison, bool exact, Ruling& ruling) {
+  if (!comparison.is_other_device()) return;
   ruling = comparison.ruling_without_base(
-      exact, fmt::format("{}: {}", ruling.reason, comparison.choice.reason));
+      exact, fmt::format("{}: {}", ruling.reason, comparison.baseline_choice.reason));
 }
 
 // Folds a cell's judgements and errors into its verdict: the worst counts. False if nothing was
@@ -336,7 +334,7 @@ Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> 
                   const std::string& base) {
   Confirmed result;
   for (CellVerdict& cell : cells) {
-    const CellVerdict* match = first_of(
+    const CellVerdict* match = find_first(
         paired, [&](const CellVerdict& other) { return other.cell.str() == cell.cell.str(); });
     if (match != nullptr) confirm_cell(cell, *match, base, result);
   }

@@ -142,7 +142,7 @@ bool is_newer_than_baseline(const Counts& base, const Measurement& current) {
 Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
                           const std::optional<Measurement>& base, const Measurement& current) {
   if (comparison.base == nullptr)
-    return comparison.ruling_without_base(limit.exact, comparison.choice.reason);
+    return comparison.ruling_without_base(limit.exact, comparison.baseline_choice.reason);
   if (!base && is_newer_than_baseline(comparison.base->counts, current)) {
     return {Outcome::info, "the baseline is older than this count: accept it to compare"};
   }
@@ -156,14 +156,14 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
                     base->source, current.source));
   }
   const bool same = same_value(*base, current);
-  if (comparison.is_nearest()) {
+  if (comparison.is_other_device()) {
     // Two instruction sets, or two drivers, have equal numbers of instructions by chance alone.
     const bool comparable = current.metric.base != k_instructions;
     Ruling ruling;
     if (same && comparable) return ruling;
     ruling.reason = fmt::format("{} to {}", value_text(*base), value_text(current));
     if (!comparable) ruling.reason += ", which no other device class judges";
-    make_new_if_nearest(comparison, limit.exact, ruling);
+    make_new_if_other_device(comparison, limit.exact, ruling);
     return ruling;
   }
   // Limits add up: max_increase beside `exact` makes nothing looser, and may be the tighter one.
@@ -273,8 +273,8 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
     keep_worse(ruling, judge_against_base(comparison, limit, base, current));
   }
   if (!ruling) return judgement;
-  static_cast<Ruling&>(judgement) = *ruling;
-  apply_mode(limit, judgement);
+  static_cast<Ruling&>(judgement) = *ruling;  // verdict and reason
+  make_info_unless_gated(limit, judgement);
   return judgement;
 }
 
@@ -299,9 +299,9 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
     ruling = {Outcome::error,
               fmt::format("could not be measured: the baseline holds {}, this run nothing",
                           value_text(base))};
-    make_new_if_nearest(comparison, judgement.limit.exact, ruling);
+    make_new_if_other_device(comparison, judgement.limit.exact, ruling);
   }
-  apply_mode(judgement.limit, ruling);
+  make_info_unless_gated(judgement.limit, ruling);
   return judgement;
 }
 
@@ -328,7 +328,8 @@ static Judgement judge_measured(const Comparison& comparison, const Counts& base
 // Judges all counts of the candidate, then those that only the baseline has.
 std::vector<Judgement> judge_counts(const Comparison& comparison) {
   static const Counts k_none;
-  const Counts& base = comparison.choice.baseline ? comparison.choice.baseline->counts : k_none;
+  const Counts& base =
+      comparison.baseline_choice.baseline ? comparison.baseline_choice.baseline->counts : k_none;
   const Counts& current = comparison.candidate.metrics;
   std::vector<Judgement> judgements;
   for (const auto& [name, measured] : current) {

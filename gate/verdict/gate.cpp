@@ -1,5 +1,6 @@
 // A gate's verdict: its cells folded, the exit code, and what was not judged; which outcomes count.
 
+#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 #include "gate/verdict/proposal.hpp"
@@ -22,7 +23,7 @@ CellTest has_verdict(Outcome outcome) {
 
 // "in 2 of 3 cells".
 std::string cells_text(std::size_t some, std::size_t all) {
-  return fmt::format("in {} of {}", some, plural(all, "cell"));
+  return fmt::format("in {} of {}", some, text::plural(all, "cell"));
 }
 
 ExitCode exit_code(const Cells& cells, const Policy& policy) {
@@ -40,7 +41,7 @@ ExitCode exit_code(const Cells& cells, const Policy& policy) {
 // number of its cells.
 using Reasons = std::vector<NotCompared>;
 void add_reason(Reasons& reasons, const std::string& reason) {
-  auto* entry = first_of(reasons, [&](const NotCompared& item) { return item.reason == reason; });
+  auto* entry = find_first(reasons, [&](const NotCompared& item) { return item.reason == reason; });
   if (entry == nullptr) entry = &reasons.emplace_back(NotCompared{reason});
   ++entry->cells;
 }
@@ -49,14 +50,14 @@ void add_reason(Reasons& reasons, const std::string& reason) {
 std::vector<std::string> describe_other_code(const Cells& cells) {
   std::set<std::string> kernels;
   for (const CellVerdict& cell : cells) {
-    const Judgement& code = cell.of(k_kernel_code);
+    const Judgement& code = cell.judgement_of(k_kernel_code);
     if (is_judged(code.verdict)) continue;
     for (const OtherCode& kernel : code.code) {
       if (kernel.other_code) kernels.insert(kernel.kernel);
     }
   }
   if (kernels.empty()) return {};
-  return {fmt::format("{} {} other code", plural(kernels.size(), "kernel"),
+  return {fmt::format("{} {} other code", text::plural(kernels.size(), "kernel"),
                       kernels.size() == 1 ? "has" : "have")};
 }
 
@@ -148,7 +149,7 @@ std::vector<std::string> list_not_judged(const Cells& cells, const Policy& polic
   const std::size_t new_cells = count_cells(cells, has_verdict(Outcome::new_));
   // If nothing at all was compared, the gate says so by itself (GateVerdict::unjudged).
   if (new_cells > 0 && std::ranges::any_of(cells, is_compared)) {
-    lines.push_back(plural(new_cells, "cell") + " new");
+    lines.push_back(text::plural(new_cells, "cell") + " new");
   }
   list_metrics(
       cells, "new",
@@ -287,7 +288,7 @@ std::vector<NotCompared> reasons_not_compared(const Cells& cells) {
 std::string unjudged_reason(const std::vector<NotCompared>& all) {
   const auto reasons = collect<std::string>(all, [&](const NotCompared& item) {
     const auto cells = static_cast<std::size_t>(item.cells);
-    return (all.size() > 1 ? plural(cells, "cell") + ": " : "") + item.reason;
+    return (all.size() > 1 ? text::plural(cells, "cell") + ": " : "") + item.reason;
   });
   return "nothing was compared: " + text::join(reasons, "; ");
 }
@@ -315,7 +316,7 @@ void keep_worse(std::optional<Ruling>& ruling, Ruling other) {
 
 // Makes a ruling informative if the limit is reported or off; its reason says what it would have
 // been.
-void apply_mode(const Limit& limit, Ruling& ruling) {
+void make_info_unless_gated(const Limit& limit, Ruling& ruling) {
   auto& [verdict, reason] = ruling;
   if (limit.mode == Mode::gate || verdict == Outcome::info) return;
   const std::string why = limit.reason ? ": " + *limit.reason : "";

@@ -48,7 +48,7 @@ void metric_fields(Fields& io, unit::Metric& metric) {
   const std::string& name = metric.name;
   std::string kind(to_string(metric.kind)), unit(to_string(metric.unit)),
       better(to_string(metric.better));
-  const auto known_metric = io.reads() ? unit::find_metric(name) : std::nullopt;
+  const auto known_metric = io.is_reading() ? unit::find_metric(name) : std::nullopt;
   for (const auto& [key, text] : {std::pair("kind", &kind), {"unit", &unit}, {"better", &better}}) {
     if (known_metric) {
       io.always(key, *text);
@@ -56,7 +56,7 @@ void metric_fields(Fields& io, unit::Metric& metric) {
       io(key, *text);
     }
   }
-  if (!io.reads()) return;
+  if (!io.is_reading()) return;
   const auto declared =
       known_metric ? known_metric
                    : unit::metric_from_json(
@@ -68,7 +68,7 @@ void metric_fields(Fields& io, unit::Metric& metric) {
 }  // namespace
 
 static void fields(Fields& io, MaxChange& change) {
-  io.derived("amount", io.reads() ? Json() : amount_to_json(change.amount));
+  io.write_only("amount", io.is_reading() ? Json() : amount_to_json(change.amount));
   io("value", change.amount.value);
   io("relative", change.amount.relative);
   io("tolerate", change.tolerate.value);
@@ -77,25 +77,25 @@ static void fields(Fields& io, MaxChange& change) {
 
 // Only the kinds that are set: {"exact": true}.
 static void fields(Fields& io, Limit& limit) {
-  io.sparse("exact", limit.exact);
-  io.sparse("repeats_within", limit.repeats_within);
-  io.sparse("max_drop", limit.max_drop, " max_drop");
-  io.sparse("max_increase", limit.max_increase, " max_increase");
-  io.sparse("max_decrease", limit.max_decrease, " max_decrease");
-  io.sparse("max", AmountField{limit.max});
-  io.sparse("min", AmountField{limit.min});
-  io.sparse("reason", limit.reason);
+  io.optional("exact", limit.exact);
+  io.optional("repeats_within", limit.repeats_within);
+  io.optional("max_drop", limit.max_drop, " max_drop");
+  io.optional("max_increase", limit.max_increase, " max_increase");
+  io.optional("max_decrease", limit.max_decrease, " max_decrease");
+  io.optional("max", AmountField{limit.max});
+  io.optional("min", AmountField{limit.min});
+  io.optional("reason", limit.reason);
   io.unless("mode", Named{limit.mode, k_modes, "has a mode that is not known"}, Mode::gate);
 }
 
 // Numbers that are not finite are written as null: those runs did not end.
 void fields(Fields& io, RunSpread& runs) {
   constexpr double k_never = std::numeric_limits<double>::infinity();
-  if (io.reads()) runs = {k_never, k_never, k_never, k_never};
-  io.always("fast", Short{runs.fast});
-  io.always("median", Short{runs.median});
-  io.always("mean", Short{runs.mean});
-  io.always("slow", Short{runs.slow});
+  if (io.is_reading()) runs = {k_never, k_never, k_never, k_never};
+  io.always("fast", ShortNumber{runs.fast});
+  io.always("median", ShortNumber{runs.median});
+  io.always("mean", ShortNumber{runs.mean});
+  io.always("slow", ShortNumber{runs.slow});
 }
 
 static void fields(Fields& io, Changed& changed) {
@@ -116,10 +116,10 @@ static void fields(Fields& io, OtherCode& code) {
   io("other_code", code.other_code);
   io("before", code.before);
   io("now", code.now);
-  io.sparse("groups_before", code.groups_before);
-  io.sparse("groups_now", code.groups_now);
-  io.sparse("costs", code.costs, "cost");
-  io.sparse("differences", code.differences);
+  io.optional("groups_before", code.groups_before);
+  io.optional("groups_now", code.groups_now);
+  io.optional("costs", code.costs, "cost");
+  io.optional("differences", code.differences);
 }
 
 // Writes or reads the keys that only metrics have.
@@ -127,42 +127,42 @@ static void metric_fields(Fields& io, Judgement& verdict) {
   metric_fields(io, verdict.metric);
   io("nature", profile::nature_field(verdict.nature));
   io.always("source", verdict.source);
-  io.always("baseline", Short{verdict.baseline});
-  io.always("current", Short{verdict.current});
+  io.always("baseline", ShortNumber{verdict.baseline});
+  io.always("current", ShortNumber{verdict.current});
   io.always("baseline_text", verdict.baseline_text);
   io.always("current_text", verdict.current_text);
-  io.always("change", Short{verdict.change});
-  io.always("low", Short{verdict.low});
-  io.always("high", Short{verdict.high});
+  io.always("change", ShortNumber{verdict.change});
+  io.always("low", ShortNumber{verdict.low});
+  io.always("high", ShortNumber{verdict.high});
   io.always("samples", verdict.samples);
   io.always("baseline_sessions", verdict.baseline_sessions);
   io.always("pairs", verdict.pairs);
   io.always("more_pairs", verdict.more_pairs);
-  io.always("more_seconds", Short{verdict.more_seconds});
-  io.always("ratios", Short{verdict.ratios});
+  io.always("more_seconds", ShortNumber{verdict.more_seconds});
+  io.always("ratios", ShortNumber{verdict.ratios});
   io.always("baseline_runs", verdict.baseline_runs);
   io.always("current_runs", verdict.current_runs);
-  io.always("spread_ratio", Short{verdict.spread_ratio});
+  io.always("spread_ratio", ShortNumber{verdict.spread_ratio});
   io.always("warnings", verdict.warnings);
 }
 
 // Writes or reads a judgement of any subject.
 static void fields(Fields& io, Judgement& verdict) {
   io("subject", verdict.metric.name);
-  io.derived("label", io.reads() ? "" : unit::label(verdict.metric));
+  io.write_only("label", io.is_reading() ? "" : unit::label(verdict.metric));
   io("verdict", outcome_field(verdict.verdict));
   io.always("reason", verdict.reason);
-  if (io.reads() || verdict.limit.any() || verdict.limit.mode != Mode::gate) {
+  if (io.is_reading() || verdict.limit.any() || verdict.limit.mode != Mode::gate) {
     io.always("limit", verdict.limit);
   } else {
-    io.derived("limit", Json());
+    io.write_only("limit", Json());
   }
-  io.derived("limit_words", io.reads() ? "" : verdict.limit.words());
+  io.write_only("limit_words", io.is_reading() ? "" : verdict.limit.words());
   if (verdict.is_metric()) return metric_fields(io, verdict);
   verdict.metric.base = verdict.metric.name;
-  io.sparse("changed", verdict.changed, "=");
-  io.sparse("code", verdict.code, "kernel");
-  io.sparse("compiler", verdict.compiler);
+  io.optional("changed", verdict.changed, "=");
+  io.optional("code", verdict.code, "kernel");
+  io.optional("compiler", verdict.compiler);
 }
 
 std::string Finding::text() const {
@@ -188,14 +188,14 @@ void fields(Fields& io, Finding& finding) {
   io.always("tensors", finding.tensors);
   io.always("ops", finding.ops);
   io.always("numbers", finding.numbers, "numbers");
-  std::string text = io.reads() ? "" : finding.text();
+  std::string text = io.is_reading() ? "" : finding.text();
   io("text", text);
   io.always("cause", NullIfEmpty{finding.cause});
   io.always("look_at", NullIfEmpty{finding.look_at});
-  io.sparse("claims", finding.claims);
+  io.optional("claims", finding.claims);
   io.always("also", finding.also);
   io.always("score", finding.score);
-  if (!io.reads()) return;
+  if (!io.is_reading()) return;
   finding.lines = text::lines(text);
   if (finding.lines.empty()) return;
   finding.headline = finding.lines.front();
@@ -213,7 +213,7 @@ static void fields(Fields& io, TwinCheck& check) {
   io("device", check.device);
   io("against", check.against);
   io.always("about", check.about);
-  io.derived("equal", check.equal());
+  io.write_only("equal", check.equal());
   io("compared", check.compared);
   io("kernels_compared", check.kernels_compared);
   io("differences", check.differences, "=");
@@ -224,14 +224,14 @@ static void fields(Fields& io, CellVerdict& cell) {
   io("cell", cell.cell);
   const std::string name = cell.cell.str();
   io.set_path(name + ": cells");
-  io.derived("engine", cell.cell.engine);
-  io.derived("variant", cell.cell.variant);
-  io.derived("model", cell.cell.model);
-  io.derived("backend", cell.cell.backend);
-  io.derived("prompt", cell.cell.prompt);
-  io.derived("depth", cell.cell.depth);
-  io.derived("concurrency", cell.cell.concurrency);
-  io.derived("threads", cell.cell.threads);
+  io.write_only("engine", cell.cell.engine);
+  io.write_only("variant", cell.cell.variant);
+  io.write_only("model", cell.cell.model);
+  io.write_only("backend", cell.cell.backend);
+  io.write_only("prompt", cell.cell.prompt);
+  io.write_only("depth", cell.cell.depth);
+  io.write_only("concurrency", cell.cell.concurrency);
+  io.write_only("threads", cell.cell.threads);
   io.always("device", cell.device);
   io("verdict", outcome_field(cell.verdict));
   io.always("reason", cell.reason);
@@ -242,23 +242,23 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("base", cell.base);
   io.always("not_compared", cell.not_compared);
   io("judgements", cell.judgements, "judgements");
-  if (io.reads()) std::ranges::stable_partition(cell.judgements, &Judgement::is_metric);
-  io.sparse("elsewhere", cell.elsewhere);
-  io.sparse("not_allowed", cell.not_allowed);
+  if (io.is_reading()) std::ranges::stable_partition(cell.judgements, &Judgement::is_metric);
+  io.optional("elsewhere", cell.ran_elsewhere);
+  io.optional("not_allowed", cell.not_allowed);
   io.always("functions", cell.functions, "=");
   io.always("server_metrics", cell.server, "server's metric");
-  io.sparse("requests", cell.requests);
+  io.optional("requests", cell.requests);
   io.check(cell.requests.value_or(0) >= 0, "needs requests of at least 0");
-  io.at_most("latencies", profile::k_most_requests_in_file * profile::k_latencies_of_request,
-             "has the latencies of too many requests");
-  if (io.reads()) {
-    io.sparse("latencies", cell.latencies);
+  io.limit_items("latencies", profile::k_most_requests_in_file * profile::k_latencies_of_request,
+                 "has the latencies of too many requests");
+  if (io.is_reading()) {
+    io.optional("latencies", cell.latencies);
   } else {
-    io.sparse("latencies",
-              profile::thin_latencies(cell.latencies, profile::k_most_requests_in_file));
+    io.optional("latencies",
+                profile::thin_latencies(cell.latencies, profile::k_most_requests_in_file));
   }
-  io.at_most("batches", profile::k_most_batch_bars, "has too many sizes of batches");
-  io.sparse("batches", cell.batches, "batches");
+  io.limit_items("batches", profile::k_most_batch_bars, "has too many sizes of batches");
+  io.optional("batches", cell.batches, "batches");
   io.always("stderr_tail", cell.stderr_tail);
   io.always("warnings", cell.warnings);
   io.always("notes", cell.notes);
@@ -266,8 +266,8 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("twin_check", cell.twin_check);
   io.always("counts_skipped", cell.counts_skipped);
   io.always("instructions_skipped", cell.instructions_skipped);
-  io.sparse("host_skipped", cell.host_skipped);
-  io.always("profiling_cost", Short{cell.profiling_cost});
+  io.optional("host_skipped", cell.host_skipped);
+  io.always("profiling_cost", ShortNumber{cell.profiling_cost});
 }
 
 static void fields(Fields& io, NotCompared& cells) {
@@ -277,8 +277,8 @@ static void fields(Fields& io, NotCompared& cells) {
 
 static void fields(Fields& io, Carrier& carrier) {
   io("metric", carrier.metric);
-  io("least", Short{carrier.least});
-  io("most", Short{carrier.most});
+  io("least", ShortNumber{carrier.least});
+  io("most", ShortNumber{carrier.most});
   io("cells", carrier.cells);
 }
 
@@ -291,7 +291,7 @@ static void fields(Fields& io, Cause& cause) {
   io("follow", cause.follow);
   io.always("cause", NullIfEmpty{cause.cause});
   io.always("look_at", NullIfEmpty{cause.look_at});
-  io.sparse("beside", cause.beside);
+  io.optional("beside", cause.beside);
 }
 
 static void fields(Fields& io, Unexplained& unexplained) {
@@ -300,15 +300,15 @@ static void fields(Fields& io, Unexplained& unexplained) {
 }
 
 static void fields(Fields& io, Against& against) {
-  if (io.reads() || against.command.empty()) io.always("spec", NullIfEmpty{against.spec});
-  io.sparse("command", against.command);
+  if (io.is_reading() || against.command.empty()) io.always("spec", NullIfEmpty{against.spec});
+  io.optional("command", against.command);
 }
 
 void fields(Fields& io, RulesFrom& rules) {
   io("ref", rules.ref);
   io("commit", rules.commit);
-  io.sparse("text_hash", rules.text_hash);
-  io.sparse("accept_own", rules.accept_own);
+  io.optional("text_hash", rules.text_hash);
+  io.optional("accept_own", rules.accept_own);
 }
 
 // Writes or reads the whole verdict (weir.verdict/1).
@@ -317,25 +317,25 @@ void fields(Fields& io, GateVerdict& gate) {
   io("verdict", outcome_field(gate.verdict));
   auto code = static_cast<int>(gate.exit_code);
   io("exit_code", code);
-  if (io.reads()) gate.exit_code = static_cast<ExitCode>(code);
+  if (io.is_reading()) gate.exit_code = static_cast<ExitCode>(code);
   io.check(holds(k_exit_codes, gate.exit_code), "has an exit code that weir does not use");
   io.always("weir_version", gate.weir_version);
   io.always("config", gate.config);
   io.always("some_cells", gate.some_cells);
-  io.sparse("options", gate.options);
+  io.optional("options", gate.options);
   io.always("counts_only", gate.counts_only);
   io.always("commit", gate.commit);
   io.always("base_commit", gate.base_commit);
   io.always("base_source", gate.base_source);
   io.always("against", gate.against);
-  io.sparse("runs", gate.runs);
+  io.optional("runs", gate.runs);
   io.always("rules", gate.rules);
   io.always("proposals", gate.proposals, "proposals");
-  if (io.reads() && gate.proposals.size() > k_most_proposals)
+  if (io.is_reading() && gate.proposals.size() > k_most_proposals)
     gate.proposals.resize(k_most_proposals);
   io("cells", gate.cells, "cells");
-  io.sparse("causes", gate.causes, "causes");
-  io.sparse("unexplained", gate.unexplained, "unexplained");
+  io.optional("causes", gate.causes, "causes");
+  io.optional("unexplained", gate.unexplained, "unexplained");
   io.always("totals", gate.totals);
   io.always("metrics_judged", gate.metrics_judged);
   io.always("compared", gate.compared);
@@ -347,9 +347,9 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("not_judged", gate.not_judged);
   io.always("notes", gate.notes);
   io.always("decision_rule", gate.decision_rule);
-  io.always("seconds", Short{gate.seconds});
-  io.always("budget_seconds", Short{gate.budget_seconds});
-  io.always("profiling_cost", Short{gate.profiling_cost});
+  io.always("seconds", ShortNumber{gate.seconds});
+  io.always("budget_seconds", ShortNumber{gate.budget_seconds});
+  io.always("profiling_cost", ShortNumber{gate.profiling_cost});
   io.always("run", gate.run);
 }
 

@@ -27,13 +27,15 @@ struct Comparison {
              const Policy& rules);
 
   const Profile& candidate;
-  const baseline::Choice& choice;
+  const baseline::Choice& baseline_choice;
   std::span<const LimitEntry> limits;
   const Policy& policy;
   const profile::PairedRuns* pairs;  // beside a base program; may be null
   const Baseline* base;  // the baseline that may judge (same or nearest class); else null
 
-  [[nodiscard]] bool is_nearest() const { return choice.match == baseline::Choice::Match::nearest; }
+  [[nodiscard]] bool is_other_device() const {
+    return baseline_choice.match == baseline::Choice::Match::nearest;
+  }
   // A judgement with the metric, nature, source and limit of `measured`, and no verdict yet.
   [[nodiscard]] Judgement start_judgement(const Measurement& measured) const;
   // The ruling on a number that nothing judges, for the reason `why`: new, or an error where an
@@ -48,11 +50,11 @@ struct Comparison {
 void keep_worse(std::optional<Ruling>& ruling, Ruling other);
 
 // Turns a verdict into information if the limit's mode says so; its reason says what it would be.
-void apply_mode(const Limit& limit, Ruling& ruling);
+void make_info_unless_gated(const Limit& limit, Ruling& ruling);
 
 // Turns a ruling into a new one (an error where an exact baseline is required) if the baseline is
 // of the nearest class only: the class may have changed the number. Else does nothing.
-void make_new_if_nearest(const Comparison& comparison, bool exact, Ruling& ruling);
+void make_new_if_other_device(const Comparison& comparison, bool exact, Ruling& ruling);
 
 // Every count of the candidate, and those that the baseline has and the candidate lacks.
 [[nodiscard]] std::vector<Judgement> judge_counts(const Comparison& comparison);
@@ -98,7 +100,7 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
                  Judgement& judgement);
 
 // True if both were counted over the same unit of work, so that their numbers can be compared.
-[[nodiscard]] bool same_scope(const profile::KernelSet& a, const profile::KernelSet& b);
+[[nodiscard]] bool same_counting_scope(const profile::KernelSet& a, const profile::KernelSet& b);
 // These three judge a cell whose metrics were judged already, and may add notes to it.
 [[nodiscard]] Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell);
 [[nodiscard]] Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell);
@@ -128,13 +130,9 @@ bool fold_judgements(CellVerdict& cell);
 // The item of `list` with the metric `name`; null if there is none.
 template <class List>
 [[nodiscard]] auto* find_by_metric(List& list, std::string_view name) {
-  return first_of(list, [&](const auto& item) { return item.metric.name == name; });
+  return find_first(list, [&](const auto& item) { return item.metric.name == name; });
 }
 
-// "3 cells", "1 pair".
-[[nodiscard]] std::string plural(std::size_t number, std::string_view what);
-// A relative change in words: "-3.1 %".
-[[nodiscard]] std::string percent(double share);
 // The number, exact where it is: "133/2", "0.25"; "nothing" if there is none.
 [[nodiscard]] std::string value_text(const Measurement& measured);
 

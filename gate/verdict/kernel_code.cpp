@@ -49,12 +49,13 @@ Kernels collect_kernels(const KernelSet& codes, const KernelSet* groups) {
 // side does not report its code, or not by the same unit of work.
 std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& base,
                                                               const CodeSide& candidate) {
-  if (!base.codes || !candidate.codes || base.codes->varies || candidate.codes->varies ||
-      !same_scope(*base.codes, *candidate.codes)) {
+  if (!base.codes || !candidate.codes || base.codes->runs_disagree ||
+      candidate.codes->runs_disagree || !same_counting_scope(*base.codes, *candidate.codes)) {
     return std::nullopt;
   }
-  const bool grouped = base.groups && candidate.groups && same_scope(*base.groups, *base.codes) &&
-                       same_scope(*candidate.groups, *candidate.codes);
+  const bool grouped = base.groups && candidate.groups &&
+                       same_counting_scope(*base.groups, *base.codes) &&
+                       same_counting_scope(*candidate.groups, *candidate.codes);
   return std::pair(collect_kernels(*base.codes, grouped ? &*base.groups : nullptr),
                    collect_kernels(*candidate.codes, grouped ? &*candidate.groups : nullptr));
 }
@@ -147,7 +148,7 @@ std::string describe_other_code(const std::vector<OtherCode>& changed) {
   const auto add = [&](const std::vector<std::string>& names, std::string_view what) {
     if (names.empty()) return;
     const std::size_t count = names.size();
-    parts.push_back(fmt::format("{} {} other {}: {}", plural(count, "kernel"),
+    parts.push_back(fmt::format("{} {} other {}: {}", text::plural(count, "kernel"),
                                 count == 1 ? "has" : "have", what, list_some(names, k_most)));
   };
   add(codes, "code");
@@ -164,8 +165,8 @@ std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
     if (!exact) return std::nullopt;
     return Ruling{outcome, std::move(why)};
   };
-  if (comparison.base == nullptr || comparison.is_nearest()) {
-    return candidate ? only_exact(Outcome::new_, comparison.choice.reason) : std::nullopt;
+  if (comparison.base == nullptr || comparison.is_other_device()) {
+    return candidate ? only_exact(Outcome::new_, comparison.baseline_choice.reason) : std::nullopt;
   }
   const auto& stored = comparison.base->codes;
   if (!stored) {
@@ -179,11 +180,12 @@ std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
                             "none")
                : std::nullopt;
   }
-  if (stored->varies || candidate->varies) return std::nullopt;  // judge_kernels() says so
-  if (!same_scope(*stored, *candidate)) {
+  if (stored->runs_disagree || candidate->runs_disagree)
+    return std::nullopt;  // judge_kernels() says so
+  if (!same_counting_scope(*stored, *candidate)) {
     return only_exact(Outcome::new_, "the baseline's code was counted over another length");
   }
-  out = other_code(code_of(*comparison.base), code_of(comparison.candidate));
+  out = other_code(collect_code(*comparison.base), collect_code(comparison.candidate));
   if (out.empty()) return only_exact(Outcome::pass, "");
   return Ruling{exact ? Outcome::fail : Outcome::info, describe_other_code(out)};
 }
@@ -220,8 +222,9 @@ std::string OtherCode::words() const {
 std::map<std::string, std::string> find_renamed_kernels(const Comparison& comparison,
                                                         std::span<const Changed> kernels) {
   std::map<std::string, std::string> renamed;
-  if (comparison.base == nullptr || comparison.is_nearest()) return renamed;
-  const CodeSide base = code_of(*comparison.base), candidate = code_of(comparison.candidate);
+  if (comparison.base == nullptr || comparison.is_other_device()) return renamed;
+  const CodeSide base = collect_code(*comparison.base),
+                 candidate = collect_code(comparison.candidate);
   const auto sides = comparable_kernels(base, candidate);
   if (!sides) return renamed;
   const auto& [base_kernels, candidate_kernels] = *sides;
@@ -257,12 +260,13 @@ std::map<std::string, std::string> find_renamed_kernels(const Comparison& compar
 }
 
 Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_kernel_code, resolve_special(cell.cell, k_kernel_code, comparison.limits));
+  Judgement judgement(k_kernel_code,
+                      resolve_non_metric_limit(cell.cell, k_kernel_code, comparison.limits));
   if (judgement.limit.mode == Mode::off) return judgement;
   auto ruling = compare_code(comparison, judgement.limit.exact, judgement.code);
   if (!ruling) return judgement;
-  apply_mode(judgement.limit, *ruling);
-  static_cast<Ruling&>(judgement) = std::move(*ruling);
+  make_info_unless_gated(judgement.limit, *ruling);
+  static_cast<Ruling&>(judgement) = std::move(*ruling);  // verdict and reason
   judgement.compiler = comparison.candidate.compiler;
   return judgement;
 }

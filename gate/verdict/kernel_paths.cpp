@@ -137,7 +137,7 @@ KernelPaths find_kernel_paths(std::span<const Changed> kernels, const Numbers* b
   add(excused, graphs.small);
   // Returns true if the name of a kernel is made of the names of kernels that went.
   const auto is_made_of_removed = [&](const std::string& name) {
-    return !parts_of(kernel_name(name), work.removed).empty();
+    return !find_fused_parts(kernel_name(name), work.removed).empty();
   };
   KernelPaths paths;
   // How many ops must have been fused, or be others, for every change to be explained.

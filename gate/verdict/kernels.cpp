@@ -17,7 +17,7 @@ Numbers exact_counts(const std::map<std::string, std::int64_t>& counts) {
 
 // The judgement of the count that `kernels` adds up to: dispatches, or ops on the CPU.
 const Judgement* find_total(const KernelSet& kernels, const CellVerdict& cell) {
-  return first_of(cell.judgements, [&](const Judgement& metric) {
+  return find_first(cell.judgements, [&](const Judgement& metric) {
     return metric.metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches") &&
            metric.metric.scope == kernels.scope && metric.metric.length == kernels.length;
   });
@@ -33,7 +33,7 @@ const Numbers* ops_of_same_scope(const std::optional<KernelSet>& ops, const Kern
 Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& current,
                              const CellVerdict& cell, std::span<const Changed> kernels) {
   if (only_renamed(kernels)) return {Outcome::pass, "the same kernels by other names"};
-  if (comparison.is_nearest()) return {Outcome::fail, "other kernels"};
+  if (comparison.is_other_device()) return {Outcome::fail, "other kernels"};
   const Judgement* total = find_total(current, cell);
   if (total == nullptr) {
     // No count of dispatches: ops of an engine whose device no probe sees. The sum of the kernels
@@ -78,9 +78,9 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
                        std::vector<Changed>& changed) {
   const Ruling nothing{Outcome::info};
   const auto& current = comparison.candidate.kernels;
-  const bool named = current && current->named;  // hashes of code only explain
+  const bool named = current && current->has_names;  // hashes of code only explain
   if (comparison.base == nullptr) {
-    return named ? Ruling{Outcome::new_, comparison.choice.reason} : nothing;
+    return named ? Ruling{Outcome::new_, comparison.baseline_choice.reason} : nothing;
   }
   const auto& stored = comparison.base->kernels;
   if (!stored)
@@ -89,24 +89,25 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
   if (!current) {
     const bool counted =
         comparison.candidate.errors.empty() && comparison.candidate.counted_runs > 0;
-    if (!stored->named || !counted) return nothing;
+    if (!stored->has_names || !counted) return nothing;
     return {Outcome::error, "could not be measured: the baseline holds kernels, this run none"};
   }
-  if (stored->varies || current->varies) {
+  if (stored->runs_disagree || current->runs_disagree) {
     if (!named) return nothing;
-    if (same_scope(*stored, *current)) changed = differences(stored->counts, current->counts);
+    if (same_counting_scope(*stored, *current))
+      changed = differences(stored->counts, current->counts);
     std::string reason = fmt::format(
         "the kernels of {} were not the same in all runs of one length: they are not compared",
-        current->varies ? "this run" : "the baseline");
+        current->runs_disagree ? "this run" : "the baseline");
     if (gated) cell.notes.push_back(reason);
     return {Outcome::info, std::move(reason)};
   }
-  if (stored->named && !named) {
+  if (stored->has_names && !named) {
     return {Outcome::error,
             "cannot be compared: the program named its kernels before and does so no longer"};
   }
-  if (!stored->named && named) return {Outcome::new_, "the baseline's kernels have no names"};
-  if (!same_scope(*stored, *current)) {
+  if (!stored->has_names && named) return {Outcome::new_, "the baseline's kernels have no names"};
+  if (!same_counting_scope(*stored, *current)) {
     if (!named) return nothing;
     if (stored->scope == unit::Scope::at_length || current->scope != unit::Scope::at_length) {
       return {Outcome::new_, "the baseline's kernels were counted over another length"};
@@ -118,7 +119,7 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
   if (changed.empty()) return {};
   std::vector<Changed> others = changed;
   std::vector<std::string> names;
-  const Limit by_name = resolve_special(cell.cell, "kernel_names", comparison.limits);
+  const Limit by_name = resolve_non_metric_limit(cell.cell, "kernel_names", comparison.limits);
   if (!by_name.exact || by_name.mode != Mode::gate) {
     for (const auto& [before, now] : find_renamed_kernels(comparison, changed)) {
       std::erase_if(others, [&](const Changed& kernel) {
@@ -152,7 +153,7 @@ std::string call_metric_name(const std::string& name, bool cpu) {
 // The calls of each kernel, by metric name. Nothing if the program does not name its kernels, or
 // they varied.
 std::optional<Calls> sum_calls(const std::optional<KernelSet>& kernels, bool cpu) {
-  if (!kernels || !kernels->named || kernels->varies) return std::nullopt;
+  if (!kernels || !kernels->has_names || kernels->runs_disagree) return std::nullopt;
   Calls calls;
   for (const auto& [name, count] : kernels->counts) {
     Rational& sum = calls[call_metric_name(name, cpu)];
@@ -209,21 +210,21 @@ std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
   return changed;
 }
 
-bool same_scope(const KernelSet& a, const KernelSet& b) {
+bool same_counting_scope(const KernelSet& a, const KernelSet& b) {
   return a.scope == b.scope && a.length == b.length;
 }
 
 // Judges the kernels as a whole. Without a limit the changes are kept as an explanation.
 Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_kernels, resolve_special(cell.cell, k_kernels, comparison.limits));
+  Judgement judgement(k_kernels, resolve_non_metric_limit(cell.cell, k_kernels, comparison.limits));
   const Limit& limit = judgement.limit;
   Ruling ruling = compare_kernels(comparison, limit.exact, cell, judgement.changed);
   if (ruling.verdict == Outcome::fail || ruling.verdict == Outcome::error) {
-    make_new_if_nearest(comparison, limit.exact, ruling);
+    make_new_if_other_device(comparison, limit.exact, ruling);
   }
   if (!limit.exact) return judgement;  // the changes stay as an explanation
-  apply_mode(limit, ruling);
-  static_cast<Ruling&>(judgement) = std::move(ruling);
+  make_info_unless_gated(limit, ruling);
+  static_cast<Ruling&>(judgement) = std::move(ruling);  // verdict and reason
   return judgement;
 }
 
@@ -240,8 +241,8 @@ static void list_changed_calls(const std::vector<Changed>& changed, CellVerdict&
   for (const Changed& call : changed) {
     const double from = call.baseline ? call.baseline->value() : 0;
     const double to = call.current ? call.current->value() : 0;
-    const bool is_integer =
-        (!call.baseline || call.baseline->whole()) && (!call.current || call.current->whole());
+    const bool is_integer = (!call.baseline || call.baseline->is_integer()) &&
+                            (!call.current || call.current->is_integer());
     const double least = is_integer ? k_least : std::max(k_least, k_least_share * from);
     if (std::fabs(to - from) >= least) cell.functions.push_back(call);
   }
@@ -261,7 +262,7 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
       changed, [](const Changed& item) { return !item.name.starts_with(profile::k_system_call); });
   list_changed_calls({calls.begin(), calls.end()}, cell);
   changed.erase(calls.begin(), calls.end());
-  const Judgement* total = first_of(cell.judgements, [&](const Judgement& metric) {
+  const Judgement* total = find_first(cell.judgements, [&](const Judgement& metric) {
     return metric.metric.base == "instructions" && metric.metric.scope == now->scope;
   });
   if (total == nullptr || !total->baseline || !total->current) return;
@@ -296,7 +297,8 @@ static bool lists_cpu_ops(const Placement& placement) {
 
 // Judges where the work ran: by its own state, and by ops that moved to the CPU since the baseline.
 Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_placement, resolve_special(cell.cell, k_placement, comparison.limits));
+  Judgement judgement(k_placement,
+                      resolve_non_metric_limit(cell.cell, k_placement, comparison.limits));
   const Placement& placement = comparison.candidate.placement;
   Ruling ruling = judge_state(placement);
   const Baseline* base = comparison.base;
@@ -312,16 +314,16 @@ Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
     // A refuted placement already has a reason that says more.
     if (!moved.empty() && ruling.verdict == Outcome::pass) {
       const std::string_view where =
-          comparison.is_nearest() ? "more often on the CPU here" : "moved to the CPU";
+          comparison.is_other_device() ? "more often on the CPU here" : "moved to the CPU";
       ruling = {Outcome::fail, fmt::format("{}: {}", where, text::join(moved))};
-      make_new_if_nearest(comparison, judgement.limit.exact, ruling);
+      make_new_if_other_device(comparison, judgement.limit.exact, ruling);
     }
   }
-  cell.elsewhere = placement.state == Placement::State::refuted;
+  cell.ran_elsewhere = placement.state == Placement::State::refuted;
   cell.not_allowed = placement.not_allowed;
   if (!judgement.limit.exact) return judgement;
-  apply_mode(judgement.limit, ruling);
-  static_cast<Ruling&>(judgement) = std::move(ruling);
+  make_info_unless_gated(judgement.limit, ruling);
+  static_cast<Ruling&>(judgement) = std::move(ruling);  // verdict and reason
   return judgement;
 }
 
@@ -342,7 +344,7 @@ std::optional<std::string> work_difference(const Comparison& comparison) {
   add_difference(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
   add_difference(parts, "model:", before.model, now.model);
   add_difference(parts, "load:", before.load, now.load);
-  if (!comparison.is_nearest() && !is_judged_by_likely_tokens(comparison)) {
+  if (!comparison.is_other_device() && !is_judged_by_likely_tokens(comparison)) {
     add_difference(parts, "output digest:", before.output_digest, now.output_digest);
   }
   if (parts.empty()) return std::nullopt;
@@ -350,13 +352,14 @@ std::optional<std::string> work_difference(const Comparison& comparison) {
 }
 
 std::optional<std::string> output_difference(const Comparison& comparison) {
-  if (!comparison.is_nearest() && !is_judged_by_likely_tokens(comparison)) return std::nullopt;
+  if (!comparison.is_other_device() && !is_judged_by_likely_tokens(comparison)) return std::nullopt;
   std::vector<std::string> parts;
   add_difference(parts, "output digest:", comparison.base->work.output_digest,
                  comparison.candidate.work.output_digest);
   if (parts.empty()) return std::nullopt;
-  return parts.front() + (comparison.is_nearest() ? ": another device class may round otherwise"
-                                                  : ": output_kl judges it");
+  return parts.front() + (comparison.is_other_device()
+                              ? ": another device class may round otherwise"
+                              : ": output_kl judges it");
 }
 
 // Judges how far the likely tokens are from the base's; an error if they were judged before and are
@@ -382,11 +385,11 @@ std::vector<Judgement> judge_likely_tokens(const Comparison& comparison) {
     if (!was_judged || !ran || !limited) return {};
     ruling = {Outcome::error,
               "the server reported no probabilities of tokens: nothing judges its output"};
-    apply_mode(judgement.limit, ruling);
+    make_info_unless_gated(judgement.limit, ruling);
   } else if (!divergence && judgement.limit.any()) {
     ruling = comparison.ruling_without_base(
-        /*exact=*/false,
-        has_base ? "the baseline holds no likely tokens: accept it" : comparison.choice.reason);
+        /*exact=*/false, has_base ? "the baseline holds no likely tokens: accept it"
+                                  : comparison.baseline_choice.reason);
   }
   return {judgement};
 }
@@ -418,7 +421,7 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
     return {};
   }
   const bool comparable = comparison.base != nullptr && comparison.base->kernels &&
-                          same_scope(*comparison.base->kernels, *kernels);
+                          same_counting_scope(*comparison.base->kernels, *kernels);
   const auto before = comparable ? sum_calls(comparison.base->kernels, cpu) : std::nullopt;
   std::set<std::string> names;
   add_named(*current, patterns, names);
@@ -460,7 +463,7 @@ std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
   std::vector<std::string> lines;
   for (const LimitEntry& entry : limits) {
     for (const std::string& pattern : entry.metrics) {
-      if (!unit::is_work_name(pattern)) continue;
+      if (!unit::is_op_or_kernel_metric(pattern)) continue;
       const bool is_time = pattern.starts_with("op:") || pattern.starts_with("kernel:") ||
                            pattern.starts_with("buffer:");
       if (is_time && policy.counts_only) continue;

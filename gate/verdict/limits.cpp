@@ -147,11 +147,11 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
   // A kernel or a label may be called anything, "x_per_token" too.
   if (unit::buffer_label(metric.name)) {
     limit.exact = true;
-  } else if (!unit::is_work_name(metric.name)) {
+  } else if (!unit::is_op_or_kernel_metric(metric.name)) {
     for (const LimitEntry& entry : default_limits()) {
       if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
     }
-    const bool is_level = metric.scope == unit::Scope::whole;
+    const bool is_level = metric.scope == unit::Scope::whole_run;
     if (is_count(metric) && !is_level) limit.max_increase.reset();
   }
   for (const LimitEntry& entry : entries) {
@@ -160,8 +160,8 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
   return limit;
 }
 
-Limit resolve_special(const profile::CellKey& cell, std::string_view name,
-                      std::span<const LimitEntry> entries) {
+Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view name,
+                               std::span<const LimitEntry> entries) {
   Limit limit;
   for (const std::span<const LimitEntry> list : {std::span(default_limits()), entries}) {
     for (const LimitEntry& entry : list) {

@@ -67,10 +67,10 @@ struct Limit {
 [[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                                   std::span<const LimitEntry> entries);
 // The subjects that a limit may name and that are no metrics.
-inline constexpr std::array k_specials = {"kernels", "kernel_names", "kernel_code", "placement"};
-// The limit on one of k_specials.
-[[nodiscard]] Limit resolve_special(const profile::CellKey& cell, std::string_view name,
-                                    std::span<const LimitEntry> entries);
+inline constexpr std::array k_non_metrics = {"kernels", "kernel_names", "kernel_code", "placement"};
+// The limit on one of k_non_metrics.
+[[nodiscard]] Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view name,
+                                             std::span<const LimitEntry> entries);
 
 // Returns why `tolerate` of `entry` does not go with the limits beside it: it must be of their unit
 // and smaller. Nothing when fine, or when there is none.

@@ -263,7 +263,7 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
     if (!cells[i].depth) continue;
     const profile::CellKey fit = cells[i].line();
     DepthGroup* group_of_cell =
-        first_of(groups, [&](const DepthGroup& group) { return group.fit == fit; });
+        find_first(groups, [&](const DepthGroup& group) { return group.fit == fit; });
     if (group_of_cell == nullptr) group_of_cell = &groups.emplace_back(DepthGroup{fit, {}, {}});
     group_of_cell->members.push_back(i);
   }

@@ -3,8 +3,10 @@
 
 #include <limits>
 
+#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/stats/spread.hpp"
+#include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -48,7 +50,8 @@ std::string unlike_spreads_text(const profile::PairedMetric& metric,
                                 const stats::PairedTest& test) {
   const auto spreads = stats::compare_spreads(test.all());
   const auto change = [&](double effect) {
-    return percent(metric.line_unit ? effect : change_of(metric.metric, effect));
+    return unit::signed_percent(metric.line_unit ? effect
+                                                 : effect_to_change(metric.metric, effect));
   };
   return fmt::format(
       "the candidate's runs spread {:.1f} x as wide as the base's, and they do not agree: fastest "
@@ -71,8 +74,8 @@ std::string more_pairs_text(const stats::PairedTest& test, double pair_seconds,
   const auto more = test.more_pairs();
   if (!more) return "nothing points either way yet";
   judgement.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
-  std::string reason =
-      fmt::format("about {} more", plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
+  std::string reason = fmt::format(
+      "about {} more", text::plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
   if (pair_seconds > 0) {
     judgement.more_seconds = pair_seconds * static_cast<double>(*judgement.more_pairs);
     reason += fmt::format(" ({})", unit::show_duration(*judgement.more_seconds));
@@ -83,7 +86,7 @@ std::string more_pairs_text(const stats::PairedTest& test, double pair_seconds,
 // The ruling of the paired test. Reports show the numbers beside it, so it does not repeat them.
 Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
               const stats::PairedRule& rule, double pair_seconds, Judgement& judgement) {
-  const std::string after = plural(test.decided_after(), "pair");
+  const std::string after = text::plural(test.decided_after(), "pair");
   const std::string_view worse =
       judgement.metric.better == unit::Better::higher ? "dropped" : "rose";
   switch (test.decision()) {
@@ -108,7 +111,7 @@ Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test
                         stats::fewest_pairs(rule), unit::show_duration(pair_seconds))};
   }
   return {Outcome::inconclusive,
-          fmt::format("not decided after {}; {}", plural(test.pairs(), "pair"),
+          fmt::format("not decided after {}; {}", text::plural(test.pairs(), "pair"),
                       more_pairs_text(test, pair_seconds, judgement))};
 }
 
@@ -132,7 +135,7 @@ double number_of(const profile::PairedMetric& metric, double number) {
   return std::exp(metric.metric.better == unit::Better::higher ? -number : number) - metric.added;
 }
 
-double change_of(const unit::Metric& metric, double effect) {
+double effect_to_change(const unit::Metric& metric, double effect) {
   return std::expm1(metric.better == unit::Better::higher ? -effect : effect);
 }
 
@@ -189,12 +192,6 @@ std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
   return metrics;
 }
 
-// "-3.1 %"; an infinite change is "+∞", or "-100 %" downwards.
-std::string percent(double share) {
-  return std::isfinite(share) ? fmt::format("{:+.1f} %", share * 100)
-                              : std::string(share > 0 ? "+∞" : "-100 %");
-}
-
 void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metric,
                  Judgement& judgement) {
   const std::vector<stats::Pair> pairs = rule_pairs(metric);
@@ -225,11 +222,11 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
     const double baseline = judgement.baseline.value_or(0);
     const double scale = metric.added > 0 ? (metric.added + baseline) / baseline : 1;
     // A larger effect is a lower rate, so the ends of the interval may change places.
-    const double of_low = scale * change_of(metric.metric, interval->low);
-    const double of_high = scale * change_of(metric.metric, interval->high);
+    const double of_low = scale * effect_to_change(metric.metric, interval->low);
+    const double of_high = scale * effect_to_change(metric.metric, interval->high);
     const double low = std::min(of_low, of_high), high = std::max(of_low, of_high);
     if (std::isfinite(scale)) {
-      judgement.change = scale * change_of(metric.metric, interval->estimate);
+      judgement.change = scale * effect_to_change(metric.metric, interval->estimate);
     }
     if (std::isfinite(low) && low > -1) judgement.low = low;
     if (std::isfinite(high)) judgement.high = high;

@@ -19,7 +19,7 @@ namespace weir::verdict {
 // The inverse of rule_pair() for one side: the number in the metric's unit.
 [[nodiscard]] double number_of(const profile::PairedMetric& metric, double number);
 // The relative change of the metric's value for an effect: -0.05 for a rate that drops 5 %.
-[[nodiscard]] double change_of(const unit::Metric& metric, double effect);
+[[nodiscard]] double effect_to_change(const unit::Metric& metric, double effect);
 
 // The distribution of the runs of one side, in the metric's unit; absent without pairs.
 [[nodiscard]] std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,

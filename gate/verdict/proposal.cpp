@@ -2,6 +2,7 @@
 #include "gate/verdict/proposal.hpp"
 
 #include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -211,7 +212,7 @@ std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* he
   if (base != nullptr && head != nullptr) return BaselineDiff(*base, *head).compare();
   const Baseline& baseline = base != nullptr ? *base : *head;
   const std::string what = fmt::format("baseline of {} ({})", baseline.cell, baseline.device_class);
-  const std::string counts = plural(baseline.counts.size(), "count");
+  const std::string counts = text::plural(baseline.counts.size(), "count");
   const bool removed = head == nullptr;
   return {{what,
            removed ? counts : "",
@@ -230,7 +231,7 @@ void fields(Fields& io, Proposal& proposal) {
   io.always("holds", proposal.holds);
   io.always("cells", proposal.cells);
   io.always("cells_in_all", proposal.cells_in_all);
-  io.derived("words", proposal.words());
+  io.write_only("words", proposal.words());
 }
 
 }  // namespace weir::verdict

@@ -18,7 +18,7 @@ Judgement missing_cell(std::string reason) {
   judgement.baseline_text = "1";
   judgement.current_text = "0";
   judgement.change = -1;
-  static_cast<Ruling&>(judgement) = {Outcome::fail, std::move(reason)};
+  static_cast<Ruling&>(judgement) = {Outcome::fail, std::move(reason)};  // verdict and reason
   return judgement;
 }
 
@@ -99,7 +99,7 @@ struct RemovedCheck {
     if (!fails) return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
     metric.baseline_text = std::move(had);
     metric.current_text = k_not_measured;
-    static_cast<Ruling&>(metric) = {Outcome::fail, std::move(reason)};
+    static_cast<Ruling&>(metric) = {Outcome::fail, std::move(reason)};  // verdict and reason
   }
 
   // Fails the kernels if the baseline holds them and the candidate no longer names any.
@@ -107,11 +107,12 @@ struct RemovedCheck {
     const auto& stored = choice.match == baseline::Choice::Match::same && choice.baseline
                              ? choice.baseline->kernels
                              : std::nullopt;
-    const bool missing = stored && stored->named && !stored->counts.empty() && !candidate.kernels;
-    const Outcome verdict = cell.of(k_kernels).verdict;
+    const bool missing =
+        stored && stored->has_names && !stored->counts.empty() && !candidate.kernels;
+    const Outcome verdict = cell.judgement_of(k_kernels).verdict;
     const bool missing_verdict_texts =
         verdict == Outcome::error || (verdict == Outcome::info && !base_cell.lost.empty());
-    const Limit limit = resolve_special(candidate.cell, k_kernels, limits);
+    const Limit limit = resolve_non_metric_limit(candidate.cell, k_kernels, limits);
     if (!missing || !missing_verdict_texts || !limit.exact || limit.mode != Mode::gate) return;
     const std::string reason =
         "not measured any more: the baseline holds kernels" + lost_probe_text();
@@ -119,7 +120,7 @@ struct RemovedCheck {
     if (!fails) return warn("kernels: " + reason);
     Judgement& kernels = cell.put(k_kernels);
     kernels.limit = limit;
-    static_cast<Ruling&>(kernels) = {Outcome::fail, reason};
+    static_cast<Ruling&>(kernels) = {Outcome::fail, reason};  // verdict and reason
     kernels.changed = differences(stored->counts, {});
   }
 
@@ -149,12 +150,12 @@ struct RemovedCheck {
 
 void fields(Fields& io, BaseCell& base_cell) {
   io("cell", base_cell.cell);
-  io.sparse("shown", base_cell.shown);
-  io.sparse("now", base_cell.now);
-  io.sparse("changed", base_cell.changed);
-  io.sparse("lost", base_cell.lost);
-  io.sparse("limits", base_cell.limits);
-  io.sparse("why", base_cell.why);
+  io.optional("shown", base_cell.shown);
+  io.optional("now", base_cell.now);
+  io.optional("changed", base_cell.changed);
+  io.optional("lost", base_cell.lost);
+  io.optional("limits", base_cell.limits);
+  io.optional("why", base_cell.why);
 }
 
 CellVerdict removed_cell(const BaseCell& base_cell) {

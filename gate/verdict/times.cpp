@@ -5,8 +5,10 @@
 // sample is divided by what it did in the same round. Times of servers stand on requests within a
 // start, and on starts.
 
+#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/stats/stored.hpp"
+#include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -25,8 +27,8 @@ double allowed_share(const Amount& amount, double stored) {
 // Says about how many more stored runs would decide, or what else does.
 std::string more_runs_text(const StoredInterval& interval, double limit) {
   const auto more = stats::more_stored_runs(interval, limit, baseline::k_sessions_kept);
-  return more ? fmt::format("about {} more stored run{} would decide (weir baseline accept)", *more,
-                            *more == 1 ? "" : "s")
+  return more ? fmt::format("about {} would decide (weir baseline accept)",
+                            text::plural(*more, "more stored run"))
               : fmt::format(
                     "{} stored runs would hardly decide, a base program beside it does "
                     "(weir gate --against)",
@@ -38,9 +40,9 @@ std::string more_runs_text(const StoredInterval& interval, double limit) {
 Ruling judge_interval(const StoredInterval& interval, double sign, double share,
                       std::string_view limit_text) {
   const double limit = sign * share;
-  const std::string measured =
-      fmt::format("{} ({} to {}), {}", percent(interval.change), percent(interval.low),
-                  percent(interval.high), limit_text);
+  const std::string measured = fmt::format(
+      "{} ({} to {}), {}", unit::signed_percent(interval.change),
+      unit::signed_percent(interval.low), unit::signed_percent(interval.high), limit_text);
   const bool above = interval.low > limit, below = interval.high < limit;
   if (sign < 0 ? below : above) {
     return {Outcome::fail, measured + ": the whole interval is beyond the limit"};
@@ -131,7 +133,7 @@ Stored stored_samples(const Comparison& comparison, const std::string& metric) {
   }
   if (!stored.sessions.empty()) return stored;
   if (comparison.base == nullptr) {
-    stored.why_none = comparison.choice.reason;
+    stored.why_none = comparison.baseline_choice.reason;
   } else if (comparison.base->sessions.empty()) {
     stored.why_none = "no timed samples are stored";
   } else if (sessions == nullptr) {
@@ -250,7 +252,7 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
   } else if (auto plain = judge_plain_number(limit, current, comparison.policy.stored_level)) {
     if (ruling.verdict == Outcome::info || plain->verdict < ruling.verdict) ruling = *plain;
   }
-  apply_mode(limit, ruling);
+  make_info_unless_gated(limit, ruling);
 }
 
 // The interval of the change against stored samples. It is 0 wide between runs for a quality, which
@@ -293,8 +295,8 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
                           (!ruling || ruling->verdict != Outcome::fail);
     keep_worse(ruling, compared);
   }
-  if (ruling) static_cast<Ruling&>(judgement) = *ruling;
-  apply_mode(limit, judgement);
+  if (ruling) static_cast<Ruling&>(judgement) = *ruling;  // verdict and reason
+  make_info_unless_gated(limit, judgement);
 }
 
 // Judges one time: by pairs if there are any, else against stored samples.
@@ -313,7 +315,7 @@ Judgement judge_time(const Comparison& comparison, const Measurement& current) {
     judgement.reason = "sampled: judged beside a base program alone (--against)";
     const auto plain = judge_plain_number(judgement.limit, current, comparison.policy.stored_level);
     if (plain && judgement.limit.mode != Mode::off) static_cast<Ruling&>(judgement) = *plain;
-    apply_mode(judgement.limit, judgement);
+    make_info_unless_gated(judgement.limit, judgement);
   } else {
     judge_with_samples(comparison, current, judgement);
   }
@@ -366,7 +368,7 @@ std::vector<Judgement> judge_missing_times(const Comparison& comparison) {
     if (!judgement.limit.any() || judgement.limit.mode == Mode::off) continue;
     static_cast<Ruling&>(judgement) = {
         Outcome::error, "could not be measured: samples are stored, this run gave none"};
-    apply_mode(judgement.limit, judgement);
+    make_info_unless_gated(judgement.limit, judgement);
     judgements.push_back(std::move(judgement));
   }
   return judgements;

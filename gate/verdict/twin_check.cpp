@@ -1,4 +1,5 @@
 // Compares cells that ran on a device twin with the same cells on the device that it describes.
+#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -112,8 +113,8 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
 void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check) {
   const auto& mine = twin.kernels;
   const auto& theirs = real.kernels;
-  if (!mine || !theirs || !mine->named || !theirs->named || mine->varies || theirs->varies ||
-      mine->scope != theirs->scope || mine->length != theirs->length) {
+  if (!mine || !theirs || !mine->has_names || !theirs->has_names || mine->runs_disagree ||
+      theirs->runs_disagree || mine->scope != theirs->scope || mine->length != theirs->length) {
     return;
   }
   check.kernels_compared = true;
@@ -200,7 +201,7 @@ std::string summary_text(const std::string& twin, const Tally& tally) {
         "compared",
         twin);
   }
-  const std::string cells = plural(tally.cells, "cell");
+  const std::string cells = text::plural(tally.cells, "cell");
   const std::string head = fmt::format("twin {} against the real {}: ", twin, tally.device);
   if (tally.unequal > 0) {
     return head + fmt::format("{} of {} {}", tally.unequal, cells,

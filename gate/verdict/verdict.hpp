@@ -109,7 +109,7 @@ struct CodeSide {
   const std::string& compiler;
 };
 template <typename Side>
-[[nodiscard]] CodeSide code_of(const Side& side) {
+[[nodiscard]] CodeSide collect_code(const Side& side) {
   return {side.codes, side.code_groups, side.code_facts, side.compiler};
 }
 // Kernels that run as often on both sides, with other code or other groups. Empty if a side does
@@ -211,7 +211,7 @@ struct CellVerdict {
   [[nodiscard]] std::span<Judgement> metrics();
   // The judgement of a subject: the full name of a metric, k_kernels, …; an info without a reason
   // if there is none.
-  [[nodiscard]] const Judgement& of(std::string_view subject) const;
+  [[nodiscard]] const Judgement& judgement_of(std::string_view subject) const;
   // The judgement of kernels, their code or placement. If there is none, adds one that must not
   // change.
   Judgement& put(const char* subject);
@@ -220,7 +220,7 @@ struct CellVerdict {
   std::vector<Changed> functions{};
   // Work ran elsewhere than asked: no baseline can be accepted of it. not_allowed as Placement has
   // it.
-  bool elsewhere = false;
+  bool ran_elsewhere = false;
   std::set<std::string> not_allowed{};
   std::string stderr_tail;            // with an error
   std::vector<std::string> warnings;  // suspicious data

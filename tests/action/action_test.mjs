@@ -25,7 +25,7 @@ test('a pull request that changes a count fails beside its base, with a checkout
   assert.match(verdict.base_source, /first parent/);
   assert.match(fs.readFileSync(done.outputs['summary-file'], 'utf8'), /syncs/);
   assert.ok(fs.existsSync(path.join(pull.folder, done.outputs.run, 'run.jsonl')), done.outputs.run);
-  // What is kept has verdict.json at its top, where the second stage looks for it, and the run.
+  // The artifact has verdict.json at its top, where the second stage looks for it, and the run.
   assert.deepEqual(Object.keys(done.artifacts), ['weir-gate']);
   assert.ok(done.artifacts['weir-gate']['verdict.json'] && done.artifacts['weir-gate']['run/run.jsonl']);
 });
@@ -93,7 +93,7 @@ test('schedules have no base, and say so; a comment has to name one', () => {
     assert.equal(done.outputs.verdict, 'new', done.log);
     assert.match(done.log, /there is no base/);
   }
-  // What a comment asks to measure is a pull request's, and must not be judged by its own rules.
+  // A comment asks to measure a pull request, which must not be judged by its own rules.
   const comment = run('issue_comment');
   assert.equal(comment.success, false);
   assert.ok(!comment.ran.includes('Gate'));

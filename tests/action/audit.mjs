@@ -1,4 +1,4 @@
-// What makes a workflow unsafe, as far as its text shows it; the rules have the names of zizmor's where it has one. Each
+// Finds what makes a workflow unsafe, as far as its text shows it; rules are named as zizmor's where it has one. Each
 // has examples, each of whose events and jobs fails it: unsafe/RULE.yml, unsafe/RULE.CASE.yml. A job is privileged where its token may write, or where it sees a
 // secret: nothing that a stranger made may run, or be unpacked, in it.
 
@@ -32,22 +32,22 @@ const rules = {
       !/^\$\{\{ runner\.temp \}\}/.test(step.with?.path ?? ''),
   'persisted-credentials': ({step}) => step.uses?.startsWith('actions/checkout@') && step.with?.['persist-credentials'] !== false,
   'overprovisioned-secrets': ({workflow, job}) => job.secrets === 'inherit' || /toJSON\(secrets\)|secrets\[/.test(as_text([job, workflow.env])),
-  // What weir posts is called "weir (BASE)", "weir: NAME (BASE)", "weir", "weir: NAME".
+  // Checks that weir posts are called "weir (BASE)", "weir: NAME (BASE)", "weir", "weir: NAME".
   'name-of-a-posted-check': ({id, job}) => [id, job.name].some((name) => /^\s*weir\s*(?:$|[:(])/i.test(name ?? '')),
 };
 export const rule_names = Object.keys(rules);
 
 // → the rules that a workflow (parsed) breaks, each with where: [{rule, where}].
 export function audit(workflow) {
-  const found = new Map();
+  const problems = new Map();
   const events = events_of(workflow);
   for (const [id, job] of Object.entries(workflow.jobs ?? {})) {
     const steps = job.steps?.length ? job.steps : [{uses: job.uses}];
     for (const step of steps) {
       for (const [rule, breaks] of Object.entries(rules)) {
-        if (!found.has(rule) && breaks({workflow, events, id, job, step})) found.set(rule, {rule, where: `${id}: ${step.name ?? step.uses ?? step.run}`});
+        if (!problems.has(rule) && breaks({workflow, events, id, job, step})) problems.set(rule, {rule, where: `${id}: ${step.name ?? step.uses ?? step.run}`});
       }
     }
   }
-  return [...found.values()];
+  return [...problems.values()];
 }

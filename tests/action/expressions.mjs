@@ -2,15 +2,15 @@
 // and the functions of `if:`. What is missing is an error, never an empty string.
 
 function tokens(text) {
-  const found = [];
+  const list = [];
   const pattern = /\s*(?:('(?:[^']|'')*')|([A-Za-z_][\w-]*(?:\.[\w-]+)*)|(==|!=|&&|\|\||[!(),]))/gy;
   let end = 0;
   for (let match; end < text.trimEnd().length && (match = pattern.exec(text)); end = pattern.lastIndex) {
-    found.push(match[1] ? {value: match[1].slice(1, -1).replaceAll("''", "'")}
+    list.push(match[1] ? {value: match[1].slice(1, -1).replaceAll("''", "'")}
                         : match[2] ? {name: match[2]} : {sign: match[3]});
   }
   if (end < text.trimEnd().length) throw new Error(`unread: ${text.slice(end)}`);
-  return found;
+  return list;
 }
 
 const truthy = (value) => value !== '' && value !== false && value !== null && value !== undefined;

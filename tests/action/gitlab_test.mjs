@@ -22,11 +22,11 @@ before(async () => {
     const chunks = [];
     request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => {
-      const asked = `${request.method} ${request.url.replace('/api/v4', '')}`;
+      const call = `${request.method} ${request.url.replace('/api/v4', '')}`;
       const body = Buffer.concat(chunks).toString();
-      gitlab.asked.push({asked, body, token: request.headers['private-token']});
-      const answer = gitlab.answers[asked.replace(/\?.*$/, '')] ?? gitlab.answers[asked];
-      const described = !asked.includes('/statuses/') || Object.entries(fields_of(body)).every(([name, value]) => status_fields[name]?.test(value));
+      gitlab.calls.push({call, body, token: request.headers['private-token']});
+      const answer = gitlab.answers[call.replace(/\?.*$/, '')] ?? gitlab.answers[call];
+      const described = !call.includes('/statuses/') || Object.entries(fields_of(body)).every(([name, value]) => status_fields[name]?.test(value));
       response.writeHead(answer === undefined ? 404 : described ? 200 : 400);
       response.end(answer === undefined ? '{"message": "404 Not found"}' : typeof answer === 'string' ? answer : JSON.stringify(answer));
     });
@@ -74,7 +74,7 @@ test('the token is for a pipeline of the protected default branch, and measuring
 const request = (more = {}) => ({iid: 8, sha, target_branch: 'main', head_pipeline: {id: 21, project_id: 3, status: 'success', sha}, ...more});
 function fake({merge_request = request(), notes = [], records = 'records\n', more = {}} = {}) {
   const project = merge_request.head_pipeline?.project_id;
-  return {asked: [], answers: {
+  return {calls: [], answers: {
     'GET /user': {id: 11}, 'GET /projects/3/merge_requests': [{iid: 8}], 'GET /projects/3/merge_requests/8': merge_request,
     'GET /projects/3/merge_requests/8/notes?per_page=100&sort=asc&page=1': notes, 'GET /projects/3/merge_requests/8/notes?per_page=100&sort=asc&page=2': [],
     [`GET /projects/${project}/pipelines/21/jobs`]: [{id: 4, name: 'other', artifacts_file: {}}, {id: 5, name: 'weir-measure', artifacts_file: {}}, {id: 6, name: 'weir-measure'}],
@@ -86,10 +86,10 @@ function fake({merge_request = request(), notes = [], records = 'records\n', mor
 async function posted(given, weir = writes('all well')) {
   gitlab = fake(given);
   const done = await run('weir-post', weir, {WEIR_GITLAB_TOKEN: 'glpat-secret'});
-  const sent = gitlab.asked.filter(({asked}) => !asked.startsWith('GET'));
-  const status = sent.find(({asked}) => asked.includes('statuses')), note = sent.find(({asked}) => asked.includes('notes'));
+  const sent = gitlab.calls.filter(({call}) => !call.startsWith('GET'));
+  const status = sent.find(({call}) => call.includes('statuses')), note = sent.find(({call}) => call.includes('notes'));
   const {state, name, pipeline_id: pipeline} = fields_of(status?.body ?? '');
-  return {...done, sent: sent.map(({asked}) => asked), state, name, pipeline, note: fields_of(note?.body ?? '').body};
+  return {...done, sent: sent.map(({call}) => call), state, name, pipeline, note: fields_of(note?.body ?? '').body};
 }
 
 test('records are judged by the tip of the target branch in a process that has no token', async () => {
@@ -99,7 +99,7 @@ test('records are judged by the tip of the target branch in a process that has n
   assert.ok(!/secret/.test(done.read('env')), done.read('env'));
   assert.deepEqual([done.state, done.name, done.pipeline], ['success', 'weir (main !8)', '21']);
   assert.match(done.note, new RegExp(`^<!-- weir !8 main ${sha} 21 -->\r?\nall well\n[^]*ran the code of the merge request`));
-  assert.ok(gitlab.asked.every(({token}) => token === 'glpat-secret'));
+  assert.ok(gitlab.calls.every(({token}) => token === 'glpat-secret'));
   assert.ok(!done.log.includes('secret'));
 });
 

@@ -33,7 +33,7 @@ const token = (job) => job.writes ? 'ghs_writes' : 'ghs_reads';
 
 // In a process of its own: the steps of a job, as far as they run something. Prints what the engine found.
 function run_job({file, name}) {
-  const job = jobs.find((one) => one.file === file && one.name === name);
+  const job = jobs.find((candidate) => candidate.file === file && candidate.name === name);
   const world = new World();
   const loot = path.join(world.top, 'loot');
   const engine = fs.readFileSync(path.join(root, 'tests/action/hostile_engine'), 'utf8').replace('\n', `\nLOOT='${loot}'\n`);
@@ -77,24 +77,24 @@ function find(job) {
     env: {PATH: process.env.PATH, WEIR_PROGRAM: weir, WEIR_HOSTILE_JOB: JSON.stringify({file: job.file, name: job.name}),
           RUNNER_MEMORY: token(job), ...(job.secrets ? {RUNNER_SECRET: 'a_secret'} : {})}});
   assert.equal(done.status, 0, done.stderr);
-  return {found: done.stdout, log: done.stderr};
+  return {output: done.stdout, log: done.stderr};
 }
 
 if (process.env.WEIR_HOSTILE_JOB) {
   run_job(JSON.parse(process.env.WEIR_HOSTILE_JOB));
 } else {
-  for (const job of jobs.filter((one) => one.runs_code)) {
+  for (const job of jobs.filter((candidate) => candidate.runs_code)) {
     test(`an engine finds nothing that writes in ${job.name} of ${job.file}`, () => {
-      const {found, log} = find(job);
-      assert.match(found, /^== build\.sh/m, log);
-      assert.match(found, /^RUNNER_MEMORY=/m, 'it looked into the runner: a job is what protects, not an environment');
-      assert.deepEqual(found.match(/^.*(ghs_writes|a_secret).*$/gm) ?? [], []);
+      const {output, log} = find(job);
+      assert.match(output, /^== build\.sh/m, log);
+      assert.match(output, /^RUNNER_MEMORY=/m, 'it looked into the runner: a job is what protects, not an environment');
+      assert.deepEqual(output.match(/^.*(ghs_writes|a_secret).*$/gm) ?? [], []);
     });
   }
 
   test('the engine that weir starts looks as far, and reaches the steps after it', () => {
-    const {found, log} = find(jobs.find((job) => job.file === 'measure.yml' && job.runs_code));
-    const by_engine = found.slice(found.indexOf('\n== build.sh engine'));
+    const {output, log} = find(jobs.find((job) => job.file === 'measure.yml' && job.runs_code));
+    const by_engine = output.slice(output.indexOf('\n== build.sh engine'));
     assert.match(by_engine, /^== build\.sh engine/m, log);
     assert.match(by_engine, /^RUNNER_MEMORY=ghs_reads$/m);
     assert.match(by_engine, /^== a later step/m, 'BASH_ENV by GITHUB_ENV, and weir replaced');
@@ -102,7 +102,7 @@ if (process.env.WEIR_HOSTILE_JOB) {
 
   test('a job that may write starts no engine, and takes no cache or checkout of a pull request', () => {
     const foreign = ['pull_request', 'pull_request_target', 'merge_group', 'issue_comment', 'workflow_run'];
-    for (const job of jobs.filter((one) => one.writes || one.secrets)) {
+    for (const job of jobs.filter((candidate) => candidate.writes || candidate.secrets)) {
       assert.ok(!job.runs_code, `${job.file}: ${job.name} runs code of the repository with a token that writes`);
       if (!job.on.some((event) => foreign.includes(event))) continue;
       assert.ok(!job.checks_out, `${job.file}: ${job.name} checks out what a pull request brought`);

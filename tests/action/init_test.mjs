@@ -68,10 +68,10 @@ test('an engine is built as weir.yaml says; one of PATH has no base, so that sto
   assert.equal(init('--ci', 'github').status, 0);
   assert.equal(well_formed(workflow).against, undefined);
   assert.match(fs.readFileSync(workflow, 'utf8'), /run: \|\n +true\n/);
-  const other = repository('.', config().replace('./engine', 'echo'));
-  other.init('--ci', 'github');
-  assert.equal(well_formed(other.workflow).against, 'none');
-  assert.match(fs.readFileSync(other.workflow, 'utf8'), /# the runner has no echo unless/);
+  const second = repository('.', config().replace('./engine', 'echo'));
+  second.init('--ci', 'github');
+  assert.equal(well_formed(second.workflow).against, 'none');
+  assert.match(fs.readFileSync(second.workflow, 'utf8'), /# the runner has no echo unless/);
 });
 
 test('what git does not hold and nothing makes is asked for, and ends red until it is there', () => {

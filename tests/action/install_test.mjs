@@ -1,4 +1,4 @@
-// Where weir comes from: a release whose sum fits, or its sources; "curl" and "cmake" are stand-ins.
+// Sources of weir: a release whose sum fits, or its own sources; "curl" and "cmake" are stand-ins.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import crypto from 'node:crypto';
@@ -22,11 +22,11 @@ before(() => {
 after(() => fs.rmSync(top, {recursive: true, force: true}));
 
 // → run_action's answer and `fetched`, the addresses asked for.
-function run({ref = '', version = '', inputs = {}, said = `${sum}  weir.tar.gz\n`, archive_file = archive, left, action = root, glibc = '2.36'}) {
+function run({ref = '', version = '', inputs = {}, sum_text = `${sum}  weir.tar.gz\n`, archive_file = archive, left, action = root, glibc = '2.36'}) {
   const folder = path.join(top, String(++count));
   const [bin, temp] = ['bin', 'temp'].map((name) => path.join(folder, name));
   for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
-  fs.writeFileSync(path.join(folder, 'sum'), said);
+  fs.writeFileSync(path.join(folder, 'sum'), sum_text);
   fs.writeFileSync(path.join(bin, 'curl'), `#!/bin/sh
 while [ $# -gt 1 ]; do [ "$1" != --output ] || to=$2; shift; done
 echo "$1" >>'${folder}/fetched'
@@ -36,7 +36,7 @@ case $1 in *.sha256) cp '${folder}/sum' "$to" ;; *.tar.gz) cp '${archive_file}' 
   fs.writeFileSync(path.join(bin, 'cmake'), `#!/bin/sh
 echo "$*" >>'${folder}/cmake'
 case $1 in --install) mkdir -p "$4/bin"; cp '${top}/made/weir-x/bin/weir' "$4/bin/" ;; esac\n`, {mode: 0o755});
-  // What a job before, or an engine in this one, left at the place.
+  // Puts there a program that an earlier job, or an engine in this one, left behind.
   const leave = (at) => {
     fs.mkdirSync(path.join(at, 'bin'), {recursive: true});
     fs.writeFileSync(path.join(at, 'bin/weir'), '#!/bin/sh\necho weir of an engine\n', {mode: 0o755});
@@ -60,14 +60,14 @@ test('the Action of a release\'s tag takes that release', () => {
 
 test('a version is taken as asked for, and a pinned sum stands over the release\'s own', () => {
   assert.match(run({version: '0.9.1'}).fetched[0], /v0\.9\.1\/weir-0\.9\.1-linux/);
-  const pinned = run({version: `0.9.1@sha256:${sum}`, said: 'nonsense'});
+  const pinned = run({version: `0.9.1@sha256:${sum}`, sum_text: 'nonsense'});
   assert.ok(pinned.installed, pinned.log);
   assert.equal(pinned.fetched.length, 1);
   assert.ok(!run({version: `0.9.1@sha256:${'0'.repeat(64)}`}).installed);
 });
 
 test('an archive whose sum is another, or that is not there, is not installed', () => {
-  for (const given of [{said: '0'.repeat(64)}, {said: ''}, {archive_file: '/nowhere'}, {archive_file: '/etc/passwd', said: sum}]) {
+  for (const given of [{sum_text: '0'.repeat(64)}, {sum_text: ''}, {archive_file: '/nowhere'}, {archive_file: '/etc/passwd', sum_text: sum}]) {
     const done = run({ref: 'v1', ...given});
     assert.ok(!done.installed, JSON.stringify(given));
     assert.ok(!done.ran.includes('Gate'));

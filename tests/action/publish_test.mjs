@@ -17,7 +17,7 @@ function publish(what, tag, files, programs, {without, rest = process.env.PATH} 
   const folder = path.join(top, String(++count));
   for (const place of ['bin', 'dist']) fs.mkdirSync(path.join(folder, place), {recursive: true});
   for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(folder, 'dist', name), text);
-  for (const name of ['gh', 'npm', 'npx', 'skopeo', 'podman'].filter((one) => one !== without)) {
+  for (const name of ['gh', 'npm', 'npx', 'skopeo', 'podman'].filter((program) => program !== without)) {
     fs.writeFileSync(path.join(folder, 'bin', name), `#!/bin/bash\necho "${name} $*" >>'${folder}/did'\n${programs[name] ?? ''}\n`, {mode: 0o755});
   }
   const ended = spawnSync(path.join(root, 'ci/packaging/publish'), [what, tag, path.join(folder, 'dist')], {
@@ -72,10 +72,10 @@ test('a version of a package is published once, and "latest" does not move to an
   assert.match(late.did, /npx .*--tag older/);
   assert.ok(!late.did.includes('--tag latest'));
   assert.match(publish('npm', 'v1.2.3', packages, registry('', '1.2.2')).did, /--tag latest/);
-  const other = publish('npm', 'v1.2.3', packages, registry('echo sha512-other', '1.2.3'));
-  assert.equal(other.status, 1);
-  assert.match(other.stderr, /published with other bytes/);
-  assert.ok(!other.did.includes('npx'));
+  const conflicting = publish('npm', 'v1.2.3', packages, registry('echo sha512-other', '1.2.3'));
+  assert.equal(conflicting.status, 1);
+  assert.match(conflicting.stderr, /published with other bytes/);
+  assert.ok(!conflicting.did.includes('npx'));
   const same = publish('npm', 'v1.2.3', Object.fromEntries(Object.keys(packages).map((name) => [name, 'x'])), registry(`echo ${integrity('x')}`, '1.2.3'));
   assert.deepEqual([same.status, same.did.includes('npx')], [0, false], same.stderr);
   assert.equal(publish('npm', 'v1.2.3', packages, registry('echo ETIMEDOUT >&2; exit 1')).status, 1);
@@ -90,12 +90,12 @@ test('a version of an image is pushed once, and "latest" does not move to an old
   assert.deepEqual(pushed(publish('image', 'v1.2.3', images, containers())), ['1.2.3', 'latest']);
   assert.deepEqual(pushed(publish('image', 'v1.2.3', images, containers(['1.2.2', 'latest']))), ['1.2.3', 'latest']);
   assert.deepEqual(pushed(publish('image', 'v1.2.3', images, containers(['1.10.0', 'latest']))), ['1.2.3']);
-  const other = publish('image', 'v1.2.3', images, containers(['1.2.3', 'latest'], 'theirs'));
-  assert.equal(other.status, 1);
-  assert.deepEqual(pushed(other), []);
+  const conflicting = publish('image', 'v1.2.3', images, containers(['1.2.3', 'latest'], 'theirs'));
+  assert.equal(conflicting.status, 1);
+  assert.deepEqual(pushed(conflicting), []);
   // No answer, and who may not ask, is no word about what is published.
-  for (const said of ['503', 'bash: skopeo: command not found', 'requested access to the resource is denied', 'host not found']) {
-    const silent = publish('image', 'v1.2.3', images, {skopeo: `echo "${said}" >&2; exit 1`});
-    assert.deepEqual([silent.status, pushed(silent)], [1, []], said);
+  for (const message of ['503', 'bash: skopeo: command not found', 'requested access to the resource is denied', 'host not found']) {
+    const silent = publish('image', 'v1.2.3', images, {skopeo: `echo "${message}" >&2; exit 1`});
+    assert.deepEqual([silent.status, pushed(silent)], [1, []], message);
   }
 });

@@ -42,9 +42,9 @@ function api() {
 // → {version, bin (a folder for PATH)}
 export function release(folder, text) {
   const bin = path.join(folder, 'curl');
-  const made = path.join(folder, 'release/weir-x/bin');
-  for (const place of [bin, made]) fs.mkdirSync(place, {recursive: true});
-  fs.writeFileSync(path.join(made, 'weir'), `#!/bin/sh\n${text}\n`, {mode: 0o755});
+  const release_bin = path.join(folder, 'release/weir-x/bin');
+  for (const place of [bin, release_bin]) fs.mkdirSync(place, {recursive: true});
+  fs.writeFileSync(path.join(release_bin, 'weir'), `#!/bin/sh\n${text}\n`, {mode: 0o755});
   const archive = path.join(folder, 'weir.tar.gz');
   execFileSync('tar', ['-czf', archive, '-C', path.join(folder, 'release'), 'weir-x']);
   fs.writeFileSync(path.join(bin, 'curl'),
@@ -79,18 +79,18 @@ export const commands_in = (text) =>
     text.split('\n').map((line) => line.trim())
         .filter((line) => /^::[a-z-]+/.test(line) || line.includes('##['));
 
-// What actions/upload-artifact keeps of a folder: its files, by their path in it.
+// Files that actions/upload-artifact keeps of a folder, by their path in it.
 function files_of(folder) {
-  const found = {};
+  const files = {};
   const walk = (at) => {
     for (const entry of fs.readdirSync(at, {withFileTypes: true})) {
       const place = path.join(at, entry.name);
       if (entry.isDirectory()) walk(place);
-      else found[path.relative(folder, place)] = fs.readFileSync(place);
+      else files[path.relative(folder, place)] = fs.readFileSync(place);
     }
   };
   walk(folder);
-  return found;
+  return files;
 }
 
 // options: action (folder of action.yml), inputs, github (the context), env, workspace, temp, path

@@ -54,16 +54,16 @@ test('the next one is added, a count that grew is told, and the same one again c
   assert.equal(done.outputs.changed, 'true', done.log);
   assert.equal(done.outputs.changes, '1', done.log);
   assert.match(done.log, /WORSE +syncs\/token grew by 6/);
-  const kept = of_branch('perf-history', 'history.jsonl');
-  assert.equal(runs_in(kept), 2);
+  const history = of_branch('perf-history', 'history.jsonl');
+  assert.equal(runs_in(history), 2);
   assert.equal(trend(next, {'pages-branch': 'none'}).success, true);
-  assert.equal(of_branch('perf-history', 'history.jsonl'), kept);
+  assert.equal(of_branch('perf-history', 'history.jsonl'), history);
 });
 
 test('who is refused by a push of another takes what is there and tries again', () => {
   const sha = world.commit('and again', 9);
   world.git(world.work, 'push', '-q', 'origin', 'main');
-  const one = measured(sha);
+  const next = measured(sha);
   // The first push meets a branch that has moved on.
   const hook = path.join(world.origin, 'hooks/update');
   fs.writeFileSync(hook, `#!/bin/sh
@@ -71,7 +71,7 @@ test('who is refused by a push of another takes what is there and tries again', 
 touch '${world.top}/moved'
 exit 1
 `, {mode: 0o755});
-  const done = trend(one, {'pages-branch': 'none'});
+  const done = trend(next, {'pages-branch': 'none'});
   fs.rmSync(hook);
   assert.equal(done.success, true, done.log);
   assert.equal(runs_in(of_branch('perf-history', 'history.jsonl')), 3);

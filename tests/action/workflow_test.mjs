@@ -1,4 +1,4 @@
-// What `weir init --ci github` writes, run as a runner runs it: the engine is built, the model made, the base
+// Runs the workflow that `weir init --ci github` writes as a runner does: the engine is built, the model made, the base
 // compared with, baselines stored. Each job has a fresh checkout at the same place, as on hosted runners.
 import assert from 'node:assert/strict';
 import {execFileSync, spawnSync} from 'node:child_process';
@@ -26,7 +26,7 @@ let world, workflow, built;
 const caches = new Map();  // key -> folder
 before(() => {
   world = new World();
-  // What would be posted is kept.
+  // Stores what would be posted.
   built = release(world.fresh('release'), `[ "$1" != post ] || { printf '%s|' "$@"; cat "$2" 2>/dev/null >'${world.top}/posted'; exit; }
 exec '${weir}' "$@"`);
   fs.mkdirSync(path.join(world.top, 'o'));
@@ -89,8 +89,8 @@ function job(name, given, more = {}) {
       fs.renameSync(world.checkout(github.sha, 0), place);
     } else if (step.uses?.startsWith('actions/cache@')) {
       const folder = inputs.path.trim().replace('~', home);
-      const found = [...caches.keys()].findLast((key) => key.startsWith(inputs['restore-keys'] ?? inputs.key));
-      if (found) fs.cpSync(caches.get(found), folder, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
+      const cached = [...caches.keys()].findLast((key) => key.startsWith(inputs['restore-keys'] ?? inputs.key));
+      if (cached) fs.cpSync(caches.get(cached), folder, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
       saved.push([inputs.key, folder]);
     } else if (step.uses === 'OWNER/weir@v1') {
       done = world.run(place, github, inputs, {env});
@@ -108,9 +108,9 @@ function job(name, given, more = {}) {
     }
   }
   for (const [key, folder] of saved) {
-    const kept = world.fresh('kept');
-    if (fs.existsSync(folder)) fs.cpSync(folder, kept, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
-    caches.set(key, kept);
+    const copy = world.fresh('kept');
+    if (fs.existsSync(folder)) fs.cpSync(folder, copy, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
+    caches.set(key, copy);
   }
   return {...done, builds: fs.readFileSync(builds, 'utf8').length / 2, place};
 }

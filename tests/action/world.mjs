@@ -61,7 +61,7 @@ export class World {
     this.git(this.work, 'checkout', '-q', 'main');
     return commit;
   }
-  // What GitHub builds for a pull request: its merge commit, at refs/pull/N/merge.
+  // Merge commit that GitHub builds for a pull request, at refs/pull/N/merge.
   merge(name, number) {
     this.git(this.work, 'checkout', '-q', '--detach', 'main');
     this.git(this.work, 'merge', '-q', '--no-ff', '-m', 'merge', `refs/heads/${name}`);

@@ -219,9 +219,9 @@ TEST(ChromeTrace, SaysTheSameOfEverySampleInChunksOfEverySize) {
     if (std::string_view(sample.format) != "chrome-trace") continue;
     ++traces;
     const std::string text = read_data(sample.out);
-    const Json whole = write_fields(read(text));
+    const Json unchunked = write_fields(read(text));
     for (std::size_t chunk = 1; chunk <= text.size(); chunk += tests::k_one_of) {
-      ASSERT_EQ(write_fields(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
+      ASSERT_EQ(write_fields(read(text, {}, chunk)), unchunked) << sample.name << " by " << chunk;
     }
   }
   EXPECT_EQ(traces, 3U);  // in the table of samples.hpp
@@ -270,12 +270,12 @@ TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {
     }
     EXPECT_EQ(row(quick, "whole").calls, 1) << event;
   }
-  const auto read_one = [](std::string_view event) { return read(fmt::format("[{}]\n", event)); };
-  EXPECT_EQ(row(read_one(events[0]), "ab\"c").category, "k\\");
-  EXPECT_NEAR(*row(read_one(events[1]), "\xC2\xB5s").seconds, 0.2e-6, 1e-15);
-  EXPECT_EQ(row(read_one(events[5]), "hidden key").calls, 1);
-  EXPECT_NEAR(*row(read_one(events[7]), "last").seconds, 2e-6, 1e-15);
-  EXPECT_EQ(row(read_one(events[9]), "big").bytes, 64);
+  const auto read_event = [](std::string_view event) { return read(fmt::format("[{}]\n", event)); };
+  EXPECT_EQ(row(read_event(events[0]), "ab\"c").category, "k\\");
+  EXPECT_NEAR(*row(read_event(events[1]), "\xC2\xB5s").seconds, 0.2e-6, 1e-15);
+  EXPECT_EQ(row(read_event(events[5]), "hidden key").calls, 1);
+  EXPECT_NEAR(*row(read_event(events[7]), "last").seconds, 2e-6, 1e-15);
+  EXPECT_EQ(row(read_event(events[9]), "big").bytes, 64);
 }
 
 // Compared two by two, the first X, the B and the second X of one time went round in a circle.

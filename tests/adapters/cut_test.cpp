@@ -58,8 +58,8 @@ TEST(CutSamples, GiveAProfileOrAClearErrorAtEachByte) {
     const Loaded text = load(sample);
     const std::string& longer = text.out.size() >= text.err.size() ? text.out : text.err;
     for (std::size_t at = 0; at <= longer.size(); at += tests::k_one_of) {
-      const auto cut = [&](const std::string& whole) {
-        return std::string_view(whole).substr(0, std::min(at, whole.size()));
+      const auto cut = [&](const std::string& full) {
+        return std::string_view(full).substr(0, std::min(at, full.size()));
       };
       check(read_any({cut(text.out), cut(text.err)}), answers);
       if (testing::Test::HasFatalFailure()) FAIL() << sample.name << " cut at " << at;
@@ -76,23 +76,23 @@ TEST(CutSamples, NeverSayMoreThanTheWhole) {
     // The rates of a stream that was cut are those of the tokens so far.
     if (*sample.format == '\0' || std::string(sample.name) == "llama-server-stream") continue;
     const Loaded text = load(sample);
-    const Document whole_text{text.out, text.err};
-    const auto whole = read_as(sample.format, whole_text);
-    ASSERT_TRUE(whole) << sample.name;
-    const std::string& cut_one = text.out.empty() ? text.err : text.out;
-    for (std::size_t at = 0; at < cut_one.size(); at += 1 + cut_one.size() / 400) {
-      const std::string_view cut = std::string_view(cut_one).substr(0, at);
+    const Document document{text.out, text.err};
+    const auto full = read_as(sample.format, document);
+    ASSERT_TRUE(full) << sample.name;
+    const std::string& source = text.out.empty() ? text.err : text.out;
+    for (std::size_t at = 0; at < source.size(); at += 1 + source.size() / 400) {
+      const std::string_view cut = std::string_view(source).substr(0, at);
       const auto read =
           text.out.empty() ? read_as(sample.format, {"", cut}) : read_as(sample.format, {cut, ""});
       if (!read) continue;
-      EXPECT_LE(read->ops.size(), whole->ops.size()) << sample.name << " at " << at;
-      EXPECT_LE(read->cases.size(), whole->cases.size()) << sample.name << " at " << at;
-      EXPECT_LE(read->splits.size(), whole->splits.size()) << sample.name << " at " << at;
+      EXPECT_LE(read->ops.size(), full->ops.size()) << sample.name << " at " << at;
+      EXPECT_LE(read->cases.size(), full->cases.size()) << sample.name << " at " << at;
+      EXPECT_LE(read->splits.size(), full->splits.size()) << sample.name << " at " << at;
       for (const auto& timing : read->timings) {
         const auto same =
-            std::find_if(whole->timings.begin(), whole->timings.end(),
-                         [&](const auto& one) { return one.metric == timing.metric; });
-        if (same == whole->timings.end()) continue;  // one test alone of what were two
+            std::find_if(full->timings.begin(), full->timings.end(),
+                         [&](const auto& candidate) { return candidate.metric == timing.metric; });
+        if (same == full->timings.end()) continue;  // one test alone of what were two
         for (const double value : timing.samples) {
           EXPECT_NE(std::find(same->samples.begin(), same->samples.end(), value),
                     same->samples.end())
@@ -132,16 +132,16 @@ std::string changed(std::string text, std::mt19937& random) {
                                                   "\xC3\x97",
                                                   "us",
                                                   "ms"};
-  const auto below = [&](std::size_t limit) {
+  const auto random_below = [&](std::size_t limit) {
     return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
   };
-  for (std::size_t i = below(6) + 1; i > 0 && !text.empty(); --i) {
-    const std::size_t at = below(text.size());
-    const std::size_t how = below(5);
-    if (how < 2) text[at] = static_cast<char>(below(256));
-    if (how == 2) text.erase(at, below(40) + 1);
-    if (how == 3) text.insert(at, k_pieces[below(std::size(k_pieces))]);
-    if (how == 4) text.insert(at, text.substr(below(text.size()), below(80)));
+  for (std::size_t i = random_below(6) + 1; i > 0 && !text.empty(); --i) {
+    const std::size_t at = random_below(text.size());
+    const std::size_t how = random_below(5);
+    if (how < 2) text[at] = static_cast<char>(random_below(256));
+    if (how == 2) text.erase(at, random_below(40) + 1);
+    if (how == 3) text.insert(at, k_pieces[random_below(std::size(k_pieces))]);
+    if (how == 4) text.insert(at, text.substr(random_below(text.size()), random_below(80)));
   }
   return text;
 }
@@ -155,7 +155,7 @@ TEST(ChangedSamples, GiveAProfileOrAClearError) {
       if (*sample.format == '\0') continue;
       const Loaded text = load(sample);
       // A piece of the longer ones: they are made of many lines alike.
-      const auto piece = [&](const std::string& whole) { return whole.substr(0, 3000); };
+      const auto piece = [&](const std::string& full) { return full.substr(0, 3000); };
       const std::string out = text.out.empty() ? "" : changed(piece(text.out), random);
       const std::string err = text.err.empty() ? "" : changed(piece(text.err), random);
       check(read_as(sample.format, {out, err}), answers);

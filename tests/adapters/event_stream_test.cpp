@@ -14,7 +14,7 @@ using Events = std::vector<std::pair<std::string, std::string>>;  // type, data
 struct Read {
   Events events;
   std::string error;
-  bool whole = true;  // finish()
+  bool complete = true;  // finish()
   friend bool operator==(const Read&, const Read&) = default;
 };
 
@@ -28,7 +28,7 @@ Read read(Framing framing, std::string_view bytes, std::size_t step, EventLimits
     const auto fed = reader.feed(bytes.substr(at, step), take);
     if (!fed) got.error = fed.error().message;
   }
-  got.whole = reader.finish(take);
+  got.complete = reader.finish(take);
   return got;
 }
 
@@ -38,7 +38,7 @@ const struct {
   const char* what;
   std::string bytes;
   Events events;
-  bool whole = true;
+  bool complete = true;
 } k_streams[] = {
     {"nothing", "", {}},
     {"three lines of data", "data: YHOO\ndata: +2\ndata: 10\n\n", {{"", "YHOO\n+2\n10"}}},
@@ -72,7 +72,7 @@ const struct {
 
 TEST(ServerSentEvents, AreReadAsTheStandardSaysInWhateverChunks) {
   for (const auto& c : k_streams) {
-    const Read wanted{c.events, "", c.whole};
+    const Read wanted{c.events, "", c.complete};
     for (std::size_t step = 1; step <= c.bytes.size() + 1; ++step) {
       EXPECT_EQ(read(Framing::server_sent, c.bytes, step), wanted) << c.what << ", by " << step;
     }

@@ -127,7 +127,7 @@ TEST(Generic, ReportsItsOwnMetricsAsDeclared) {
 }
 
 // Eight tokens, of which each third takes 17 syncs: 1 1 17 1 1 17 1 1.
-std::string each_token(int lines) {
+std::string sync_lines(int lines) {
   std::string text;
   for (int i = 1; i <= lines; ++i) text += i % 3 == 0 ? "17 syncs\n" : "1 syncs\n";
   return text;
@@ -143,26 +143,26 @@ TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
     std::optional<Rational> count;
     const char* why;
   } cases[] = {
-      {"syncs_per_token", each_token(8), {}, 1, 5, "(6 + 2 * 17) / 8"},
+      {"syncs_per_token", sync_lines(8), {}, 1, 5, "(6 + 2 * 17) / 8"},
       {"syncs_per_token",
-       each_token(7),
+       sync_lines(7),
        {},
        1,
        *Rational::make(39, 7),
        "the first is the prefill's"},
-      {"syncs_per_token", each_token(9), {}, 1, *Rational::make(57, 9), "the prefill prints, too"},
+      {"syncs_per_token", sync_lines(9), {}, 1, *Rational::make(57, 9), "the prefill prints, too"},
       {"syncs_per_token", "17 syncs\n", {}, 1, 17, "printed once: of each token"},
       {"syncs_per_token", "1 syncs\n2 syncs\n", {}, 2, *Rational::make(3, 2), "once a repetition"},
-      {"syncs_per_token", each_token(16), {}, 2, *Rational::make(96, 16), "two repetitions"},
-      {"syncs_per_token", each_token(3), {}, 1, std::nullopt, "three values for eight tokens"},
-      {"syncs_per_token", each_token(3), Pick::sum, 1, *Rational::make(19, 8), "of all tokens"},
-      {"syncs_per_token", each_token(8), Pick::last, 1, 1, ""},
-      {"syncs_per_token", each_token(8), Pick::first, 1, 1, ""},
-      {"syncs_per_token", each_token(8), Pick::max, 1, 17, ""},
-      {"syncs_per_token", each_token(8), Pick::median, 1, 1, ""},
-      {"syncs_per_prefill", each_token(3), {}, 1, 19, "the prompt in three pieces"},
-      {"syncs_per_prefill", each_token(6), {}, 2, *Rational::make(38, 2), ""},
-      {"syncs_per_prefill", each_token(3), {}, 2, std::nullopt, "no multiple of two"},
+      {"syncs_per_token", sync_lines(16), {}, 2, *Rational::make(96, 16), "two repetitions"},
+      {"syncs_per_token", sync_lines(3), {}, 1, std::nullopt, "three values for eight tokens"},
+      {"syncs_per_token", sync_lines(3), Pick::sum, 1, *Rational::make(19, 8), "of all tokens"},
+      {"syncs_per_token", sync_lines(8), Pick::last, 1, 1, ""},
+      {"syncs_per_token", sync_lines(8), Pick::first, 1, 1, ""},
+      {"syncs_per_token", sync_lines(8), Pick::max, 1, 17, ""},
+      {"syncs_per_token", sync_lines(8), Pick::median, 1, 1, ""},
+      {"syncs_per_prefill", sync_lines(3), {}, 1, 19, "the prompt in three pieces"},
+      {"syncs_per_prefill", sync_lines(6), {}, 2, *Rational::make(38, 2), ""},
+      {"syncs_per_prefill", sync_lines(3), {}, 2, std::nullopt, "no multiple of two"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(std::string(c.metric) + ": " + c.text + c.why);
@@ -174,11 +174,11 @@ TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
     };
     const auto report = read_in(std::nullopt);
     ASSERT_TRUE(report) << report.error().message;
-    std::map<std::string, Rational> found = report->shares;
-    for (const auto& [name, count] : report->counts) found[name] = count;
+    std::map<std::string, Rational> values = report->shares;
+    for (const auto& [name, count] : report->counts) values[name] = count;
     const auto expected = c.count ? std::map<std::string, Rational>{{c.metric, *c.count}}
                                   : std::map<std::string, Rational>{};
-    EXPECT_EQ(found, expected);
+    EXPECT_EQ(values, expected);
     EXPECT_EQ(report->uncounted.size(), c.count ? 0U : 1U);
     const auto counted = read_in(profile::Pass::counted);
     EXPECT_EQ(counted.has_value(), c.count.has_value());
@@ -231,13 +231,13 @@ TEST(Generic, RefusesWhatIsNoMeasurement) {
       {"syncs_per_token", R"((\S+) syncs)", "1e300 syncs", "is not a count"},
       {"syncs_per_token", R"(()syncs)", "syncs", "\"\" is not a number"},
   };
-  for (const Case& one : cases) {
+  for (const Case& c : cases) {
     config::GenericOutput rules;
-    rules.values = {by_regex(one.metric, one.regex)};
-    const auto report = read(rules, one.text);
-    ASSERT_FALSE(report) << one.text;
+    rules.values = {by_regex(c.metric, c.regex)};
+    const auto report = read(rules, c.text);
+    ASSERT_FALSE(report) << c.text;
     EXPECT_EQ(report.error().code, Code::data);
-    EXPECT_THAT(report.error().message, HasSubstr(one.why)) << one.text;
+    EXPECT_THAT(report.error().message, HasSubstr(c.why)) << c.text;
   }
 }
 

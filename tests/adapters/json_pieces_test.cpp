@@ -8,27 +8,27 @@ namespace json_pieces_test {
 
 using testing::ElementsAre;
 
-struct Taken {
+struct Pieces {
   std::vector<std::string> elements, members;
   JsonPieceLosses losses;
 };
 
-Taken take(std::string_view text, std::size_t chunk = std::string_view::npos,
-           JsonPieceLimits limits = {}) {
-  Taken taken;
+Pieces take(std::string_view text, std::size_t chunk = std::string_view::npos,
+            JsonPieceLimits limits = {}) {
+  Pieces result;
   JsonPieces pieces({"list"},
                     {[&](std::string_view list, const Json& element) {
-                       taken.elements.push_back(std::string(list) + ":" + dump_json(element));
+                       result.elements.push_back(std::string(list) + ":" + dump_json(element));
                      },
-                     [&](const Json& members) { taken.members.push_back(dump_json(members)); }},
+                     [&](const Json& members) { result.members.push_back(dump_json(members)); }},
                     limits);
   while (!text.empty()) {
     pieces.feed(text.substr(0, chunk));
     text.remove_prefix(std::min(chunk, text.size()));
   }
   pieces.finish();
-  taken.losses = pieces.losses();
-  return taken;
+  result.losses = pieces.losses();
+  return result;
 }
 
 constexpr std::string_view k_text =
@@ -38,41 +38,41 @@ constexpr std::string_view k_text =
     "[{\"c\": null}, {\"d\": -1.5e3}]\n";
 
 TEST(JsonPieces, AreElementsOfListsAndMembersOfObjects) {
-  const Taken taken = take(k_text);
-  EXPECT_THAT(taken.elements, ElementsAre(R"(list:{"x":"]}\""})", "list:2", "list:[3]",
-                                          R"(:{"c":null})", ":{\"d\":-1500.0}"));
-  EXPECT_THAT(taken.members, ElementsAre(R"({"a":1,"b":{"list":[4]}})"));
-  EXPECT_FALSE(taken.losses.cut);
-  EXPECT_EQ(taken.losses.documents, 2U);
+  const Pieces pieces = take(k_text);
+  EXPECT_THAT(pieces.elements, ElementsAre(R"(list:{"x":"]}\""})", "list:2", "list:[3]",
+                                           R"(:{"c":null})", ":{\"d\":-1500.0}"));
+  EXPECT_THAT(pieces.members, ElementsAre(R"({"a":1,"b":{"list":[4]}})"));
+  EXPECT_FALSE(pieces.losses.cut);
+  EXPECT_EQ(pieces.losses.documents, 2U);
 }
 
 TEST(JsonPieces, AreTheSameInChunksOfAnySize) {
-  const Taken whole = take(k_text);
+  const Pieces unchunked = take(k_text);
   for (std::size_t chunk = 1; chunk < 40; ++chunk) {
-    const Taken taken = take(k_text, chunk);
-    EXPECT_EQ(taken.elements, whole.elements) << chunk;
-    EXPECT_EQ(taken.members, whole.members) << chunk;
+    const Pieces pieces = take(k_text, chunk);
+    EXPECT_EQ(pieces.elements, unchunked.elements) << chunk;
+    EXPECT_EQ(pieces.members, unchunked.members) << chunk;
   }
 }
 
 TEST(JsonPieces, AreThoseThatWereWholeWhereTheTextIsCut) {
-  const Taken taken = take(R"({"a": 1, "list": [{"x": 1}, {"x": 2}, {"x": 12)");
-  EXPECT_THAT(taken.elements, ElementsAre(R"(list:{"x":1})", R"(list:{"x":2})"));
-  EXPECT_THAT(taken.members, ElementsAre(R"({"a":1})"));
-  EXPECT_TRUE(taken.losses.cut);
+  const Pieces pieces = take(R"({"a": 1, "list": [{"x": 1}, {"x": 2}, {"x": 12)");
+  EXPECT_THAT(pieces.elements, ElementsAre(R"(list:{"x":1})", R"(list:{"x":2})"));
+  EXPECT_THAT(pieces.members, ElementsAre(R"({"a":1})"));
+  EXPECT_TRUE(pieces.losses.cut);
   // A number at the end may go on.
   EXPECT_THAT(take(R"({"a": 12)").members, ElementsAre("{}"));
 }
 
 TEST(JsonPieces, PassOverWhatIsBrokenTooLongOrTooDeep) {
-  const Taken broken = take("[{\"a\": 1}, {\"b\": oh}, {\"c\": NaN}, {\"d\": -Infinity}]");
+  const Pieces broken = take("[{\"a\": 1}, {\"b\": oh}, {\"c\": NaN}, {\"d\": -Infinity}]");
   EXPECT_THAT(broken.elements, ElementsAre(R"(:{"a":1})", R"(:{"c":null})", R"(:{"d":null})"));
   EXPECT_EQ(broken.losses.broken, 1U);
-  const Taken long_one =
+  const Pieces overlong =
       take("[{\"a\": \"" + std::string(200, 'x') + "\"}, {\"b\": 1}]", 16, {100, 1000, 8});
-  EXPECT_THAT(long_one.elements, ElementsAre(R"(:{"b":1})"));
-  EXPECT_EQ(long_one.losses.too_long, 1U);
-  const Taken deep =
+  EXPECT_THAT(overlong.elements, ElementsAre(R"(:{"b":1})"));
+  EXPECT_EQ(overlong.losses.too_long, 1U);
+  const Pieces deep =
       take("[{\"a\": " + std::string(50, '[') + std::string(50, ']') + "}, {\"b\": 1}]", 16,
            {100'000, 1000, 8});
   EXPECT_THAT(deep.elements, ElementsAre(R"(:{"b":1})"));

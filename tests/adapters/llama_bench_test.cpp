@@ -14,12 +14,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // llama-bench.json is the recorded output of -p 16 -n 8 -r 3 on a model of 8 bits, on the CPU.
-constexpr profile::RunParameters k_asked{16, 8, 3, 0};
+constexpr profile::RunParameters k_parameters{16, 8, 3, 0};
 
 Result<profile::EngineReport> read(const std::string& out,
-                                   const profile::RunParameters& asked = k_asked,
+                                   const profile::RunParameters& parameters = k_parameters,
                                    std::string_view device = "cpu", const std::string& err = "") {
-  return read_llama_bench({out, err, asked, device, nullptr, std::nullopt});
+  return read_llama_bench({out, err, parameters, device, nullptr, std::nullopt});
 }
 
 // The lines of llama-bench.jsonl: "16 0 0", "0 8 0", "16 8 0", "16 0 32", … (n_prompt, n_gen,
@@ -52,13 +52,13 @@ TEST(LlamaBench, MakesRatesFromTheSamplesAndNotFromTheAverage) {
 TEST(LlamaBench, ReadsOneResultALineAmongLogLinesOnEitherStream) {
   const std::string log = "\x1B[1mload_backend: ok\x1B[0m\n[info] {model} at 12%\n";
   const std::string lines = log + json_line(0) + "\n" + log + json_line(1) + "\n";
-  const profile::RunParameters asked{16, 8, 2, 0};
-  const auto from_out = read(lines, asked);
+  const profile::RunParameters parameters{16, 8, 2, 0};
+  const auto from_out = read(lines, parameters);
   ASSERT_TRUE(from_out) << from_out.error().message;
   // 8 tokens in 1.225438 ms and 1.101673 ms
   EXPECT_THAT(from_out->times[1].samples,
               ElementsAre(DoubleNear(6528.28, 0.01), DoubleNear(7261.68, 0.01)));
-  const auto from_err = read("", asked, "cpu", lines);  // -oe jsonl
+  const auto from_err = read("", parameters, "cpu", lines);  // -oe jsonl
   ASSERT_TRUE(from_err) << from_err.error().message;
   EXPECT_EQ(from_err->times, from_out->times);
 }
@@ -78,43 +78,44 @@ TEST(LlamaBench, RefusesWhatIsNotWhatWasAskedFor) {
   const std::string good = read_data("llama-bench.json");
   struct Case {
     std::string out;
-    profile::RunParameters asked;
+    profile::RunParameters parameters;
     const char* why;
   };
   const Case cases[] = {
-      {"", k_asked, "printed nothing"},
-      {" \n\n", k_asked, "printed nothing"},
-      {"[\n", k_asked, "stops in the middle"},  // printed when the model cannot be loaded
-      {good.substr(0, good.rfind(']')), k_asked, "stops in the middle"},
-      {good.substr(0, good.size() / 2), k_asked, "stops in the middle"},
-      {read_data("llama-bench.csv"), k_asked, "is \"-o, json\""},
-      {read_data("llama-bench.md.txt"), k_asked, "is \"-o, json\""},
-      {"Segmentation fault\n", k_asked, "begins with \"Segmentation fault\""},
-      {"[]", k_asked, "no llama-bench result"},
+      {"", k_parameters, "printed nothing"},
+      {" \n\n", k_parameters, "printed nothing"},
+      {"[\n", k_parameters, "stops in the middle"},  // printed when the model cannot be loaded
+      {good.substr(0, good.rfind(']')), k_parameters, "stops in the middle"},
+      {good.substr(0, good.size() / 2), k_parameters, "stops in the middle"},
+      {read_data("llama-bench.csv"), k_parameters, "is \"-o, json\""},
+      {read_data("llama-bench.md.txt"), k_parameters, "is \"-o, json\""},
+      {"Segmentation fault\n", k_parameters, "begins with \"Segmentation fault\""},
+      {"[]", k_parameters, "no llama-bench result"},
       {good, {16, 8, 2, 0}, "3 repetitions of its prompt of 16 tokens, and 2 were asked for"},
       {good, {16, 0, 3, 0}, "2 results, expected 1"},
       {good, {16, 9, 3, 0}, "no result for the 9 tokens asked for"},
       {good, {16, 8, 3, 32}, "at depth 0, and 32 was asked for"},
-      {good + good, k_asked, "4 results, expected 2"},
+      {good + good, k_parameters, "4 results, expected 2"},
       {json_line(2), {16, 0, 2, 0}, "but for a prompt of 16 tokens and 8 tokens"},
-      {replaced(good, "1143806", "NaN"), k_asked, "cannot be read"},
-      {replaced(good, "1143806", "Infinity"), k_asked, "cannot be read"},
-      {replaced(good, "1143806", "0"), k_asked, "took 0 ns"},
-      {replaced(good, "1143806", "-1143806"), k_asked, "took -1143806 ns"},
-      {replaced(good, "1143806", "null"), k_asked, "took null ns"},
-      {replaced(good, "1143806", "1e999"), k_asked, "cannot be read"},
-      {replaced(good, "4760.082515", "0"), k_asked, "0 tokens a second"},
-      {replaced(good, "\"n_gen\": 8", "\"n_gen\": \"8\""), k_asked, "n_gen"},
-      {replaced(good, "\"n_gen\": 8", "\"n_gen\": 8.5"), k_asked, "n_gen"},
-      {replaced(good, "samples_ns", "samples"), k_asked, "samples_ns"},
-      {"[" + std::string(100'000, '['), k_asked, ""},
-      {"{\"n_prompt\": 1, \"n_gen\": " + std::string(5000, '{'), k_asked, "stops in the middle"},
+      {replaced(good, "1143806", "NaN"), k_parameters, "cannot be read"},
+      {replaced(good, "1143806", "Infinity"), k_parameters, "cannot be read"},
+      {replaced(good, "1143806", "0"), k_parameters, "took 0 ns"},
+      {replaced(good, "1143806", "-1143806"), k_parameters, "took -1143806 ns"},
+      {replaced(good, "1143806", "null"), k_parameters, "took null ns"},
+      {replaced(good, "1143806", "1e999"), k_parameters, "cannot be read"},
+      {replaced(good, "4760.082515", "0"), k_parameters, "0 tokens a second"},
+      {replaced(good, "\"n_gen\": 8", "\"n_gen\": \"8\""), k_parameters, "n_gen"},
+      {replaced(good, "\"n_gen\": 8", "\"n_gen\": 8.5"), k_parameters, "n_gen"},
+      {replaced(good, "samples_ns", "samples"), k_parameters, "samples_ns"},
+      {"[" + std::string(100'000, '['), k_parameters, ""},
+      {"{\"n_prompt\": 1, \"n_gen\": " + std::string(5000, '{'), k_parameters,
+       "stops in the middle"},
   };
-  for (const Case& one : cases) {
-    const auto report = read(one.out, one.asked);
-    ASSERT_FALSE(report) << one.out.substr(0, 200);
+  for (const Case& c : cases) {
+    const auto report = read(c.out, c.parameters);
+    ASSERT_FALSE(report) << c.out.substr(0, 200);
     EXPECT_EQ(report.error().code, Code::data);
-    EXPECT_THAT(report.error().message, HasSubstr(one.why)) << one.out.substr(0, 200);
+    EXPECT_THAT(report.error().message, HasSubstr(c.why)) << c.out.substr(0, 200);
   }
 }
 
@@ -122,17 +123,18 @@ TEST(LlamaBench, SaysWhenTheDeviceAskedForCanNotHaveDoneTheWork) {
   // Recorded with -dev none: n_gpu_layers -1 (all that fit), devices "none", a GPU present.
   const std::string none = json_line(1);
   const std::string used = replaced(none, "\"devices\": \"none\"", "\"devices\": \"auto\"");
-  const profile::RunParameters asked{0, 8, 2, 0};
-  EXPECT_EQ(read(used, asked, "vulkan")->device_refuted, std::nullopt);
-  EXPECT_EQ(read(none, asked, "vulkan")->device_refuted,
+  const profile::RunParameters parameters{0, 8, 2, 0};
+  EXPECT_EQ(read(used, parameters, "vulkan")->device_refuted, std::nullopt);
+  EXPECT_EQ(read(none, parameters, "vulkan")->device_refuted,
             "llama-bench reports devices \"none\": no device was used");
-  EXPECT_EQ(read(replaced(used, "\"n_gpu_layers\": -1", "\"n_gpu_layers\": 0"), asked, "vulkan")
-                ->device_refuted,
-            "llama-bench reports n_gpu_layers 0: no layer was put on the device");
   EXPECT_EQ(
-      read(replaced(used, "llvmpipe (LLVM 15.0.6, 256 bits)", ""), asked, "vulkan")->device_refuted,
-      "llama-bench reports no GPU (gpu_info is empty): the CPU did the work");
-  EXPECT_EQ(read(none, asked, "cpu")->device_refuted, std::nullopt);
+      read(replaced(used, "\"n_gpu_layers\": -1", "\"n_gpu_layers\": 0"), parameters, "vulkan")
+          ->device_refuted,
+      "llama-bench reports n_gpu_layers 0: no layer was put on the device");
+  EXPECT_EQ(read(replaced(used, "llvmpipe (LLVM 15.0.6, 256 bits)", ""), parameters, "vulkan")
+                ->device_refuted,
+            "llama-bench reports no GPU (gpu_info is empty): the CPU did the work");
+  EXPECT_EQ(read(none, parameters, "cpu")->device_refuted, std::nullopt);
 }
 
 // b4600 with backends as libraries, on a GPU whose dispatches weir counted.
@@ -144,12 +146,12 @@ TEST(LlamaBench, OfOldReleasesAsksForTheGpuTooEarly) {
 }
 
 TEST(LlamaBench, TakesTheCpuLibraryAndTheBuildWarningFromTheLog) {
-  const profile::RunParameters asked{0, 8, 2, 0};
-  const auto plain = read(json_line(1), asked, "cpu", read_data("llama-bench.stderr.txt"));
+  const profile::RunParameters parameters{0, 8, 2, 0};
+  const auto plain = read(json_line(1), parameters, "cpu", read_data("llama-bench.stderr.txt"));
   EXPECT_EQ(plain->cpu_variant, "zen4");
   EXPECT_TRUE(plain->warnings.empty());
-  const auto debug =
-      read(json_line(1), asked, "cpu", "warning: asserts enabled, performance may be affected\n");
+  const auto debug = read(json_line(1), parameters, "cpu",
+                          "warning: asserts enabled, performance may be affected\n");
   EXPECT_EQ(debug->cpu_variant, std::nullopt);
   EXPECT_THAT(debug->warnings, ElementsAre(HasSubstr("asserts enabled")));
 }

@@ -8,7 +8,7 @@
 namespace weir::adapters {
 namespace missing_kernel_test {
 
-struct Said {
+struct Case {
   const char* who;
   std::string err;
   const char* message;  // "": none
@@ -16,7 +16,7 @@ struct Said {
 
 // The source of each form comes first. Forms of ggml are the formats in its sources, filled in.
 TEST(MissingKernel, IsKnownFromAnyEngine) {
-  const Said k_said[] = {
+  const Case k_cases[] = {
       {"Agave's book, missing kernel policy",
        "thread 1 panic: Metal MLX 6-bit GEMV not implemented \xE2\x80\x94 use --backend cpu or "
        "convert to 4-bit\n/src/backend/metal.zig:77:13: 0x1 in gemvMlxQ (agave)\n",
@@ -48,8 +48,8 @@ TEST(MissingKernel, IsKnownFromAnyEngine) {
       {"nothing", "", ""},
       {"another error", "error: failed to open model.gguf\n", ""},
   };
-  for (const Said& said : k_said) {
-    EXPECT_EQ(missing_kernel(said.err).value_or(""), said.message) << said.who;
+  for (const Case& c : k_cases) {
+    EXPECT_EQ(missing_kernel(c.err).value_or(""), c.message) << c.who;
   }
 }
 

@@ -26,9 +26,9 @@ TEST(Printed, HasLinesWithoutWhatATerminalOrALoggerAdds) {
       {"cut \x1B[31", {"cut "}},
       {"\x1B", {}},
   };
-  for (const Case& one : cases) {
-    const Printed printed(Document{one.text});
-    EXPECT_EQ(printed.out(), one.lines) << one.text;
+  for (const Case& c : cases) {
+    const Printed printed(Document{c.text});
+    EXPECT_EQ(printed.out(), c.lines) << c.text;
   }
 }
 
@@ -63,19 +63,19 @@ TEST(PrintedNumber, TakesEitherDecimalMark) {
       {"abc", {}},
       {"1.5 ", {}},
   };
-  for (const Case& one : cases) EXPECT_EQ(printed_number(one.text), one.value) << one.text;
+  for (const Case& c : cases) EXPECT_EQ(printed_number(c.text), c.value) << c.text;
 }
 
 TEST(Scan, StaysWhereItIsAtAStepThatDoesNotFit) {
   Scan scan("  count=40 x 2.5 us, rest of it");
-  EXPECT_FALSE(scan.take("calls="));
-  EXPECT_TRUE(scan.take("count="));
+  EXPECT_FALSE(scan.skip_prefix("calls="));
+  EXPECT_TRUE(scan.skip_prefix("count="));
   EXPECT_EQ(scan.integer(), 40);
   EXPECT_EQ(scan.integer(), std::nullopt);
-  EXPECT_TRUE(scan.take("x"));
+  EXPECT_TRUE(scan.skip_prefix("x"));
   EXPECT_EQ(scan.number(), 2.5);
-  EXPECT_EQ(scan.until(";"), std::nullopt);
-  EXPECT_EQ(scan.until(", "), "us");
+  EXPECT_EQ(scan.read_until(";"), std::nullopt);
+  EXPECT_EQ(scan.read_until(", "), "us");
   EXPECT_EQ(scan.word(), "rest");
   EXPECT_EQ(scan.rest(), "of it");
   EXPECT_FALSE(scan.done());

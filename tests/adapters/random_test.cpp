@@ -13,19 +13,19 @@ namespace weir::adapters {
 namespace random_test {
 
 config::GenericOutput rules() {
-  config::GenericOutput found;
+  config::GenericOutput result;
   for (const char* pointer : {"/0/samples_ns/0", "/n_gen"}) {
     config::ValueRule rule;
     rule.metric = "decode_tokens_per_second";
     rule.pointer = pointer;
     rule.pick = config::ValueRule::Pick::all;
-    found.values.push_back(rule);
+    result.values.push_back(rule);
   }
   config::ValueRule regex;
   regex.metric = "syncs_per_token";
   regex.regex = R"((\d+))";
-  found.values.push_back(regex);
-  return found;
+  result.values.push_back(regex);
+  return result;
 }
 
 // Bytes that matter to a reader of JSON.

@@ -67,7 +67,8 @@ TEST(Agave, DividesItsTableByTheTokensThatWereLookedUp) {
   EXPECT_EQ(observed::decoded_tokens(observed), 64);
   EXPECT_EQ(observed.generated_tokens, 8);
   std::map<std::string, std::optional<double>> calls;
-  for (const auto& one : op_totals_per_token(observed, GroupBy::op)) calls[one.name] = one.calls;
+  for (const auto& total : op_totals_per_token(observed, GroupBy::op))
+    calls[total.name] = total.calls;
   EXPECT_EQ(calls["rms_norm"], 19);  // 6 layers: 3 each, and one at the end
   EXPECT_EQ(calls["gemv_qkv"], 6);
   EXPECT_THAT(samples_of(observed.timings, "decode_tokens_per_second"),
@@ -120,7 +121,7 @@ TEST(Agave, RateOfTokenTimesIsThatOfTheWholeText) {
     double rate;
     std::size_t tokens;
   };
-  for (const Case& one : {
+  for (const Case& c : {
            Case{"Token time: 71ms (14.1 tok/s)\n", 14.1, 1},
            Case{"Token time: 71ms (14.1 tok/s)\nToken time: 91ms (11.0 tok/s)\n"
                 "Token time: 71ms (14.1 tok/s)\n",
@@ -130,11 +131,11 @@ TEST(Agave, RateOfTokenTimesIsThatOfTheWholeText) {
                 9.4, 2},
            Case{"Token time: 25000ms (0.0 tok/s)\n", 0.04, 1},
        }) {
-    const auto observed = read(one.text);
-    EXPECT_EQ(observed.format, "agave") << one.text;
-    ASSERT_EQ(observed.timings.size(), 1U) << one.text;
-    EXPECT_THAT(observed.timings[0].samples, ElementsAre(DoubleNear(one.rate, 0.05))) << one.text;
-    EXPECT_EQ(observed.steps.size(), one.tokens) << one.text;
+    const auto observed = read(c.text);
+    EXPECT_EQ(observed.format, "agave") << c.text;
+    ASSERT_EQ(observed.timings.size(), 1U) << c.text;
+    EXPECT_THAT(observed.timings[0].samples, ElementsAre(DoubleNear(c.rate, 0.05))) << c.text;
+    EXPECT_EQ(observed.steps.size(), c.tokens) << c.text;
   }
   for (const char* none : {"Token time: 0ms (0.0 tok/s)\n", "Token time: soon\n"}) {
     EXPECT_FALSE(read_any({none, ""})) << none;
@@ -195,10 +196,10 @@ TEST(Agave, HasItsBackendInEachRowWhereverItIsNamed) {
       {read_data("agave-profile-json.stdout.txt"), read_data("agave-profile-json.stderr.txt"),
        "CPU"},
   };
-  for (const auto& one : cases) {
-    const auto observed = read(one.out, one.err);
+  for (const auto& c : cases) {
+    const auto observed = read(c.out, c.err);
     EXPECT_THAT(observed.ops, testing::Not(IsEmpty()));
-    for (const auto& op : observed.ops) EXPECT_EQ(op.backend, one.backend) << op.op;
+    for (const auto& op : observed.ops) EXPECT_EQ(op.backend, c.backend) << op.op;
   }
 }
 
@@ -212,8 +213,8 @@ TEST(VkPerfLogger, TellsTokensFromPromptsByTheColumnsOfItsProducts) {
   EXPECT_EQ(observed.context.device, "llvmpipe (LLVM 15.0.6, 256 bits) (llvmpipe)");
   const auto shapes = op_totals(observed, GroupBy::shape, {std::nullopt, 1});
   // MUL_MAT_VEC q8_0 m=512 n=1 k=256: 9 x 603.284 us = 5429.56 us
-  const auto product = std::find_if(shapes.begin(), shapes.end(), [](const auto& one) {
-    return one.name == "MUL_MAT_VEC q8_0,f32->f32 256x512,256->512";
+  const auto product = std::find_if(shapes.begin(), shapes.end(), [](const auto& shape) {
+    return shape.name == "MUL_MAT_VEC q8_0,f32->f32 256x512,256->512";
   });
   ASSERT_NE(product, shapes.end());
   EXPECT_EQ(product->calls, 9);
@@ -581,18 +582,18 @@ TEST(Hf2q, KnowsWhichCommandBuffersAreOfATokenThatWasGenerated) {
       {"tokens without a table say nothing of buffers", token + token, 0, 2},
       {"a table with fewer rows than labels", token + cb_table("[CB_PROFILE]", 24), 1, 1, false},
   };
-  for (const auto& one : cases) {
-    const auto observed = read("", one.text);
-    EXPECT_EQ(observed.steps.size(), one.steps) << one.what;
-    const auto found = observed::buffers_per_token(observed);
-    EXPECT_EQ(found.tokens, one.tokens) << one.what;
-    EXPECT_EQ(found.whole, one.whole) << one.what;
-    EXPECT_EQ(found.labels.size(), one.tokens > 0 ? 2U : 0U) << one.what;
-    if (one.tokens == 0) continue;
-    EXPECT_EQ(found.labels[1].label, "layer.ffn");
-    EXPECT_EQ(found.labels[1].buffers, Rational(40)) << one.what;
-    EXPECT_NEAR(*found.labels[1].seconds, 4.71e-3, 1e-9) << one.what;
-    EXPECT_EQ(observed.warnings.empty(), one.whole) << one.what;
+  for (const auto& c : cases) {
+    const auto observed = read("", c.text);
+    EXPECT_EQ(observed.steps.size(), c.steps) << c.what;
+    const auto per_token = observed::buffers_per_token(observed);
+    EXPECT_EQ(per_token.tokens, c.tokens) << c.what;
+    EXPECT_EQ(per_token.is_complete, c.whole) << c.what;
+    EXPECT_EQ(per_token.labels.size(), c.tokens > 0 ? 2U : 0U) << c.what;
+    if (c.tokens == 0) continue;
+    EXPECT_EQ(per_token.labels[1].label, "layer.ffn");
+    EXPECT_EQ(per_token.labels[1].buffers, Rational(40)) << c.what;
+    EXPECT_NEAR(*per_token.labels[1].seconds, 4.71e-3, 1e-9) << c.what;
+    EXPECT_EQ(observed.warnings.empty(), c.whole) << c.what;
   }
 }
 
@@ -622,8 +623,8 @@ TEST(Ollama, DividesTokensByNanoseconds) {
 TEST(Vllm, HasPercentilesAsSuch) {
   const auto observed = read(read_data("constructed-vllm.json"));
   const auto latency = [&](const char* metric, double percentile) -> std::optional<double> {
-    for (const auto& one : observed.latencies) {
-      if (one.metric.name == metric && one.percentile == percentile) return one.seconds;
+    for (const auto& entry : observed.latencies) {
+      if (entry.metric.name == metric && entry.percentile == percentile) return entry.seconds;
     }
     return std::nullopt;
   };

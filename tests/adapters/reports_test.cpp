@@ -15,12 +15,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Result<profile::EngineReport> read(const char* adapter, const std::string& out,
-                                   const std::string& err, profile::RunParameters asked = {},
+                                   const std::string& err, profile::RunParameters parameters = {},
                                    std::string_view device = "cpu",
                                    std::optional<profile::Pass> pass = profile::Pass::timed) {
-  const Adapter* found = find(adapter);
-  if (found == nullptr) return fail(Code::internal, "no adapter {}", adapter);
-  return found->read({out, err, asked, device, nullptr, pass});
+  const Adapter* reader = find(adapter);
+  if (reader == nullptr) return fail(Code::internal, "no adapter {}", adapter);
+  return reader->read({out, err, parameters, device, nullptr, pass});
 }
 
 TEST(AgaveAdapter, GivesRatesTokensAndWhereItRan) {
@@ -77,8 +77,8 @@ TEST(WeirObservedAdapter, GivesRatesCountsAndTokens) {
 }
 
 TEST(WeirObservedAdapter, RefusesWhatIsCutOrOfAnotherSchema) {
-  const std::string whole = k_observed;
-  EXPECT_FALSE(read("weir-observed", whole.substr(0, whole.size() / 2), ""));
+  const std::string text = k_observed;
+  EXPECT_FALSE(read("weir-observed", text.substr(0, text.size() / 2), ""));
   EXPECT_FALSE(read("weir-observed", R"({"schema": "weir.verdict/1"})", ""));
   EXPECT_FALSE(read("weir-observed", "", ""));
 }
@@ -88,19 +88,19 @@ TEST(WeirObservedAdapter, RefusesWhatIsCutOrOfAnotherSchema) {
 TEST(AgaveAdapter, GivesTimesAndCallsOfOpsThatLimitsName) {
   const std::string text = read_data("agave-profile.stderr.txt");
   const std::vector<std::string> works{"op:gemv_*", "op_calls:gemv_qkv"};
-  const auto of = [&](profile::Pass pass) {
+  const auto read_report = [&](profile::Pass pass) {
     const auto report = find("agave")->read({"", text, {}, "cpu", nullptr, pass, works});
     EXPECT_TRUE(report) << report.error().message;
     return *report;
   };
-  const profile::EngineReport timed = of(profile::Pass::timed);
+  const profile::EngineReport timed = read_report(profile::Pass::timed);
   std::map<std::string, double> seconds;
   for (const auto& time : timed.times) seconds[time.metric.name] = time.samples.at(0);
   EXPECT_TRUE(seconds.contains("op:gemv_out"));
   EXPECT_NEAR(seconds["op:gemv_qkv"], 20 * 1607e-6 / 5, 1e-9);
   EXPECT_FALSE(seconds.contains("op:rms_norm"));
   EXPECT_FALSE(timed.counts.contains("op_calls:gemv_qkv"));
-  const profile::EngineReport counted = of(profile::Pass::counted);
+  const profile::EngineReport counted = read_report(profile::Pass::counted);
   EXPECT_EQ(counted.counts.at("op_calls:gemv_qkv"), 20 / 5);
   EXPECT_FALSE(counted.counts.contains("op_calls:gemv_out"));
 }
@@ -117,7 +117,7 @@ TEST(AgaveAdapter, SaysThatNoTableOfOpsWasPrinted) {
 // "lm head" and "lm_head" are one metric: 10 ms and 20 ms of one token.
 TEST(WeirObservedAdapter, AddsUpOpsThatShareAMetricAndLeavesOutWhatIsNotTheSameForEachToken) {
   const std::vector<std::string> works{"op:*", "op_calls:*"};
-  const auto of = [&](profile::Pass pass, int tokens) {
+  const auto read_report = [&](profile::Pass pass, int tokens) {
     const std::string text = fmt::format(
         R"({{"schema": "weir.observed/1", "format": "e", "profiled_tokens": {},
             "timings": [{{"metric": "decode_tokens_per_second", "samples": [50.0]}}],
@@ -128,12 +128,12 @@ TEST(WeirObservedAdapter, AddsUpOpsThatShareAMetricAndLeavesOutWhatIsNotTheSameF
     EXPECT_TRUE(report) << report.error().message;
     return *report;
   };
-  const auto timed = of(profile::Pass::timed, 1);
+  const auto timed = read_report(profile::Pass::timed, 1);
   ASSERT_EQ(timed.times.size(), 2U);
   EXPECT_EQ(timed.times[1].metric.name, "op:lm_head");
   EXPECT_NEAR(timed.times[1].samples.at(0), 0.03, 1e-12);
-  EXPECT_EQ(of(profile::Pass::counted, 1).counts.at("op_calls:lm_head"), 8);
-  const auto uneven = of(profile::Pass::counted, 3);
+  EXPECT_EQ(read_report(profile::Pass::counted, 1).counts.at("op_calls:lm_head"), 8);
+  const auto uneven = read_report(profile::Pass::counted, 3);
   EXPECT_FALSE(uneven.counts.contains("op_calls:lm_head"));
   EXPECT_THAT(uneven.warnings, Contains(HasSubstr("op_calls:lm_head: 2.667 a token")));
 }
@@ -187,12 +187,12 @@ TEST(GoogleBenchmarkAdapter, RefusesWhatFailedOrHasOtherRepetitions) {
       {{repetition("BM_a", 1), repetition("BM_a", 1), repetition("BM_b", 1)},
        "BM_b: 1 repetitions, and 2 of others"},
   };
-  for (const auto& one : cases) {
-    const std::string text = benchmarks(one.rows);
+  for (const auto& c : cases) {
+    const std::string text = benchmarks(c.rows);
     const auto report = find("google-benchmark")->read({text, "", {}, "cpu", nullptr, {}, {}});
-    ASSERT_FALSE(report) << one.message;
+    ASSERT_FALSE(report) << c.message;
     EXPECT_EQ(report.error().code, Code::data);
-    EXPECT_THAT(report.error().message, HasSubstr(one.message));
+    EXPECT_THAT(report.error().message, HasSubstr(c.message));
   }
 }
 
@@ -214,35 +214,36 @@ TEST(Hf2qAdapter, CountsCommandBuffersByLabelAndTimesThoseThatLimitsName) {
   std::string cut = table;
   cut.replace(cut.find("2 labels"), 8, "9 labels");
   const std::vector<std::string> times{"buffer:layer*"}, counts{"buffers:*"};
-  const auto of = [](const std::string& text, profile::Pass pass,
-                     const std::vector<std::string>& works) {
+  const auto read_report = [](const std::string& text, profile::Pass pass,
+                              const std::vector<std::string>& works) {
     const auto report = find("hf2q")->read({"", text, {}, "metal", nullptr, pass, works});
     EXPECT_TRUE(report) << report.error().message;
     return report.value_or(profile::EngineReport{});
   };
-  const auto counted = of(rate + table + table, profile::Pass::counted, {});
+  const auto counted = read_report(rate + table + table, profile::Pass::counted, {});
   EXPECT_THAT(counted.shares,
               testing::UnorderedElementsAre(testing::Pair("buffers:layer.ffn", Rational(40)),
                                             testing::Pair("buffers:output_head", Rational(2))));
-  const auto timed = of(rate + table + table, profile::Pass::timed, times);
+  const auto timed = read_report(rate + table + table, profile::Pass::timed, times);
   EXPECT_TRUE(timed.shares.empty());
   ASSERT_EQ(timed.times.size(), 2U);
   EXPECT_EQ(timed.times[1].metric.name, "buffer:layer.ffn");
   EXPECT_NEAR(timed.times[1].samples.at(0), 4.71e-3, 1e-9);
   // An absent label of a table that is cut would be taken for none.
-  const auto some = of(rate + cut, profile::Pass::counted, counts);
+  const auto some = read_report(rate + cut, profile::Pass::counted, counts);
   EXPECT_TRUE(some.shares.empty());
   EXPECT_THAT(some.warnings, Contains(HasSubstr("the engine does not list all of them")));
-  const auto none = of(rate, profile::Pass::counted, counts);
+  const auto none = read_report(rate, profile::Pass::counted, counts);
   EXPECT_THAT(none.warnings, Contains(HasSubstr("MLX_PROFILE_CB=1")));
-  EXPECT_TRUE(of(rate, profile::Pass::counted, {}).warnings.empty()) << "nobody asked for them";
+  EXPECT_TRUE(read_report(rate, profile::Pass::counted, {}).warnings.empty())
+      << "nobody asked for them";
 }
 
 TEST(AgaveAdapter, SumsCountsOfTokensOverTheTokens) {
   const auto lines = [](const std::vector<int>& syncs) {
     std::string text;
-    for (const int one : syncs) {
-      text += fmt::format("Metal stats: 706 dispatches, 930 barriers, {} syncs\n", one);
+    for (const int count : syncs) {
+      text += fmt::format("Metal stats: 706 dispatches, 930 barriers, {} syncs\n", count);
     }
     return text;
   };
@@ -300,7 +301,7 @@ TEST(AdaptersOfReaders, ReadTheirEnginesRates) {
 }
 
 // Results of tools that load servers: medians, p90, p99 and rates under weir's names.
-std::map<std::string, double> figures_of(const profile::EngineReport& report) {
+std::map<std::string, double> report_figures(const profile::EngineReport& report) {
   std::map<std::string, double> figures;
   for (const auto& series : report.times) figures[series.metric.name] = series.samples.at(0);
   return figures;
@@ -313,7 +314,7 @@ TEST(LoadResults, GiveTheFiguresThatAreJudgedUnderOneName) {
   };
   const auto aiperf = read("aiperf", read_data("constructed-aiperf.json"), "");
   ASSERT_TRUE(aiperf) << aiperf.error().message;
-  EXPECT_THAT(figures_of(*aiperf),
+  EXPECT_THAT(report_figures(*aiperf),
               testing::UnorderedElementsAre(near("time_to_first_token_seconds", 0.07025),
                                             near("time_to_first_token_p90_seconds", 0.14),
                                             near("time_to_first_token_p99_seconds", 0.18),
@@ -332,7 +333,7 @@ TEST(LoadResults, GiveTheFiguresThatAreJudgedUnderOneName) {
   const auto guidellm = read("guidellm", read_data("constructed-guidellm.json"), "");
   ASSERT_TRUE(guidellm) << guidellm.error().message;
   EXPECT_THAT(
-      figures_of(*guidellm),
+      report_figures(*guidellm),
       testing::IsSupersetOf(
           {near("time_to_first_token_p99_seconds", 0.18),
            near("time_per_output_token_seconds", 0.011), near("end_to_end_latency_seconds", 2.35),
@@ -341,7 +342,7 @@ TEST(LoadResults, GiveTheFiguresThatAreJudgedUnderOneName) {
 
   const auto vllm = read("vllm-bench", read_data("constructed-vllm.json"), "");
   ASSERT_TRUE(vllm) << vllm.error().message;
-  EXPECT_THAT(figures_of(*vllm),
+  EXPECT_THAT(report_figures(*vllm),
               testing::UnorderedElementsAre(near("time_to_first_token_seconds", 0.07025),
                                             near("time_to_first_token_p99_seconds", 0.18),
                                             near("time_per_output_token_seconds", 0.011),
@@ -385,12 +386,12 @@ TEST(LoadResults, OfRequestsThatFailedOrOfSeveralRunsAreRefused) {
                                    "\"error_summary\": [{\"count\": 150}]")),
               HasSubstr("does not say how many requests failed"));
   // A second run that is too long to be read.
-  std::string long_one = read_data("constructed-guidellm.json");
-  const std::size_t list = long_one.find("\"benchmarks\": [");
+  std::string long_run = read_data("constructed-guidellm.json");
+  const std::size_t list = long_run.find("\"benchmarks\": [");
   ASSERT_NE(list, std::string::npos);
-  long_one.insert(list + 15,
+  long_run.insert(list + 15,
                   "{\"requests\": \"" + std::string(std::size_t{17} << 20, 'a') + "\"}, ");
-  EXPECT_THAT(words("guidellm", long_one), HasSubstr("left out"));
+  EXPECT_THAT(words("guidellm", long_run), HasSubstr("left out"));
 }
 
 // AIPerf has a total of tokens, too, which is a mark of vLLM's.

@@ -36,10 +36,10 @@ TEST(ServerMetrics, AreWhatCountersGrewByAndWhatGaugesAreInTheEnd) {
         "llamacpp:predicted_tokens_seconds {}\n",
         tokens, rate);
   };
-  const auto made = figures(text(40, 12), text(168, 12.5));
-  EXPECT_THAT(made, ElementsAre(gauge("llamacpp:predicted_tokens_seconds", 12.5),
-                                counter("llamacpp:tokens_predicted_total", 128)));
-  EXPECT_EQ(generated_tokens_between(made), 128);
+  const auto growth = figures(text(40, 12), text(168, 12.5));
+  EXPECT_THAT(growth, ElementsAre(gauge("llamacpp:predicted_tokens_seconds", 12.5),
+                                  counter("llamacpp:tokens_predicted_total", 128)));
+  EXPECT_EQ(generated_tokens_between(growth), 128);
   EXPECT_EQ(generated_tokens_between({}), std::nullopt);
 }
 

@@ -20,31 +20,31 @@ constexpr std::string_view k_pieces[] = {
     "}",  "[",  "\"",       "null",  "1e99", "\xFF",           "\xEF\xBB\xBF"};
 
 // All that is handed on, in words.
-std::string meaning(const Api& api, std::string_view bytes, std::size_t step, int& errors) {
+std::string describe_stream(const Api& api, std::string_view bytes, std::size_t step, int& errors) {
   EventReader reader(api.framing, {.line_bytes = 1000, .event_bytes = 1000});
-  std::string said;
+  std::string text;
   const auto take = [&](std::string_view type, std::string_view event) {
     const auto piece = api.read(event);
-    said.append(type).append("|");
+    text.append(type).append("|");
     if (!piece) {
       ++errors;
       EXPECT_FALSE(piece.error().message.empty());
-      said += piece.error().message;
+      text += piece.error().message;
       return;
     }
     EXPECT_GE(piece->tokens, 1);
     const auto seconds = piece->reported.output_seconds;
     EXPECT_TRUE(!seconds || (std::isfinite(*seconds) && *seconds >= 0));
-    said += piece->text + (piece->is_token ? "|token" : "|") + piece->error.value_or("");
+    text += piece->text + (piece->is_token ? "|token" : "|") + piece->error.value_or("");
   };
   for (std::size_t at = 0; at < bytes.size(); at += step) {
     const auto fed = reader.feed(bytes.substr(at, step), take);
     if (!fed) {
-      said += fed.error().message;
+      text += fed.error().message;
       break;
     }
   }
-  return said + (reader.finish(take) ? "|whole" : "|cut");
+  return text + (reader.finish(take) ? "|whole" : "|cut");
 }
 
 TEST(Streams, OfEveryKindMeanTheSameInWhateverChunks) {
@@ -70,12 +70,12 @@ TEST(Streams, OfEveryKindMeanTheSameInWhateverChunks) {
   std::mt19937 random(1);
   int errors = 0, quiet = 0;
   for (int i = 0; i < 10'000 / tests::k_one_of; ++i) {
-    const auto& one = streams[static_cast<std::size_t>(i) % std::size(streams)];
-    const Api& api = *find_api(one.api);
-    const std::string bytes = tests::mutated(one.stream, k_pieces, 6, random);
-    const std::string whole = meaning(api, bytes, bytes.size() + 1, errors);
+    const auto& c = streams[static_cast<std::size_t>(i) % std::size(streams)];
+    const Api& api = *find_api(c.api);
+    const std::string bytes = tests::mutated(c.stream, k_pieces, 6, random);
+    const std::string unchunked = describe_stream(api, bytes, bytes.size() + 1, errors);
     for (const std::size_t step : {std::size_t{1}, std::size_t{7}}) {
-      ASSERT_EQ(meaning(api, bytes, step, quiet), whole) << bytes;
+      ASSERT_EQ(describe_stream(api, bytes, step, quiet), unchunked) << bytes;
     }
   }
   EXPECT_GT(errors, 1000 / tests::k_one_of);  // else nothing much was done to them

@@ -14,9 +14,9 @@ namespace weir::adapters::serving {
 namespace serving_test {
 
 const Api& api(std::string_view name) {
-  const Api* found = find_api(name);
-  EXPECT_NE(found, nullptr) << name;
-  return found != nullptr ? *found : apis().front();
+  const Api* match = find_api(name);
+  EXPECT_NE(match, nullptr) << name;
+  return match != nullptr ? *match : apis().front();
 }
 
 Ask ask() {

@@ -50,7 +50,7 @@ TEST(Workload, TurnsOfAConversationHoldWhatWasSaidBefore) {
                                                     {"One", 32, std::nullopt}}));
 }
 
-std::int64_t words_in(const std::string& text) {
+std::int64_t count_words(const std::string& text) {
   return text.empty() ? 0 : std::ranges::count(text, ' ') + 1;
 }
 
@@ -62,15 +62,15 @@ TEST(Workload, MakesPrefixesThatAreSharedOutOfATrace) {
       "7]}"
       "\n{\"timestamp\": 3000, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [5]}\n");
   ASSERT_EQ(requests.size(), 3U);
-  EXPECT_EQ(words_in(requests[0].prompt), 1200);
-  EXPECT_EQ(words_in(requests[1].prompt), 1100);
-  EXPECT_EQ(words_in(requests[2].prompt), 600) << "one hash, and 88 tokens of nobody else's";
+  EXPECT_EQ(count_words(requests[0].prompt), 1200);
+  EXPECT_EQ(count_words(requests[1].prompt), 1100);
+  EXPECT_EQ(count_words(requests[2].prompt), 600) << "one hash, and 88 tokens of nobody else's";
   EXPECT_EQ(requests[1].tokens, 26);
   EXPECT_EQ(requests[1].at, 3);
   const auto [first, second] = std::ranges::mismatch(requests[0].prompt, requests[1].prompt);
   const auto shared = std::string(requests[0].prompt.begin(), first);
-  EXPECT_GE(words_in(shared), 1024);
-  EXPECT_LT(words_in(shared), 1032) << "what follows is another's";
+  EXPECT_GE(count_words(shared), 1024);
+  EXPECT_LT(count_words(shared), 1032) << "what follows is another's";
 }
 
 TEST(Workload, IsDrawnAsItsFileSays) {
@@ -81,7 +81,7 @@ TEST(Workload, IsDrawnAsItsFileSays) {
   ASSERT_EQ(requests.size(), 4000U);
   std::vector<std::int64_t> prompts, outputs;
   for (const WorkloadRequest& request : requests) {
-    prompts.push_back(words_in(request.prompt));
+    prompts.push_back(count_words(request.prompt));
     outputs.push_back(request.tokens);
   }
   std::ranges::sort(prompts);
@@ -100,7 +100,7 @@ TEST(Workload, ThatIsDrawnSharesPrefixesAndHasTurns) {
   ASSERT_EQ(requests.size(), 60U);
   std::vector<std::string> prefixes;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    EXPECT_EQ(words_in(requests[i].prompt), 120 + 25 * static_cast<std::int64_t>(i % 3));
+    EXPECT_EQ(count_words(requests[i].prompt), 120 + 25 * static_cast<std::int64_t>(i % 3));
     if (i % 3 == 0) {
       EXPECT_FALSE(requests[i].after);
       prefixes.push_back(requests[i].prompt.substr(0, 200));

@@ -28,7 +28,7 @@ std::string slurp(const fs::path& path) {
 }
 
 // Returns the text that --help of these words prints.
-std::string help_of(std::vector<std::string> words) {
+std::string help_text(std::vector<std::string> words) {
   tests::FakeWorld world(tests::k_timed_yaml);
   words.emplace_back("--help");
   std::vector<const char*> all;
@@ -41,7 +41,7 @@ std::string help_of(std::vector<std::string> words) {
 // The help of a verb and of all below it, with their names.
 void collect_help(const std::vector<std::string>& words,
                   std::vector<std::pair<std::string, std::string>>& all) {
-  const std::string help = help_of(words);
+  const std::string help = help_text(words);
   all.emplace_back(text::join(words, " "), help);
   const std::size_t end = help.find("\nExample");
   bool verbs = false;
@@ -74,7 +74,7 @@ TEST(Help, FitsIntoEightyColumnsAndSaysWhatEachOptionIs) {
 
 TEST(Help, OfAVerbIsThatOfItsOption) {
   tests::FakeWorld world(tests::k_timed_yaml);
-  const std::string help = help_of({"baseline", "accept"});
+  const std::string help = help_text({"baseline", "accept"});
   testing::internal::CaptureStdout();
   EXPECT_EQ(run(world, {"help", "baseline", "accept"}), 0);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), help);
@@ -89,7 +89,7 @@ TEST(Reference, HasEveryCommand) {
   tests::expect_file("docs/reference/commands.md", page);
 }
 
-std::string cell_of_table(std::string text) {
+std::string table_cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
     text.insert(at, "\\");
   }
@@ -139,7 +139,7 @@ TEST(Reference, HasEveryKeyOfTheConfiguration) {
       path.replace(at, 1, "NAME");
     }
     page += fmt::format("| `{}` | {} | {} | {} | {} |\n", path, key.form.type, key.usual,
-                        cell_of_table("`" + key.example + "`"), cell_of_table(key.meaning));
+                        table_cell("`" + key.example + "`"), table_cell(key.meaning));
   }
   tests::expect_file("docs/reference/keys.md", page);
 }
@@ -152,7 +152,7 @@ struct Page {
 };
 
 // As GitHub makes them of headings.
-std::string anchor_of(const std::string& heading) {
+std::string heading_anchor(const std::string& heading) {
   std::string anchor;
   for (const char c : text::lower(heading)) {
     if (text::is_alphanumeric(c) || c == '-' || c == '_' || (c & 0x80) != 0) anchor += c;
@@ -170,8 +170,8 @@ Page read_page(const fs::path& path) {
     page.text += line + "\n";
     if (!line.starts_with('#')) continue;
     const std::string heading = line.substr(line.find_first_not_of("# "));
-    page.anchors.insert(
-        anchor_of(std::regex_replace(heading, std::regex(R"(\[([^\]]*)\]\([^)]*\)|`)"), "$1")));
+    page.anchors.insert(heading_anchor(
+        std::regex_replace(heading, std::regex(R"(\[([^\]]*)\]\([^)]*\)|`)"), "$1")));
   }
   return page;
 }
@@ -190,29 +190,30 @@ TEST(Docs, LinkToWhatIsThereAndLeaveNoPageOut) {
   std::map<fs::path, std::set<fs::path>> leads;
   for (const auto& [path, page] : pages) {
     for (std::sregex_iterator it(page.text.begin(), page.text.end(), link), end; it != end; ++it) {
-      const std::string whole = (*it)[1];
-      if (whole.find("://") != std::string::npos || whole.starts_with("mailto:")) continue;
-      const std::string file = whole.substr(0, whole.find('#'));
+      const std::string url = (*it)[1];
+      if (url.find("://") != std::string::npos || url.starts_with("mailto:")) continue;
+      const std::string file = url.substr(0, url.find('#'));
       const fs::path target = file.empty() ? path : (path.parent_path() / file).lexically_normal();
-      EXPECT_TRUE(fs::exists(target)) << path << " links to " << whole;
+      EXPECT_TRUE(fs::exists(target)) << path << " links to " << url;
       leads[path].insert(target);
-      if (whole.find('#') == std::string::npos || !pages.contains(target)) continue;
-      EXPECT_TRUE(pages[target].anchors.contains(whole.substr(whole.find('#') + 1)))
-          << path << " links to " << whole << ", and no heading is called so";
+      if (url.find('#') == std::string::npos || !pages.contains(target)) continue;
+      EXPECT_TRUE(pages[target].anchors.contains(url.substr(url.find('#') + 1)))
+          << path << " links to " << url << ", and no heading is called so";
     }
   }
-  std::set<fs::path> found{root / "docs/index.md"};
+  std::set<fs::path> reached{root / "docs/index.md"};
   std::vector<fs::path> next{root / "docs/index.md"};
   while (!next.empty()) {
     const fs::path page = next.back();
     next.pop_back();
     for (const fs::path& target : leads[page]) {
-      if (pages.contains(target) && found.insert(target).second) next.push_back(target);
+      if (pages.contains(target) && reached.insert(target).second) next.push_back(target);
     }
   }
   for (const auto& [path, page] : pages) {
     const bool outside = path.lexically_relative(root / "docs").string().starts_with("..");
-    EXPECT_TRUE(outside || found.contains(path)) << path << " cannot be reached from docs/index.md";
+    EXPECT_TRUE(outside || reached.contains(path))
+        << path << " cannot be reached from docs/index.md";
   }
 }
 

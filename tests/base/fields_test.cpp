@@ -45,25 +45,25 @@ static void fields(Fields& io, Thing& thing) {
   io("shape", Named{thing.shape, k_shapes, "has no shape"});
   io.unless("tries", thing.tries, 1);
   io.check(thing.tries > 0, "was never tried");
-  io.sparse("small", Within{thing.small, 0, 9});
-  io.sparse("open", thing.open);
+  io.optional("small", Within{thing.small, 0, 9});
+  io.optional("open", thing.open);
   io.always("seconds", thing.seconds);
-  io.always("mean", Short{thing.mean});
-  io.sparse("low", thing.low);
-  io.sparse("slope", thing.slope);
+  io.always("mean", ShortNumber{thing.mean});
+  io.optional("low", thing.low);
+  io.optional("slope", thing.slope);
   io.always("note", NullIfEmpty{thing.note});
-  io.sparse("counts", thing.counts);
-  io.sparse("words", thing.words);
-  io.at_most("parts", 3, "has too many parts");
-  io.sparse("parts", thing.parts, ".parts[]");
-  io.sparse("spare", thing.spare, "a spare");
-  io.sparse("by_name", thing.by_name);
-  io.derived("title", thing.name + "!");
+  io.optional("counts", thing.counts);
+  io.optional("words", thing.words);
+  io.limit_items("parts", 3, "has too many parts");
+  io.optional("parts", thing.parts, ".parts[]");
+  io.optional("spare", thing.spare, "a spare");
+  io.optional("by_name", thing.by_name);
+  io.write_only("title", thing.name + "!");
 }
 
 namespace fields_test {
 
-std::string written(const Thing& thing) { return dump_json(write_fields(thing)); }
+std::string thing_text(const Thing& thing) { return dump_json(write_fields(thing)); }
 
 Result<Thing> read(std::string_view text) {
   const auto json = parse_json(text);
@@ -77,9 +77,9 @@ std::string complaint(std::string_view text) {
 
 TEST(Fields, WriteWhatIsThereAndReadItBack) {
   Thing thing{.name = "a", .seconds = 2};
-  EXPECT_EQ(written(thing),
+  EXPECT_EQ(thing_text(thing),
             R"({"mean":null,"name":"a","note":null,"seconds":2.0,"shape":"round","title":"a!"})");
-  EXPECT_EQ(read(written(thing)), thing);
+  EXPECT_EQ(read(thing_text(thing)), thing);
   thing = {.name = "b",
            .shape = Shape::square,
            .tries = 2,
@@ -95,18 +95,18 @@ TEST(Fields, WriteWhatIsThereAndReadItBack) {
            .parts = {{"p", {1}}},
            .spare = Part{"s", {}},
            .by_name = {{"k", {{"q", {}}}}}};
-  EXPECT_EQ(written(thing),
+  EXPECT_EQ(thing_text(thing),
             R"({"by_name":{"k":[{"name":"q","sizes":[]}]},"counts":{"x":1},"low":65.0,"mean":65,)"
             R"("name":"b","note":"n","open":true,"parts":[{"name":"p","sizes":[1.0]}],)"
             R"("seconds":0.5,"shape":"square","slope":"133/2","small":3,)"
             R"("spare":{"name":"s","sizes":[]},"title":"b!","tries":2,"words":["w"]})");
-  EXPECT_EQ(read(written(thing)), thing);
+  EXPECT_EQ(read(thing_text(thing)), thing);
 }
 
 struct Nothing {
   std::string note;
 };
-void fields(Fields& io, Nothing& nothing) { io.sparse("note", nothing.note); }
+void fields(Fields& io, Nothing& nothing) { io.optional("note", nothing.note); }
 
 TEST(Fields, WriteAnObjectEvenWithoutAField) {
   EXPECT_EQ(dump_json(write_fields(std::vector<Nothing>(1))), "[{}]");
@@ -114,7 +114,7 @@ TEST(Fields, WriteAnObjectEvenWithoutAField) {
 
 TEST(Fields, WriteNullForWhatJsonCanNotHold) {
   const Thing thing{.name = "a", .mean = std::numeric_limits<double>::infinity()};
-  EXPECT_TRUE(parse_json(written(thing))->at("mean").is_null());
+  EXPECT_TRUE(parse_json(thing_text(thing))->at("mean").is_null());
 }
 
 TEST(Fields, RefuseWhatIsNotAsItShouldBeAndSayWhere) {

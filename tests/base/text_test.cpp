@@ -34,13 +34,13 @@ TEST(Glob, StaysFastOnPatternsMadeToBeSlow) {
 }
 
 TEST(Nearest, FindsATypoAndKeepsQuietAboutAnotherWord) {
-  const std::vector<std::string> known{"cpu", "vulkan", "opencl"};
-  EXPECT_EQ(nearest("vulcan", known), "vulkan");
-  EXPECT_EQ(nearest("Vulkan", known), "vulkan");
-  EXPECT_EQ(nearest("gpu", known), "cpu");
-  EXPECT_EQ(nearest("directx", known), std::nullopt);
-  EXPECT_EQ(nearest("", known), std::nullopt);
-  EXPECT_EQ(did_you_mean("vulcan", known), " (did you mean \"vulkan\"?)");
+  const std::vector<std::string> names{"cpu", "vulkan", "opencl"};
+  EXPECT_EQ(nearest("vulcan", names), "vulkan");
+  EXPECT_EQ(nearest("Vulkan", names), "vulkan");
+  EXPECT_EQ(nearest("gpu", names), "cpu");
+  EXPECT_EQ(nearest("directx", names), std::nullopt);
+  EXPECT_EQ(nearest("", names), std::nullopt);
+  EXPECT_EQ(did_you_mean("vulcan", names), " (did you mean \"vulkan\"?)");
 }
 
 TEST(Printable, RemovesWhatCouldTakeOverATerminalAndMarksWhatIsNotText) {

@@ -115,12 +115,12 @@ TEST(BaselineText, IsSortedWithOneNumberALineAndNothingOfTheMachine) {
 }
 
 TEST(BaselineText, IsTheSameOnTwoMachinesOfOneDeviceClass) {
-  Profile other = profile_with_counts();
-  other.provenance.machine_class = "machine-b";
-  other.provenance.machine_name = "sixty-four cores";
-  other.provenance.engine_build = "b2";
-  other.provenance.device_name = "llvmpipe (LLVM 15.0.6, 512 bits)";
-  EXPECT_EQ(to_text(accept(other, {}, {})), to_text(accept(profile_with_counts(), {}, {})));
+  Profile on_machine_b = profile_with_counts();
+  on_machine_b.provenance.machine_class = "machine-b";
+  on_machine_b.provenance.machine_name = "sixty-four cores";
+  on_machine_b.provenance.engine_build = "b2";
+  on_machine_b.provenance.device_name = "llvmpipe (LLVM 15.0.6, 512 bits)";
+  EXPECT_EQ(to_text(accept(on_machine_b, {}, {})), to_text(accept(profile_with_counts(), {}, {})));
 }
 
 TEST(BaselineText, ComesBackAsItWas) {
@@ -156,7 +156,7 @@ TEST(BaselineParse, SaysWhatIsWrong) {
   struct Case {
     const char* pointer;
     Json value;
-    const char* says;
+    const char* message;
   };
   const Case k_cases[] = {
       {"/schema", "weir.baseline/9", "weir.baseline/1"},
@@ -190,12 +190,12 @@ TEST(BaselineParse, SaysWhatIsWrong) {
       {"/reason", "\x1b[31mred", "one line"},
       {"/reason", std::string(1001, 'a'), "one line"},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     Json json = good;
-    json[Json::json_pointer(one.pointer)] = one.value;
+    json[Json::json_pointer(test_case.pointer)] = test_case.value;
     const auto back = parse(json.dump());
-    ASSERT_FALSE(back) << one.pointer;
-    EXPECT_THAT(back.error().message, HasSubstr(one.says)) << one.pointer;
+    ASSERT_FALSE(back) << test_case.pointer;
+    EXPECT_THAT(back.error().message, HasSubstr(test_case.message)) << test_case.pointer;
     EXPECT_THAT(back.error().message, HasSubstr("not a baseline"));
   }
   EXPECT_FALSE(parse(""));
@@ -221,26 +221,26 @@ TEST(KeptLengths, AreOfThisDeviceClassWhereThatFileIsThere) {
   };
   const std::string a = "vulkan-10005-0-d-1-0a", b = "vulkan-10005-0-d-2-0a",
                     c = "vulkan-9-9-d-1-0";
-  for (const Case& one :
+  for (const Case& test_case :
        {Case{b.c_str(), {a, b, c}, 5}, Case{a.c_str(), {a, b, c}, 4}, Case{c.c_str(), {a, b}, 4},
         Case{"", {b, a}, 5}, Case{b.c_str(), {}, 0}, Case{"vulkan-9-9-d-7-0", {a, c}, 5}}) {
     Profile candidate = profile_with_counts();
-    candidate.provenance.device_class = one.device_class;
+    candidate.provenance.device_class = test_case.device_class;
     std::vector<Baseline> stored;
-    for (const std::string& device_class : one.stored) {
+    for (const std::string& device_class : test_case.stored) {
       const auto n = static_cast<std::int64_t>(stored.size()) + 4;
       stored.push_back(accept(profile_with_counts(), {}, {}));
       stored.back().device_class = device_class;
       stored.back().lengths = {n, 2 * n, 3 * n};
     }
-    const auto kept = comparable_lengths(candidate.cell, candidate.provenance, stored);
-    EXPECT_EQ(kept.empty() ? 0 : kept.front(), one.want) << one.device_class;
+    const auto lengths = comparable_lengths(candidate.cell, candidate.provenance, stored);
+    EXPECT_EQ(lengths.empty() ? 0 : lengths.front(), test_case.want) << test_case.device_class;
   }
   Profile candidate = profile_with_counts();
-  Baseline other = accept(candidate, {}, {}), timed_only = other;
-  other.fingerprint = "another cell";
+  Baseline changed = accept(candidate, {}, {}), timed_only = changed;
+  changed.fingerprint = "another cell";
   timed_only.lengths.clear();
-  const Baseline stored[] = {other, timed_only};
+  const Baseline stored[] = {changed, timed_only};
   EXPECT_TRUE(comparable_lengths(candidate.cell, candidate.provenance, stored).empty());
 }
 
@@ -255,19 +255,20 @@ TEST(BaselineChoice, NamesAPresetWhoseVersionIsAnother) {
       {"", "llama-bench 2", ""},
       {"vllm 1", "llama-bench 2", ""},
   };
-  for (const auto& one : cases) {
+  for (const auto& test_case : cases) {
     Profile then = profile_with_counts(), now = then;
-    then.provenance.preset = one.then;
+    then.provenance.preset = test_case.then;
     then.provenance.fingerprint_parts = {{"arguments", "aa"}};
-    now.provenance.preset = one.now;
+    now.provenance.preset = test_case.now;
     now.provenance.fingerprint = "another";
     now.provenance.fingerprint_parts = {{"arguments", "bb"}};
     const auto stored = parse(to_text(accept(then, {}, {})));
     ASSERT_TRUE(stored) << stored.error().message;
     const Choice choice = choose(now, {&*stored, 1});
     EXPECT_EQ(choice.match, Choice::Match::fingerprint);
-    EXPECT_EQ(choice.reason,
-              std::string("the baselines have another fingerprint: arguments changed") + one.words);
+    EXPECT_EQ(
+        choice.reason,
+        std::string("the baselines have another fingerprint: arguments changed") + test_case.words);
   }
 }
 
@@ -341,9 +342,9 @@ TEST(Accept, KeepsSessionsWhenOnlyCountsWereMeasured) {
   const Baseline old = accept(full, {}, {});
   Profile counts = profile_with_counts();
   add_count(counts, "dispatches_per_token", 66);
-  const Baseline made = accept(counts, old, {});
-  EXPECT_EQ(made.counts.at("dispatches_per_token").exact, Rational(66));
-  EXPECT_EQ(made.sessions.at("machine-a").size(), 1U);
+  const Baseline accepted = accept(counts, old, {});
+  EXPECT_EQ(accepted.counts.at("dispatches_per_token").exact, Rational(66));
+  EXPECT_EQ(accepted.sessions.at("machine-a").size(), 1U);
 }
 
 TEST(Accept, KeepsCountsWhenOnlyTimesWereMeasured) {
@@ -353,11 +354,11 @@ TEST(Accept, KeepsCountsWhenOnlyTimesWereMeasured) {
   timed.kernels.reset();
   timed.provenance.lengths.clear();
   add_rate(timed, {28});
-  const Baseline made = accept(timed, old, {});
-  EXPECT_EQ(made.counts.size(), old.counts.size());
-  EXPECT_TRUE(made.kernels);
-  EXPECT_THAT(made.lengths, ElementsAre(8, 16, 24));
-  EXPECT_EQ(made.sessions.at("machine-a").size(), 1U);
+  const Baseline accepted = accept(timed, old, {});
+  EXPECT_EQ(accepted.counts.size(), old.counts.size());
+  EXPECT_TRUE(accepted.kernels);
+  EXPECT_THAT(accepted.lengths, ElementsAre(8, 16, 24));
+  EXPECT_EQ(accepted.sessions.at("machine-a").size(), 1U);
 }
 
 TEST(Accept, KeepsTheTwentyNewestSessionsOfOneEngineBuild) {
@@ -412,9 +413,9 @@ TEST(Accept, StartsAnewForAnotherFingerprint) {
   Profile changed = profile_with_counts();
   changed.provenance.fingerprint = "beef";
   changed.metrics.erase("layers_fused");
-  const Baseline made = accept(changed, old, Globs{"dispatches_*"});
-  EXPECT_TRUE(made.sessions.empty());
-  EXPECT_THAT(made.counts,
+  const Baseline accepted = accept(changed, old, Globs{"dispatches_*"});
+  EXPECT_TRUE(accepted.sessions.empty());
+  EXPECT_THAT(accepted.counts,
               UnorderedElementsAre(Key("dispatches_per_token"), Key("dispatches_fixed")));
 }
 
@@ -447,7 +448,7 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
     std::vector<Baseline> stored;
     Match match;
     const char* device_class;
-    const char* says;
+    const char* message;
   };
   Baseline other_cell = stored_as(k_class);
   other_cell.cell = "e/m/b/p";
@@ -489,13 +490,13 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
   EXPECT_EQ(
       choose(profile_with_counts(), {{other_in_both}}).reason,
       "the baselines have another fingerprint and device class (GPU): arguments, prompt changed");
-  for (const Case& one : k_cases) {
-    const Choice choice = choose(profile_with_counts(), one.stored);
-    EXPECT_EQ(choice.match, one.match) << one.says;
-    EXPECT_THAT(choice.reason, HasSubstr(one.says));
-    ASSERT_EQ(choice.baseline.has_value(), one.device_class != nullptr);
+  for (const Case& test_case : k_cases) {
+    const Choice choice = choose(profile_with_counts(), test_case.stored);
+    EXPECT_EQ(choice.match, test_case.match) << test_case.message;
+    EXPECT_THAT(choice.reason, HasSubstr(test_case.message));
+    ASSERT_EQ(choice.baseline.has_value(), test_case.device_class != nullptr);
     if (choice.baseline) {
-      EXPECT_EQ(choice.baseline->device_class, one.device_class);
+      EXPECT_EQ(choice.baseline->device_class, test_case.device_class);
     }
   }
 }
@@ -503,20 +504,20 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
 TEST(Choose, NamesVariablesThatChangedWhereBothSidesKnowThem) {
   Profile now = profile_with_counts();
   now.provenance.fingerprint_parts = {{"environment", "e2"}, {"variables", "A=1 A1=1 FUSION=2"}};
-  const auto says = [&](const std::map<std::string, std::string>& then) {
+  const auto reason = [&](const std::map<std::string, std::string>& then) {
     Baseline stored = accept(now, {}, {});
     stored.fingerprint = "beef";
     stored.fingerprint_parts = then;
     return choose(now, {{stored}}).reason;
   };
   const std::string begin = "the baselines have another fingerprint: ";
-  EXPECT_EQ(says({{"environment", "e1"}, {"variables", "A=1 FUSION=1 GONE=1"}}),
+  EXPECT_EQ(reason({{"environment", "e1"}, {"variables", "A=1 FUSION=1 GONE=1"}}),
             begin + "environment (A1, FUSION, GONE) changed");
-  EXPECT_EQ(says({{"environment", "e1"}, {"variables", ""}}),
+  EXPECT_EQ(reason({{"environment", "e1"}, {"variables", ""}}),
             begin + "environment (A, A1, FUSION) changed");
-  EXPECT_EQ(says({{"environment", "e1"}}), begin + "environment changed") << "of a private cell";
-  EXPECT_EQ(says({{"environment", "e2"}, {"prompt", "p"}}), begin + "prompt changed");
-  EXPECT_THAT(says({{"environment", "e1"}, {"variables", "\x1b[31m" + std::string(5000, 'x')}}),
+  EXPECT_EQ(reason({{"environment", "e1"}}), begin + "environment changed") << "of a private cell";
+  EXPECT_EQ(reason({{"environment", "e2"}, {"prompt", "p"}}), begin + "prompt changed");
+  EXPECT_THAT(reason({{"environment", "e1"}, {"variables", "\x1b[31m" + std::string(5000, 'x')}}),
               testing::AllOf(HasSubstr("…) changed"), testing::Not(HasSubstr("\x1b"))));
 }
 
@@ -592,12 +593,12 @@ Profile profile_with_instructions() {
 }
 
 TEST(Baseline, HoldsTheFunctionsThatTookItsInstructions) {
-  const Baseline made = accept(profile_with_instructions(), std::nullopt, {});
-  const auto read = parse(to_text(made));
+  const Baseline accepted = accept(profile_with_instructions(), std::nullopt, {});
+  const auto read = parse(to_text(accepted));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->functions, made.functions);
+  EXPECT_EQ(read->functions, accepted.functions);
   EXPECT_EQ(read->functions->counts.at("dot"), Rational(90));
-  EXPECT_EQ(to_text(*read), to_text(made));
+  EXPECT_EQ(to_text(*read), to_text(accepted));
 }
 
 TEST(Accept, LeavesInstructionsThatThisMachineCanNotCountAsTheyAre) {

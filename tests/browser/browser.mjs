@@ -78,10 +78,10 @@ export async function cellAddress(page, text) {
   return (await page.locator('.matrix th a', {hasText: text}).first().getAttribute('href')).split('?')[0];
 }
 
-// What axe finds that is serious.
+// Returns the serious faults that axe finds.
 export async function seriousFaults(page) {
   await page.evaluate(axe);
   const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations'], preload: false}));
-  return violations.filter((one) => ['serious', 'critical'].includes(one.impact))
-    .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
+  return violations.filter((violation) => ['serious', 'critical'].includes(violation.impact))
+    .flatMap((violation) => violation.nodes.map((node) => `${violation.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
 }

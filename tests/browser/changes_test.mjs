@@ -113,10 +113,10 @@ describe('changes from commit to commit', () => {
   }));
 
   it('tells cells apart that differ in their engine alone', () => {
-    const one = placesOf(['a/m/vulkan/p', 'a@fa/m/vulkan/p', 'b/m/cuda/p', 'of another form']);
-    assert.deepEqual(one('a@fa/m/vulkan/p'), {row: 'm / p @fa', backend: 'vulkan'});
-    assert.deepEqual(one('b/m/cuda/p'), {row: 'm / p', backend: 'cuda'});
-    assert.deepEqual(one('of another form'), {row: 'of another form', backend: ''});
+    const placeOf = placesOf(['a/m/vulkan/p', 'a@fa/m/vulkan/p', 'b/m/cuda/p', 'of another form']);
+    assert.deepEqual(placeOf('a@fa/m/vulkan/p'), {row: 'm / p @fa', backend: 'vulkan'});
+    assert.deepEqual(placeOf('b/m/cuda/p'), {row: 'm / p', backend: 'cuda'});
+    assert.deepEqual(placeOf('of another form'), {row: 'of another form', backend: ''});
     const both = placesOf(['a/m/vulkan/p', 'b/m/vulkan/p']);
     assert.deepEqual(both('b/m/vulkan/p'), {row: 'b: m / p', backend: 'vulkan'});
   });

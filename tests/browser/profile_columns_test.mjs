@@ -69,7 +69,7 @@ describe('the columns of a profile', () => {
 
   it('lie in lanes whose events do not overlap, children below what holds them', () => {
     const model = several(2000);
-    for (const lane of model.lanes.filter((one) => !one.loose)) {
+    for (const lane of model.lanes.filter((candidate) => !candidate.loose)) {
       for (let i = lane.from + 1; i < lane.to; ++i) assert.ok(model.start[i] >= model.start[i - 1] + model.length[i - 1], `event ${i}`);
     }
     let nested = 0;
@@ -121,13 +121,13 @@ describe('the columns of a profile', () => {
 
   it('are found by all words of a search, and visited in order of time, around again', () => {
     const model = several(300);
-    const found = findWords(model, 'ADD mul');
+    const matches = findWords(model, 'ADD mul');
     const wanted = [...Array(model.count).keys()].filter((i) => model.names[model.name[i]] === 'mul add').sort((a, b) => model.start[a] - model.start[b] || a - b);
-    assert.equal(found.count, wanted.length);
-    assert.equal(found.time, wanted.reduce((sum, i) => sum + model.length[i], 0));
+    assert.equal(matches.count, wanted.length);
+    assert.equal(matches.time, wanted.reduce((sum, i) => sum + model.length[i], 0));
     let at = -1;
-    for (const event of [...wanted, wanted[0]]) assert.equal(at = step(model, found, at, 1), event);
-    for (const event of [...wanted].reverse()) assert.equal(at = step(model, found, at, -1), event);
+    for (const event of [...wanted, wanted[0]]) assert.equal(at = step(model, matches, at, 1), event);
+    for (const event of [...wanted].reverse()) assert.equal(at = step(model, matches, at, -1), event);
     assert.equal(findWords(model, '  '), null);
     assert.equal(step(model, findWords(model, 'nothing like it'), -1, 1), null);
   });

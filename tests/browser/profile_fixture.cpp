@@ -110,11 +110,11 @@ int main(int count, char** words) {
   if (count < 4 || (scene != "small" && (scene != "many" || number < 8))) return 2;
   weir::sys::RealFiles files;
   const auto page = files.read(words[1], 1 << 20);
-  const auto made = page.and_then([&](const std::string& text) {
+  const auto document = page.and_then([&](const std::string& text) {
     return weir::report::timeline_page(text, scene == "small" ? small() : many(number));
   });
-  const auto written =
-      made.and_then([&](const std::string& text) { return files.write_atomic(words[2], text); });
+  const auto written = document.and_then(
+      [&](const std::string& text) { return files.write_atomic(words[2], text); });
   if (written) return 0;
   std::fprintf(stderr, "profile_fixture: %s\n", written.error().message.c_str());
   return 1;

@@ -17,11 +17,11 @@ function makePage(folder, scene, ...more) {
   return {address: pathToFileURL(file).href, file};
 }
 
-// Of the page: its rows as {name: [cells]}; the last one is the sum.
+// Rows of the page as {name: [cells]}; the last one is the sum.
 const rows = (page) => page.evaluate(() => [...document.querySelectorAll('#stats-title ~ .sorted tbody tr, #stats-title ~ .sorted tfoot tr')]
   .map((row) => [...row.children].map((cell) => cell.textContent.replaceAll('\u202f', ' '))));
 const row = async (page, name) => (await rows(page)).find((cells) => cells[0] === name);
-const seen = (page) => page.evaluate(() => {
+const visibleRange = (page) => page.evaluate(() => {
   const {view} = document.getElementById('timeline').weirPage;
   return [view.from, view.to];
 });
@@ -31,7 +31,7 @@ const scope = (page) => page.locator('#scope').innerText().then((text) => text.r
 const hashHas = (page, text) => page.waitForFunction((part) => location.hash.includes(part), text);
 const scopeHas = (page, text) => page.waitForFunction((part) => document.getElementById('scope').textContent.replaceAll('\u202f', ' ').includes(part), text);
 
-// Where something is on the canvas: a time as a share of what is in view, a lane of a track.
+// Point on the canvas: a time as a share of what is in view, and a lane of a track.
 async function place(page, share, track, lane = 0) {
   const box = await page.locator('.tracks canvas').boundingBox();
   const y = await page.evaluate(([index, number]) => {
@@ -80,7 +80,7 @@ describe('the page of a profile', () => {
   }
 
   it('asks for nothing but itself, and could not', async () => visit('#/', async (page) => {
-    const resources = await page.evaluate(() => performance.getEntriesByType('resource').map((one) => one.name));
+    const resources = await page.evaluate(() => performance.getEntriesByType('resource').map((entry) => entry.name));
     assert.deepEqual(resources, []);
     const answer = await page.evaluate(() => fetch('http://127.0.0.1:9/').then(() => 'taken', (error) => error.name));
     assert.equal(answer, 'TypeError');
@@ -122,7 +122,7 @@ describe('the page of a profile', () => {
       for (let i = 0; i < model.count; ++i) total += Math.max(0, Math.min(high, model.start[i] + model.length[i]) - Math.max(low, model.start[i]));
       return total / 1e9;
     }, [from, to]);
-    const got = await page.evaluate(() => document.getElementById('timeline').weirPage.stats.all.reduce((sum, one) => sum + one.total, 0));
+    const got = await page.evaluate(() => document.getElementById('timeline').weirPage.stats.all.reduce((sum, item) => sum + item.total, 0));
     assert.ok(Math.abs(got - want) < 1e-12, `${got} and ${want}`);
     await page.locator('.tracks').focus();
     await page.keyboard.press('Escape');
@@ -161,19 +161,19 @@ describe('the page of a profile', () => {
     await page.mouse.wheel(0, -300);
     await page.keyboard.up('Control');
     await hashHas(page, 'v=');
-    const [from, to] = await seen(page);
+    const [from, to] = await visibleRange(page);
     assert.ok(to - from < 600_000 && Math.abs((from + to) / 2 - 495_000) < 5000, `${from} to ${to}`);
     await drag(page, [x, y], [x - 200, y]);
-    assert.ok((await seen(page))[0] > from + 10_000);
+    assert.ok((await visibleRange(page))[0] > from + 10_000);
     await page.locator('.tracks').focus();
     await page.keyboard.press('0');
-    assert.deepEqual(await seen(page), [0, 990_000]);
+    assert.deepEqual(await visibleRange(page), [0, 990_000]);
     await page.keyboard.press('w');
-    assert.deepEqual(await seen(page), [247_500, 742_500]);
+    assert.deepEqual(await visibleRange(page), [247_500, 742_500]);
     await page.keyboard.press('d');
-    assert.deepEqual(await seen(page), [371_250, 866_250]);
+    assert.deepEqual(await visibleRange(page), [371_250, 866_250]);
     await page.keyboard.press('s');
-    assert.deepEqual(await seen(page), [0, 990_000]);
+    assert.deepEqual(await visibleRange(page), [0, 990_000]);
   }));
 
   it('reads events and arrows under the mouse', async () => visit('#/?v=200000-300000', async (page) => {
@@ -199,7 +199,7 @@ describe('the page of a profile', () => {
     await page.keyboard.press('m');
     await scopeHas(page, 'Of the marked time: 70 µs');
     await page.keyboard.press('Enter');
-    assert.deepEqual(await seen(page), [110_000, 180_000]);
+    assert.deepEqual(await visibleRange(page), [110_000, 180_000]);
     await page.keyboard.press('Escape');
     assert.equal(await chosen(page), -1);
   }));
@@ -228,7 +228,7 @@ describe('the page of a profile', () => {
   }));
 
   it('shows by its address what its maker saw', async () => visit('#/?v=100000-400000&r=150000-250000&e=12&find=mul&by=track&kind=device&sort=-calls&filter=m', async (page) => {
-    assert.deepEqual(await seen(page), [100_000, 400_000]);
+    assert.deepEqual(await visibleRange(page), [100_000, 400_000]);
     assert.equal(await chosen(page), 12);
     assert.equal(await page.locator('#find').inputValue(), 'mul');
     assert.match(await scope(page), /^Of the marked time: 100 µs, 150 µs to 250 µs/);
@@ -236,12 +236,12 @@ describe('the page of a profile', () => {
   }));
 
   it('takes an address that makes no sense for none', async () => visit('#/?v=9-&r=5-5&e=99999999&sort=%3Cb%3E&kind=x&by=y&of=z', async (page) => {
-    assert.deepEqual(await seen(page), [0, 990_000]);
+    assert.deepEqual(await visibleRange(page), [0, 990_000]);
     assert.equal(await chosen(page), -1);
     assert.equal((await rows(page)).length, 10);
   }));
 
-  // What other programs wrote, by the program itself.
+  // Turns what other programs wrote into a page, by the program itself.
   const foreign = (name) => {
     const file = join(folder, `${name}.html`);
     const data = fileURLToPath(new URL(`../adapters/data/${name}`, import.meta.url));
@@ -274,10 +274,10 @@ describe('the page of a profile', () => {
   it('says what is wrong with a file that is damaged', async () => {
     const damaged = join(folder, 'damaged.html');
     execFileSync('sh', ['-c', 'sed "s|id=\\"weir-events\\">.*</script>|id=\\"weir-events\\">AAAA</script>|" "$0" >"$1"', small.file, damaged]);
-    const other = await openPage(browser, {address: pathToFileURL(damaged).href}, '#/');
-    assert.equal(await other.locator('h1').innerText(), 'Not shown');
-    assert.match(await other.locator('.missing').innerText(), /cut short or damaged/);
-    await other.context().close();
+    const damagedPage = await openPage(browser, {address: pathToFileURL(damaged).href}, '#/');
+    assert.equal(await damagedPage.locator('h1').innerText(), 'Not shown');
+    assert.match(await damagedPage.locator('.missing').innerText(), /cut short or damaged/);
+    await damagedPage.context().close();
   });
 
   it('opens a million events, whose sums match, and which are found and zoomed', async () => {
@@ -289,7 +289,7 @@ describe('the page of a profile', () => {
         const {model, stats} = document.getElementById('timeline').weirPage;
         let total = 0;
         for (let i = 0; i < model.count; ++i) total += model.length[i];
-        const of = (key) => stats.all.reduce((sum, one) => sum + one[key], 0);
+        const of = (key) => stats.all.reduce((sum, item) => sum + item[key], 0);
         return {count: model.count, calls: of('calls'), total, rows: of('total') * 1e9};
       });
       assert.equal(sums.count, 1_000_000);
@@ -301,7 +301,7 @@ describe('the page of a profile', () => {
       assert.match(await reading(page), /kernel_7_q7_f32[\s\S]*blk\.3\./);
       await page.locator('.tracks').focus();
       for (let i = 0; i < 20; ++i) await page.keyboard.press('w');
-      const [from, to] = await seen(page);
+      const [from, to] = await visibleRange(page);
       assert.ok(to - from < 5000, `${to - from} ns`);
     }, {}, many);
   });

@@ -16,10 +16,10 @@ describe('a report in HTML', () => {
       const page = await browser.newPage({viewport: {width: 1000, height: 900}});
       await page.goto(new URL(name, folder).href);
       const beyond = await page.evaluate(() => {
-        for (const one of document.querySelectorAll('details')) one.open = true;
+        for (const element of document.querySelectorAll('details')) element.open = true;
         return [document.documentElement, ...document.querySelectorAll('.wide')]
-          .filter((one) => one.scrollWidth > one.clientWidth)
-          .map((one) => `${one.getAttribute('aria-label') ?? 'the page'}: ${one.scrollWidth} > ${one.clientWidth}`);
+          .filter((element) => element.scrollWidth > element.clientWidth)
+          .map((element) => `${element.getAttribute('aria-label') ?? 'the page'}: ${element.scrollWidth} > ${element.clientWidth}`);
       });
       assert.deepEqual(beyond, []);
       await page.close();

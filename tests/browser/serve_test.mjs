@@ -31,17 +31,17 @@ describe('the pages of weir serve', () => {
     const db = join(folder, 'history.db');
     writeFileSync(join(folder, 'series.csv'), csv());
     execFileSync(weir, ['trend', 'import', '--csv', join(folder, 'series.csv'), '--db', db], {stdio: 'pipe'});
-    const made = execFileSync(weir, ['serve', 'token', 'add', '--db', db, '--scope', 'upload', '--project', 'default'], {encoding: 'utf8'});
-    token = /weir_[0-9a-z_]+/.exec(made)[0];
+    const output = execFileSync(weir, ['serve', 'token', 'add', '--db', db, '--scope', 'upload', '--project', 'default'], {encoding: 'utf8'});
+    token = /weir_[0-9a-z_]+/.exec(output)[0];
     server = spawn(weir, ['serve', '--listen', '127.0.0.1:0', '--db', db, '--public'], {cwd: folder, stdio: ['ignore', 'ignore', 'pipe']});
     const address = await new Promise((resolve, reject) => {
-      let said = '';
+      let log = '';
       server.stderr.on('data', (text) => {
-        said += text;
-        const found = /http:\/\/127\.0\.0\.1:\d+/.exec(said);
-        if (found) resolve(found[0]);
+        log += text;
+        const match = /http:\/\/127\.0\.0\.1:\d+/.exec(log);
+        if (match) resolve(match[0]);
       });
-      server.on('exit', () => reject(new Error(said)));
+      server.on('exit', () => reject(new Error(log)));
     });
     site = {address: `${address}/index.html`, origin: address};
     browser = await launch();

@@ -51,7 +51,8 @@ inline SiteModel served_scene() {
   model.history.runs.push_back(night_run(0, "box"));
   model.history.places.emplace_back();
   for (const ServedPoint& point : served_points()) {
-    model.history.series.push_back(series_of({point.cell, point.metric, "box", {point.value}, 3}));
+    model.history.series.push_back(
+        make_series({point.cell, point.metric, "box", {point.value}, 3}));
     model.changes.emplace_back();
   }
   model.verdicts = {stored(0, served_gate().cells, "box")};
@@ -84,8 +85,8 @@ inline verdict::GateVerdict served_gate() {
   // Ten thousand requests, one in a hundred of them stalled; and the batches of a held burst.
   constexpr std::int64_t k_requests = 10'000, k_gap = 5000;
   for (std::int64_t i = 0; i < k_requests; ++i) {
-    const std::int64_t whole = i % 100 == 0 ? 400'000 : 60'000 + 37 * (i * 7919 % 1000);
-    for (const std::int64_t number : {i * k_gap, whole / 3, whole}) {
+    const std::int64_t latency = i % 100 == 0 ? 400'000 : 60'000 + 37 * (i * 7919 % 1000);
+    for (const std::int64_t number : {i * k_gap, latency / 3, latency}) {
       cells.front().latencies.push_back(number);
     }
   }

@@ -11,16 +11,16 @@ import {build, goTo, launch, openPage, seriousFaults} from './browser.mjs';
 // Texts of a picture that lie on each other, and what of it goes beyond its box.
 const crowded = (page) => page.evaluate(() => [...document.querySelectorAll('svg.load, svg.ratios')].flatMap((svg) => {
   const boxes = [...svg.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()]);
-  const whole = svg.getBoundingClientRect();
-  const beyond = boxes.filter(([, box]) => box.left < whole.left - 1 || box.right > whole.right + 1 || box.bottom > whole.bottom + 1);
+  const frame = svg.getBoundingClientRect();
+  const beyond = boxes.filter(([, box]) => box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1);
   const title = svg.querySelector('title').textContent;
-  const found = beyond.map(([text]) => `${title}: ${text} goes beyond it`);
-  boxes.forEach(([a, one], i) => boxes.slice(i + 1).forEach(([b, other]) => {
-    const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-    const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-    if (across > 0 && down > 2) found.push(`${title}: ${a} lies on ${b}`); // lines are 12 apart, boxes a little higher
+  const problems = beyond.map(([text]) => `${title}: ${text} goes beyond it`);
+  boxes.forEach(([a, first], i) => boxes.slice(i + 1).forEach(([b, second]) => {
+    const across = Math.min(first.right, second.right) - Math.max(first.left, second.left);
+    const down = Math.min(first.bottom, second.bottom) - Math.max(first.top, second.top);
+    if (across > 0 && down > 2) problems.push(`${title}: ${a} lies on ${b}`); // lines are 12 apart, boxes a little higher
   }));
-  return found;
+  return problems;
 }));
 
 describe('figures of a verdict', () => {
@@ -58,7 +58,7 @@ describe('figures of a verdict', () => {
     page.on('pageerror', (error) => page.faults.push(`error: ${error.stack}`));
     page.on('request', (request) => request.url() === address || page.faults.push(`request: ${request.url()}`));
     await page.goto(address);
-    await page.locator('details').evaluateAll((all) => all.forEach((one) => { one.open = true; }));
+    await page.locator('details').evaluateAll((all) => all.forEach((element) => { element.open = true; }));
     return page;
   };
   for (const [scheme, width] of [['light', 1280], ['dark', 1280], ['light', 360], ['dark', 360]]) {
@@ -81,7 +81,7 @@ describe('figures of a verdict', () => {
       await goTo(page, await page.locator('tbody th a').first().getAttribute('href'));
       await page.waitForSelector('svg.load');
       await looksWell(page, width, `run-${scheme}-${width}`);
-      // Of ten thousand requests four hundred are kept in a verdict; those that stalled are among them.
+      // A verdict keeps four hundred of ten thousand requests; those that stalled are among them.
       const marks = await page.locator('svg.requests path.whole').getAttribute('d');
       assert.equal(marks.match(/M/g).length, 400);
       assert.equal(marks.match(/ 0\.0h0/g).length, 100);
@@ -124,7 +124,7 @@ describe('figures of a verdict', () => {
     for (const name of ['gate', 'ratios', 'hostile']) {
       const page = await openGate(name);
       const beyond = await page.evaluate(() => [document.documentElement, ...document.querySelectorAll('.wide')]
-        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => `${one.getAttribute('aria-label')}: ${one.scrollWidth}`));
+        .filter((element) => element.scrollWidth > element.clientWidth).map((element) => `${element.getAttribute('aria-label')}: ${element.scrollWidth}`));
       assert.deepEqual(beyond, [], name);
       await page.context().close();
     }

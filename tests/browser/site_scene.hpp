@@ -54,15 +54,15 @@ inline history::RunFacts night_run(std::size_t night, const std::string& machine
   return run;
 }
 
-struct SeriesOf {
+struct SeriesSpec {
   std::string cell, metric, machine;
   std::vector<double> values;
   std::size_t samples = 0;    // beside each value
   std::size_t first_run = 0;  // the first run of `values`, one run a point
-  std::size_t place = 0, place_from = 0, other_place = 0;  // `other_place` from there on
+  std::size_t place = 0, place_from = 0, later_place = 0;  // `later_place` from there on
 };
 
-inline history::Series series_of(const SeriesOf& what) {
+inline history::Series make_series(const SeriesSpec& what) {
   history::Series series{
       "default", what.cell, history::metric_named(what.metric), what.machine, {}};
   Noise noise(what.values.size() + what.metric.size());
@@ -71,7 +71,7 @@ inline history::Series series_of(const SeriesOf& what) {
     point.value = what.values[i];
     point.run = static_cast<std::uint32_t>(what.first_run + i);
     point.place = static_cast<std::uint32_t>(
-        what.place_from > 0 && i >= what.place_from ? what.other_place : what.place);
+        what.place_from > 0 && i >= what.place_from ? what.later_place : what.place);
     if (what.samples == 0) {
       point.nature = profile::Nature::exact;
       point.exact = Rational::make(static_cast<std::int64_t>(point.value * 2), 2);
@@ -104,14 +104,14 @@ inline history::SeriesChange step(std::size_t index, double before, double after
   return change;
 }
 
-inline verdict::CellVerdict said_of_cell(const std::string& cell, verdict::Outcome outcome,
-                                         double now, double base = 65) {
-  verdict::CellVerdict made;
-  made.cell = profile::CellKey::parse(cell).value();
-  made.device = "vulkan";
-  made.device_class = "vulkan-10005-0";
-  made.verdict = outcome;
-  made.put("kernels").verdict = made.put("placement").verdict = verdict::Outcome::pass;
+inline verdict::CellVerdict cell_with_dispatches(const std::string& cell, verdict::Outcome outcome,
+                                                 double now, double base = 65) {
+  verdict::CellVerdict judged;
+  judged.cell = profile::CellKey::parse(cell).value();
+  judged.device = "vulkan";
+  judged.device_class = "vulkan-10005-0";
+  judged.verdict = outcome;
+  judged.put("kernels").verdict = judged.put("placement").verdict = verdict::Outcome::pass;
   verdict::Judgement metric;
   metric.metric = unit::find_metric("dispatches_per_token").value();
   metric.nature = profile::Nature::exact;
@@ -122,24 +122,24 @@ inline verdict::CellVerdict said_of_cell(const std::string& cell, verdict::Outco
   metric.current_text = fmt::format("{}", now);
   metric.limit.exact = true;
   metric.reason = outcome == verdict::Outcome::fail ? "changed; an exact count must not" : "";
-  made.judgements.insert(made.judgements.begin(), std::move(metric));
-  return made;
+  judged.judgements.insert(judged.judgements.begin(), std::move(metric));
+  return judged;
 }
 
 inline history::StoredVerdict stored(std::size_t night, std::vector<verdict::CellVerdict> cells,
                                      const std::string& machine) {
   const verdict::GateVerdict gate = verdict::judge_gate(std::move(cells), {});
-  history::StoredVerdict made;
+  history::StoredVerdict record;
   const history::RunFacts run = night_run(night, machine);
-  made.run = run.id;
-  made.commit = run.commit;
-  made.branch = run.branch;
-  made.time = run.time;
-  made.kept_at = run.time + 60;
-  made.outcome = std::string(verdict::to_string(gate.verdict));
-  made.text = dump_json(write_fields(gate));
-  made.id = fmt::format("v{}-{}", night, made.outcome);
-  return made;
+  record.run = run.id;
+  record.commit = run.commit;
+  record.branch = run.branch;
+  record.time = run.time;
+  record.kept_at = run.time + 60;
+  record.outcome = std::string(verdict::to_string(gate.verdict));
+  record.text = dump_json(write_fields(gate));
+  record.id = fmt::format("v{}-{}", night, record.outcome);
+  return record;
 }
 
 // 90 nights on two machines: a step, a drift, another driver, what is known, red and accepted
@@ -164,8 +164,8 @@ inline SiteModel small_scene() {
       {"vulkan-10005-0-a", "llvmpipe (Mesa 22.3.6)", "m1", "EPYC box, debian 12", "b1"},
       {"vulkan-10005-0-b", "llvmpipe (Mesa 24.0.1)", "m1", "EPYC box, debian 12", "b2"},
       {"cpu", "", "m2", "laptop, debian 12", "b1"}};
-  const auto add = [&](const SeriesOf& what, std::vector<history::SeriesChange> changes) {
-    history.series.push_back(series_of(what));
+  const auto add = [&](const SeriesSpec& what, std::vector<history::SeriesChange> changes) {
+    history.series.push_back(make_series(what));
     model.changes.push_back(std::move(changes));
   };
   const auto shaped = [&](double level, double spread, auto factor) {
@@ -185,25 +185,25 @@ inline SiteModel small_scene() {
         drift.end = 60;
         return drift;
       }()});
-  SeriesOf on_laptop{cpu,     "decode_tokens_per_second", laptop, noisy(k_nights, 61, 0.03), 4,
-                     k_nights};
+  SeriesSpec on_laptop{cpu,     "decode_tokens_per_second", laptop, noisy(k_nights, 61, 0.03), 4,
+                       k_nights};
   on_laptop.place = 2;
   add(on_laptop, {});
-  history::SeriesChange known = step(45, 2.1e8, 2.4e8);
-  known.acknowledgement.emplace();
-  known.acknowledgement->reason = "bigger cache: " + k_hostile;
-  known.acknowledgement->who = "ada";
-  known.acknowledgement->at = k_first_night + 50 * k_day;
+  history::SeriesChange cache_change = step(45, 2.1e8, 2.4e8);
+  cache_change.acknowledgement.emplace();
+  cache_change.acknowledgement->reason = "bigger cache: " + k_hostile;
+  cache_change.acknowledgement->who = "ada";
+  cache_change.acknowledgement->at = k_first_night + 50 * k_day;
   add({cpu, "peak_rss_bytes", box,
        shaped(2.1e8, 0.001, [](std::size_t i) { return i < 45 ? 1.0 : 1.143; }), 3},
-      {known});
-  SeriesOf rates{
+      {cache_change});
+  SeriesSpec rates{
       vulkan, "decode_tokens_per_second", box,
       shaped(28.6, 0.015, [](std::size_t i) { return i < 20   ? 1.0
                                                      : i < 62 ? 1.08
                                                               : 0.98; }), 10};
   rates.place_from = 20;
-  rates.other_place = 1;
+  rates.later_place = 1;
   history::SeriesChange driver = step(20, 28.6, 30.9);
   driver.new_class.emplace();
   driver.new_class->device_class_before = "vulkan-10005-0-a";
@@ -220,17 +220,17 @@ inline SiteModel small_scene() {
   history.runs[5].source = history.runs[50].source = history::Source::baseline;
 
   using verdict::Outcome;
-  verdict::CellVerdict red = said_of_cell(vulkan, Outcome::fail, 77);
+  verdict::CellVerdict red = cell_with_dispatches(vulkan, Outcome::fail, 77);
   red.put("kernels").verdict = Outcome::fail;
   red.put("kernels").reason = "other kernels";
   red.put("kernels").changed = {{"rms_norm_f32", std::nullopt, Rational::make(12, 1)},
                                 {"mul_f32" + k_hostile, std::nullopt, Rational::make(12, 1)},
                                 {"rms_norm_mul_f32", Rational::make(12, 1), std::nullopt}};
-  model.verdicts = {stored(61, {said_of_cell(vulkan, Outcome::pass, 65)}, box),
+  model.verdicts = {stored(61, {cell_with_dispatches(vulkan, Outcome::pass, 65)}, box),
                     stored(62, {red}, box),
-                    stored(70, {said_of_cell(vulkan, Outcome::pass, 65)}, box),
-                    stored(80, {said_of_cell(vulkan, Outcome::fail, 66)}, box),
-                    stored(89, {said_of_cell(vulkan, Outcome::fail, 66)}, box)};
+                    stored(70, {cell_with_dispatches(vulkan, Outcome::pass, 65)}, box),
+                    stored(80, {cell_with_dispatches(vulkan, Outcome::fail, 66)}, box),
+                    stored(89, {cell_with_dispatches(vulkan, Outcome::fail, 66)}, box)};
   return model;
 }
 
@@ -252,10 +252,10 @@ inline std::string changes_lines() {
                      {"values", std::move(values)},
                      {"findings", {{{"kind", kind}, {"text", text + "\nin full"}}}}});
   };
-  const Json apart{{"mul_f32", 12}, {"rms_norm_f32", 12}, {"main@0123456789abcdef", 1}};
+  const Json unfused{{"mul_f32", 12}, {"rms_norm_f32", 12}, {"main@0123456789abcdef", 1}};
   const Json fused{{"rms_norm_mul_f32", 12}, {k_hostile, 1}};
   for (const char* commit : {"b1", "b2"}) {
-    for (const char* backend : {"vulkan", "rx7900"}) counted(commit, cell(backend), apart);
+    for (const char* backend : {"vulkan", "rx7900"}) counted(commit, cell(backend), unfused);
     lines.push_back(
         {{"commit", commit}, {"cell", cell("vulkan", "prefill")}, {"words", k_hostile}});
   }
@@ -289,7 +289,7 @@ inline SiteModel long_scene(std::size_t points) {
   for (std::size_t i = 0; i < points; ++i)
     values[i] *= 1 + 0.05 * static_cast<double>(i * 10 / points % 3);
   model.history.series.push_back(
-      series_of({"llama.cpp/m/cpu/decode", "time_per_output_token_seconds", "box", values, 5}));
+      make_series({"llama.cpp/m/cpu/decode", "time_per_output_token_seconds", "box", values, 5}));
   std::vector<history::SeriesChange> changes;
   for (std::size_t k = 1; k < 10; ++k) {
     const auto level = [](std::size_t at) {
@@ -311,7 +311,7 @@ inline SiteModel wide_scene(std::size_t cells) {
     for (const char* metric :
          {"barriers_per_token", "decode_tokens_per_second", "dispatches_per_token"}) {
       std::vector<double> values = noisy(30, 100 + static_cast<double>(c % 7), 0.02);
-      model.history.series.push_back(series_of(
+      model.history.series.push_back(make_series(
           {fmt::format("engine/model-{:05}/vulkan/decode", c), metric, "box", values, 3}));
       model.changes.emplace_back();
       if (c % 100 == 7) model.changes.back().push_back(step(12, 100, 110));

@@ -6,11 +6,11 @@ import {cellAddress, goTo, launch, makeSite, openPage, seriousFaults, serve, sho
 const VULKAN = 'tiny-llama/vulkan';
 const CPU = 'tiny-llama/cpu';
 const reading = (page) => page.locator('.reading').innerText();
-const seen = (page) => page.evaluate(() => {
+const visibleRange = (page) => page.evaluate(() => {
   const {min, max} = document.querySelector('.chart').weirChart.plot.scales.x;
   return [min, max];
 });
-// Of a drag over the graph, as shares of its width.
+// Drags over the graph; `from` and `to` are shares of its width.
 async function drag(page, from, to) {
   const box = await page.locator('.u-over').boundingBox();
   const y = box.y + box.height / 2;
@@ -119,26 +119,26 @@ describe('the trend site', () => {
   }));
 
   it('zooms by dragging and shows all after a double click', async () => onCell(VULKAN, '?metric=decode_tokens_per_second', async (page) => {
-    assert.deepEqual(await seen(page), [-0.5, 89.5]);
+    assert.deepEqual(await visibleRange(page), [-0.5, 89.5]);
     await drag(page, 0.25, 0.5);
-    const [from, to] = await seen(page);
+    const [from, to] = await visibleRange(page);
     assert.ok(from > 18 && from < 26 && to > 40 && to < 48, `${from} to ${to}`);
     await hashHas(page, `range=${Math.ceil(from)}-${Math.floor(to)}`);
     await page.locator('.u-over').dblclick();
     await page.waitForFunction(() => !location.hash.includes('range'));
-    assert.deepEqual(await seen(page), [-0.5, 89.5]);
+    assert.deepEqual(await visibleRange(page), [-0.5, 89.5]);
   }));
 
   it('zooms by its buttons, and never beyond its ends', async () => onCell(VULKAN, '', async (page) => {
     for (let i = 0; i < 9; ++i) await page.getByRole('button', {name: 'Zoom in'}).click();
-    const [from, to] = await seen(page);
+    const [from, to] = await visibleRange(page);
     assert.ok(to - from >= 5 - 1e-9, `${from} to ${to}`);
     for (let i = 0; i < 40; ++i) await page.getByRole('button', {name: 'Earlier'}).click();
-    assert.equal((await seen(page))[0], -0.5);
+    assert.equal((await visibleRange(page))[0], -0.5);
     for (let i = 0; i < 60; ++i) await page.getByRole('button', {name: 'Later'}).click();
-    assert.equal((await seen(page))[1], 89.5);
+    assert.equal((await visibleRange(page))[1], 89.5);
     await page.getByRole('button', {name: 'Show all'}).click();
-    assert.deepEqual(await seen(page), [-0.5, 89.5]);
+    assert.deepEqual(await visibleRange(page), [-0.5, 89.5]);
   }));
 
   it('shows who follows a link what its maker saw', async () => {
@@ -156,7 +156,7 @@ describe('the trend site', () => {
       assert.ok(!(await page.getByLabel('interval').isChecked()));
       assert.equal(await page.getByLabel('Machine').inputValue(), 'laptop');
       const [from, to] = /range=(\d+)-(\d+)/.exec(address).slice(1).map(Number);
-      assert.deepEqual(await seen(page), [from - 0.5, to + 0.5]);
+      assert.deepEqual(await visibleRange(page), [from - 0.5, to + 0.5]);
       assert.equal(await page.evaluate(() => document.querySelector('.chart').weirChart.plot.scales.y.distr), 3);
     });
   });
@@ -182,12 +182,12 @@ describe('the trend site', () => {
     await page.keyboard.press('End');
     await at(90);
     await page.keyboard.press('+');
-    const [from, to] = await seen(page);
+    const [from, to] = await visibleRange(page);
     assert.ok(Math.abs(to - from - 45) < 1e-6, `${from} to ${to}`);
     await page.keyboard.press('Shift+ArrowLeft');
-    assert.ok((await seen(page))[0] < from);
+    assert.ok((await visibleRange(page))[0] < from);
     await page.keyboard.press('0');
-    assert.deepEqual(await seen(page), [-0.5, 89.5]);
+    assert.deepEqual(await visibleRange(page), [-0.5, 89.5]);
     // The overview's filters and its search, too.
     await goTo(page, '#/');
     await page.locator('.filter', {hasText: 'fail'}).focus();
@@ -222,7 +222,7 @@ describe('the trend site', () => {
   it('finds, filters and orders cells, and keeps that in the address', async () => visit('#/', async (page) => {
     const rows = () => page.locator('.matrix tbody tr').count();
     assert.equal(await rows(), 3);
-    // What fails at the gate, what got worse, what is steady.
+    // Cells that fail at the gate come first, then those that got worse, then steady ones.
     assert.match(await page.locator('.matrix tbody tr').first().innerText(), /vulkan[\s\S]*fail/);
     assert.match(await page.locator('.matrix tbody tr').last().innerText(), /steady/);
     await page.getByLabel('Find cells').fill('llama CPU');
@@ -249,7 +249,7 @@ describe('the trend site', () => {
     assert.match((await rows.allInnerTexts()).join(), /^decode tok\/s\s+EPYC[\s\S]*worse[\s\S]*known[\s\S]*steady/);
     assert.match(await page.title(), /decode tok\/s/);
     await goTo(page, '#/');
-    const [content, table] = await page.evaluate(() => ['.matrix', '.wide'].map((one) => document.querySelector(one).scrollWidth));
+    const [content, table] = await page.evaluate(() => ['.matrix', '.wide'].map((selector) => document.querySelector(selector).scrollWidth));
     assert.ok(table <= content && content <= 1280 - 2 * 16, `${table} in ${content}`);
   }, {width: 1280}));
 

@@ -1,4 +1,4 @@
-// What is drawn of a long series reaches as far as the series does, spikes and all.
+// The drawing of a long series reaches as far as the series does, spikes and all.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {thinner} from '../../gate/web/src/thin.js';
@@ -16,17 +16,17 @@ function numbers(count) {
 test('keeps the least and the most of every part, and draws no more than a screen has', () => {
   const value = numbers(10_007);
   value[5_003] = 99; // a spike
-  const series = {value, low: value.map((one) => one - 0.5), high: value.map((one, i) => (i % 7 ? one + 0.5 : null))};
+  const series = {value, low: value.map((number) => number - 0.5), high: value.map((number, i) => (i % 7 ? number + 0.5 : null))};
   const thin = thinner(series, {positive: false, banded: true});
   for (const [from, to] of [[-0.5, 10_006.5], [17, 9_000], [4_990, 5_020], [5_003, 5_004], [8_000.2, 9_999.7]]) {
     for (const pixels of [50, 300, 1_200]) {
       const drawn = thin(from, to, pixels);
       assert.ok(drawn.at.length <= pixels + 2, `${drawn.at.length} columns on ${pixels} pixels`);
-      assert.ok(drawn.x.every((one, i) => i === 0 || one > drawn.x[i - 1]), 'in order');
-      assert.ok(drawn.x.every((one, i) => value[one] === drawn.y[i]), 'real points');
-      const seen = value.slice(Math.max(0, Math.ceil(from)), Math.floor(to) + 1);
-      assert.ok(Math.min(...drawn.min) <= Math.min(...seen) && Math.max(...drawn.max) >= Math.max(...seen));
-      assert.ok(drawn.least <= Math.min(...seen) - 0.5 && drawn.most >= Math.max(...seen));
+      assert.ok(drawn.x.every((place, i) => i === 0 || place > drawn.x[i - 1]), 'in order');
+      assert.ok(drawn.x.every((place, i) => value[place] === drawn.y[i]), 'real points');
+      const visible = value.slice(Math.max(0, Math.ceil(from)), Math.floor(to) + 1);
+      assert.ok(Math.min(...drawn.min) <= Math.min(...visible) && Math.max(...drawn.max) >= Math.max(...visible));
+      assert.ok(drawn.least <= Math.min(...visible) - 0.5 && drawn.most >= Math.max(...visible));
     }
   }
 });

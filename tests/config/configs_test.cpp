@@ -84,12 +84,12 @@ TEST(Configs, LoadAndMakeCells) {
   const auto files = config_files();
   ASSERT_GE(files.size(), 2U);
   for (const auto& path : files) {
-    Known known = known_here_and_now();
+    Supported context = test_context();
     for (const char* probe : {"cuda", "instructions", "instrument"})
-      known.probes.emplace_back(probe);
-    known.adapters.emplace_back("weir-observed");
-    known.twins = described_devices();
-    const auto settings = parse_settings(read_file(path), path.string(), known);
+      context.probes.emplace_back(probe);
+    context.adapters.emplace_back("weir-observed");
+    context.twins = described_devices();
+    const auto settings = parse_settings(read_file(path), path.string(), context);
     ASSERT_TRUE(settings) << settings.error().message;
     const auto matrix = expand(*settings);
     ASSERT_TRUE(matrix) << matrix.error().message;
@@ -106,11 +106,11 @@ std::string printed_in(const std::string& page) {
 constexpr const char* k_pages[] = {"how-to/agave.md", "how-to/instrument.md"};
 
 TEST(Configs, LoadAsThePagesPrintThem) {
-  Known known = known_here_and_now();
-  known.probes.emplace_back("instrument");
-  known.adapters.emplace_back("agave");
+  Supported context = test_context();
+  context.probes.emplace_back("instrument");
+  context.adapters.emplace_back("agave");
   for (const char* page : k_pages) {
-    const auto settings = parse_settings(printed_in(page), page, known);
+    const auto settings = parse_settings(printed_in(page), page, context);
     ASSERT_TRUE(settings) << settings.error().message;
     const auto matrix = expand(*settings);
     ASSERT_TRUE(matrix) << matrix.error().message;
@@ -120,8 +120,8 @@ TEST(Configs, LoadAsThePagesPrintThem) {
 }
 
 TEST(Configs, HoldTheReferenceMatrixOfEightCells) {
-  const auto settings = parse_settings(read_file(k_configs / "llama.cpp.yaml"), "llama.cpp.yaml",
-                                       known_here_and_now());
+  const auto settings =
+      parse_settings(read_file(k_configs / "llama.cpp.yaml"), "llama.cpp.yaml", test_context());
   ASSERT_TRUE(settings) << settings.error().message;
   const auto matrix = expand(*settings);
   ASSERT_TRUE(matrix) << matrix.error().message;
@@ -146,28 +146,28 @@ TEST_F(SchemaTest, AgreesWithEveryConfigThatWeirReads) {
                   fmt::format("version: 1\nengines: {{e: {{preset: {}}}}}\n", preset.name), "w")),
               "");
   }
-  EXPECT_EQ(complaint(whole("limits:\n- {metrics: '*_per_token', exact: false}\n"
-                            "- {metrics: load_seconds, max_increase: 5%, until: 2027-01-01}\n"
-                            "gate: {budget: 10m}\nvariants: {default: {}}\n")),
+  EXPECT_EQ(complaint(config_with("limits:\n- {metrics: '*_per_token', exact: false}\n"
+                                  "- {metrics: load_seconds, max_increase: 5%, until: 2027-01-01}\n"
+                                  "gate: {budget: 10m}\nvariants: {default: {}}\n")),
             "");
 }
 
 TEST_F(SchemaTest, RefusesWhatWeirRefuses) {
   const std::string cases[] = {
-      whole("limts: []\n"),
-      whole("limits: [{metrics: load_seconds, max_dorp: 5%}]\n"),
-      whole("limits: [{mode: warn}]\n"),
-      whole("gate: {runs: 0}\n"),
-      whole("gate: {budget: soon}\n"),
-      whole("variants: {'a/b': {}}\n"),
-      whole("variants: {a: {args: --x}}\n"),
+      config_with("limts: []\n"),
+      config_with("limits: [{metrics: load_seconds, max_dorp: 5%}]\n"),
+      config_with("limits: [{mode: warn}]\n"),
+      config_with("gate: {runs: 0}\n"),
+      config_with("gate: {budget: soon}\n"),
+      config_with("variants: {'a/b': {}}\n"),
+      config_with("variants: {a: {args: --x}}\n"),
       with_head("prompts: {p: {tokens: many}}\n"),
       with_head("prompts: {p: {tokens: 8, concurrency: 0}}\n"),
       with_head("prompts: {p: {tokens: 8, rate: 0}}\n"),
       "version: 2\n",
   };
   for (const std::string& yaml : cases) {
-    EXPECT_NE(message_of(yaml), "") << yaml;
+    EXPECT_NE(config_error(yaml), "") << yaml;
     EXPECT_NE(complaint(yaml), "") << yaml;
   }
 }
@@ -235,24 +235,24 @@ std::vector<std::string> texts_with(const KeyInfo& key, const std::string& value
                     .value();
     Node* mapping = mapping_at(root, key.owner);
     if (mapping == nullptr) continue;
-    std::erase_if(mapping->entries, [&](const Entry& one) { return one.key == key.name; });
+    std::erase_if(mapping->entries, [&](const Entry& entry) { return entry.key == key.name; });
     mapping->entries.push_back({key.name, {}, parse_yaml(value, "a value").value()});
     texts.push_back(to_yaml(root));
   }
   return texts;
 }
 
-std::string complaint_of_parser(const std::string& yaml) {
-  Known known = known_here_and_now();
+std::string parser_complaint(const std::string& yaml) {
+  Supported context = test_context();
   for (const char* probe : {"instructions", "cuda", "hip", "metal", "opencl"}) {
-    known.probes.emplace_back(probe);
+    context.probes.emplace_back(probe);
   }
-  const auto settings = parse_settings(yaml, "weir.yaml", known);
+  const auto settings = parse_settings(yaml, "weir.yaml", context);
   return settings ? "" : settings.error().message;
 }
 
 TEST(Keys, AreAllExplainedByASentenceAndAnExample) {
-  const auto keys = list_keys(known_here_and_now());
+  const auto keys = list_keys(test_context());
   EXPECT_GT(keys.size(), 150U);
   for (const KeyInfo& key : keys) {
     EXPECT_TRUE(key.meaning.ends_with('.')) << key.path();
@@ -264,14 +264,14 @@ TEST(Keys, AreAllExplainedByASentenceAndAnExample) {
 }
 
 TEST_F(SchemaTest, TakesEachKeyWithItsExampleAndItsDefaultAsWeirDoes) {
-  for (const KeyInfo& key : list_keys(known_here_and_now())) {
+  for (const KeyInfo& key : list_keys(test_context())) {
     std::vector<std::string> values{key.example};
     if (key.is_value) values.push_back(key.usual);
     for (const std::string& value : values) {
       std::string refused = "nothing has its mapping";
       bool taken = false;
       for (const std::string& yaml : texts_with(key, value)) {
-        const std::string complained = complaint_of_parser(yaml);
+        const std::string complained = parser_complaint(yaml);
         if (complained.empty()) {
           EXPECT_EQ(complaint(yaml), "") << key.path() << ": " << value << "\n" << yaml;
         }
@@ -284,10 +284,10 @@ TEST_F(SchemaTest, TakesEachKeyWithItsExampleAndItsDefaultAsWeirDoes) {
 }
 
 TEST_F(SchemaTest, RefusesAnUnknownKeyInEachMappingAsWeirDoes) {
-  for (KeyInfo key : list_keys(known_here_and_now())) {
+  for (KeyInfo key : list_keys(test_context())) {
     key.name = "no_such_key";
     for (const std::string& yaml : texts_with(key, "1")) {
-      EXPECT_THAT(complaint_of_parser(yaml), HasSubstr("no_such_key")) << yaml;
+      EXPECT_THAT(parser_complaint(yaml), HasSubstr("no_such_key")) << yaml;
       EXPECT_NE(complaint(yaml), "") << yaml;
     }
   }

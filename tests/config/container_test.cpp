@@ -54,7 +54,7 @@ TEST(Container, PutsTheRuntimeBeforeACommandThatDoesNotBeginWithIt) {
       {"command: [/opt/bin/podman, --remote, run, it, bench, -n, '{tokens}'], container: podman",
        "/opt/bin/podman --remote run it bench -n {tokens} -ngl 0"},
   };
-  for (const Case& one : cases) EXPECT_EQ(expanded(one.engine).command, one.command);
+  for (const Case& c : cases) EXPECT_EQ(expanded(c.engine).command, c.command);
 }
 
 // An image stands for the program, of which a baseline must not depend.
@@ -95,9 +95,9 @@ TEST(Container, LeavesTheProgramsPlaceOutOfTheFingerprint) {
         "srun, --quiet, -lu, ", "srun, --exclusive, -n, '1', ", "srun, --container-image, it, ",
         "/opt/slurm/bin/srun, --overlap, --no-container-mount-home, "}) {
     const std::string words = begin;
-    const std::string runtime = words.starts_with("docker")   ? "docker"
-                                : words.starts_with("podman") ? "podman"
-                                                              : "srun";
+    std::string runtime = "srun";
+    if (words.starts_with("docker")) runtime = "docker";
+    if (words.starts_with("podman")) runtime = "podman";
     EXPECT_EQ(arguments(runtime, words + "/opt/engine-1.2/bench"),
               arguments(runtime, words + "/opt/engine-1.3/bench"))
         << begin;
@@ -151,11 +151,11 @@ TEST(Container, IsRefusedWhereProbesOrOutputWouldBeLost) {
       {"command: [b, -n, '{tokens}'], container: {runtime: srun, args: ['{args}']}",
        "{args} can only stand in an engine's command"},
   };
-  for (const Case& one : cases) {
-    EXPECT_THAT(message_of(with_engine(one.engine)), HasSubstr(one.says)) << one.engine;
+  for (const Case& c : cases) {
+    EXPECT_THAT(config_error(with_engine(c.engine)), HasSubstr(c.says)) << c.engine;
   }
   // Words of the engine's are its own affair.
-  EXPECT_EQ(message_of(
+  EXPECT_EQ(config_error(
                 with_engine("command: [docker, run, i, b, -d, -n, '{tokens}'], container: docker")),
             "");
 }
@@ -177,13 +177,13 @@ TEST(Container, IsWrittenAsTheDocumentationHasIt) {
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::size_t begin = page.find("```yaml\n") + 8;
   const std::string engines = page.substr(begin, page.find("```", begin) - begin);
-  Known known = known_here_and_now();
-  known.probes.emplace_back("cuda");
+  Supported context = test_context();
+  context.probes.emplace_back("cuda");
   const auto settings = parse_settings(
       "version: 1\nmodels: {m: m.gguf}\nbackends: {cpu: }\n"
       "prompts: {p: {prompt_tokens: 0, tokens: 8}}\n" +
           engines,
-      "weir.yaml", known);
+      "weir.yaml", context);
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->engines.size(), 3U);
 }
@@ -226,18 +226,18 @@ TEST(Container, HidesThePrivateEnginesImageByEachOfItsNames) {
        {"team/hidden:7", "reg.example#team/hidden", "hidden", "classified"},
        {"srun --container-image="}},
   };
-  for (const Case& one : cases) {
-    const auto settings = parse_text(with_engine(std::string("private: true, ") + one.engine));
+  for (const Case& c : cases) {
+    const auto settings = parse_text(with_engine(std::string("private: true, ") + c.engine));
     ASSERT_TRUE(settings) << settings.error().message;
     const Redactor redactor(*settings, "/p");
-    for (const char* text : one.hidden) {
-      const std::string seen = redactor.text(text);
-      EXPECT_THAT(seen, HasSubstr("engine-")) << text;
+    for (const char* text : c.hidden) {
+      const std::string redacted = redactor.text(text);
+      EXPECT_THAT(redacted, HasSubstr("engine-")) << text;
       for (const char* word : {"hidden", "classified", "0f3c"}) {
-        EXPECT_EQ(seen.find(word), std::string::npos) << text << ": " << seen;
+        EXPECT_EQ(redacted.find(word), std::string::npos) << text << ": " << redacted;
       }
     }
-    for (const char* text : one.shown) EXPECT_EQ(redactor.text(text), text);
+    for (const char* text : c.shown) EXPECT_EQ(redactor.text(text), text);
   }
 }
 

@@ -12,20 +12,20 @@ using testing::StartsWith;
 TEST(Errors, ReadLikeThis) {
   // The whole message, as printed behind "weir: ".
   const std::pair<std::string, const char*> cases[] = {
-      {whole("limits:\n  - {match: {backend: vulcan}, mode: off}\n"),
+      {config_with("limits:\n  - {match: {backend: vulcan}, mode: off}\n"),
        "weir.yaml:11:23: unknown backend \"vulcan\" (did you mean \"vulkan\"?)\n"
        "  known here: cpu, vulkan"},
-      {whole("limts: []\n"),
+      {config_with("limts: []\n"),
        "weir.yaml:10:1: unknown key \"limts\" in the configuration (did you mean \"limits\"?)\n"
        "  known here: version, engines, models, backends, prompts, variants, matrix, limits, gate, "
        "explain"},
-      {whole("explain: {rules: [{when: {op: ADD, change: slower}, say: x}]}\n"),
+      {config_with("explain: {rules: [{when: {op: ADD, change: slower}, say: x}]}\n"),
        "weir.yaml:10:44: change: slower is for a metric of time: kernels and ops are counted here "
        "(any, more, fewer, appeared, vanished)"},
-      {whole("gate: {budget: soon}\n"),
+      {config_with("gate: {budget: soon}\n"),
        "weir.yaml:10:16: budget: \"soon\" is not a duration (write 500ms, 120s, 10m or 2h)"},
-      {whole("limits:\n- {metrics: syncs_per_token, max: 1, mode: report,\n"
-             "   until: 2026-11-19, reason: \"being observed\"}\n"),
+      {config_with("limits:\n- {metrics: syncs_per_token, max: 1, mode: report,\n"
+                   "   until: 2026-11-19, reason: \"being observed\"}\n"),
        "weir.yaml:11:3: this limit (\"being observed\") expired on 2026-11-19: decide what holds "
        "now, then take \"until\" out or give it a later day"},
       {with_head("prompts: {p: {tokens: 8, args: ['{tokns}']}}\n"),
@@ -33,12 +33,12 @@ TEST(Errors, ReadLikeThis) {
        "{{tokns}} for the text itself\n"
        "  known here: args, depth, model, out, port, probe_dir, prompt, prompt_file, "
        "prompt_tokens, repeats, seed, threads, tokens"},
-      {whole("matrix: {include: [{engine: llama.cpp, prompt: hello}]}\n"),
+      {config_with("matrix: {include: [{engine: llama.cpp, prompt: hello}]}\n"),
        "weir.yaml:10:20: llama.cpp/tiny/cpu/hello does not fit: the command takes no text (it has "
        "neither {prompt} nor {prompt_file})"},
-      {whole("limits:\n- {match: {engine: agave, prompt: decode}, mode: off}\n"),
+      {config_with("limits:\n- {match: {engine: agave, prompt: decode}, mode: off}\n"),
        "weir.yaml:11:3: this limit matches no cell of the matrix"},
-      {whole("limits:\n- {metrics: dispatches_per_context_token, max_increase: 5%}\n"),
+      {config_with("limits:\n- {metrics: dispatches_per_context_token, max_increase: 5%}\n"),
        "weir.yaml:11:3: no engine that this limit matches has such a metric"},
       {"version: 1\nengines: {e: {command: [e], output: generic, metrics: {syncs_per_token: "
        "{regex: '\\d+ syncs'}}}}\nmodels: {m: m}\nbackends: {cpu: }\nprompts: {p: {text: a}}\n",
@@ -47,16 +47,16 @@ TEST(Errors, ReadLikeThis) {
       {"", "weir.yaml: there is nothing in it (weir init writes a starter)"},
       {"a: b: c", "weir.yaml:1:5: not YAML: illegal map value"},
   };
-  for (const auto& [yaml, message] : cases) EXPECT_EQ(message_of(yaml), message);
+  for (const auto& [yaml, message] : cases) EXPECT_EQ(config_error(yaml), message);
 }
 
 TEST(Errors, AreAllToldAtOnceInTheOrderOfTheText) {
-  EXPECT_EQ(message_of(whole("limits: 3\ngate: {runs: 0, repeats: many}\n")),
+  EXPECT_EQ(config_error(config_with("limits: 3\ngate: {runs: 0, repeats: many}\n")),
             "weir.yaml:10:9: limits must be a list of at most 1000 entries such as {metrics: "
             "decode_tokens_per_second, max_drop: 5%}\n"
             "weir.yaml:11:14: runs must be a whole number from 1 to 1000, not \"0\"\n"
             "weir.yaml:11:26: repeats must be a whole number from 1 to 1000, not \"many\"");
-  EXPECT_THAT(message_of("{a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"),
+  EXPECT_THAT(config_error("{a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"),
               HasSubstr("\n… and 6 more"));  // 9 unknown keys and 5 missing ones, 8 shown
 }
 
@@ -67,10 +67,10 @@ struct Case {
   const char* says;
 };
 
-void check(const Case& one, const std::string& yaml) {
-  const std::string message = message_of(yaml);
-  EXPECT_THAT(message, StartsWith(std::string("weir.yaml:") + one.place + ": ")) << one.yaml;
-  EXPECT_THAT(message, HasSubstr(one.says)) << one.yaml;
+void check(const Case& c, const std::string& yaml) {
+  const std::string message = config_error(yaml);
+  EXPECT_THAT(message, StartsWith(std::string("weir.yaml:") + c.place + ": ")) << c.yaml;
+  EXPECT_THAT(message, HasSubstr(c.says)) << c.yaml;
 }
 
 TEST(Errors, NameTheSectionThatIsWrong) {
@@ -105,8 +105,8 @@ TEST(Errors, NameTheSectionThatIsWrong) {
       {"gate: {cache: true}\n", "10:8", "unknown key \"cache\" in gate"},
       {"gate: {budget: 0s}\n", "10:16", "more than nothing"},
   };
-  for (const Case& one : cases) check(one, whole(one.yaml));
-  EXPECT_THAT(message_of(whole("variants: {fused: {env: {A: 'x{port}'}}}\n")),
+  for (const Case& c : cases) check(c, config_with(c.yaml));
+  EXPECT_THAT(config_error(config_with("variants: {fused: {env: {A: 'x{port}'}}}\n")),
               HasSubstr("{port} is for engines that serve"));
 }
 
@@ -160,7 +160,7 @@ TEST(Errors, NameTheLimitThatIsWrong) {
        "matches no cell"},
       {"limits: [[1]]\n", "10:10", "a limit must be a mapping, not a list"},
   };
-  for (const Case& one : cases) check(one, whole(one.yaml));
+  for (const Case& c : cases) check(c, config_with(c.yaml));
 }
 
 TEST(Limits, OverManyMetricsHoldEachToWhatMakesSenseThere) {
@@ -169,7 +169,7 @@ TEST(Limits, OverManyMetricsHoldEachToWhatMakesSenseThere) {
         "limits: [{metrics: '*_per_*', max_increase: 5%}]\n", "limits: [{mode: report}]\n",
         "limits: [{metrics: [kernels, placement], exact: false}]\n",
         "limits: [{metrics: dispatches_at_8, exact: false}]\n"}) {
-    EXPECT_EQ(message_of(whole(fine)), "") << fine;
+    EXPECT_EQ(config_error(config_with(fine)), "") << fine;
   }
 }
 
@@ -200,11 +200,11 @@ TEST(Errors, NameThePromptThatIsWrong) {
       {"prompts: {p: {tokens: 8}, 'P': {tokens: 8}}\n", "9:27", "two prompts are named"},
       {"prompts: {p: {tokens: 8, threads: 2}}\n", "", "has no {threads} for \"threads\""},
   };
-  for (const Case& one : cases) {
-    if (*one.place == '\0') {
-      EXPECT_THAT(message_of(with_head(one.yaml)), HasSubstr(one.says));
+  for (const Case& c : cases) {
+    if (*c.place == '\0') {
+      EXPECT_THAT(config_error(with_head(c.yaml)), HasSubstr(c.says));
     } else {
-      check(one, with_head(one.yaml));
+      check(c, with_head(c.yaml));
     }
   }
 }
@@ -291,29 +291,29 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
        "\"count\" is how many of a CUDA twin there are"},
       {k_engine, "m.gguf", "{}, fast: {}", "4:21", "needs \"device\""},
   };
-  for (const Part& one : cases) {
+  for (const Part& c : cases) {
     const std::string yaml = fmt::format(
         "version: 1\nengines: {{e: {}}}\nmodels: {{m: {}}}\nbackends: {{cpu: {}}}\n"
         "prompts: {{p: {{tokens: 8}}}}\n",
-        one.engine, one.model, one.backend);
-    check({one.engine, one.place, one.says}, yaml);
+        c.engine, c.model, c.backend);
+    check({c.engine, c.place, c.says}, yaml);
   }
 }
 
 TEST(Errors, SayThatAWeirWithoutTheDriverHasNoTwins) {
-  Known known = known_here_and_now();
-  known.twins.reset();
+  Supported context = test_context();
+  context.twins.reset();
   const auto settings = parse_settings(
       "version: 1\nengines: {e: {command: [a], output: llama-bench}}\nmodels: {m: m.gguf}\n"
       "backends: {gpu: {device: vulkan, twin: intel-arc-a770}}\nprompts: {p: {tokens: 8}}\n",
-      "weir.yaml", known);
+      "weir.yaml", context);
   ASSERT_FALSE(settings);
   EXPECT_THAT(settings.error().message, HasSubstr("built without them"));
 }
 
 TEST(Errors, NameAnotherVersionOfTheFormat) {
-  EXPECT_THAT(message_of("version: 2\n"), HasSubstr("weir.yaml:1:10: this weir reads version 1"));
-  EXPECT_THAT(message_of("engines: {}\n"), HasSubstr("needs \"version\""));
+  EXPECT_THAT(config_error("version: 2\n"), HasSubstr("weir.yaml:1:10: this weir reads version 1"));
+  EXPECT_THAT(config_error("engines: {}\n"), HasSubstr("needs \"version\""));
 }
 
 }  // namespace errors_test

@@ -10,7 +10,7 @@ using explain::Rule;
 
 // The text after it begins at line 10.
 ExplainSettings read(std::string_view rest) {
-  const auto settings = parse_text(whole(rest));
+  const auto settings = parse_text(config_with(rest));
   EXPECT_TRUE(settings) << (settings ? "" : settings.error().message);
   return settings ? settings->explain : ExplainSettings{};
 }
@@ -140,7 +140,7 @@ TEST(Explain, RefusesEachMistakeWithItsPlace) {
        "weir.yaml:10:36: low is above high: every count would be unusual"},
   };
   for (const auto& [yaml, message] : cases) {
-    EXPECT_EQ(message_of(whole("explain: " + yaml + "\n")), message) << yaml.substr(0, 80);
+    EXPECT_EQ(config_error(config_with("explain: " + yaml + "\n")), message) << yaml.substr(0, 80);
   }
 }
 

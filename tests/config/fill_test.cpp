@@ -31,20 +31,20 @@ TEST(Placeholders, AreWordsInBracesAndEveryOtherBraceIsItself) {
       {"{} { x} {1} {a b} {", {}, "{} { x} {1} {a b} {"},
       {"{a{b}", {"b"}, "{a<b>"},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(placeholders_in(one.text), one.words) << one.text;
-    EXPECT_EQ(substitute(one.text, [](auto word) { return fmt::format("<{}>", word); }), one.filled)
-        << one.text;
+  for (const Case& c : cases) {
+    EXPECT_EQ(placeholders_in(c.text), c.words) << c.text;
+    EXPECT_EQ(substitute(c.text, [](auto word) { return fmt::format("<{}>", word); }), c.filled)
+        << c.text;
   }
 }
 
 // Cell of an engine that uses every placeholder, in arguments and environment.
-struct WholeNumber {
+struct ParsedConfig {
   Settings settings;
   Matrix matrix;
 };
 
-WholeNumber make(const std::string& prompt) {
+ParsedConfig make_config(const std::string& prompt) {
   const std::string yaml =
       "version: 1\n"
       "engines:\n"
@@ -58,37 +58,37 @@ WholeNumber make(const std::string& prompt) {
       "backends: {cpu: {args: [-ngl, 0], env: {M: '{model}'}}}\n"
       "prompts: {p: " +
       prompt + "}\n";
-  WholeNumber whole;
+  ParsedConfig config;
   auto settings = parse_text(yaml);
   if (!settings) {
     ADD_FAILURE() << settings.error().message;
-    return whole;
+    return config;
   }
-  whole.settings = std::move(*settings);
-  auto matrix = expand(whole.settings);
+  config.settings = std::move(*settings);
+  auto matrix = expand(config.settings);
   if (!matrix) {
     ADD_FAILURE() << matrix.error().message;
-    return whole;
+    return config;
   }
-  whole.matrix = std::move(*matrix);
-  for (Cell& cell : whole.matrix.cells) cell.engine = nullptr;  // the settings have moved
-  return whole;
+  config.matrix = std::move(*matrix);
+  for (Cell& cell : config.matrix.cells) cell.engine = nullptr;  // the settings have moved
+  return config;
 }
 
 Filling filling(profile::Pass pass) {
-  Filling found;
-  found.parameters = {64, 8, 2, 256};
-  found.model = "/models/{tokens} m.gguf";  // values are not searched for placeholders
-  found.out = "/out";
-  found.probe_dir = "/probe";
-  found.threads = 6;
-  found.pass = pass;
-  return found;
+  Filling values;
+  values.parameters = {64, 8, 2, 256};
+  values.model = "/models/{tokens} m.gguf";  // values are not searched for placeholders
+  values.out = "/out";
+  values.probe_dir = "/probe";
+  values.threads = 6;
+  values.pass = pass;
+  return values;
 }
 
 TEST(Fill, PutsEachValueIntoItsOneArgument) {
-  const WholeNumber whole = make("{tokens: 8}");
-  const auto line = fill(whole.matrix.cells.at(0), filling(profile::Pass::timed));
+  const ParsedConfig config = make_config("{tokens: 8}");
+  const auto line = fill(config.matrix.cells.at(0), filling(profile::Pass::timed));
   EXPECT_THAT(line.argv,
               ElementsAre("bin/e", "/models/{tokens} m.gguf", "p=64,n=8", "-r", "2", "-d", "256",
                           "-t", "6", "-s", "1", "-ngl", "0", "-o", "/out/x", "{tokens}"));
@@ -97,8 +97,8 @@ TEST(Fill, PutsEachValueIntoItsOneArgument) {
 }
 
 TEST(Fill, AddsTheProfilersArgumentsAndEnvironmentInACountedPass) {
-  const WholeNumber whole = make("{tokens: 8, threads: 3, seed: 9}");
-  const auto line = fill(whole.matrix.cells.at(0), filling(profile::Pass::counted));
+  const ParsedConfig config = make_config("{tokens: 8, threads: 3, seed: 9}");
+  const auto line = fill(config.matrix.cells.at(0), filling(profile::Pass::counted));
   EXPECT_THAT(line.argv, ElementsAre("bin/e", "/models/{tokens} m.gguf", "p=64,n=8", "-r", "2",
                                      "-d", "256", "-t", "3", "-s", "9", "-ngl", "0", "-o", "/out/x",
                                      "{tokens}", "--trace", "/out/8"));
@@ -118,7 +118,7 @@ TEST(Fill, PutsATextWithBlanksAndQuotesIntoOneArgument) {
 
 TEST(Asked, SweepsOverTokensForDecodeAndOverRepeatsForPrefill) {
   const GateSettings gate;  // repeats 3
-  const WholeNumber decode = make("{prompt_tokens: 16, tokens: 32, depth: 4}");
+  const ParsedConfig decode = make_config("{prompt_tokens: 16, tokens: 32, depth: 4}");
   const Cell& cell = decode.matrix.cells.at(0);
   EXPECT_EQ(cell.sweep, profile::Sweep::tokens);
   EXPECT_EQ(timed_request(cell, gate), (profile::RunParameters{16, 32, 3, 4}));
@@ -126,13 +126,13 @@ TEST(Asked, SweepsOverTokensForDecodeAndOverRepeatsForPrefill) {
   EXPECT_THAT(counted_requests(cell),
               ElementsAre(profile::RunParameters{16, 8, 1, 4}, profile::RunParameters{16, 16, 1, 4},
                           profile::RunParameters{16, 24, 1, 4}));
-  const std::int64_t kept[] = {5, 7, 9}, of_an_engine_that_counts[] = {32};
-  EXPECT_THAT(counted_requests(cell, kept),
+  const std::int64_t report_counts[] = {5, 7, 9}, of_an_engine_that_counts[] = {32};
+  EXPECT_THAT(counted_requests(cell, report_counts),
               ElementsAre(profile::RunParameters{16, 5, 1, 4}, profile::RunParameters{16, 7, 1, 4},
                           profile::RunParameters{16, 9, 1, 4}));
   EXPECT_EQ(counted_requests(cell, of_an_engine_that_counts).size(), 3U) << "one is no line";
 
-  const WholeNumber prefill = make("{prompt_tokens: 16}");
+  const ParsedConfig prefill = make_config("{prompt_tokens: 16}");
   EXPECT_EQ(prefill.matrix.cells.at(0).sweep, profile::Sweep::repeats);
   EXPECT_THAT(counted_requests(prefill.matrix.cells.at(0)),
               ElementsAre(profile::RunParameters{16, 0, 1, 0}, profile::RunParameters{16, 0, 2, 0},

@@ -28,8 +28,8 @@ struct Expanded {
     return all;
   }
   [[nodiscard]] const Cell& cell(const std::string& name) const {
-    for (const Cell& one : matrix.cells) {
-      if (one.key.str() == name) return one;
+    for (const Cell& candidate : matrix.cells) {
+      if (candidate.key.str() == name) return candidate;
     }
     ADD_FAILURE() << "no cell " << name;
     return matrix.cells.front();
@@ -62,22 +62,22 @@ TEST(Matrix, HasCellsWithoutAModelWhereNoCommandAsksForOne) {
     text.replace(text.find("MODELS"), 6, models);
     return text.replace(text.find("MODEL"), 5, argument);
   };
-  EXPECT_THAT(cells_of(parse_text(yaml("", ""))), ElementsAre("e/none/cpu/p"));
-  EXPECT_THAT(cells_of(parse_text(yaml("", "models: {built-in: }\n"))),
+  EXPECT_THAT(cell_names(parse_text(yaml("", ""))), ElementsAre("e/none/cpu/p"));
+  EXPECT_THAT(cell_names(parse_text(yaml("", "models: {built-in: }\n"))),
               ElementsAre("e/built-in/cpu/p"));
   EXPECT_EQ(expanded(yaml("", ""))->cell("e/none/cpu/p").model_path, "");
-  EXPECT_THAT(cells_of(parse_text(yaml(", '{model}'", ""))),
+  EXPECT_THAT(cell_names(parse_text(yaml(", '{model}'", ""))),
               ElementsAre("weir.yaml:1:1: the configuration needs \"models\""));
-  EXPECT_THAT(cells_of(parse_text(yaml(", '{model}'", "models: {none: }\n"))),
+  EXPECT_THAT(cell_names(parse_text(yaml(", '{model}'", "models: {none: }\n"))),
               ElementsAre(HasSubstr("{model} in the command needs a file")));
 }
 
 TEST(Matrix, IsTheProductOfWhatFitsInTheOrderWritten) {
-  const auto made = expanded(whole(""));
-  EXPECT_THAT(made->names(),
+  const auto result = expanded(config_with(""));
+  EXPECT_THAT(result->names(),
               ElementsAre("llama.cpp/tiny/cpu/decode", "llama.cpp/tiny/vulkan/decode",
                           "agave/tiny/cpu/hello", "agave/tiny/vulkan/hello"));
-  EXPECT_THAT(made->matrix.notes,
+  EXPECT_THAT(result->matrix.notes,
               ElementsAre("left out: llama.cpp × hello: the command takes no text (it has neither "
                           "{prompt} nor {prompt_file})",
                           "left out: agave × decode: the command wants a text, and the prompt has "
@@ -85,7 +85,7 @@ TEST(Matrix, IsTheProductOfWhatFitsInTheOrderWritten) {
 }
 
 TEST(Matrix, LeavesOutPromptsWhoseDimensionsTheCommandCanNotTake) {
-  const auto made = expanded(
+  const auto result = expanded(
       "version: 1\n"
       "engines: {a: {command: [a, '{model}', '{tokens}'], output: llama-bench}}\n"
       "models: {m: m}\nbackends: {cpu: }\n"
@@ -93,56 +93,56 @@ TEST(Matrix, LeavesOutPromptsWhoseDimensionsTheCommandCanNotTake) {
       "          deep: {tokens: 8, depth: [0, 4]}, filed: {file: a.txt},\n"
       "          given: {prompt_tokens: 8, args: ['{prompt_tokens}']},\n"
       "          seeded: {tokens: 8, threads: 2, env: {OMP_NUM_THREADS: '{threads}'}}}\n");
-  EXPECT_THAT(made->names(),
+  EXPECT_THAT(result->names(),
               ElementsAre("a/m/cpu/fine", "a/m/cpu/deep@d0", "a/m/cpu/given", "a/m/cpu/seeded"));
-  EXPECT_THAT(made->matrix.notes,
+  EXPECT_THAT(result->matrix.notes,
               ElementsAre("left out: a × fill: the command has no {prompt_tokens}",
                           "left out: a × deep: the command has no {depth}",
                           "left out: a × filed: the command has no {prompt_file}"));
 }
 
 TEST(Matrix, MakesACellOfEachDepthOfAList) {
-  const auto made = expanded(with_head(
+  const auto result = expanded(with_head(
       "prompts: {long: {tokens: 16, depth: [256, 0]}, one: {tokens: 16, depth: 256}}\n"
       "matrix: {exclude: [{prompt: long@d0, backend: vulkan}, {engine: agave, prompt: '*'}]}\n"
       "limits: [{match: {prompt: long}, mode: report}, {match: {prompt: '*@d256'}, mode: off}]\n"));
-  EXPECT_THAT(made->names(),
+  EXPECT_THAT(result->names(),
               ElementsAre("llama.cpp/tiny/cpu/long@d256", "llama.cpp/tiny/cpu/long@d0",
                           "llama.cpp/tiny/cpu/one", "llama.cpp/tiny/vulkan/long@d256",
                           "llama.cpp/tiny/vulkan/one"));
-  EXPECT_EQ(made->cell("llama.cpp/tiny/cpu/long@d256").depth, 256);
-  EXPECT_EQ(made->cell("llama.cpp/tiny/cpu/one").depth, 256);
+  EXPECT_EQ(result->cell("llama.cpp/tiny/cpu/long@d256").depth, 256);
+  EXPECT_EQ(result->cell("llama.cpp/tiny/cpu/one").depth, 256);
 }
 
 TEST(Matrix, MakesACellOfEachNumberOfThreadsOfAList) {
-  const auto made = expanded(
+  const auto result = expanded(
       "version: 1\n"
       "engines: {a: {command: [a, '{model}', '{tokens}', '{threads}'], output: llama-bench}}\n"
       "models: {m: m}\nbackends: {cpu: }\n"
       "prompts: {decode: {tokens: 8, threads: [1, all, 4]}, one: {tokens: 8, threads: 2}}\n");
-  EXPECT_THAT(made->names(), ElementsAre("a/m/cpu/decode@t1", "a/m/cpu/decode@t4",
-                                         "a/m/cpu/decode@tall", "a/m/cpu/one"));
-  EXPECT_EQ(made->cell("a/m/cpu/decode@t4").threads, 4);
-  EXPECT_EQ(made->cell("a/m/cpu/decode@tall").threads, k_all_threads);
-  EXPECT_EQ(made->cell("a/m/cpu/one").threads, 2);
-  EXPECT_NE(made->cell("a/m/cpu/decode@t4").identity, made->cell("a/m/cpu/decode@t1").identity);
-  const auto chosen = select(made->matrix, std::vector<std::string>{"a/m/cpu/decode"});
+  EXPECT_THAT(result->names(), ElementsAre("a/m/cpu/decode@t1", "a/m/cpu/decode@t4",
+                                           "a/m/cpu/decode@tall", "a/m/cpu/one"));
+  EXPECT_EQ(result->cell("a/m/cpu/decode@t4").threads, 4);
+  EXPECT_EQ(result->cell("a/m/cpu/decode@tall").threads, k_all_threads);
+  EXPECT_EQ(result->cell("a/m/cpu/one").threads, 2);
+  EXPECT_NE(result->cell("a/m/cpu/decode@t4").identity, result->cell("a/m/cpu/decode@t1").identity);
+  const auto chosen = select(result->matrix, std::vector<std::string>{"a/m/cpu/decode"});
   ASSERT_TRUE(chosen);
   EXPECT_EQ(chosen->size(), 3U) << "a name without threads is all of them";
 }
 
 TEST(Matrix, MakesVariantsOnlyForTheEnginesTheyName) {
-  const auto made =
-      expanded(whole("variants: {default: {}, fused: {engines: {agave: {args: [--mega]}}}}\n"
-                     "matrix: {exclude: [{backend: vulkan}]}\n"));
-  EXPECT_THAT(made->names(), ElementsAre("llama.cpp/tiny/cpu/decode", "agave/tiny/cpu/hello",
-                                         "agave@fused/tiny/cpu/hello"));
-  EXPECT_THAT(made->cell("agave@fused/tiny/cpu/hello").command,
+  const auto result =
+      expanded(config_with("variants: {default: {}, fused: {engines: {agave: {args: [--mega]}}}}\n"
+                           "matrix: {exclude: [{backend: vulkan}]}\n"));
+  EXPECT_THAT(result->names(), ElementsAre("llama.cpp/tiny/cpu/decode", "agave/tiny/cpu/hello",
+                                           "agave@fused/tiny/cpu/hello"));
+  EXPECT_THAT(result->cell("agave@fused/tiny/cpu/hello").command,
               ElementsAre("agave", "{model}", "-n", "{tokens}", "--mega", "-ngl", "0", "{prompt}"));
 }
 
 TEST(Matrix, ReplacesTheValuesOfFlagsThatTheCommandHas) {
-  const auto made = expanded(
+  const auto result = expanded(
       "version: 1\n"
       "engines: {a: {command: [a, -ngl, '99', --device=gpu, '{args}', '{tokens}'],\n"
       "  output: llama-bench}}\nmodels: {none: }\n"
@@ -157,40 +157,41 @@ TEST(Matrix, ReplacesTheValuesOfFlagsThatTheCommandHas) {
       {"a@more/none/cpu/decode",
        {"a", "-ngl", "99", "--device=gpu", "-ctk", "q8_0", "-fa", "1", "{tokens}"}},
   };
-  for (const auto& one : cases) EXPECT_EQ(made->cell(one.cell).command, one.command) << one.cell;
-  EXPECT_EQ(made->names().size(), 2U);
-  EXPECT_THAT(made->matrix.notes,
+  for (const auto& c : cases) EXPECT_EQ(result->cell(c.cell).command, c.command) << c.cell;
+  EXPECT_EQ(result->names().size(), 2U);
+  EXPECT_THAT(result->matrix.notes,
               testing::Contains("left out: a × decode: replace: the command has no -t: "
                                 "add it to args"));
-  EXPECT_THAT(message_of(whole("variants: {v: {replace: {ngl: '1'}}}\n")),
+  EXPECT_THAT(config_error(config_with("variants: {v: {replace: {ngl: '1'}}}\n")),
               HasSubstr("\"ngl\" is no flag: one starts with -"));
 }
 
 // Arguments of docker are not the engine's.
 TEST(Matrix, ReplacesNoFlagOfAContainer) {
-  EXPECT_THAT(message_of("version: 1\n"
-                         "engines: {a: {command: [a, '{tokens}'], output: llama-bench,\n"
-                         "  container: {runtime: docker, image: me/it:1, args: [--device=gpu]}}}\n"
-                         "models: {none: }\nbackends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"
-                         "variants: {v: {replace: {--device: none}}}\n"),
-              HasSubstr("replace: the command has no --device: add it to args"));
+  EXPECT_THAT(
+      config_error("version: 1\n"
+                   "engines: {a: {command: [a, '{tokens}'], output: llama-bench,\n"
+                   "  container: {runtime: docker, image: me/it:1, args: [--device=gpu]}}}\n"
+                   "models: {none: }\nbackends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"
+                   "variants: {v: {replace: {--device: none}}}\n"),
+      HasSubstr("replace: the command has no --device: add it to args"));
 }
 
 TEST(Matrix, TakesOnlyWhatIsIncludedAndThenLeavesOutWhatIsExcluded) {
-  const auto made =
-      expanded(whole("matrix: {include: [{engine: 'llama*'}, {prompt: hello, backend: cpu}],\n"
-                     "         exclude: [{engine: llama.cpp, backend: vulkan}]}\n"));
-  EXPECT_THAT(made->names(), ElementsAre("llama.cpp/tiny/cpu/decode", "agave/tiny/cpu/hello"));
-  EXPECT_THAT(message_of(whole("matrix: {exclude: [{engine: '*'}]}\n")),
+  const auto result = expanded(
+      config_with("matrix: {include: [{engine: 'llama*'}, {prompt: hello, backend: cpu}],\n"
+                  "         exclude: [{engine: llama.cpp, backend: vulkan}]}\n"));
+  EXPECT_THAT(result->names(), ElementsAre("llama.cpp/tiny/cpu/decode", "agave/tiny/cpu/hello"));
+  EXPECT_THAT(config_error(config_with("matrix: {exclude: [{engine: '*'}]}\n")),
               HasSubstr("the matrix has no cell"));
-  EXPECT_THAT(message_of(with_head("prompts: {p: {file: a}}\n")),
+  EXPECT_THAT(config_error(with_head("prompts: {p: {file: a}}\n")),
               AllOf(HasSubstr("the matrix has no cell:\n  left out: llama.cpp × p: "),
                     HasSubstr("\n  left out: agave × p: ")));
 }
 
 TEST(Matrix, PutsArgumentsAndEnvironmentInTheirOrder) {
   // Precedence engine < model < variant < backend < prompt; for_engine's own come last in each.
-  const auto made = expanded(
+  const auto result = expanded(
       "version: 1\n"
       "engines:\n"
       "  a: {command: [a, '{args}', '{model}', '{tokens}'], output: llama-bench,\n"
@@ -199,7 +200,7 @@ TEST(Matrix, PutsArgumentsAndEnvironmentInTheirOrder) {
       "variants: {v: {args: [v], env: {C: variant}, engines: {a: {args: [va], seed: 4}}}}\n"
       "backends: {cpu: {args: [b], env: {D: backend, C: backend}}}\n"
       "prompts: {p: {tokens: 8, args: [p], env: {E: prompt}}}\n");
-  const Cell& cell = made->cell("a@v/m/cpu/p");
+  const Cell& cell = result->cell("a@v/m/cpu/p");
   EXPECT_THAT(cell.command, ElementsAre("a", "m", "v", "va", "b", "p", "{model}", "{tokens}"));
   EXPECT_THAT(cell.env,
               UnorderedElementsAre(Pair("A", "engine"), Pair("B", "model"), Pair("C", "backend"),
@@ -217,32 +218,32 @@ TEST(Matrix, PassesOnTheVariablesThatStandUnderEnvWithoutAValue) {
       "models: {m: m}\n"
       "backends: {cpu: {env: {B_TOKEN: , A_TOKEN: set}}}\n"
       "prompts: {p: {tokens: 8}, q: {tokens: 8, engines: {a: {env: {A_TOKEN: }}}}}\n";
-  const auto made = expanded(yaml);
-  const Cell& cell = made->cell("a/m/cpu/p");
-  EXPECT_THAT(cell.passed, ElementsAre("B_TOKEN")) << "the last one that names it holds";
+  const auto result = expanded(yaml);
+  const Cell& cell = result->cell("a/m/cpu/p");
+  EXPECT_THAT(cell.passed_variables, ElementsAre("B_TOKEN")) << "the last one that names it holds";
   EXPECT_THAT(cell.env, ElementsAre(Pair("A_TOKEN", "set")));
   EXPECT_EQ(cell.identity.at("environment"), R"({"set":{"A_TOKEN":"set"}})")
       << "what is inherited is no part of what is measured";
-  EXPECT_THAT(made->cell("a/m/cpu/q").passed, ElementsAre("A_TOKEN", "B_TOKEN"));
+  EXPECT_THAT(result->cell("a/m/cpu/q").passed_variables, ElementsAre("A_TOKEN", "B_TOKEN"));
 }
 
 TEST(Matrix, RefusesToMeasureOneModelUnderTwoNames) {
   constexpr const char* k_yaml =
       "version: 1\nengines: {{a: {{command: [a, '{{tokens}}'], output: llama-bench}}}}\n"
       "models: {{m: m, n: {}}}\nbackends: {{cpu: }}\nprompts: {{p: {{tokens: 8}}}}\n";
-  EXPECT_THAT(message_of(fmt::format(k_yaml, "n")),
+  EXPECT_THAT(config_error(fmt::format(k_yaml, "n")),
               HasSubstr("so that all models would be the same"));
-  const auto made = expanded(fmt::format(k_yaml, "{path: n, args: [--big]}"));
-  EXPECT_THAT(made->names(), ElementsAre("a/n/cpu/p"));
+  const auto result = expanded(fmt::format(k_yaml, "{path: n, args: [--big]}"));
+  EXPECT_THAT(result->names(), ElementsAre("a/n/cpu/p"));
 }
 
 TEST(Matrix, IsPrivateWhereAnyOfItsPartsIs) {
-  const auto made = expanded(
+  const auto result = expanded(
       "version: 1\nengines: {a: {command: [a, '{model}', '{tokens}'], output: llama-bench}}\n"
       "models: {m: m, s: {path: s, private: true}}\nbackends: {cpu: }\n"
       "prompts: {p: {tokens: 8}}\n");
-  EXPECT_FALSE(made->cell("a/m/cpu/p").is_private);
-  EXPECT_TRUE(made->cell("a/s/cpu/p").is_private);
+  EXPECT_FALSE(result->cell("a/m/cpu/p").is_private);
+  EXPECT_TRUE(result->cell("a/s/cpu/p").is_private);
 }
 
 TEST(Matrix, RefusesAProductThatNobodyRuns) {
@@ -252,17 +253,17 @@ TEST(Matrix, RefusesAProductThatNobodyRuns) {
     models += fmt::format("m{}: m, ", i);
     prompts += fmt::format("p{}: {{tokens: 8}}, ", i);
   }
-  EXPECT_THAT(message_of("version: 1\nengines: {a: {command: [a], output: llama-bench}}\n" +
-                         models + "}\nbackends: {cpu: }\n" + prompts + "}\n"),
+  EXPECT_THAT(config_error("version: 1\nengines: {a: {command: [a], output: llama-bench}}\n" +
+                           models + "}\nbackends: {cpu: }\n" + prompts + "}\n"),
               HasSubstr("more than 50000 combinations"));
 }
 
 // The parts of the fingerprint.
 TEST(Identity, IsWhatWasWrittenWithoutTheProgramsPath) {
-  const std::string one = whole("");
-  std::string moved = one;
+  const std::string yaml = config_with("");
+  std::string moved = yaml;
   moved.replace(moved.find("[llama-bench"), 12, "[/opt/llama-bench");
-  const auto a = expanded(one);
+  const auto a = expanded(yaml);
   const auto b = expanded(moved);
   const Cell& cell = a->cell("llama.cpp/tiny/vulkan/decode");
   EXPECT_EQ(cell.identity, b->cell("llama.cpp/tiny/vulkan/decode").identity);
@@ -297,15 +298,15 @@ TEST(Identity, ChangesWithEverythingThatCountsMayDependOn) {
 }
 
 TEST(Select, TakesCellsByNameAndSaysWhatThereIs) {
-  const auto made = expanded(whole(""));
+  const auto result = expanded(config_with(""));
   const auto select_names = [&](std::vector<std::string> globs) {
     std::vector<std::string> names;
-    const auto chosen = select(made->matrix, globs);
+    const auto chosen = select(result->matrix, globs);
     if (!chosen) return std::vector<std::string>{chosen.error().message};
     for (const Cell& cell : *chosen) names.push_back(cell.key.str());
     return names;
   };
-  EXPECT_EQ(select_names({}), made->names());
+  EXPECT_EQ(select_names({}), result->names());
   EXPECT_THAT(select_names({"*decode", "agave/tiny/cpu/hello"}),
               ElementsAre("llama.cpp/tiny/cpu/decode", "llama.cpp/tiny/vulkan/decode",
                           "agave/tiny/cpu/hello"));
@@ -316,14 +317,14 @@ TEST(Select, TakesCellsByNameAndSaysWhatThereIs) {
                           "              llama.cpp/tiny/vulkan/decode\n"
                           "              agave/tiny/cpu/hello\n"
                           "              agave/tiny/vulkan/hello"));
-  EXPECT_EQ(select(made->matrix, std::vector<std::string>{"x"}).error().code, Code::usage);
+  EXPECT_EQ(select(result->matrix, std::vector<std::string>{"x"}).error().code, Code::usage);
 }
 
 TEST(Select, TakesAllDepthsOfAListByTheNameOfTheirLine) {
-  const auto made = expanded(
+  const auto result = expanded(
       with_head("prompts: {long: {tokens: 16, depth: [0, 256]}, one: {tokens: 16, depth: 256}}\n"
                 "matrix: {include: [{engine: llama.cpp, backend: cpu}]}\n"));
-  const auto chosen = select(made->matrix, std::vector<std::string>{"llama.cpp/tiny/cpu/long"});
+  const auto chosen = select(result->matrix, std::vector<std::string>{"llama.cpp/tiny/cpu/long"});
   ASSERT_TRUE(chosen) << chosen.error().message;
   ASSERT_EQ(chosen->size(), 2U);
   EXPECT_EQ((*chosen)[0].key.depth, 0);

@@ -8,23 +8,23 @@
 
 namespace weir::config {
 
-inline Known known_here_and_now() {
-  Known known{"2026-11-20",
-              {"llama-bench", "generic"},
-              {"vulkan", "ggml"},
-              std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"},
-              {"chat", "completions", "llama", "ollama"}};
-  known.sent["llama"] = {{"prompt", "n_predict", "seed", "stream", "cache_prompt"}, {}};
-  known.sent["completions"] = {{"seed", "stream_options.include_usage"}, {"ignore_eos"}};
-  return known;
+inline Supported test_context() {
+  Supported context{"2026-11-20",
+                    {"llama-bench", "generic"},
+                    {"vulkan", "ggml"},
+                    std::vector<std::string>{"amd-rx-7900-xtx", "intel-arc-a770"},
+                    {"chat", "completions", "llama", "ollama"}};
+  context.sent["llama"] = {{"prompt", "n_predict", "seed", "stream", "cache_prompt"}, {}};
+  context.sent["completions"] = {{"seed", "stream_options.include_usage"}, {"ignore_eos"}};
+  return context;
 }
 
 inline Result<Settings> parse_text(std::string_view yaml) {
-  return parse_settings(yaml, "weir.yaml", known_here_and_now());
+  return parse_settings(yaml, "weir.yaml", test_context());
 }
 
 // The message of parsing, or else of expanding; "" when both go well.
-inline std::string message_of(std::string_view yaml) {
+inline std::string config_error(std::string_view yaml) {
   const auto settings = parse_text(yaml);
   if (!settings) return settings.error().message;
   const auto matrix = expand(*settings);
@@ -45,13 +45,13 @@ inline constexpr std::string_view k_head =
 inline std::string with_head(std::string_view rest) { return std::string(k_head) += rest; }
 
 // Both sections that have to be there; what follows begins at line 10.
-inline std::string whole(std::string_view rest) {
+inline std::string config_with(std::string_view rest) {
   return with_head("prompts: {decode: {tokens: 32}, hello: {text: Hello, tokens: 8}}\n") +=
          std::string(rest);
 }
 
 // The names of a matrix's cells, or the message of what is wrong.
-inline std::vector<std::string> cells_of(const Result<Settings>& settings) {
+inline std::vector<std::string> cell_names(const Result<Settings>& settings) {
   if (!settings) return {settings.error().message};
   const auto matrix = expand(*settings);
   if (!matrix) return {matrix.error().message};

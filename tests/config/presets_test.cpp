@@ -21,20 +21,20 @@ using testing::IsEmpty;
 using testing::Not;
 
 // With all that a preset may name.
-Known known_to_presets() {
-  Known known = known_here_and_now();
-  known.probes = {"ggml", "instructions", "instrument"};
-  for (const unit::DeviceApi& api : unit::device_apis()) known.probes.emplace_back(api.name);
-  known.adapters = {"llama-bench", "generic", "llama-perf",    "agave",           "hf2q",
-                    "mlx-lm",      "ollama",  "weir-observed", "google-benchmark"};
-  return known;
+Supported known_to_presets() {
+  Supported context = test_context();
+  context.probes = {"ggml", "instructions", "instrument"};
+  for (const unit::DeviceApi& api : unit::device_apis()) context.probes.emplace_back(api.name);
+  context.adapters = {"llama-bench", "generic", "llama-perf",    "agave",           "hf2q",
+                      "mlx-lm",      "ollama",  "weir-observed", "google-benchmark"};
+  return context;
 }
 
 Result<Settings> parse(std::string_view yaml) {
   return parse_settings(yaml, "weir.yaml", known_to_presets());
 }
 
-std::vector<std::string> cells_of(std::string_view yaml) { return cells_of(parse(yaml)); }
+std::vector<std::string> cell_names(std::string_view yaml) { return cell_names(parse(yaml)); }
 
 // The keys that select stored counts, by the names of cells.
 std::map<std::string, std::map<std::string, std::string>> identities(std::string_view yaml,
@@ -66,7 +66,7 @@ constexpr std::string_view k_six_lines =
     "  rx7900: {device: vulkan, twin: amd-rx-7900-xtx}\n";
 
 TEST(Presets, MakeAGateOfSixLines) {
-  EXPECT_THAT(cells_of(k_six_lines),
+  EXPECT_THAT(cell_names(k_six_lines),
               ElementsAre("llama.cpp/tiny/vulkan/prefill", "llama.cpp/tiny/vulkan/decode",
                           "llama.cpp/tiny/rx7900/prefill", "llama.cpp/tiny/rx7900/decode"));
   const auto settings = parse(k_six_lines);
@@ -112,10 +112,10 @@ TEST(Presets, AreTheSameCellsAsTheirCommandsWrittenOut) {
        "prompts: {hello: {text: The quick brown fox jumps over the lazy dog and, tokens: 32,\n"
        "                  concurrency: [1, 4], requests: 16}}\n"},
   };
-  for (const auto& one : cases) {
-    const auto written = identities(config_file(one.file), one.engine);
+  for (const auto& c : cases) {
+    const auto written = identities(config_file(c.file), c.engine);
     EXPECT_FALSE(written.empty());
-    EXPECT_EQ(identities(one.with_preset, one.engine), written) << one.file;
+    EXPECT_EQ(identities(c.with_preset, c.engine), written) << c.file;
   }
 }
 
@@ -168,22 +168,22 @@ TEST(Presets, GiveWayToTheEnvironmentOfTheEngine) {
 
 TEST(Presets, LeaveOutWhatTheirEnginesDoNotLoadOrRunOn) {
   EXPECT_THAT(
-      cells_of("version: 1\n"
-               "engines: {llama.cpp: {preset: llama-bench}, mlx: {preset: mlx-lm},\n"
-               "          agave: {preset: agave}}\n"
-               "models: {file: f.gguf, folder: models/f}\n"
-               "backends: {cpu: , metal: }\n"),
+      cell_names("version: 1\n"
+                 "engines: {llama.cpp: {preset: llama-bench}, mlx: {preset: mlx-lm},\n"
+                 "          agave: {preset: agave}}\n"
+                 "models: {file: f.gguf, folder: models/f}\n"
+                 "backends: {cpu: , metal: }\n"),
       ElementsAre("llama.cpp/file/cpu/prefill", "llama.cpp/file/cpu/decode",
                   "llama.cpp/file/metal/prefill", "llama.cpp/file/metal/decode",
                   "mlx/folder/metal/both", "agave/file/cpu/story", "agave/folder/cpu/story"));
   // Arguments of one's own say how it runs there.
-  EXPECT_THAT(cells_of("version: 1\nengines: {agave: {preset: agave}}\nmodels: {m: m.gguf}\n"
-                       "backends: {metal: {args: [--backend, metal]}}\n"),
+  EXPECT_THAT(cell_names("version: 1\nengines: {agave: {preset: agave}}\nmodels: {m: m.gguf}\n"
+                         "backends: {metal: {args: [--backend, metal]}}\n"),
               ElementsAre("agave/m/metal/story"));
   // matrix.include decides alone.
-  EXPECT_THAT(cells_of("version: 1\nengines: {a: {preset: llama-bench}}\n"
-                       "models: {m: m.gguf, blob: sha256-1}\nbackends: {cpu: }\n"
-                       "matrix: {include: [{model: blob, prompt: decode}]}\n"),
+  EXPECT_THAT(cell_names("version: 1\nengines: {a: {preset: llama-bench}}\n"
+                         "models: {m: m.gguf, blob: sha256-1}\nbackends: {cpu: }\n"
+                         "matrix: {include: [{model: blob, prompt: decode}]}\n"),
               ElementsAre("a/blob/cpu/decode"));
 }
 
@@ -200,10 +200,10 @@ TEST(Presets, WhatAFileLeavesOutOfThemIsNotedAndWhatItReplacesIsShown) {
       *expanded_yaml(yaml, "weir.yaml"),
       HasSubstr("# engine a, preset llama-bench: prompts in this file replace the preset's: "
                 "prefill, decode\n"));
-  const auto whole = expand(*parse(
+  const auto complete = expand(*parse(
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"));
-  ASSERT_TRUE(whole);
-  EXPECT_THAT(whole->notes, IsEmpty());
+  ASSERT_TRUE(complete);
+  EXPECT_THAT(complete->notes, IsEmpty());
   // The same names, in any order, give no note.
   const auto same = expand(*parse(
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"
@@ -213,9 +213,9 @@ TEST(Presets, WhatAFileLeavesOutOfThemIsNotedAndWhatItReplacesIsShown) {
 }
 
 TEST(Presets, FillModelsAndBackendsThatTheFileLeavesOut) {
-  EXPECT_THAT(cells_of("version: 1\nengines: {b: {preset: google-benchmark, program: ./b}}\n"),
+  EXPECT_THAT(cell_names("version: 1\nengines: {b: {preset: google-benchmark, program: ./b}}\n"),
               ElementsAre("b/none/cpu/all"));
-  EXPECT_THAT(cells_of("version: 1\nengines: {v: {preset: vllm}}\nmodels: {m: models/m}\n"),
+  EXPECT_THAT(cell_names("version: 1\nengines: {v: {preset: vllm}}\nmodels: {m: models/m}\n"),
               ElementsAre("v/m/cuda/chat@c1", "v/m/cuda/chat@c4"));
 }
 
@@ -243,11 +243,11 @@ TEST(Presets, SayWhatIsWrongAtThePlaceInTheFile) {
       {"{preset: ollama}", "weir.yaml:2:11: engine \"e\" needs \"model_name\""},
       {"{preset: mlx-lm}", "preset mlx-lm runs on metal, and no backend here does"},
   };
-  for (const auto& one : cases) {
+  for (const auto& c : cases) {
     const auto settings = parse(fmt::format(
-        "version: 1\nengines: {{e: {}}}\nmodels: {{m: m}}\nbackends: {{cpu: }}\n", one.engine));
-    ASSERT_FALSE(settings) << one.engine;
-    EXPECT_THAT(settings.error().message, HasSubstr(one.message));
+        "version: 1\nengines: {{e: {}}}\nmodels: {{m: m}}\nbackends: {{cpu: }}\n", c.engine));
+    ASSERT_FALSE(settings) << c.engine;
+    EXPECT_THAT(settings.error().message, HasSubstr(c.message));
   }
 }
 
@@ -261,7 +261,7 @@ TEST(Presets, AllMakeCellsOnEachOfTheirDevices) {
         "m.gguf}}\nbackends:\n",
         preset.name, preset.name == "ollama" ? "model_name: m, " : "");
     for (const Preset::Device& device : preset.devices) yaml += fmt::format("  {}:\n", device.name);
-    const auto cells = cells_of(yaml);
+    const auto cells = cell_names(yaml);
     EXPECT_GE(cells.size(), preset.devices.size()) << testing::PrintToString(cells);
     EXPECT_THAT(cells, testing::Each(testing::StartsWith("e/m/"))) << yaml;
   }
@@ -294,9 +294,9 @@ TEST(ExpandedYaml, ReadsBackAsTheSameSettings) {
     const auto tree = parse_yaml(*shown, "shown");
     ASSERT_TRUE(tree) << tree.error().message << *shown;
     EXPECT_THAT(*shown, testing::EndsWith(to_yaml(*tree)));
-    const auto cells = cells_of(yaml);
+    const auto cells = cell_names(yaml);
     EXPECT_FALSE(cells.empty());
-    EXPECT_EQ(cells_of(*shown), cells) << *shown;
+    EXPECT_EQ(cell_names(*shown), cells) << *shown;
     const auto engine = cells.front().substr(0, cells.front().find_first_of("/@"));
     EXPECT_EQ(identities(*shown, engine), identities(yaml, engine));
   }

@@ -21,10 +21,11 @@ constexpr std::string_view k_pieces[] = {
 
 TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
   const std::string seeds[] = {
-      whole("variants: {fused: {engines: {agave: {args: [-x]}}}}\n"
-            "matrix: {exclude: [{engine: llama.cpp, prompt: hello}]}\n"
-            "limits:\n- {match: {backend: vulkan}, metrics: syncs_per_token, min: 1, max: 3}\n"
-            "gate: {budget: 10m, on_inconclusive: warn}\n"),
+      config_with(
+          "variants: {fused: {engines: {agave: {args: [-x]}}}}\n"
+          "matrix: {exclude: [{engine: llama.cpp, prompt: hello}]}\n"
+          "limits:\n- {match: {backend: vulkan}, metrics: syncs_per_token, min: 1, max: 3}\n"
+          "gate: {budget: 10m, on_inconclusive: warn}\n"),
       starter_config({}),
       "version: 1\n"
       "engines: {a: {preset: llama-bench, program: x, env: {A: 1}, probes: }, m: {preset: agave}}\n"

@@ -29,12 +29,12 @@ prompts:
 
 class Hiding : public testing::Test {
  protected:
-  static Settings settings_of(const std::string& config) {
+  static Settings parse_valid(const std::string& config) {
     auto settings = parse_text(config);
     EXPECT_TRUE(settings) << settings.error().message;
     return std::move(*settings);
   }
-  const Settings settings_ = settings_of(k_config);
+  const Settings settings_ = parse_valid(k_config);
   const Redactor redactor_{settings_, "/home/us/project"};
 };
 
@@ -47,16 +47,16 @@ TEST_F(Hiding, GivesEachPrivateNameAnAliasOfItsKind) {
 }
 
 TEST_F(Hiding, KeepsTheAliasWhereverTheEntryStands) {
-  const Redactor other(settings_of("version: 1\n"
-                                   "engines: {e: {command: [e, '{model}', '{tokens}'],\n"
-                                   "  output: llama-bench}}\n"
-                                   "models: {z: {path: z, private: true}, a: a,\n"
-                                   "         acme-13b: {path: elsewhere, private: true}}\n"
-                                   "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),
-                       "/other/place");
+  const Redactor second(parse_valid("version: 1\n"
+                                    "engines: {e: {command: [e, '{model}', '{tokens}'],\n"
+                                    "  output: llama-bench}}\n"
+                                    "models: {z: {path: z, private: true}, a: a,\n"
+                                    "         acme-13b: {path: elsewhere, private: true}}\n"
+                                    "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),
+                        "/other/place");
   profile::CellKey key;
   key.model = "acme-13b";
-  EXPECT_EQ(other.cell(key).model, redactor_.cell(key).model);
+  EXPECT_EQ(second.cell(key).model, redactor_.cell(key).model);
 }
 
 TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
@@ -83,9 +83,9 @@ TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
        "contract_tokens and falcons and public.gguf"},
       {"", ""},
   };
-  for (const Case& one : k_cases) {
-    const std::string hidden = redactor_.text(one.text);
-    EXPECT_EQ(hidden, one.want);
+  for (const Case& c : k_cases) {
+    const std::string hidden = redactor_.text(c.text);
+    EXPECT_EQ(hidden, c.want);
     EXPECT_EQ(redactor_.text(hidden), hidden) << "hidden twice is hidden once";
   }
 }
@@ -97,13 +97,13 @@ TEST_F(Hiding, GivesTwoNamesTwoAliases) {
     settings.models.push_back({fmt::format("m{}", i), "p", {}, true, ""});
   }
   const Redactor redactor(settings, "/");
-  std::set<std::string> seen;
+  std::set<std::string> aliases;
   for (const ModelSettings& model : settings.models) {
     profile::CellKey key;
     key.model = model.name;
-    seen.insert(redactor.cell(key).model);
+    aliases.insert(redactor.cell(key).model);
   }
-  EXPECT_EQ(seen.size(), 600U);
+  EXPECT_EQ(aliases.size(), 600U);
 }
 
 TEST(NothingPrivate, IsHidden) {

@@ -27,24 +27,24 @@ Edits edits_between(const std::string& base, const std::string& head) {
 }
 
 // "e/tiny/cpu/decode: gone".
-std::vector<std::string> became_of(const Edits& edits) {
-  std::vector<std::string> words;
-  for (const verdict::BaseCell& held : edits.cells) {
-    words.push_back(held.cell + ": " + (held.now.empty() ? "gone" : held.now));
+std::vector<std::string> renamings(const Edits& edits) {
+  std::vector<std::string> lines;
+  for (const verdict::BaseCell& base_cell : edits.cells) {
+    lines.push_back(base_cell.cell + ": " + (base_cell.now.empty() ? "gone" : base_cell.now));
   }
-  return words;
+  return lines;
 }
 
-std::vector<std::string> words_between(const std::string& base, const std::string& head) {
-  std::vector<std::string> words;
-  for (const verdict::Proposal& one : edits_between(base, head).proposals) {
-    words.push_back(one.words());
+std::vector<std::string> proposals_between(const std::string& base, const std::string& head) {
+  std::vector<std::string> lines;
+  for (const verdict::Proposal& proposal : edits_between(base, head).proposals) {
+    lines.push_back(proposal.words());
   }
-  return words;
+  return lines;
 }
 
 TEST(Rules, NothingIsProposedWhereNothingChanged) {
-  EXPECT_THAT(words_between(whole(""), whole("")), IsEmpty());
+  EXPECT_THAT(proposals_between(config_with(""), config_with("")), IsEmpty());
 }
 
 // k_head has 2 engines × 1 model × 2 backends; llama.cpp takes the prompt "decode" alone, agave
@@ -90,14 +90,16 @@ TEST(Rules, AnEditToALimitIsToldByWhatItChangesAndWhichWay) {
        {}},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(words_between(whole(c.base), whole(c.head)), c.words) << c.base << " → " << c.head;
+    EXPECT_EQ(proposals_between(config_with(c.base), config_with(c.head)), c.words)
+        << c.base << " → " << c.head;
   }
 }
 
 TEST(Rules, MetricsThatChangeAlikeAreToldInOneLine) {
   EXPECT_THAT(
-      words_between(whole(""), whole("limits: [{metrics: [splits_per_token, submits_per_token, "
-                                     "syncs_per_token], exact: false}]")),
+      proposals_between(config_with(""),
+                        config_with("limits: [{metrics: [splits_per_token, submits_per_token, "
+                                    "syncs_per_token], exact: false}]")),
       ElementsAre("limit of splits_per_token, submits_per_token, syncs_per_token: exact → "
                   "not exact: looser, in 4 cells"));
 }
@@ -120,7 +122,7 @@ TEST(Rules, EachSettingOfTheGateKnowsWhichWayIsLooser) {
       {"{repeats: 1}", "gate.repeats: 3 → 1: changed"},
   };
   for (const auto& c : cases) {
-    EXPECT_THAT(words_between(whole(""), whole(std::string("gate: ") + c.head)),
+    EXPECT_THAT(proposals_between(config_with(""), config_with(std::string("gate: ") + c.head)),
                 ElementsAre(c.words));
   }
 }
@@ -136,35 +138,37 @@ const std::string k_command =
     "command: [llama-bench, -m, '{model}', -n, '{tokens}'], output: llama-bench";
 
 TEST(Rules, WhatAnEngineMayRunOnTheCpuIsARuleAndItsProbesAreToldAsHoldingAlready) {
-  EXPECT_THAT(words_between(with_engine(k_command + ", cpu_ops_allowed: {GET_ROWS: cheap}"),
-                            with_engine(k_command + ", cpu_ops_allowed: {MUL_MAT: why not}")),
+  EXPECT_THAT(proposals_between(with_engine(k_command + ", cpu_ops_allowed: {GET_ROWS: cheap}"),
+                                with_engine(k_command + ", cpu_ops_allowed: {MUL_MAT: why not}")),
               ElementsAre("cpu_ops_allowed of engine e: MUL_MAT: added, \"why not\": looser",
                           "cpu_ops_allowed of engine e: GET_ROWS: \"cheap\" → removed: tighter"));
   EXPECT_THAT(
-      words_between(
+      proposals_between(
           with_engine(k_command + ", cpu_ops_allowed: {ADD: {match: {backend: cpu}, why: a}}"),
           with_engine(k_command + ", cpu_ops_allowed: {ADD: {when: ne0 < 9, why: b}}")),
       ElementsAre("cpu_ops_allowed of engine e: ADD where ne0 < 9: added, \"b\": looser",
                   "cpu_ops_allowed of engine e: ADD, backend cpu: \"a\" → removed: tighter"));
-  EXPECT_THAT(words_between(with_engine(k_command + ", probes: [vulkan, ggml]"),
-                            with_engine(k_command + ", probes: [ggml]")),
+  EXPECT_THAT(proposals_between(with_engine(k_command + ", probes: [vulkan, ggml]"),
+                                with_engine(k_command + ", probes: [ggml]")),
               ElementsAre("probes of engine e: vulkan, ggml → ggml: looser, and holds already"));
 }
 
 TEST(Rules, AVariableThatIsPassedThroughIsToldWhereverItStands) {
   const std::string words = "variables passed through to cells: changed, and holds already, in ";
   EXPECT_THAT(
-      words_between(with_engine(k_command), with_engine(k_command + ", env: {GITHUB_TOKEN: }")),
+      proposals_between(with_engine(k_command), with_engine(k_command + ", env: {GITHUB_TOKEN: }")),
       ElementsAre(words + "2 cells"));
-  EXPECT_THAT(words_between(whole(""), whole("variants: {default: {env: {A_TOKEN: }}}\n")),
-              ElementsAre(words + "4 cells"));
+  EXPECT_THAT(
+      proposals_between(config_with(""), config_with("variants: {default: {env: {A_TOKEN: }}}\n")),
+      ElementsAre(words + "4 cells"));
 }
 
 TEST(Rules, ALimitOnASingleKernelIsTold) {
-  EXPECT_THAT(words_between(whole("limits: [{metrics: 'kernel_calls:mul*', max: 4}]\n"),
-                            whole("limits: [{metrics: 'kernel_calls:mul*', max: 8}]\n")),
+  EXPECT_THAT(proposals_between(config_with("limits: [{metrics: 'kernel_calls:mul*', max: 4}]\n"),
+                                config_with("limits: [{metrics: 'kernel_calls:mul*', max: 8}]\n")),
               ElementsAre("max of kernel_calls:mul*: 4 → 8: looser, in 4 cells"));
-  EXPECT_THAT(words_between(whole("limits: [{metrics: 'op_calls:ROPE', max: 4}]\n"), whole("")),
+  EXPECT_THAT(proposals_between(config_with("limits: [{metrics: 'op_calls:ROPE', max: 4}]\n"),
+                                config_with("")),
               ElementsAre("max of op_calls:ROPE: 4 → removed: looser, in 4 cells"));
 }
 
@@ -174,7 +178,7 @@ TEST(Rules, CellsThatAreGoneOrAreOtherCellsAreToldFirst) {
       edits_between(base, with_engine(k_command,
                                       "matrix: {exclude: [{backend: cpu}]}\n"
                                       "limits: [{metrics: dispatches_fixed, max: 9}]\n"));
-  EXPECT_THAT(became_of(gone),
+  EXPECT_THAT(renamings(gone),
               ElementsAre("e/tiny/vulkan/decode: e/tiny/vulkan/decode", "e/tiny/cpu/decode: gone"));
   ASSERT_EQ(gone.proposals.size(), 2U);
   EXPECT_EQ(gone.proposals[0].words(),
@@ -183,15 +187,15 @@ TEST(Rules, CellsThatAreGoneOrAreOtherCellsAreToldFirst) {
 
   // Another argument: stored counts are of another cell, and would judge nothing.
   EXPECT_THAT(
-      words_between(base, with_engine("command: [llama-bench, -m, '{model}', -n, '{tokens}', "
-                                      "-x], output: llama-bench")),
+      proposals_between(base, with_engine("command: [llama-bench, -m, '{model}', -n, '{tokens}', "
+                                          "-x], output: llama-bench")),
       ElementsAre("arguments of cells, for which stored baselines say nothing then: looser, "
                   "and holds already, in 2 cells",
                   "command of engine e: changed, and holds already"));
 }
 
 TEST(Rules, ACellUnderANewNameThatIsMeasuredAsBeforeIsRenamed) {
-  const std::string base = whole("");
+  const std::string base = config_with("");
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string head = base;
     for (std::size_t at = 0; (at = head.find(from, at)) != std::string::npos; at += to.size()) {
@@ -206,13 +210,13 @@ TEST(Rules, ACellUnderANewNameThatIsMeasuredAsBeforeIsRenamed) {
        {Case{"decode:", "generate:", "generate"}, Case{"tiny:", "small:", "/small/"},
         Case{"vulkan: {args", "gpu: {device: vulkan, args", "/gpu/"}}) {
     const Edits renamed = with(from, to);
-    const auto words = became_of(renamed);
+    const auto words = renamings(renamed);
     EXPECT_THAT(words, Contains(HasSubstr(shown))) << to;
     EXPECT_THAT(words, Not(Contains(HasSubstr("gone")))) << to;
     EXPECT_THAT(renamed.proposals, IsEmpty()) << to;
   }
   // Other work under another name is no cell of the base.
-  EXPECT_THAT(became_of(with("decode: {tokens: 32", "generate: {tokens: 33")),
+  EXPECT_THAT(renamings(with("decode: {tokens: 32", "generate: {tokens: 33")),
               Contains(HasSubstr("gone")));
 }
 
@@ -274,7 +278,7 @@ TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {
 }
 
 TEST(Rules, AnEntryOfTheBaseWhoseTimeIsOverHoldsNoMoreButKeepsNobodyOut) {
-  Known past = known_here_and_now();
+  Supported past = test_context();
   past.today = "";
   auto base = parse_settings(
       with_engine(k_command,

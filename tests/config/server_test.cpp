@@ -96,10 +96,10 @@ TEST(Server, MakesACellOfEachConcurrencyAndCountsTokensAloneOrSharesOfThem) {
   EXPECT_THAT(prompts, ElementsAre("one", "many@c1", "many@c4", "some"));
   EXPECT_THAT(matrix->notes, testing::IsEmpty());
 
-  const Cell &one = matrix->cells[0], &four = matrix->cells[2], &some = matrix->cells[3];
-  EXPECT_EQ(one.sweep, profile::Sweep::request);
-  EXPECT_EQ(timed_request(one, settings->gate), (profile::RunParameters{0, 8, 8, 0}));
-  EXPECT_THAT(counted_requests(one),
+  const Cell &single = matrix->cells[0], &four = matrix->cells[2], &some = matrix->cells[3];
+  EXPECT_EQ(single.sweep, profile::Sweep::request);
+  EXPECT_EQ(timed_request(single, settings->gate), (profile::RunParameters{0, 8, 8, 0}));
+  EXPECT_THAT(counted_requests(single),
               ElementsAre(profile::RunParameters{0, 4, 1, 0}, profile::RunParameters{0, 8, 1, 0},
                           profile::RunParameters{0, 12, 1, 0}));
   EXPECT_EQ(four.sweep, profile::Sweep::overlapping);
@@ -113,7 +113,7 @@ TEST(Server, MakesACellOfEachConcurrencyAndCountsTokensAloneOrSharesOfThem) {
 }
 
 TEST(Server, IsHeldWhereAProbeCanHoldIt) {
-  const auto sweep_of = [](const std::string& engine, const std::string& prompt) {
+  const auto first_cell = [](const std::string& engine, const std::string& prompt) {
     const auto settings =
         parse_text(with_server(engine, "prompts: {p: {text: Hello, tokens: 8, " + prompt + "}}\n"));
     EXPECT_TRUE(settings) << settings.error().message;
@@ -122,17 +122,17 @@ TEST(Server, IsHeldWhereAProbeCanHoldIt) {
     return matrix->cells.at(0);
   };
   const std::string probed = k_plain + ", probes: [ggml]";
-  const Cell four = sweep_of(probed, "concurrency: 4");
+  const Cell four = first_cell(probed, "concurrency: 4");
   EXPECT_EQ(four.sweep, profile::Sweep::held);
   // Twice as many as are sent at once otherwise, whatever `requests` says.
   EXPECT_THAT(counted_requests(four), ElementsAre(profile::RunParameters{0, 8, 8, 0}));
-  const Cell none = sweep_of(probed, "concurrency: 4, hold: none");
+  const Cell none = first_cell(probed, "concurrency: 4, hold: none");
   EXPECT_EQ(none.sweep, profile::Sweep::overlapping);
   EXPECT_NE(none.identity, four.identity) << "other counts";
-  EXPECT_EQ(sweep_of(probed, "concurrency: 1").sweep, profile::Sweep::request);
-  EXPECT_EQ(sweep_of(probed, "rate: 4").sweep, profile::Sweep::overlapping);
-  EXPECT_EQ(sweep_of(k_plain, "concurrency: 4").sweep, profile::Sweep::overlapping) << "no probe";
-  EXPECT_EQ(sweep_of(k_plain + ", probes: [vulkan]", "concurrency: 4").sweep,
+  EXPECT_EQ(first_cell(probed, "concurrency: 1").sweep, profile::Sweep::request);
+  EXPECT_EQ(first_cell(probed, "rate: 4").sweep, profile::Sweep::overlapping);
+  EXPECT_EQ(first_cell(k_plain, "concurrency: 4").sweep, profile::Sweep::overlapping) << "no probe";
+  EXPECT_EQ(first_cell(k_plain + ", probes: [vulkan]", "concurrency: 4").sweep,
             profile::Sweep::overlapping)
       << "it sees another device";
 }
@@ -259,21 +259,21 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
       {"command: [x, '{tokens}'], output: llama-bench, api: llama", "3:59", "kind: server"},
       {"command: [x, '{tokens}', '{port}'], output: llama-bench", "3:16", "{port} is for engines"},
   };
-  for (const Case& one : cases) {
-    const std::string message = message_of(with_server(one.keys));
-    EXPECT_THAT(message, HasSubstr(fmt::format("weir.yaml:{}:", one.place))) << one.keys;
-    EXPECT_THAT(message, HasSubstr(one.says)) << one.keys;
+  for (const Case& c : cases) {
+    const std::string message = config_error(with_server(c.keys));
+    EXPECT_THAT(message, HasSubstr(fmt::format("weir.yaml:{}:", c.place))) << c.keys;
+    EXPECT_THAT(message, HasSubstr(c.says)) << c.keys;
   }
 }
 
 // Somebody may have put the token itself there.
 TEST(Server, ATokenInTheFileIsRefusedWithoutSayingIt) {
-  EXPECT_THAT(message_of(with_server(k_plain + ", token_env: sk-0123456789")),
+  EXPECT_THAT(config_error(with_server(k_plain + ", token_env: sk-0123456789")),
               testing::Not(HasSubstr("sk-0123456789")));
 }
 
 TEST(Server, SendsFieldsOfOnesOwnWithEachRequest) {
-  const auto body_of = [](const std::string& yaml) {
+  const auto parsed_body = [](const std::string& yaml) {
     const auto settings = parse_text(with_server(k_plain + ", extra_body: " + yaml));
     EXPECT_TRUE(settings) << yaml << ": " << settings.error().message;
     return settings ? settings->engines.at(0).server->extra_body : std::string("none");
@@ -288,13 +288,13 @@ TEST(Server, SendsFieldsOfOnesOwnWithEachRequest) {
       {"{grammar: 'root ::= \"{\" [a-z]+'}", R"({"grammar":"root ::= \"{\" [a-z]+"})"},
       {"{samplers: {seed: 1}}", R"({"samplers":{"seed":1}})"},  // not the member that weir sends
   };
-  for (const auto& [yaml, json] : cases) EXPECT_EQ(body_of(yaml), json) << yaml;
+  for (const auto& [yaml, json] : cases) EXPECT_EQ(parsed_body(yaml), json) << yaml;
   EXPECT_EQ(parse_text(with_server(k_plain))->engines.at(0).server->extra_body, "");
 }
 
 TEST(Server, RefusesFieldsThatWouldChangeWhatWeirSendsOrAreTooMany) {
-  const auto said = [](const std::string& yaml, const std::string& engine) {
-    return message_of(with_server(engine + ", extra_body: " + yaml));
+  const auto message = [](const std::string& yaml, const std::string& engine) {
+    return config_error(with_server(engine + ", extra_body: " + yaml));
   };
   const std::string openai = "kind: server, api: completions, url: 'http://h:1'";
   const std::string deep = "{a: {a: {a: {a: {a: {a: {a: {a: {a: 1}}}}}}}}}";  // 9 levels
@@ -315,23 +315,24 @@ TEST(Server, RefusesFieldsThatWouldChangeWhatWeirSendsOrAreTooMany) {
       {"command: [x, '{tokens}'], output: llama-bench", "{a: 1}", "kind: server"},
   };
   for (const auto& [engine, yaml, says] : cases) {
-    EXPECT_THAT(said(yaml, engine), HasSubstr(says)) << yaml.substr(0, 80);
+    EXPECT_THAT(message(yaml, engine), HasSubstr(says)) << yaml.substr(0, 80);
   }
   // Not sent, so anybody's; and beside what is sent.
-  EXPECT_EQ(said("{ignore_eos: false}", openai + ", own_fields: false"), "");
-  EXPECT_EQ(said("{stream_options: {continuous_usage_stats: true}}", openai), "");
+  EXPECT_EQ(message("{ignore_eos: false}", openai + ", own_fields: false"), "");
+  EXPECT_EQ(message("{stream_options: {continuous_usage_stats: true}}", openai), "");
 }
 
 TEST(Server, WithOtherFieldsIsAnotherCell) {
-  const auto identity_of = [](const std::string& more) {
+  const auto read_identity = [](const std::string& more) {
     const auto settings = parse_text(with_server(k_plain + more));
     return settings ? expand(*settings)->cells.at(0).identity : decltype(Cell::identity)();
   };
-  const auto plain = identity_of("");
-  EXPECT_EQ(plain, identity_of(", extra_body: {}"));
-  EXPECT_NE(plain, identity_of(", extra_body: {a: 1}"));
-  EXPECT_NE(identity_of(", extra_body: {a: 1}"), identity_of(", extra_body: {a: 2}"));
-  EXPECT_EQ(identity_of(", extra_body: {a: 1, b: 2}"), identity_of(", extra_body: {b: 2, a: 1}"));
+  const auto plain = read_identity("");
+  EXPECT_EQ(plain, read_identity(", extra_body: {}"));
+  EXPECT_NE(plain, read_identity(", extra_body: {a: 1}"));
+  EXPECT_NE(read_identity(", extra_body: {a: 1}"), read_identity(", extra_body: {a: 2}"));
+  EXPECT_EQ(read_identity(", extra_body: {a: 1, b: 2}"),
+            read_identity(", extra_body: {b: 2, a: 1}"));
 }
 
 TEST(Server, ListensAtAnyAddressThatAUrlCanSay) {
@@ -352,7 +353,7 @@ TEST(Server, LeavesOutPromptsThatItCanNotBeAsked) {
       {"{text: a, tokens: 8, threads: 2}", "the command has no {threads}"},
   };
   for (const auto& [prompt, says] : cases) {
-    EXPECT_THAT(message_of(with_server(k_plain, fmt::format("prompts: {{p: {}}}\n", prompt))),
+    EXPECT_THAT(config_error(with_server(k_plain, fmt::format("prompts: {{p: {}}}\n", prompt))),
                 HasSubstr(says))
         << prompt;
   }

@@ -169,16 +169,16 @@ TEST(Settings, HoldEverythingThatWasWritten) {
 
 // Names of kernels are known to the engine alone: any is one.
 TEST(Settings, TakeLimitsOnSingleOpsAndKernels) {
-  EXPECT_EQ(message_of(whole("limits:\n"
-                             "- {metrics: 'kernel_calls:mul_mat_vec*', exact: true}\n"
-                             "- {metrics: ['op_calls:ROPE', 'kernel_calls:*'], max: 4}\n"
-                             "- {metrics: 'spilled_registers:*', max_increase: 0}\n"
-                             "- {metrics: 'occupancy:*', max_decrease: 25%}\n")),
+  EXPECT_EQ(config_error(config_with("limits:\n"
+                                     "- {metrics: 'kernel_calls:mul_mat_vec*', exact: true}\n"
+                                     "- {metrics: ['op_calls:ROPE', 'kernel_calls:*'], max: 4}\n"
+                                     "- {metrics: 'spilled_registers:*', max_increase: 0}\n"
+                                     "- {metrics: 'occupancy:*', max_decrease: 25%}\n")),
             "");
 }
 
 TEST(Settings, HaveDefaultsForWhatIsLeftOut) {
-  const auto settings = parse_text(whole("limits:\ngate:\nmatrix:\nvariants:\n"));
+  const auto settings = parse_text(config_with("limits:\ngate:\nmatrix:\nvariants:\n"));
   ASSERT_TRUE(settings) << settings.error().message;
   ASSERT_EQ(settings->variants.size(), 1U);
   EXPECT_EQ(settings->variants[0].name, "default");
@@ -204,15 +204,15 @@ TEST(Settings, ReadAnAnchorWhereverItIsUsed) {
 }
 
 TEST(Settings, SayHowInstructionsAreCounted) {
-  const auto way = [](const std::string& line) {
-    Known known = known_here_and_now();
-    known.probes.emplace_back("instructions");
+  const auto parse_engine = [](const std::string& line) {
+    Supported context = test_context();
+    context.probes.emplace_back("instructions");
     return parse_settings("version: 1\nengines:\n  e: {command: [e], output: llama-bench" + line +
                               "}\nmodels: {m: m}\nbackends: {cpu: {}}\nprompts: {p: {tokens: 1}}\n",
-                          "weir.yaml", known);
+                          "weir.yaml", context);
   };
   const auto chosen = [&](const std::string& line) {
-    const auto settings = way(line);
+    const auto settings = parse_engine(line);
     EXPECT_TRUE(settings) << settings.error().message;
     return settings->engines.at(0).instructions;
   };
@@ -221,9 +221,10 @@ TEST(Settings, SayHowInstructionsAreCounted) {
   EXPECT_EQ(chosen(probes + ", instructions: auto"), InstructionsBy::automatic);
   EXPECT_EQ(chosen(probes + ", instructions: perf"), InstructionsBy::perf);
   EXPECT_EQ(chosen(probes + ", instructions: valgrind"), InstructionsBy::valgrind);
-  EXPECT_THAT(way(", instructions: perf").error().message,
+  EXPECT_THAT(parse_engine(", instructions: perf").error().message,
               testing::HasSubstr("write: probes: [instructions]"));
-  EXPECT_THAT(way(probes + ", instructions: gdb").error().message, testing::HasSubstr("valgrind"));
+  EXPECT_THAT(parse_engine(probes + ", instructions: gdb").error().message,
+              testing::HasSubstr("valgrind"));
 }
 
 }  // namespace settings_test

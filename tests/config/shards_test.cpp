@@ -14,10 +14,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Cell cell(const std::string& name, std::vector<std::string> runner = {}) {
-  Cell made;
-  made.key = *profile::CellKey::parse(name);
-  made.runner = std::move(runner);
-  return made;
+  Cell result;
+  result.key = *profile::CellKey::parse(name);
+  result.runner = std::move(runner);
+  return result;
 }
 
 std::vector<Cell> cells(std::size_t count) {
@@ -36,10 +36,10 @@ TEST(Shards, AreWithinFivePerCentOfBalanceOrOneLargestCell) {
     const auto shards = make_shards(cells(1000), seconds, 16);
     ASSERT_TRUE(shards);
     ASSERT_EQ(shards->size(), 16U);
-    std::multiset<std::size_t> held;
+    std::multiset<std::size_t> assigned;
     double longest = 0;
     for (const Shard& shard : *shards) {
-      held.insert(shard.cells.begin(), shard.cells.end());
+      assigned.insert(shard.cells.begin(), shard.cells.end());
       double sum = 0;
       for (const std::size_t i : shard.cells) sum += seconds[i];
       EXPECT_NEAR(sum, shard.seconds, 1e-6);
@@ -47,7 +47,7 @@ TEST(Shards, AreWithinFivePerCentOfBalanceOrOneLargestCell) {
     }
     std::multiset<std::size_t> all;
     for (std::size_t i = 0; i < 1000; ++i) all.insert(i);
-    EXPECT_EQ(held, all) << "each cell is in one shard";
+    EXPECT_EQ(assigned, all) << "each cell is in one shard";
     const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / 16;
     const double largest = *std::max_element(seconds.begin(), seconds.end());
     EXPECT_LE(longest, std::max(mean * 1.05, mean + largest)) << trial;
@@ -87,11 +87,11 @@ TEST(Shards, AreGuessedByTheRequestsOfAServer) {
   EngineSettings serves;
   serves.server.emplace();
   const auto guess = [&](std::int64_t at_once, std::optional<double> rate, std::int64_t requests) {
-    Cell one = cell("e/m/b/p");
-    one.engine = &serves;
-    one.concurrency = at_once;
-    one.rate = rate;
-    return guessed_seconds(one, {0, 8, requests, 0});
+    Cell serving = cell("e/m/b/p");
+    serving.engine = &serves;
+    serving.concurrency = at_once;
+    serving.rate = rate;
+    return guessed_seconds(serving, {0, 8, requests, 0});
   };
   const double start = 0.5 + 2 * 0.16;
   EXPECT_DOUBLE_EQ(guess(1, std::nullopt, 1), start + 0.16) << "a counted run of one request";

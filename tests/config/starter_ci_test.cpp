@@ -19,33 +19,33 @@ TEST(StarterCi, SaysNothingThatTheActionTakesByItself) {
 }
 
 TEST(StarterCi, ComparesWithTheBaseWhereThereIsOneAndRequiresSomethingToCompareWith) {
-  StarterCi found = plain();
-  EXPECT_THAT(starter_github(found), Not(HasSubstr("against: none")));
-  EXPECT_THAT(starter_github(found), HasSubstr("path: ~/.cache/weir\n"));
-  EXPECT_THAT(starter_gitlab(found), HasSubstr("--against"));
-  found.has_base = false;
-  EXPECT_THAT(starter_github(found), HasSubstr("against: none"));
-  EXPECT_THAT(starter_github(found), Not(HasSubstr("~/.cache/weir")));
-  EXPECT_THAT(starter_gitlab(found), Not(HasSubstr("--against")));
-  EXPECT_THAT(starter_github(found), HasSubstr("require-baseline: ${{ github.event_name"));
-  EXPECT_THAT(starter_gitlab(found), HasSubstr("--require-baseline"));
+  StarterCi ci = plain();
+  EXPECT_THAT(starter_github(ci), Not(HasSubstr("against: none")));
+  EXPECT_THAT(starter_github(ci), HasSubstr("path: ~/.cache/weir\n"));
+  EXPECT_THAT(starter_gitlab(ci), HasSubstr("--against"));
+  ci.has_base = false;
+  EXPECT_THAT(starter_github(ci), HasSubstr("against: none"));
+  EXPECT_THAT(starter_github(ci), Not(HasSubstr("~/.cache/weir")));
+  EXPECT_THAT(starter_gitlab(ci), Not(HasSubstr("--against")));
+  EXPECT_THAT(starter_github(ci), HasSubstr("require-baseline: ${{ github.event_name"));
+  EXPECT_THAT(starter_gitlab(ci), HasSubstr("--require-baseline"));
 }
 
 TEST(StarterCi, InstallsAVulkanLoaderWhereACellAsksForIt) {
-  StarterCi found = plain();
-  EXPECT_THAT(starter_github(found), Not(HasSubstr("libvulkan1")));
-  EXPECT_THAT(starter_gitlab(found), Not(HasSubstr("libvulkan1")));
-  found.vulkan = true;
-  EXPECT_THAT(starter_github(found), HasSubstr("libvulkan1"));
-  EXPECT_THAT(starter_gitlab(found), HasSubstr("libvulkan1"));
+  StarterCi ci = plain();
+  EXPECT_THAT(starter_github(ci), Not(HasSubstr("libvulkan1")));
+  EXPECT_THAT(starter_gitlab(ci), Not(HasSubstr("libvulkan1")));
+  ci.vulkan = true;
+  EXPECT_THAT(starter_github(ci), HasSubstr("libvulkan1"));
+  EXPECT_THAT(starter_gitlab(ci), HasSubstr("libvulkan1"));
 }
 
 TEST(StarterCi, BuildsAndMakesWhatGitDoesNotHold) {
-  StarterCi found = plain();
-  EXPECT_THAT(starter_github(found), Not(HasSubstr("run: |"))) << "git holds all of it";
-  found.builds = {"cmake --build build"};
-  found.generated_models = {"models/tiny.gguf --arch llama"};
-  const std::string github = starter_github(found), gitlab = starter_gitlab(found);
+  StarterCi ci = plain();
+  EXPECT_THAT(starter_github(ci), Not(HasSubstr("run: |"))) << "git holds all of it";
+  ci.builds = {"cmake --build build"};
+  ci.generated_models = {"models/tiny.gguf --arch llama"};
+  const std::string github = starter_github(ci), gitlab = starter_gitlab(ci);
   EXPECT_THAT(github, HasSubstr("        run: |\n          cmake --build build\n"));
   EXPECT_THAT(github, HasSubstr("models: |\n            models/tiny.gguf --arch llama\n"));
   EXPECT_THAT(gitlab, HasSubstr("    - \"cmake --build build\"\n"));
@@ -53,24 +53,23 @@ TEST(StarterCi, BuildsAndMakesWhatGitDoesNotHold) {
 }
 
 TEST(StarterCi, EndsRedAtWhatNobodyKnowsHowToMake) {
-  StarterCi found = plain();
-  found.programs = {"./engine"};
-  found.models = {"models/large.gguf"};
-  for (const std::string& text : {starter_github(found), starter_gitlab(found)}) {
+  StarterCi ci = plain();
+  ci.programs = {"./engine"};
+  ci.models = {"models/large.gguf"};
+  for (const std::string& text : {starter_github(ci), starter_gitlab(ci)}) {
     EXPECT_THAT(text, HasSubstr("command -v './engine' >/dev/null || { echo '::error"));
     EXPECT_THAT(text, HasSubstr("test -e 'models/large.gguf' || { echo '::error"));
   }
-  EXPECT_THAT(starter_github(found), HasSubstr("            models/large.gguf\n")) << "cached";
-  EXPECT_THAT(starter_github(found),
-              HasSubstr("          # the runner has no ./engine unless a step "
-                        "gets it: \"build:\" is missing in weir.yaml\n"));
+  EXPECT_THAT(starter_github(ci), HasSubstr("            models/large.gguf\n")) << "cached";
+  EXPECT_THAT(starter_github(ci), HasSubstr("          # the runner has no ./engine unless a step "
+                                            "gets it: \"build:\" is missing in weir.yaml\n"));
 }
 
 TEST(StarterCi, PostsForksFromAnotherWorkflow) {
-  StarterCi found = plain();
-  found.folder = "bench";
-  found.forks = true;
-  const std::string measures = starter_github(found), posts = starter_github_post(found);
+  StarterCi ci = plain();
+  ci.folder = "bench";
+  ci.forks = true;
+  const std::string measures = starter_github(ci), posts = starter_github_post(ci);
   EXPECT_THAT(measures, Not(HasSubstr("post:")));
   EXPECT_THAT(measures, Not(HasSubstr("\n\n\n")));
   EXPECT_THAT(measures, Not(HasSubstr("\n?")));
@@ -92,13 +91,13 @@ TEST(StarterCi, MeasuresBesideATokenThatReadsAndPostsFromAnotherJob) {
 }
 
 TEST(StarterCi, KeepsHostileNamesText) {
-  StarterCi found = plain();
-  found.folder = "a b/${{ github.token }}\"\n  - run: x";
-  found.file = "it's $(x).yaml";
-  const std::string github = starter_github(found);
+  StarterCi ci = plain();
+  ci.folder = "a b/${{ github.token }}\"\n  - run: x";
+  ci.file = "it's $(x).yaml";
+  const std::string github = starter_github(ci);
   EXPECT_THAT(github,
               HasSubstr("working-directory: \"a b/${{ '${{' }} github.token }}\\\"  - run: x\"\n"));
-  const std::string gitlab = starter_gitlab(found);
+  const std::string gitlab = starter_gitlab(ci);
   EXPECT_THAT(gitlab, HasSubstr("--config 'it'\\\\''s $(x).yaml' --against"));
   EXPECT_THAT(gitlab, HasSubstr(", WEIR_CONFIG: \"it's $$(x).yaml\"}"));
   EXPECT_THAT(gitlab, Not(HasSubstr("\n  - run")));

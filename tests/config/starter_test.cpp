@@ -16,15 +16,17 @@ using testing::Not;
 
 // With all that a starter's presets may name.
 Result<Settings> parse_starter(const std::string& yaml) {
-  Known known = known_here_and_now();
+  Supported context = test_context();
   for (const char* adapter : {"llama-perf", "agave", "hf2q", "mlx-lm"}) {
-    known.adapters.emplace_back(adapter);
+    context.adapters.emplace_back(adapter);
   }
-  for (const unit::DeviceApi& api : unit::device_apis()) known.probes.emplace_back(api.name);
-  return parse_settings(yaml, "weir.yaml", known);
+  for (const unit::DeviceApi& api : unit::device_apis()) context.probes.emplace_back(api.name);
+  return parse_settings(yaml, "weir.yaml", context);
 }
 
-std::vector<std::string> cells_of(const std::string& yaml) { return cells_of(parse_starter(yaml)); }
+std::vector<std::string> cell_names(const std::string& yaml) {
+  return cell_names(parse_starter(yaml));
+}
 
 // A working gate: version, engine, model, backends and what is reported of times.
 TEST(Starter, IsSixLinesForLlamaCpp) {
@@ -46,9 +48,10 @@ TEST(Starter, IsSixLinesForLlamaCpp) {
       "backends: {cpu: {}, vulkan: {}}\n"
       "limits: [{metrics: [\"*_per_second\", \"*_seconds*\", peak_rss_bytes], mode: report}]\n");
   EXPECT_TRUE(yaml.starts_with("# yaml-language-server: $schema=https://")) << yaml;
-  EXPECT_THAT(cells_of(yaml), testing::ElementsAre(
-                                  "llama.cpp/tiny/cpu/prefill", "llama.cpp/tiny/cpu/decode",
-                                  "llama.cpp/tiny/vulkan/prefill", "llama.cpp/tiny/vulkan/decode"));
+  EXPECT_THAT(
+      cell_names(yaml),
+      testing::ElementsAre("llama.cpp/tiny/cpu/prefill", "llama.cpp/tiny/cpu/decode",
+                           "llama.cpp/tiny/vulkan/prefill", "llama.cpp/tiny/vulkan/decode"));
 }
 
 TEST(Starter, RunsAScriptByThePresetOfItsPackage) {
@@ -57,14 +60,14 @@ TEST(Starter, RunsAScriptByThePresetOfItsPackage) {
                                            true,
                                            true});
   EXPECT_THAT(yaml, HasSubstr("  onnxruntime-web: {preset: onnxruntime-web}\n"));
-  EXPECT_THAT(cells_of(yaml), testing::ElementsAre("onnxruntime-web/small/vulkan/decode"));
+  EXPECT_THAT(cell_names(yaml), testing::ElementsAre("onnxruntime-web/small/vulkan/decode"));
 }
 
 TEST(Starter, CountsAnEngineThatItDoesNotKnowWithProbes) {
   const std::string yaml = starter_config({{}, {{"tiny", "tiny.gguf"}}, true, true});
   EXPECT_THAT(yaml, HasSubstr("    probes: [vulkan, ggml]\n"));
   EXPECT_THAT(yaml, HasSubstr("facts: {generated_tokens: "));
-  EXPECT_THAT(cells_of(yaml),
+  EXPECT_THAT(cell_names(yaml),
               testing::ElementsAre("my-engine/tiny/cpu/decode", "my-engine/tiny/vulkan/decode"));
 }
 
@@ -75,7 +78,7 @@ TEST(Starter, GivesEachEngineItsOwnModelsAndDevices) {
                                            {{"file", "f.gguf"}, {"folder", "folder", true}},
                                            true,
                                            true});
-  EXPECT_THAT(cells_of(yaml),
+  EXPECT_THAT(cell_names(yaml),
               testing::UnorderedElementsAre(
                   "llama.cpp/file/cpu/prefill", "llama.cpp/file/cpu/decode",
                   "llama.cpp/file/vulkan/prefill", "llama.cpp/file/vulkan/decode",
@@ -93,7 +96,7 @@ TEST(Starter, LeavesProbesOutWhereNoneAreInstalled) {
 }
 
 TEST(Starter, LeavesOutModelsThatNoEngineLoads) {
-  const auto models_of = [](StarterEngine engine) {
+  const auto model_names = [](StarterEngine engine) {
     const auto settings = parse_starter(starter_config(
         {{std::move(engine)}, {{"file", "f.gguf"}, {"folder", "folder", true}}, false, true}));
     EXPECT_TRUE(settings) << (settings ? "" : settings.error().message);
@@ -103,9 +106,11 @@ TEST(Starter, LeavesOutModelsThatNoEngineLoads) {
     }
     return names;
   };
-  EXPECT_THAT(models_of({"llama.cpp", "llama-bench", "llama-bench"}), testing::ElementsAre("file"));
-  EXPECT_THAT(models_of({"mlx-lm", "mlx_lm.benchmark", "mlx-lm"}), testing::ElementsAre("folder"));
-  EXPECT_THAT(models_of({"agave", "agave", "agave"}), testing::ElementsAre("file", "folder"));
+  EXPECT_THAT(model_names({"llama.cpp", "llama-bench", "llama-bench"}),
+              testing::ElementsAre("file"));
+  EXPECT_THAT(model_names({"mlx-lm", "mlx_lm.benchmark", "mlx-lm"}),
+              testing::ElementsAre("folder"));
+  EXPECT_THAT(model_names({"agave", "agave", "agave"}), testing::ElementsAre("file", "folder"));
 }
 
 TEST(Starter, ReportsTimesAndGatesCounts) {
@@ -148,9 +153,9 @@ TEST(Starter, CanBeReadWhateverWasFound) {
        false,
        false},
   };
-  for (const StarterInput& found : cases) {
-    const std::string yaml = starter_config(found);
-    const auto cells = cells_of(yaml);
+  for (const StarterInput& input : cases) {
+    const std::string yaml = starter_config(input);
+    const auto cells = cell_names(yaml);
     ASSERT_FALSE(cells.empty());
     EXPECT_THAT(cells.front(), Not(HasSubstr("weir.yaml"))) << yaml;  // an error would name it
   }

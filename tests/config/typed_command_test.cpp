@@ -15,21 +15,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TypedCommand typed(const char* preset, Arguments args) {
-  TypedCommand made;
-  made.program = "new/program";
-  made.args = std::move(args);
-  made.preset = find_named(presets(), std::string(preset));
-  made.probes = {"vulkan"};
-  made.device = "vulkan";
-  return made;
+TypedCommand make_command(const char* preset, Arguments args) {
+  TypedCommand command;
+  command.program = "new/program";
+  command.args = std::move(args);
+  command.preset = find_named(presets(), std::string(preset));
+  command.probes = {"vulkan"};
+  command.device = "vulkan";
+  return command;
 }
 
-Result<Settings> settings_of(const std::string& yaml) {
-  Known known = known_here_and_now();
+Result<Settings> parse_typed(const std::string& yaml) {
+  Supported context = test_context();
   for (const char* adapter : {"llama-perf", "agave", "google-benchmark", "weir-observed", "mlx-lm"})
-    known.adapters.emplace_back(adapter);
-  return parse_settings(yaml, "typed", known);
+    context.adapters.emplace_back(adapter);
+  return parse_settings(yaml, "typed", context);
 }
 
 std::string words(const Arguments& command) { return text::join(command, " "); }
@@ -88,13 +88,13 @@ TEST(TypedCommand, PutsPlaceholdersWhereThePresetKnowsWhatStands) {
        "new/program --json {{tokens}} -o x y",
        "none/vulkan/run 0 0 once"},
   };
-  for (const auto& one : cases) {
-    const auto config = config_of(typed(one.preset, one.args));
+  for (const auto& c : cases) {
+    const auto config = config_of(make_command(c.preset, c.args));
     ASSERT_TRUE(config) << config.error().message;
-    if (one.command != nullptr) {
-      EXPECT_EQ(words(config->command), one.command);
+    if (c.command != nullptr) {
+      EXPECT_EQ(words(config->command), c.command);
     }
-    const auto settings = settings_of(config->yaml);
+    const auto settings = parse_typed(config->yaml);
     ASSERT_TRUE(settings) << settings.error().message << "\n" << config->yaml;
     EXPECT_EQ(words(settings->engines[0].command), words(config->command));
     const auto matrix = expand(*settings);
@@ -105,18 +105,19 @@ TEST(TypedCommand, PutsPlaceholdersWhereThePresetKnowsWhatStands) {
       cells.push_back(fmt::format("{} {} {}{}", name.substr(name.find('/') + 1), cell.prompt_tokens,
                                   cell.tokens, cell.text ? " " + *cell.text : ""));
     }
-    EXPECT_EQ(text::join(cells), one.cells) << config->yaml;
+    EXPECT_EQ(text::join(cells), c.cells) << config->yaml;
   }
 }
 
 TEST(TypedCommand, KeepsNumbersThatWereTypedAndTheEnvironment) {
-  TypedCommand command = typed("llama-bench", {"-m", "m.gguf", "-n", "8", "-r", "2", "-t", "3"});
+  TypedCommand command =
+      make_command("llama-bench", {"-m", "m.gguf", "-n", "8", "-r", "2", "-t", "3"});
   command.env = {{"A", "1 {x}"}};
   command.device_env = {{"GGML_VK_VISIBLE_DEVICES", "1"}};
   command.budget = "30s";
   const auto config = config_of(command);
   ASSERT_TRUE(config);
-  const auto settings = settings_of(config->yaml);
+  const auto settings = parse_typed(config->yaml);
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->gate.repeats, 2);
   EXPECT_EQ(settings->gate.budget_seconds, 30);
@@ -129,7 +130,7 @@ TEST(TypedCommand, KeepsNumbersThatWereTypedAndTheEnvironment) {
 }
 
 TEST(TypedCommand, SaysWhichNumberIsNone) {
-  const auto config = config_of(typed("llama-bench", {"-m", "m.gguf", "-n", "16,32"}));
+  const auto config = config_of(make_command("llama-bench", {"-m", "m.gguf", "-n", "16,32"}));
   ASSERT_FALSE(config);
   EXPECT_EQ(config.error().code, Code::usage);
   EXPECT_THAT(config.error().message,

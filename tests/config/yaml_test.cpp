@@ -9,7 +9,7 @@ namespace yaml_test {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string times(std::string_view text, std::size_t n) {
+std::string repeated(std::string_view text, std::size_t n) {
   std::string all;
   for (; n > 0; --n) all += text;
   return all;
@@ -35,10 +35,10 @@ TEST(Yaml, RefusesHostileTextWhereItBegins) {
   // Nine anchors, each nine times the one before: 9^9 values once expanded.
   std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 9; ++i) {
-    bomb += fmt::format("a{}: &a{} [{}]\n", i, i, times(fmt::format("*a{},", i - 1), 9));
+    bomb += fmt::format("a{}: &a{} [{}]\n", i, i, repeated(fmt::format("*a{},", i - 1), 9));
   }
   const std::string wide =
-      "a: &a " + std::string(1000, 'x') + "\nb: [" + times("*a,", 90'000) + "]";
+      "a: &a " + std::string(1000, 'x') + "\nb: [" + repeated("*a,", 90'000) + "]";
   struct Case {
     std::string text;
     const char* place;
@@ -46,13 +46,13 @@ TEST(Yaml, RefusesHostileTextWhereItBegins) {
   };
   const Case cases[] = {
       {std::string((1 << 20) + 1, ' '), "f: ", "larger than 1048576 bytes"},
-      {times("[", 1 << 20), "f:1:", "nested deeper than 32"},
-      {times("{a: ", 1 << 18), "f:", "nested deeper than 32"},
-      {times("- ", 1 << 19), "f:1:65: ", "nested deeper than 32"},
-      {times("? ", 1 << 19), "f:", "nested deeper than 32"},
+      {repeated("[", 1 << 20), "f:1:", "nested deeper than 32"},
+      {repeated("{a: ", 1 << 18), "f:", "nested deeper than 32"},
+      {repeated("- ", 1 << 19), "f:1:65: ", "nested deeper than 32"},
+      {repeated("? ", 1 << 19), "f:", "nested deeper than 32"},
       {bomb, "f:", "too large once its aliases are expanded"},
       {wide, "f:2:", "too large once its aliases are expanded"},
-      {times("- a\n", 110'000), "f:", "too large"},
+      {repeated("- a\n", 110'000), "f:", "too large"},
       {"a: &a [*a]", "f:1:8: ", "inside what it names"},
       {"a: *b", "f:1:", "not YAML"},
       {"a: 1\nb: 2\na: 3\n", "f:3:1: ", "\"a\" stands here twice"},
@@ -74,12 +74,12 @@ TEST(Yaml, RefusesHostileTextWhereItBegins) {
       {"%YAML 9.9\n--- a", "f:", "not YAML"},
       {"a: \"b", "f:", "not YAML"},
   };
-  for (const Case& one : cases) {
-    const auto root = parse_yaml(one.text, "f");
-    ASSERT_FALSE(root) << one.text.substr(0, 60);
+  for (const Case& c : cases) {
+    const auto root = parse_yaml(c.text, "f");
+    ASSERT_FALSE(root) << c.text.substr(0, 60);
     EXPECT_EQ(root.error().code, Code::config);
-    EXPECT_THAT(root.error().message, StartsWith(one.place)) << one.text.substr(0, 60);
-    EXPECT_THAT(root.error().message, HasSubstr(one.says)) << one.text.substr(0, 60);
+    EXPECT_THAT(root.error().message, StartsWith(c.place)) << c.text.substr(0, 60);
+    EXPECT_THAT(root.error().message, HasSubstr(c.says)) << c.text.substr(0, 60);
   }
 }
 

@@ -57,7 +57,7 @@ TEST(Noise, AllNamesAreKnownAndFinite) {
 // Spellings of tables, and of people in a hurry.
 TEST(Noise, IsFoundByAnySpellingThatMeansOne) {
   const struct {
-    const char *asked, *name;
+    const char *spelling, *name;
   } cases[] = {
       {"normal 1 %", "normal-1"},
       {"normal1", "normal-1"},
@@ -77,23 +77,23 @@ TEST(Noise, IsFoundByAnySpellingThatMeansOne) {
       {"noisier candidate", "noisier"},
       {"noisier-f", "noisier-floor"},
   };
-  for (const auto& one : cases) {
-    const auto name = find_noise_name(one.asked);
-    ASSERT_TRUE(name) << one.asked << ": " << name.error().message;
-    EXPECT_EQ(*name, one.name) << one.asked;
+  for (const auto& test_case : cases) {
+    const auto name = find_noise_name(test_case.spelling);
+    ASSERT_TRUE(name) << test_case.spelling << ": " << name.error().message;
+    EXPECT_EQ(*name, test_case.name) << test_case.spelling;
   }
   for (const std::string& name : noise_names()) EXPECT_EQ(*find_noise_name(name), name);
 }
 
 TEST(Noise, ThatIsNoneOrSeveralIsRefusedWithAllNames) {
   // "normal 2 %" must not become normal-20, nor "normal .1" normal-1.
-  for (const char* asked : {"", " %", "loud", "normal", "bimodal", "normal 2 %", "normal .1",
-                            "lognormal 0", "normal 100", "0"}) {
-    const auto name = find_noise_name(asked);
-    ASSERT_FALSE(name) << asked << " is " << *name;
+  for (const char* spelling : {"", " %", "loud", "normal", "bimodal", "normal 2 %", "normal .1",
+                               "lognormal 0", "normal 100", "0"}) {
+    const auto name = find_noise_name(spelling);
+    ASSERT_FALSE(name) << spelling << " is " << *name;
     EXPECT_EQ(name.error().code, Code::usage);
-    for (const std::string& known : noise_names()) {
-      EXPECT_NE(name.error().message.find(known), std::string::npos) << name.error().message;
+    for (const std::string& noise_name : noise_names()) {
+      EXPECT_NE(name.error().message.find(noise_name), std::string::npos) << name.error().message;
     }
   }
 }

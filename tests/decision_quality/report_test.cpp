@@ -18,7 +18,7 @@ using ::testing::Not;
 
 constexpr Limits k_limits{0.05, 0.1, 10'000};
 
-Tally tally_of(int fail, int pass, int open) {
+Tally make_tally(int fail, int pass, int open) {
   Tally tally;
   for (int i = 0; i < fail; ++i) tally.add({Verdict::fail, 20});
   for (int i = 0; i < pass; ++i) tally.add({Verdict::pass, 8});
@@ -27,7 +27,7 @@ Tally tally_of(int fail, int pass, int open) {
 }
 
 TEST(Json, HasAllFieldsOfARow) {
-  const Row row{"weir", "floor", 0.1, tally_of(6, 2, 2), tally_of(1, 999, 0), {}};
+  const Row row{"weir", "floor", 0.1, make_tally(6, 2, 2), make_tally(1, 999, 0), {}};
   const Json json = *parse_json(to_json(row, k_limits));
   EXPECT_EQ(json["rule"], "weir");
   EXPECT_EQ(json["noise"], "floor");
@@ -46,18 +46,18 @@ TEST(Json, HasAllFieldsOfARow) {
 }
 
 TEST(Json, HasNullForWhatIsNotKnown) {
-  const Row row{"weir", "ab", {}, tally_of(1, 0, 0), {}, {}};
+  const Row row{"weir", "ab", {}, make_tally(1, 0, 0), {}, {}};
   const Json json = *parse_json(to_json(row, k_limits));
   EXPECT_TRUE(json["effect"].is_null());
   EXPECT_TRUE(json["gate_false_fail"].is_null());
 }
 
 TEST(Pooled, SumsWhatDidNotChangeOfOneProgram) {
-  const std::vector<Row> rows = {{"weir", "floor", 0.0, tally_of(1, 9, 0), {}, {}},
-                                 {"weir", "floor", 0.1, tally_of(9, 1, 0), {}, {}},
-                                 {"mean", "floor", 0.0, tally_of(5, 5, 0), {}, {}},
-                                 {"weir", "drift", 0.0, tally_of(0, 10, 0), {}, {}},
-                                 {"weir", "noisier", 0.0, tally_of(10, 0, 0), {}, {}}};
+  const std::vector<Row> rows = {{"weir", "floor", 0.0, make_tally(1, 9, 0), {}, {}},
+                                 {"weir", "floor", 0.1, make_tally(9, 1, 0), {}, {}},
+                                 {"mean", "floor", 0.0, make_tally(5, 5, 0), {}, {}},
+                                 {"weir", "drift", 0.0, make_tally(0, 10, 0), {}, {}},
+                                 {"weir", "noisier", 0.0, make_tally(10, 0, 0), {}, {}}};
   const std::vector<std::string> same_program = {"floor", "drift"};
   const std::vector<Row> sums = pool_unchanged_rows(rows, same_program);
   ASSERT_EQ(sums.size(), 2U);
@@ -69,18 +69,19 @@ TEST(Pooled, SumsWhatDidNotChangeOfOneProgram) {
 }
 
 TEST(Markdown, PutsEffectsSideBySide) {
-  const std::vector<Row> rows = {{"weir", "floor", 0.0, tally_of(0, 10, 0), tally_of(0, 10, 0), {}},
-                                 {"weir", "floor", 0.1, tally_of(9, 1, 0), tally_of(0, 10, 0), {}}};
+  const std::vector<Row> rows = {
+      {"weir", "floor", 0.0, make_tally(0, 10, 0), make_tally(0, 10, 0), {}},
+      {"weir", "floor", 0.1, make_tally(9, 1, 0), make_tally(0, 10, 0), {}}};
   EXPECT_THAT(
       to_markdown(rows),
       HasSubstr("| floor | weir | 0 · 10.0 | 0 · 90.0 | 100 · 10.0 | 0 · 0 | 8.0 · 18.8 |"));
 }
 
 TEST(Picture, ShowsBothRulesForNoisesOfWeir) {
-  const std::vector<Row> rows = {{"weir", "a<b", 0.0, tally_of(0, 10, 0), {}, {}},
-                                 {"weir", "a<b", 0.1, tally_of(10, 0, 0), {}, {}},
-                                 {"fixed-n", "a<b", 0.1, tally_of(10, 0, 0), {}, {}},
-                                 {"fixed-n", "other", 0.1, tally_of(10, 0, 0), {}, {}}};
+  const std::vector<Row> rows = {{"weir", "a<b", 0.0, make_tally(0, 10, 0), {}, {}},
+                                 {"weir", "a<b", 0.1, make_tally(10, 0, 0), {}, {}},
+                                 {"fixed-n", "a<b", 0.1, make_tally(10, 0, 0), {}, {}},
+                                 {"fixed-n", "other", 0.1, make_tally(10, 0, 0), {}, {}}};
   const std::string svg = to_svg(rows, k_limits);
   EXPECT_THAT(svg, HasSubstr("a&lt;b"));
   EXPECT_THAT(svg, Not(HasSubstr("other")));

@@ -38,9 +38,9 @@ TEST(Tilted, FindsAsManyFalseFailsAsCountingDoes) {
 TEST(Tilted, DependsOnTheSeed) {
   const Scenario floor = *noise("floor");
   const stats::PairedRule rule = paired_rule({0.05, 0.1, 10'000}, false);
-  const FalseFailEstimate one = estimate_false_fails(floor, rule, 10'000, 1, 50);
-  EXPECT_EQ(one.share, estimate_false_fails(floor, rule, 10'000, 1, 50).share);
-  EXPECT_NE(one.share, estimate_false_fails(floor, rule, 10'000, 2, 50).share);
+  const FalseFailEstimate estimate = estimate_false_fails(floor, rule, 10'000, 1, 50);
+  EXPECT_EQ(estimate.share, estimate_false_fails(floor, rule, 10'000, 1, 50).share);
+  EXPECT_NE(estimate.share, estimate_false_fails(floor, rule, 10'000, 2, 50).share);
 }
 
 }  // namespace tilted_test

@@ -84,19 +84,19 @@ TEST(Bootstrap, KeepsTheOrderWithinBlocksOfTheMeanLength) {
   constexpr std::size_t k_size = 700;
   constexpr int k_steps = 200'000;
   Random random(3);
-  std::set<std::size_t> seen;
+  std::set<std::size_t> visited;
   std::size_t at = 0;
   int jumps = 0;
   for (int i = 0; i < k_steps; ++i) {
     const std::size_t next = next_place(at, k_size, 60, random);
     ASSERT_LT(next, k_size);
     jumps += next != (at + 1) % k_size ? 1 : 0;
-    seen.insert(next);
+    visited.insert(next);
     at = next;
   }
   // 3329 expected, standard deviation 57.
   EXPECT_NEAR(jumps, k_steps / 60.0 * (1 - 1.0 / k_size), 4 * 57);
-  EXPECT_EQ(seen.size(), k_size);
+  EXPECT_EQ(visited.size(), k_size);
 }
 
 Trace counting(std::size_t runs) {
@@ -116,9 +116,9 @@ TEST(Replay, GivesRunsNextToEachOtherToBothProgramsAndTheEffectToOne) {
     const stats::Pair pair = pairs->next();
     EXPECT_EQ(pair.base, std::floor(pair.base));
     EXPECT_EQ(pair.candidate - k_effect, std::floor(pair.candidate - k_effect));
-    const double apart = pair.candidate - k_effect - pair.base;
-    neighbours += std::fabs(apart) == 1 ? 1 : 0;
-    base_first += apart == 1 ? 1 : 0;
+    const double distance = pair.candidate - k_effect - pair.base;
+    neighbours += std::fabs(distance) == 1 ? 1 : 0;
+    base_first += distance == 1 ? 1 : 0;
   }
   EXPECT_GT(neighbours, k_pairs * 0.97);  // 59 of 60, less the wrap
   EXPECT_NEAR(base_first, neighbours / 2.0, 4 * 32);

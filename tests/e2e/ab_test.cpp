@@ -79,8 +79,8 @@ TEST_F(Presets, CompareOneProgramInTwoEnvironments) {
   EXPECT_LE(std::ranges::count(ended.out, '\n'), 40);
   EXPECT_THAT(ended.out, Not(HasSubstr("weir gate"))) << "there is no file to gate again";
   EXPECT_THAT(ended.out, HasSubstr("weir explain runs/"));
-  const Ended kept = weir(scratch_, {"plan", "-c", "kept.yaml", "--guess", "--shards", "1"});
-  EXPECT_EQ(kept.exit_code, 0) << kept.err;
+  const Ended planned = weir(scratch_, {"plan", "-c", "kept.yaml", "--guess", "--shards", "1"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.err;
 }
 
 TEST_F(Presets, LetTheCandidatesEnvironmentGoBeforeTheirOwn) {
@@ -146,10 +146,10 @@ TEST_F(Presets, SayWhatAnAbLacks) {
       {{k_bench, k_bench, "--preset", "llama-server", "--"}, "is an inference server"},
       {{"true", "true", "--"}, "no probe saw it do anything"},
   };
-  for (const auto& one : cases) {
-    const Ended ended = ab(one.words);
-    EXPECT_EQ(ended.exit_code, 2) << one.message;
-    EXPECT_THAT(ended.err, HasSubstr(one.message));
+  for (const auto& test_case : cases) {
+    const Ended ended = ab(test_case.words);
+    EXPECT_EQ(ended.exit_code, 2) << test_case.message;
+    EXPECT_THAT(ended.err, HasSubstr(test_case.message));
   }
 }
 

@@ -75,9 +75,9 @@ TEST_F(AgainstLlama, ASwitchThatDiffersFailsOneWayAndIsImprovedTheOther) {
   EXPECT_EQ(dispatches["baseline"], 65);
   EXPECT_EQ(dispatches["current"], 85);
   EXPECT_FALSE(metric_of(worse, "kernels")["changed"].empty());
-  const std::string apart = fusions().value("note", "");
-  EXPECT_THAT(apart, HasSubstr("RMS_NORM+MUL 9 times a token"));
-  EXPECT_THAT(apart, HasSubstr("at least 20 fewer dispatches a token")) << "85 - 65";
+  const std::string note = fusions().value("note", "");
+  EXPECT_THAT(note, HasSubstr("RMS_NORM+MUL 9 times a token"));
+  EXPECT_THAT(note, HasSubstr("at least 20 fewer dispatches a token")) << "85 - 65";
 
   const Json better = cell_of(gate("plain", "unfused", 0), k_cell);
   EXPECT_EQ(better["verdict"], "improved");

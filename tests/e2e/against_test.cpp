@@ -139,7 +139,7 @@ TEST_F(AgainstBase, RefusesToJudgeARunWhoseBaseIsNotDescribed) {
 }
 
 TEST_F(AgainstBase, RefusesWhatNamesNoBase) {
-  for (const auto& [arguments, says] :
+  for (const auto& [arguments, message] :
        {std::pair{std::vector<std::string>{"--against"}, "--against needs"},
         std::pair{std::vector<std::string>{"--against", "nothing-like-this"}, "nothing-like-this"},
         std::pair{std::vector<std::string>{"--against", "HEAD", "--", "./engine"}, "one base"},
@@ -147,7 +147,7 @@ TEST_F(AgainstBase, RefusesWhatNamesNoBase) {
         std::pair{std::vector<std::string>{"--against", "HEAD", "--runs", "3"}, "--runs"}}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.exit_code, 2) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr(says));
+    EXPECT_THAT(ended.err, HasSubstr(message));
   }
 }
 

@@ -15,7 +15,8 @@ class Allow : public Rules {
     all.insert(all.end(), more.begin(), more.end());
     return here(all);
   }
-  Ended one(const std::string& from, const std::string& to, std::vector<std::string> more = {}) {
+  Ended allow_dispatches(const std::string& from, const std::string& to,
+                         std::vector<std::string> more = {}) {
     std::vector<std::string> all{"--cell",       k_cell, "--metric",        "dispatches_per_token",
                                  "--base-value", from,   "--allowed-value", to};
     all.insert(all.end(), more.begin(), more.end());
@@ -35,7 +36,7 @@ TEST_F(Allow, TheExactValueForThatPullRequestAlone) {
   write_engine(77);
   EXPECT_THAT(with_allowances(1)["notes"].dump(),
               HasSubstr("nothing is allowed here: perf-baselines is not known"));
-  ASSERT_EQ(one("65", "77").exit_code, 0) << last_.err;
+  ASSERT_EQ(allow_dispatches("65", "77").exit_code, 0) << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("git push origin perf-baselines"));
   const Json verdict = with_allowances(0);
   EXPECT_EQ(verdict["verdict"], "accepted");
@@ -50,7 +51,9 @@ TEST_F(Allow, TheExactValueForThatPullRequestAlone) {
 TEST_F(Allow, ForOneCommitIsVoidAfterAnother) {
   write_engine(77);
   git({"commit", "-qam", "more dispatches"});
-  ASSERT_EQ(one("65", "77", {"--sha", git_says("rev-parse HEAD").substr(0, 40)}).exit_code, 0)
+  ASSERT_EQ(
+      allow_dispatches("65", "77", {"--sha", git_output("rev-parse HEAD").substr(0, 40)}).exit_code,
+      0)
       << last_.err;
   EXPECT_EQ(with_allowances(0)["verdict"], "accepted");
   git({"commit", "-q", "--allow-empty", "-m", "another push"});
@@ -59,8 +62,8 @@ TEST_F(Allow, ForOneCommitIsVoidAfterAnother) {
 
 TEST_F(Allow, TakesThePullRequestFromTheEvent) {
   write_engine(77);
-  const std::string head = git_says("rev-parse HEAD").substr(0, 40);
-  ASSERT_EQ(one("65", "77", {"--sha", head}).exit_code, 0) << last_.err;
+  const std::string head = git_output("rev-parse HEAD").substr(0, 40);
+  ASSERT_EQ(allow_dispatches("65", "77", {"--sha", head}).exit_code, 0) << last_.err;
   spill(scratch_ / "weir-event.json",
         R"({"repository": {"full_name": "o/r"}, "pull_request": {"number": 12, "head": {"sha": ")" +
             head + R"(", "repo": {"full_name": "o/r"}}, "base": {"ref": "main", "sha": ")" + head +
@@ -101,8 +104,8 @@ TEST_F(Allow, OnTheBranchOfBaselinesTheFileGoesWithIt) {
   ASSERT_EQ(
       here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
       0);
-  ASSERT_EQ(one("65", "77").exit_code, 0) << last_.err;
-  EXPECT_THAT(git_says("ls-tree -r --name-only perf-baselines"), HasSubstr("allowances/12.json"));
+  ASSERT_EQ(allow_dispatches("65", "77").exit_code, 0) << last_.err;
+  EXPECT_THAT(git_output("ls-tree -r --name-only perf-baselines"), HasSubstr("allowances/12.json"));
   write_engine(77);
   EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--allowances-ref", "perf-baselines", "--pr",
                   "12", "--cell", k_cell},
@@ -112,14 +115,14 @@ TEST_F(Allow, OnTheBranchOfBaselinesTheFileGoesWithIt) {
                 .exit_code,
             0)
       << last_.err;
-  EXPECT_EQ(git_says("ls-tree -r --name-only perf-baselines").find("allowances"),
+  EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines").find("allowances"),
             std::string::npos);
   EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--cell", k_cell}, 0)["verdict"], "pass");
 }
 
 TEST_F(Allow, RefusesWhatCanNotBeAllowed) {
-  EXPECT_EQ(one("65", "65").exit_code, 2);
-  EXPECT_EQ(one("65", "77", {"--until", "soon"}).exit_code, 2);
+  EXPECT_EQ(allow_dispatches("65", "65").exit_code, 2);
+  EXPECT_EQ(allow_dispatches("65", "77", {"--until", "soon"}).exit_code, 2);
   EXPECT_EQ(allow({}).exit_code, 2);
   EXPECT_EQ(allow({"--cell", k_cell, "--metric", "placement", "--base-value", "a",
                    "--allowed-value", "b"})

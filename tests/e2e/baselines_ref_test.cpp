@@ -19,20 +19,20 @@ class BaselinesOnABranch : public Rules {
 };
 
 TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
-  const std::string before = git_says("status --porcelain --ignored=no");
-  const std::string head = git_says("rev-parse HEAD");
+  const std::string before = git_output("status --porcelain --ignored=no");
+  const std::string head = git_output("rev-parse HEAD");
   ASSERT_EQ(
       here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
       0)
       << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("git push origin perf-baselines"));
-  EXPECT_EQ(git_says("status --porcelain --ignored=no"), before);
-  EXPECT_EQ(git_says("rev-parse HEAD"), head);
+  EXPECT_EQ(git_output("status --porcelain --ignored=no"), before);
+  EXPECT_EQ(git_output("rev-parse HEAD"), head);
   EXPECT_FALSE(fs::exists(scratch_ / "baselines"));
-  EXPECT_THAT(git_says("ls-tree -r --name-only perf-baselines"),
+  EXPECT_THAT(git_output("ls-tree -r --name-only perf-baselines"),
               HasSubstr("baselines/mine/m/metal/decode/metal-unseen.json"));
   // A history of its own: the first commit of that branch.
-  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "1\n");
+  EXPECT_EQ(git_output("rev-list --count perf-baselines"), "1\n");
 
   EXPECT_EQ(gate({"--baselines-ref", "perf-baselines"}, 0)["verdict"], "pass");
   EXPECT_EQ(gate({"--baselines-ref", "perf-baselines:baselines"}, 0)["verdict"], "pass");
@@ -53,8 +53,8 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
                   "--reason", "the new sampler"})
                 .exit_code,
             0);
-  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "2\n");
-  EXPECT_THAT(git_says("log -1 --format=%b perf-baselines"), StartsWith("the new sampler"));
+  EXPECT_EQ(git_output("rev-list --count perf-baselines"), "2\n");
+  EXPECT_THAT(git_output("log -1 --format=%b perf-baselines"), StartsWith("the new sampler"));
   write_engine(78);
   EXPECT_THAT(gate({"--baselines-ref", "perf-baselines"}, 1).dump(),
               HasSubstr("the baseline was accepted with the reason: the new sampler"));
@@ -62,7 +62,7 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
   ASSERT_EQ(
       here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
       0);
-  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "2\n");
+  EXPECT_EQ(git_output("rev-list --count perf-baselines"), "2\n");
   EXPECT_THAT(last_.out, HasSubstr("nothing changed on perf-baselines"));
 }
 
@@ -92,12 +92,12 @@ TEST_F(BaselinesOnABranch, AllArriveWhereTwoAreWrittenAtOnce) {
                                       "--baselines-ref", "perf-baselines", "--cell",
                                       "*/" + prompt,     "--out",          "weir-out-" + prompt};
     };
-    Weir one(scratch_, accept("p" + a), env), other(scratch_, accept("p" + b), env);
-    EXPECT_EQ(one.wait().exit_code, 0);
-    EXPECT_EQ(other.wait().exit_code, 0);
+    Weir first(scratch_, accept("p" + a), env), second(scratch_, accept("p" + b), env);
+    EXPECT_EQ(first.wait().exit_code, 0);
+    EXPECT_EQ(second.wait().exit_code, 0);
   }
-  EXPECT_EQ(git_says("ls-tree -r --name-only perf-baselines | wc -l"), "8\n");
-  EXPECT_EQ(git_says("rev-list --count perf-baselines"), "8\n");
+  EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines | wc -l"), "8\n");
+  EXPECT_EQ(git_output("rev-list --count perf-baselines"), "8\n");
 }
 
 }  // namespace baselines_ref_test

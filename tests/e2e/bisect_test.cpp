@@ -90,7 +90,7 @@ TEST_F(Bisect, SaysAtOnceThatTheGoodOneIsBadOrTheBadOneGood) {
 
 TEST_F(Bisect, RefusesWhatItCanNotDo) {
   make(line(3, 2, 9, {3}));
-  for (const auto& [arguments, code, says] :
+  for (const auto& [arguments, code, message] :
        {std::tuple{std::vector<std::string>{}, 2, "GOOD BAD"},
         {{"nothing-like-this", "HEAD"}, 2, "nothing-like-this: no commit that is known here"},
         {{"--resume", "--times"}, 2, "that it was begun with"},
@@ -99,7 +99,7 @@ TEST_F(Bisect, RefusesWhatItCanNotDo) {
         {{sha(0), sha(3)}, 3, "does not build: `./build.sh`"}}) {
     const Ended ended = bisect(arguments);
     EXPECT_EQ(ended.exit_code, code) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr(says));
+    EXPECT_THAT(ended.err, HasSubstr(message));
   }
 }
 
@@ -121,9 +121,9 @@ TEST_F(Bisect, GoesOnWithTheSameSettingsOrNotAtAll) {
   EXPECT_EQ(json_of(again)["first_bad"], sha(3)) << again.err;
   EXPECT_EQ(built().size(), builds) << "all of it is in the journal";
   write_config("limits: [{metrics: dispatches_per_token, max: 99}]\n");
-  const Ended other = bisect({"--resume"});
-  EXPECT_EQ(other.exit_code, 2) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("Begin a new one"));
+  const Ended changed = bisect({"--resume"});
+  EXPECT_EQ(changed.exit_code, 2) << changed.err;
+  EXPECT_THAT(changed.err, HasSubstr("Begin a new one"));
 }
 
 }  // namespace bisect_test

@@ -28,7 +28,7 @@ class Calibrate : public testing::Test {
   Ended run(const std::vector<std::string>& words) {
     return weir(scratch_, words, {{"WEIR_CACHE", (scratch_ / "cache").string()}});
   }
-  [[nodiscard]] std::vector<fs::path> kept() const {
+  [[nodiscard]] std::vector<fs::path> saved_cells() const {
     std::vector<fs::path> files;
     const fs::path folder = scratch_ / "cache/calibration";
     if (!fs::exists(folder)) return files;
@@ -53,8 +53,8 @@ TEST_F(Calibrate, SaysThatTheMachineHoldsTheLimitAndKeepsThat) {
   EXPECT_EQ(json["replays"], 200);
   EXPECT_GE(json["cells"].at(0)["pairs"], 20);
   EXPECT_EQ(json["cells"].at(0)["metrics"].at(0)["noise"], 0);
-  ASSERT_EQ(kept().size(), 1U);
-  EXPECT_EQ((*parse_json(slurp(kept()[0])))["schema"], "weir.calibrated_cell/1");
+  ASSERT_EQ(saved_cells().size(), 1U);
+  EXPECT_EQ((*parse_json(slurp(saved_cells()[0])))["schema"], "weir.calibrated_cell/1");
   // Both sides ran the same program, by two paths of one length.
   std::vector<std::string> links;
   for (const auto& entry : fs::directory_iterator(scratch_ / "cache/sides")) {
@@ -113,7 +113,7 @@ TEST_F(Calibrate, OfTwoBuildsTellsWhatTheyDifferBy) {
 TEST_F(Calibrate, RefusesWhatCanNotBeCalibrated) {
   struct Case {
     std::vector<std::string> words;
-    std::string limits, says;
+    std::string limits, message;
   };
   const Case cases[] = {
       {{"calibrate"},
@@ -128,10 +128,10 @@ TEST_F(Calibrate, RefusesWhatCanNotBeCalibrated) {
   for (const Case& c : cases) {
     write_config(k_fake, c.limits);
     const Ended ended = run(c.words);
-    EXPECT_EQ(ended.exit_code, 2) << c.says << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr(c.says));
+    EXPECT_EQ(ended.exit_code, 2) << c.message << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(c.message));
   }
-  EXPECT_TRUE(kept().empty());
+  EXPECT_TRUE(saved_cells().empty());
 }
 
 TEST_F(Calibrate, ShowsNoPrivateName) {
@@ -148,7 +148,7 @@ TEST_F(Calibrate, ACellThatFailsIsSaidAndNotKept) {
   const Ended ended = run({"calibrate", "--pairs", "16", "--replays", "20"});
   EXPECT_EQ(ended.exit_code, 3) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("error fake / m / cpu / decode"));
-  EXPECT_TRUE(kept().empty());
+  EXPECT_TRUE(saved_cells().empty());
 }
 
 }  // namespace calibrate_test

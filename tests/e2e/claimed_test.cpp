@@ -69,7 +69,7 @@ TEST_F(Claimed, RunsAreHeldToTheBasesLimitsAndBaselines) {
   const Json verdict = judged(1);
   EXPECT_EQ(dispatches(verdict), "fail");
   EXPECT_EQ(verdict["rules"]["ref"], "main");
-  EXPECT_EQ(words_of(verdict),
+  EXPECT_EQ(proposal_texts(verdict),
             std::vector<std::string>{
                 "limit of dispatches_per_token: exact → not exact: looser, in 2 cells"});
   EXPECT_THAT(verdict["base_source"].get<std::string>(), StartsWith("stored baselines of main, "));
@@ -171,21 +171,21 @@ TEST_F(Claimed, WhatARunSaysOfItsRulesIsNotTaken) {
   fs::copy(scratch_ / "baselines", fs::path(run()) / "rules" / "baselines",
            fs::copy_options::recursive);
   for (const auto& [what, edit] : cases) {
-    const std::string was = slurp(fs::path(run()) / "run.jsonl");
+    const std::string original = slurp(fs::path(run()) / "run.jsonl");
     forge(edit);
     Json after = judged(1);
     for (const char* key : {"commit", "seconds"}) after[key] = before[key];
     EXPECT_EQ(after, before) << what;
-    spill(fs::path(run()) / "run.jsonl", was);
+    spill(fs::path(run()) / "run.jsonl", original);
   }
 }
 
 TEST_F(Claimed, WhatARunLeavesOutIsMissed) {
   fork_runs("", 65);
-  const std::string was = slurp(fs::path(run()) / "run.jsonl");
+  const std::string original = slurp(fs::path(run()) / "run.jsonl");
   // A cell of which no record is there is an error of that cell.
   std::string fewer;
-  for (const std::string& line : text::lines(was)) {
+  for (const std::string& line : text::lines(original)) {
     if (line.find("\"cell\":\"mine/m/metal/other\"") == std::string::npos || fewer.empty()) {
       fewer += line + "\n";
     }
@@ -209,9 +209,9 @@ TEST_F(Claimed, WhatARunLeavesOutIsMissed) {
 
 TEST_F(Claimed, RunsThatAreNoneAreRefused) {
   fork_runs();
-  const std::string journal = run() + "/run.jsonl", was = slurp(journal);
+  const std::string journal = run() + "/run.jsonl", original = slurp(journal);
   const struct {
-    const char* says;
+    const char* message;
     int exit_code;
     std::function<void(Json&)> edit;
   } cases[] = {
@@ -221,15 +221,15 @@ TEST_F(Claimed, RunsThatAreNoneAreRefused) {
        [](Json& plan) { plan["cells"][1]["cell"] = "mine/m/metal/third"; }},
       {"weir.yaml:2:1: not YAML", 2, [](Json& plan) { plan["config_text"] = "version: [\n"; }},
   };
-  for (const auto& [says, exit_code, edit] : cases) {
+  for (const auto& [message, exit_code, edit] : cases) {
     forge(edit);
     std::string text = slurp(journal);
     // Only the plan says so: records may not contradict it first.
     spill(journal, text.substr(0, text.find('\n') + 1));
     const Ended ended = here({"gate", "--from", run(), "--rules-from", "main"});
-    EXPECT_EQ(ended.exit_code, exit_code) << says << ": " << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr(says));
-    spill(journal, was);
+    EXPECT_EQ(ended.exit_code, exit_code) << message << ": " << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(message));
+    spill(journal, original);
   }
   // Nothing of it is read through a link.
   fs::rename(journal, outside_ / "elsewhere");

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 const std::string k_engines = WEIR_SOURCE_DIR "/engines";
 const std::string k_bench = k_engines + "/llama.cpp/llama-bench";
 const std::string k_fakes = WEIR_BINARY_DIR "/tests/fake_engines";
-const std::string k_words =
+const std::string k_arguments =
     "-m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}', -t, '{threads}', -o, "
     "json";
 
@@ -66,11 +66,11 @@ TEST_F(Containers, CountTheSameInsideAsOutside) {
   const std::string both =
       ", output: llama-bench, probes: [ggml, vulkan], cpu_ops_allowed: {GET_ROWS: embedding}}\n";
   write_config(
-      "  native: {command: [" + bench + ", " + k_words + "]" + both +
+      "  native: {command: [" + bench + ", " + k_arguments + "]" + both +
           "  docker: {container: {runtime: docker, image: image, args: [--gpus, all, -v, '" +
-          mount + ":" + mount + ":ro']}, command: [" + bench + ", " + k_words + "]" + both +
+          mount + ":" + mount + ":ro']}, command: [" + bench + ", " + k_arguments + "]" + both +
           "  podman: {container: podman, command: [podman, run, --init, -v, '" + mount + ":" +
-          mount + ":ro', image, " + bench + ", " + k_words + "]" + both,
+          mount + ":ro', image, " + bench + ", " + k_arguments + "]" + both,
       "models: {m: " WEIR_SOURCE_DIR
       "/models/tiny-llama.gguf}\n"
       "backends: {cpu: {args: [-ngl, 0]}, twin: {device: vulkan, twin: amd-rx-7900-xtx, args: "
@@ -102,9 +102,9 @@ TEST_F(Containers, AreRemovedWhenTheEngineHangsOrCrashes) {
   const Json verdict = json_of(ended);
   const std::pair<const char*, const char*> cases[] = {
       {"hang", "did not end within 2 s"}, {"ignore_term", "did not end within"}, {"crash", "SIG"}};
-  for (const auto& [mode, says] : cases) {
+  for (const auto& [mode, reason] : cases) {
     const Json cell = cell_of(verdict, std::string(mode) + "/m/cpu/decode");
-    EXPECT_THAT(cell.value("reason", ""), HasSubstr(says)) << mode;
+    EXPECT_THAT(cell.value("reason", ""), HasSubstr(reason)) << mode;
   }
   const Json ok = cell_of(verdict, "ok/m/cpu/decode");
   EXPECT_EQ(metric_of(ok, "decode_tokens_per_second")["verdict"], "new");
@@ -135,12 +135,12 @@ TEST_F(Containers, TakeAnImageFromTheCommandOfAgainst) {
   EXPECT_EQ(commit.exit_code, 2);
   EXPECT_THAT(commit.err, HasSubstr("--against -- docker run"));
   // The stand-in has no such image: it is the base's that fails.
-  const Ended other = weir(scratch_,
-                           {"gate", "--json", "-", "--against", "--", "docker", "run", "elsewhere",
-                            "engine", "-p", "{prompt_tokens}", "-n", "{tokens}"},
-                           env_);
-  EXPECT_EQ(other.exit_code, 3) << other.err;
-  EXPECT_THAT(other.out + other.err, HasSubstr("no such image: elsewhere"));
+  const Ended absent = weir(scratch_,
+                            {"gate", "--json", "-", "--against", "--", "docker", "run", "elsewhere",
+                             "engine", "-p", "{prompt_tokens}", "-n", "{tokens}"},
+                            env_);
+  EXPECT_EQ(absent.exit_code, 3) << absent.err;
+  EXPECT_THAT(absent.out + absent.err, HasSubstr("no such image: elsewhere"));
   // Its probes would be lost on one side alone.
   const Ended blind = weir(scratch_,
                            {"gate", "--against", "--", "docker", "run", "-e", "LD_PRELOAD=x.so",

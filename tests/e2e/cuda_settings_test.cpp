@@ -145,10 +145,10 @@ TEST_F(CudaSettings, FailOnTheGpusThatARegressionConcernsAndNameIt) {
       const bool red = c.red.find(cell["backend"].get<std::string>()) != std::string::npos;
       EXPECT_EQ(cell["verdict"] != "pass", red) << c.change.first << " " << cell["cell"];
       if (!red) continue;
-      const std::string said = cell["findings"].empty()
-                                   ? cell["stderr_tail"].get<std::string>()
-                                   : cell["findings"][0]["text"].get<std::string>();
-      EXPECT_THAT(said, HasSubstr(c.cause)) << cell["cell"];
+      const std::string explanation = cell["findings"].empty()
+                                          ? cell["stderr_tail"].get<std::string>()
+                                          : cell["findings"][0]["text"].get<std::string>();
+      EXPECT_THAT(explanation, HasSubstr(c.cause)) << cell["cell"];
     }
   }
 }

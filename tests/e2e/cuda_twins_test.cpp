@@ -49,8 +49,8 @@ class CudaTwins : public testing::Test {
 constexpr const char* k_4090 = "  g: {device: cuda, twin: nvidia-rtx-4090, args: [-ngl, '99']}\n";
 
 Json profile_of(const Json& run, const std::string& cell) {
-  for (const Json& one : run["profiles"]) {
-    if (one["cell"] == cell) return one;
+  for (const Json& profile : run["profiles"]) {
+    if (profile["cell"] == cell) return profile;
   }
   ADD_FAILURE() << "no " << cell;
   return Json::object();
@@ -98,23 +98,23 @@ TEST_F(CudaTwins, TakeTheKernelsOfTheirGpu) {
   const auto kernels = [&](const std::string& cell) {
     return profile_of(cells, cell)["kernels"].dump();
   };
-  const auto of = [](const char* major, const char* gpu) {
+  const auto cell_name = [](const char* major, const char* gpu) {
     return fmt::format("cuda{}/tiny-llama/{}/decode", major, gpu);
   };
   for (const char* gpu : {"rtx-2080-ti", "a100", "rtx-3060"}) {
-    EXPECT_THAT(kernels(of("13", gpu)), HasSubstr("flash_attn_stream_k_fixup")) << gpu;
+    EXPECT_THAT(kernels(cell_name("13", gpu)), HasSubstr("flash_attn_stream_k_fixup")) << gpu;
   }
   for (const char* gpu : {"rtx-4090", "h100", "rtx-5090"}) {
-    EXPECT_THAT(kernels(of("13", gpu)), HasSubstr("flash_attn_combine_results")) << gpu;
+    EXPECT_THAT(kernels(cell_name("13", gpu)), HasSubstr("flash_attn_combine_results")) << gpu;
   }
   for (const char* gpu : {"h100", "rtx-5090"}) {
-    EXPECT_EQ(value_of(cells, of("13", gpu), "programmatic_launches_per_token"), 49) << gpu;
+    EXPECT_EQ(value_of(cells, cell_name("13", gpu), "programmatic_launches_per_token"), 49) << gpu;
   }
-  EXPECT_EQ(value_of(cells, of("13", "rtx-4090"), "programmatic_launches_per_token"), 0);
+  EXPECT_EQ(value_of(cells, cell_name("13", "rtx-4090"), "programmatic_launches_per_token"), 0);
   // CUDA 13 has no code for it any more, and CUDA 12's build makes no graphs of it.
-  EXPECT_FALSE(profile_of(cells, of("13", "p40"))["errors"].empty());
-  EXPECT_THAT(kernels(of("12", "p40")), HasSubstr("flash_attn_tile"));
-  EXPECT_EQ(value_of(cells, of("12", "p40"), "graph_launches_per_token"), 0);
+  EXPECT_FALSE(profile_of(cells, cell_name("13", "p40"))["errors"].empty());
+  EXPECT_THAT(kernels(cell_name("12", "p40")), HasSubstr("flash_attn_tile"));
+  EXPECT_EQ(value_of(cells, cell_name("12", "p40"), "graph_launches_per_token"), 0);
 }
 
 TEST_F(CudaTwins, AreGatedExactlyAndFailWithTheirCause) {
@@ -173,17 +173,17 @@ TEST_F(CudaTwins, AreHeldAgainstADriverOfTheMachineByTheSameProbe) {
         "{}, WEIR_CUDA_KERNELS: {}{}}}}}\n",
         in_twins("cuda-", ""), in_twins("nvidia", ".cuda"), in_twins("", ".kernels"), more);
   };
-  const auto told = [&](const char* more) {
+  const auto notes = [&](const char* more) {
     configure("13", k_4090 + card(more));
     const Ended ended = call({"gate", "--counts-only", "--json", "-"});
     const Json verdict = json_of(ended);
     EXPECT_EQ(verdict["cells"].size(), 2U) << ended.err;
     return verdict["notes"].dump();
   };
-  EXPECT_THAT(told(""),
+  EXPECT_THAT(notes(""),
               testing::ContainsRegex("against the real NVIDIA GeForce RTX 4090: [1-9][0-9]"
                                      " counts of 1 cell equal, and their kernels"));
-  EXPECT_THAT(told(", GGML_CUDA_DISABLE_FUSION: '1'"), HasSubstr("1 of 1 cell differs"));
+  EXPECT_THAT(notes(", GGML_CUDA_DISABLE_FUSION: '1'"), HasSubstr("1 of 1 cell differs"));
 
   // Only the engine can tell that there is such a device.
   const Ended ab = call({"ab", k_root + "/engines/llama.cpp-cuda13/llama-bench", "--env",
@@ -292,8 +292,8 @@ TEST_F(NodeOnCudaTwins, NodeLlamaCppCountsAsLlamaBenchDoes) {
       {"syncs_per_token", 7},       {"cublas_calls_per_token", 0},   {"cpu_ops_per_token", 1}};
   for (const auto& [metric, count] : expected) {
     for (const char* gpu : {"rtx4090", "h100"}) {
-      const Json found = metric_of(cell_of(verdict, fmt::format("e/m/{}/decode", gpu)), metric);
-      EXPECT_EQ(found["current"], count) << gpu << " " << metric << found;
+      const Json judgement = metric_of(cell_of(verdict, fmt::format("e/m/{}/decode", gpu)), metric);
+      EXPECT_EQ(judgement["current"], count) << gpu << " " << metric << judgement;
     }
   }
   const auto programmatic = [&](const char* cell) {
@@ -320,8 +320,8 @@ TEST_F(NodeOnCudaTwins, WhisperNodeIsCountedByTokensOfWindows) {
                                                   {"graph_launches_per_token", 0}};
   for (const auto& [metric, count] : expected) {
     for (const char* gpu : {"rtx4090", "h100"}) {
-      const Json found = metric_of(cell_of(verdict, fmt::format("e/m/{}/decode", gpu)), metric);
-      EXPECT_EQ(found["current"], count) << gpu << " " << metric << found;
+      const Json judgement = metric_of(cell_of(verdict, fmt::format("e/m/{}/decode", gpu)), metric);
+      EXPECT_EQ(judgement["current"], count) << gpu << " " << metric << judgement;
     }
   }
 }

@@ -27,9 +27,9 @@ void expect_narrow(const std::string& text) {
 void expect_in_order(const std::string& text, const std::vector<std::string>& parts) {
   std::size_t at = 0;
   for (const std::string& part : parts) {
-    const std::size_t found = text.find(part, at);
-    ASSERT_NE(found, std::string::npos) << part << "\nis not in its place in\n" << text;
-    at = found + part.size();
+    const std::size_t start = text.find(part, at);
+    ASSERT_NE(start, std::string::npos) << part << "\nis not in its place in\n" << text;
+    at = start + part.size();
   }
 }
 
@@ -99,9 +99,10 @@ TEST_F(DemoVerb, GoesOnWithTheCpuWhereThereIsNoVulkanDevice) {
   expect_in_order(ended.out,
                   {"No Vulkan device answers here", "unbatched-qkv", "probes: [instrument]",
                    "$ WEIR_ENGINE_PLANT=unbatched-qkv weir gate", "FAIL", "Batching lost"});
-  const Ended other = demo({"--inject", "cpu-split"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
-  EXPECT_EQ(other.exit_code, 2) << other.out << other.err;
-  EXPECT_THAT(other.err, HasSubstr("--backend cpu has no other memory"));
+  const Ended refused =
+      demo({"--inject", "cpu-split"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
+  EXPECT_EQ(refused.exit_code, 2) << refused.out << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("--backend cpu has no other memory"));
 }
 
 TEST_F(DemoVerb, SaysWhichRegressionsThereAreForOneThatThereIsNot) {

@@ -104,9 +104,9 @@ TEST_F(Depths, AreHeldToABaseProgramBesideThemAsALineToo) {
 TEST_F(Depths, AreAllSelectedByTheNameOfTheirLine) {
   const Ended ended = weir(scratch_, {"gate", "--counts-only", "--cell", "*/long", "--json", "-"});
   EXPECT_EQ(json_of(ended)["cells"].size(), 4U) << ended.err;
-  const Ended one =
+  const Ended single =
       weir(scratch_, {"gate", "--counts-only", "--cell", "*/long@d256", "--json", "-"});
-  EXPECT_EQ(json_of(one)["cells"].size(), 1U) << one.err;
+  EXPECT_EQ(json_of(single)["cells"].size(), 1U) << single.err;
 }
 
 }  // namespace depths_test

@@ -9,7 +9,7 @@ namespace weir::e2e {
 namespace device_lines_test {
 
 // The line in the log of llama-bench on the twin that `environment` names; "" where there is none.
-std::string line_of(const std::string& environment, const std::string& engine_folder) {
+std::string read_device_line(const std::string& environment, const std::string& engine_folder) {
   const std::string command = "env -u GGML_VK_VISIBLE_DEVICES " + environment + " " +
                               engine_folder + "/engines/llama.cpp/llama-bench -v -m " +
                               engine_folder +
@@ -84,7 +84,7 @@ TEST(DeviceLines, AreThoseThatTheEnginePrintsOfTheRealDevices) {
     ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
     std::string environment = compiled.out;
     std::replace(environment.begin(), environment.end(), '\n', ' ');
-    EXPECT_EQ(line_of(environment, root), line) << name;
+    EXPECT_EQ(read_device_line(environment, root), line) << name;
   }
 }
 

@@ -13,9 +13,9 @@ TEST(Device, ListsWhatComesWithWeirAndWhatLiesBesideTheConfig) {
   const Json json = json_of(ended);
   EXPECT_EQ(json.value("schema", ""), "weir.device-list/1");
   std::map<std::string, std::string> titles;
-  for (const Json& one : json["devices"]) {
-    titles[one.value("name", "")] = one.value("title", "");
-    EXPECT_EQ(one.value("error", ""), "");
+  for (const Json& device : json["devices"]) {
+    titles[device.value("name", "")] = device.value("title", "");
+    EXPECT_EQ(device.value("error", ""), "");
   }
   EXPECT_GE(titles.size(), 13U);
   EXPECT_EQ(titles["mine"], "Apple M2 (MoltenVK)");

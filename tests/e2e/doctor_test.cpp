@@ -27,9 +27,9 @@ TEST(Doctor, SaysWhatProbesSeeOfProgramsAndThreeWhereOneCannotBeRead) {
   const Scratch scratch;
   spill_program(scratch / "start.sh", "#!/bin/sh\nexec engine\n");
   const std::string script = (scratch / "start.sh").string();
-  const Ended seen = weir(scratch, {"doctor", k_fake, script, "--json", "-"});
-  EXPECT_EQ(seen.exit_code, 0) << seen.err;
-  const Json json = json_of(seen);
+  const Ended ended = weir(scratch, {"doctor", k_fake, script, "--json", "-"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const Json json = json_of(ended);
   EXPECT_EQ(json.value("schema", ""), "weir.doctor/1");
   const Json engines = json.value("engines", Json::array());
   ASSERT_EQ(engines.size(), 2U);

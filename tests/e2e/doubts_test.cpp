@@ -42,7 +42,7 @@ Json observed(double rows, double buffers, double tokens_per_second) {
 TEST(ProfileOfAFile, TellsWhereItsNumbersDisagree) {
   const struct {
     double buffers, tokens_per_second;
-    std::vector<const char*> told;
+    std::vector<const char*> warnings;
   } cases[] = {
       {1.0, 9.8, {}},
       {0.93, 9.8, {"command buffers to 930 ms: 8 % apart"}},
@@ -52,28 +52,29 @@ TEST(ProfileOfAFile, TellsWhereItsNumbersDisagree) {
       {1.0, 2, {"the token 500 ms: most of its time is in no op"}},
   };
   Scratch scratch;
-  for (const auto& one : cases) {
-    spill(scratch / "o.json", observed(1.0, one.buffers, one.tokens_per_second).dump());
+  for (const auto& test_case : cases) {
+    spill(scratch / "o.json", observed(1.0, test_case.buffers, test_case.tokens_per_second).dump());
     const Ended ended = weir(scratch, {"profile", "o.json"});
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const std::string text = unwrapped(ended.out);
-    for (const char* told : one.told) EXPECT_THAT(text, HasSubstr(told));
-    if (one.told.empty()) {
+    for (const char* warning : test_case.warnings) EXPECT_THAT(text, HasSubstr(warning));
+    if (test_case.warnings.empty()) {
       EXPECT_THAT(text, Not(HasSubstr("doubt")));
     }
     const Json json = json_of(weir(scratch, {"profile", "o.json", "--json", "-"}));
-    EXPECT_EQ(json.value("warnings", Json::array()).size(), one.told.size()) << json.dump(1);
+    EXPECT_EQ(json.value("warnings", Json::array()).size(), test_case.warnings.size())
+        << json.dump(1);
   }
 }
 
 TEST(ProfileOfAFile, WritesAsJsonWhatAPageWouldShow) {
-  Json made = observed(1.0, 1.0, 9.8);
-  made["context"] = {{"model", "/home/ann/m.gguf"},
-                     {"facts", {{"cwd", "/home/ann"}, {"api_key", "4711"}}},
-                     {"places", {"/home/ann/m.gguf", "box17"}}};
-  made["warnings"] = {"box17 was slow"};
+  Json document = observed(1.0, 1.0, 9.8);
+  document["context"] = {{"model", "/home/ann/m.gguf"},
+                         {"facts", {{"cwd", "/home/ann"}, {"api_key", "4711"}}},
+                         {"places", {"/home/ann/m.gguf", "box17"}}};
+  document["warnings"] = {"box17 was slow"};
   Scratch scratch;
-  spill(scratch / "o.json", made.dump());
+  spill(scratch / "o.json", document.dump());
   const Ended hidden = weir(scratch, {"profile", "o.json", "--json", "hidden.json"});
   ASSERT_EQ(hidden.exit_code, 0) << hidden.err;
   const std::string text = slurp(scratch / "hidden.json");

@@ -19,15 +19,15 @@ const std::string k_root = WEIR_SOURCE_DIR;
 using Names = std::set<std::string>;
 
 struct Edit {
-  std::string what;  // for EDIT_PIPELINES, or a switch of the engine: "NAME=1"
-  std::string said;  // text about the first kernel that has other code
+  std::string what;        // for EDIT_PIPELINES, or a switch of the engine: "NAME=1"
+  std::string difference;  // text about the first kernel that has other code
   // Figures of its kernels that fail by k_cost_limits, by RADV of Mesa 25.0.7 for navi31.
   Names fails{};
   Names kernels{};  // these; none: the one that `what` names
   Names figures{};  // texts about their costs, among others
 
   [[nodiscard]] bool is_switch() const { return what.find(':') == std::string::npos; }
-  [[nodiscard]] Names other_code() const {
+  [[nodiscard]] Names changed_kernels() const {
     return kernels.empty() ? Names{what.substr(0, what.find(':'))} : kernels;
   }
 };
@@ -40,7 +40,7 @@ constexpr const char* k_cost_limits = R"(
 // The estimate is that of all kernels of a token or prefill.
 const Names k_estimate{"estimated_cycles"}, k_occupancy{"estimated_cycles", "occupancy"};
 
-// Numbers in `said` are those of llama.cpp's shaders in engines/.
+// Numbers in `difference` are those of llama.cpp's shaders in engines/.
 const std::vector<Edit> k_edits = {
     {"GGML_VK_DISABLE_COOPMAT=1",
      "cooperative matrix instructions 6 \u2192 0",
@@ -92,7 +92,7 @@ const std::vector<Edit> k_edits = {
 
 // An edit of tools/engine/shaders: a line, its replacement in a commit, the kernel.
 struct SourceEdit {
-  const char *file, *from, *to, *kernel, *said;
+  const char *file, *from, *to, *kernel, *difference;
 };
 const SourceEdit k_source_edits[] = {
     {"rms_norm.comp", "squares += x[i] * x[i]", "squares += pow(x[i], 2)", "rms_norm",
@@ -141,8 +141,8 @@ class EditedKernels : public testing::Test {
   // The folder into which ci/mesa installs it.
   static fs::path pinned_mesa() {
     const auto value = [](const char* name) {
-      const char* found = std::getenv(name);
-      return fs::path(found == nullptr ? "" : found);
+      const char* text = std::getenv(name);
+      return fs::path(text == nullptr ? "" : text);
     };
     fs::path cache = value("WEIR_CACHE");
     if (cache.empty() && !value("XDG_CACHE_HOME").empty()) cache = value("XDG_CACHE_HOME") / "weir";
@@ -166,7 +166,7 @@ class EditedKernels : public testing::Test {
 
   // The result of a gate: the kernels whose code changed, and the costs that fail. Everything else
   // in it must pass.
-  struct Said {
+  struct GateChanges {
     std::map<std::string, std::vector<std::string>> kernels;
     Names costs;  // "occupancy"
     Names kernels_of_costs;
@@ -178,13 +178,13 @@ class EditedKernels : public testing::Test {
       return keys;
     }
   };
-  Said said_by_gate(const Edit& edit, int exit_code) {
+  GateChanges run_gate(const Edit& edit, int exit_code) {
     const Ended ended =
         weir(scratch_, {"gate", "--counts-only", "--json", "-", "--baselines", "base"},
              environment(&edit));
     EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
     EXPECT_THAT(ended.err, testing::Not(HasSubstr("edit_pipelines:")));
-    Said said;
+    GateChanges changes;
     const Json verdict = json_of(ended);
     for (const Json& cell : verdict["cells"]) {
       std::size_t compiled = 0;
@@ -196,8 +196,8 @@ class EditedKernels : public testing::Test {
         if (sum || at != std::string::npos) {
           ++compiled;
           if (metric["verdict"] == "fail") {
-            said.costs.insert(sum ? "estimated_cycles" : name.substr(0, at));
-            if (!sum) said.kernels_of_costs.insert(name.substr(at + 1));
+            changes.costs.insert(sum ? "estimated_cycles" : name.substr(0, at));
+            if (!sum) changes.kernels_of_costs.insert(name.substr(at + 1));
           }
           // A switch can make the engine choose a kernel that the base does not have.
           EXPECT_THAT(metric["verdict"], testing::AnyOf("pass", "fail", "new")) << metric;
@@ -210,17 +210,17 @@ class EditedKernels : public testing::Test {
       for (const Json& judged : cell["judgements"]) {
         if (judged.contains("code")) code = judged["code"];
       }
-      for (const Json& one : code) {
-        EXPECT_FALSE(one.contains("groups_now")) << one;
-        said.kernels[one["kernel"].get<std::string>()] =
-            one.value("differences", std::vector<std::string>{});
-        for (const Json& cost : one.value("costs", Json::array())) {
-          said.figures.insert(cost["cost"].get<std::string>() + " " + cost["before"].dump() +
-                              " to " + cost["now"].dump());
+      for (const Json& entry : code) {
+        EXPECT_FALSE(entry.contains("groups_now")) << entry;
+        changes.kernels[entry["kernel"].get<std::string>()] =
+            entry.value("differences", std::vector<std::string>{});
+        for (const Json& cost : entry.value("costs", Json::array())) {
+          changes.figures.insert(cost["cost"].get<std::string>() + " " + cost["before"].dump() +
+                                 " to " + cost["now"].dump());
         }
       }
     }
-    return said;
+    return changes;
   }
 
   Scratch scratch_;
@@ -229,30 +229,30 @@ class EditedKernels : public testing::Test {
 
 TEST_F(EditedKernels, OfTheRealLlamaAreNamedWithWhatIsOtherInThemAndFailByWhatTheyCost) {
   ASSERT_NO_FATAL_FAILURE(configure_llama());
-  const Said nothing = said_by_gate({"nobody: precise", ""}, 0);
+  const GateChanges nothing = run_gate({"nobody: precise", ""}, 0);
   EXPECT_THAT(nothing.kernels, testing::IsEmpty());
   EXPECT_THAT(nothing.costs, testing::IsEmpty());
   ASSERT_EQ(k_edits.size(), 20U);
   for (const Edit& edit : k_edits) {
     SCOPED_TRACE(edit.what);
-    const Names other = edit.other_code();
-    const Said said = said_by_gate(edit, 1);
-    ASSERT_EQ(said.names(), other);
-    const auto& differences = said.kernels.at(*other.begin());
+    const Names expected = edit.changed_kernels();
+    const GateChanges changes = run_gate(edit, 1);
+    ASSERT_EQ(changes.names(), expected);
+    const auto& differences = changes.kernels.at(*expected.begin());
     ASSERT_FALSE(differences.empty());
-    EXPECT_THAT(differences.front(), testing::StartsWith(edit.said));
+    EXPECT_THAT(differences.front(), testing::StartsWith(edit.difference));
     if (mesa_.empty()) continue;
-    EXPECT_EQ(said.costs, edit.fails);
-    EXPECT_THAT(said.figures, testing::IsSupersetOf(edit.figures));
+    EXPECT_EQ(changes.costs, edit.fails);
+    EXPECT_THAT(changes.figures, testing::IsSupersetOf(edit.figures));
     const bool of_single_kernels = edit.fails.contains("occupancy");
-    EXPECT_EQ(said.kernels_of_costs, of_single_kernels ? other : Names());
+    EXPECT_EQ(changes.kernels_of_costs, of_single_kernels ? expected : Names());
   }
   if (mesa_.empty()) GTEST_SKIP() << "costs were not judged: run ci/mesa, which gets the compiler";
 }
 
 TEST_F(EditedKernels, OfTheReferenceEngineAreNamedByChangesOfTheirSource) {
-  const Ended made = weir(scratch_, {"model", "make", "tiny.gguf", "--quantization", "f16"});
-  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Ended ended = weir(scratch_, {"model", "make", "tiny.gguf", "--quantization", "f16"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
   ASSERT_NO_FATAL_FAILURE(
       configure("{command: [" WEIR_BINARY_DIR
                 "/weir-engine, -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, "
@@ -284,9 +284,9 @@ TEST_F(EditedKernels, OfTheReferenceEngineAreNamedByChangesOfTheirSource) {
     }
     const std::string what =
         std::string(edit.kernel) + ": code " + (scratch_ / "code.spv").string();
-    EXPECT_EQ(said_by_gate({what, ""}, 1).names(), Names{edit.kernel});
+    EXPECT_EQ(run_gate({what, ""}, 1).names(), Names{edit.kernel});
     EXPECT_THAT(explain::code_changes(explain::KernelCode{words[0]}, {words[1]}).headline,
-                testing::StartsWith(edit.said));
+                testing::StartsWith(edit.difference));
   }
 }
 

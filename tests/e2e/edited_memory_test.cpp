@@ -50,8 +50,8 @@ class EditedMemory : public testing::Test {
       const auto name = metric["subject"].get<std::string>();
       if (metric["verdict"] == "fail") failed.insert(name);
       // Nothing that a gate knew of before tells it.
-      for (const char* known : {"dispatches", "barriers", "syncs", "submits", "copies"}) {
-        if (name == known + std::string("_per_token")) {
+      for (const char* count : {"dispatches", "barriers", "syncs", "submits", "copies"}) {
+        if (name == count + std::string("_per_token")) {
           EXPECT_EQ(metric["verdict"], "pass") << name;
         }
       }

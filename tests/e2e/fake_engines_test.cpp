@@ -42,7 +42,7 @@ class FakeEngines : public testing::Test {
 TEST_F(FakeEngines, ThatFailEachGetAnErrorWhileTheOthersGetTheirResults) {
   struct Case {
     const char* mode;
-    const char* says;  // in the cell's reason
+    const char* reason;  // in the cell's reason
   };
   const std::vector<Case> cases{{"crash", "SIG"},
                                 {"hang", "did not end within 2 s"},
@@ -59,7 +59,7 @@ TEST_F(FakeEngines, ThatFailEachGetAnErrorWhileTheOthersGetTheirResults) {
   for (const Case& c : cases) {
     const Json cell = cell_of(verdict, std::string(c.mode) + "/m/cpu/decode");
     EXPECT_EQ(cell["verdict"], "error") << c.mode;
-    EXPECT_NE(cell.value("reason", "").find(c.says), std::string::npos)
+    EXPECT_NE(cell.value("reason", "").find(c.reason), std::string::npos)
         << c.mode << ": " << cell["reason"];
   }
   EXPECT_EQ(metric_of(cell_of(verdict, "ok/m/cpu/decode"), "decode_tokens_per_second")["verdict"],
@@ -124,14 +124,15 @@ TEST_F(FakeEngines, LeaveNoOrphanAfterCtrlCAndCanBeResumed) {
   for (const int signal : {SIGINT, SIGTERM}) {
     write_config({"ok", "held"}, "{runs: 3}");
     const std::string out = "out" + std::to_string(signal);
-    const fs::path held = scratch_ / "held", starts = scratch_ / ("starts-" + out);
-    spill(held, "");
-    Weir interrupted(scratch_, {"run", "--out", out},
-                     {{"FAKE_ENGINE_HELD", held.string()}, {"FAKE_ENGINE_LOG", starts.string()}});
+    const fs::path hold_file = scratch_ / "held", starts = scratch_ / ("starts-" + out);
+    spill(hold_file, "");
+    Weir interrupted(
+        scratch_, {"run", "--out", out},
+        {{"FAKE_ENGINE_HELD", hold_file.string()}, {"FAKE_ENGINE_LOG", starts.string()}});
     EXPECT_TRUE(eventually([&] { return slurp(starts).find("held ") != std::string::npos; }));
     interrupted.kill(signal);
     const Ended ended = interrupted.wait();
-    fs::remove(held);
+    fs::remove(hold_file);
     EXPECT_EQ(ended.exit_code, 130) << ended.err;
     EXPECT_NE(ended.err.find("--resume"), std::string::npos) << ended.err;
     EXPECT_EQ(processes_with(scratch_.path().string()), std::vector<std::string>{});
@@ -146,7 +147,7 @@ TEST_F(FakeEngines, AreNotStartedWhenSomethingCanBeKnownToBeWrongBefore) {
   struct Case {
     const char* from;
     const char* to;
-    const char* says;
+    const char* message;
   };
   for (const Case& c :
        {Case{"model.bin", "absent.bin", "absent.bin"},
@@ -160,7 +161,7 @@ TEST_F(FakeEngines, AreNotStartedWhenSomethingCanBeKnownToBeWrongBefore) {
     const Ended ended =
         weir(scratch_, {"gate"}, {{"FAKE_ENGINE_LOG", (scratch_ / "starts").string()}});
     EXPECT_EQ(ended.exit_code, 2) << c.to;
-    EXPECT_NE(ended.err.find(c.says), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find(c.message), std::string::npos) << ended.err;
     EXPECT_FALSE(fs::exists(scratch_ / "starts")) << c.to;
   }
 }
@@ -245,10 +246,10 @@ TEST_F(FakeEngines, ObeyEveryOptionOrSayWhyNot) {
       {{"compare", "a", "b", "--out", "x"}, "given with their folders"},
       {{"compare", "a", "b", "--baselines", "x"}, "takes the place of stored baselines"},
   };
-  for (const auto& [arguments, says] : k_refused) {
+  for (const auto& [arguments, message] : k_refused) {
     ended = weir(scratch_, arguments);
     EXPECT_EQ(ended.exit_code, 2) << arguments.back();
-    EXPECT_NE((ended.out + ended.err).find(says), std::string::npos) << ended.out << ended.err;
+    EXPECT_NE((ended.out + ended.err).find(message), std::string::npos) << ended.out << ended.err;
   }
 }
 
@@ -279,14 +280,14 @@ TEST_F(FakeEngines, LoseNoFinishedRecordOnAFullDisk) {
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_NE(ended.err.find("cannot be written"), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("Go on with: weir run --resume"), std::string::npos) << ended.err;
-  const std::string kept = slurp(journal("full"));
-  EXPECT_TRUE(kept.ends_with("}\n")) << kept.substr(kept.size() - 100);
-  EXPECT_GT(std::count(kept.begin(), kept.end(), '\n'), 5);
+  const std::string records = slurp(journal("full"));
+  EXPECT_TRUE(records.ends_with("}\n")) << records.substr(records.size() - 100);
+  EXPECT_GT(std::count(records.begin(), records.end(), '\n'), 5);
   const Ended resumed =
       weir(scratch_, {"run", "--counts-only", "--out", "full", "--resume", "--json", "-"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   const std::string all = slurp(journal("full"));
-  EXPECT_EQ(all.substr(0, kept.size()), kept);
+  EXPECT_EQ(all.substr(0, records.size()), records);
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 13) << "the header and twelve records";
 }
 
@@ -371,7 +372,8 @@ gate: {runs: 2}
   const Json lost = cell_of(verdict, "mine/m/metal/b");
   EXPECT_EQ(lost["verdict"], "error");
   EXPECT_NE(lost.value("reason", "").find("interrupted"), std::string::npos) << lost;
-  for (const Json& one : lost["judgements"]) EXPECT_EQ(one["subject"], "placement") << one;
+  for (const Json& judgement : lost["judgements"])
+    EXPECT_EQ(judgement["subject"], "placement") << judgement;
   EXPECT_NE(dump_json(verdict["not_judged"]).find("in 2 of 2 cells"), std::string::npos)
       << verdict["not_judged"];
   ended = weir(scratch_, {"baseline", "accept"});

@@ -54,8 +54,9 @@ class Hook : public EngineProject {
 };
 
 TEST_F(Hook, BuildsWhatIsNotBuiltAndKeepsTheFirstPushOfARegressionBack) {
-  const Ended made = hook({"install"});
-  EXPECT_THAT(made.out, HasSubstr("What is not built is built within the push, for up to 60s."));
+  const Ended installed = hook({"install"});
+  EXPECT_THAT(installed.out,
+              HasSubstr("What is not built is built within the push, for up to 60s."));
   const Ended pushed = push("origin " + sha(6) + ":main");
   EXPECT_NE(pushed.exit_code, 0) << pushed.out;
   EXPECT_THAT(pushed.out, HasSubstr("1 FAILED"));
@@ -200,9 +201,9 @@ TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
   spill_program(place, before);
   EXPECT_THAT(hook({"install"}).out, HasSubstr("runs first"));
   hook({"install"});  // again: nothing is lost
-  const Ended kept = push("origin " + sha(2) + ":main", "FIRST=7");
-  EXPECT_NE(kept.exit_code, 0);
-  EXPECT_THAT(kept.out, Not(HasSubstr("judged"))) << "it has the first word";
+  const Ended refused = push("origin " + sha(2) + ":main", "FIRST=7");
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.out, Not(HasSubstr("judged"))) << "it has the first word";
   EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);
   EXPECT_EQ(slurp(scratch_ / "stdin"), sha(2) + " " + sha(2) + " refs/heads/main " + sha(1) + "\n");
   EXPECT_THAT(slurp(scratch_ / "arguments"), HasSubstr("origin ../remote"));
@@ -238,9 +239,9 @@ TEST_F(Hook, EndsAnEngineThatHangsWhenTheTimeIsOver) {
 TEST_F(Hook, FindsWhatAGateBuiltForTwoEnginesOfOneBuild) {
   std::string config = slurp(repo() / "weir.yaml");
   const std::size_t engine = config.find("  mine:"), models = config.find("models:");
-  std::string other = config.substr(engine, models - engine);
-  other.replace(0, 7, "  other:");
-  spill(repo() / "weir.yaml", config.insert(models, other));
+  std::string copy = config.substr(engine, models - engine);
+  copy.replace(0, 7, "  other:");
+  spill(repo() / "weir.yaml", config.insert(models, copy));
   git("checkout -q -f " + sha(6));
   ASSERT_EQ(std::system(("'" + (repo() / "build.sh").string() + "'").c_str()), 0);
   const Ended gate =
@@ -295,9 +296,9 @@ TEST_F(Hook, BuildsTheSubmodulesOfEachCommit) {
   variables["GIT_CONFIG_VALUE_0"] = "always";
   commit_with("v66");
   git("rev-parse HEAD~1 > '" + (scratch_ / "culprit").string() + "'");
-  const Ended found = weir(scratch_, words({"base", "HEAD"}), variables);
-  ASSERT_EQ(found.exit_code, 0) << found.err;
-  EXPECT_EQ(json_of(found)["first_bad"].get<std::string>() + "\n", slurp(scratch_ / "culprit"));
+  const Ended bisected = weir(scratch_, words({"base", "HEAD"}), variables);
+  ASSERT_EQ(bisected.exit_code, 0) << bisected.err;
+  EXPECT_EQ(json_of(bisected)["first_bad"].get<std::string>() + "\n", slurp(scratch_ / "culprit"));
 }
 
 TEST_F(Hook, LetsAPushPassWhereWeirIsBrokenOrTimeIsShort) {

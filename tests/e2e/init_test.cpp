@@ -29,11 +29,11 @@ class Init : public testing::Test {
         weir(scratch_, {"init", "--force"}, {{"PATH", (scratch_ / "path").string()}});
     EXPECT_EQ(ended.exit_code, 0) << ended.err;
     EXPECT_FALSE(fs::exists(scratch_ / "started"));
-    said_ = ended.out;
+    output_ = ended.out;
     return slurp(scratch_ / "weir.yaml");
   }
   Scratch scratch_;
-  std::string program_, said_;
+  std::string program_, output_;
 };
 
 TEST_F(Init, FindsEachEngineByItsProgram) {
@@ -48,14 +48,15 @@ TEST_F(Init, FindsEachEngineByItsProgram) {
                {"mlx_lm.benchmark", "mlx-lm", "mlx-lm"}};
   spill(scratch_ / "models/tiny.gguf", "no model at all");
   model_folder("models/folder");
-  for (const auto& one : cases) {
-    install(one.program);
+  for (const auto& test_case : cases) {
+    install(test_case.program);
     const std::string yaml = init();
-    EXPECT_THAT(yaml, HasSubstr(std::string("\n  ") + one.engine + ": {preset: " + one.preset +
-                                ", program: " + one.program + "}\n"))
-        << said_;
-    EXPECT_THAT(said_, HasSubstr(std::string("engine  ") + one.engine + " (" + one.program + ")"));
-    fs::remove(scratch_ / ("path/" + std::string(one.program)));
+    EXPECT_THAT(yaml, HasSubstr(std::string("\n  ") + test_case.engine + ": {preset: " +
+                                test_case.preset + ", program: " + test_case.program + "}\n"))
+        << output_;
+    EXPECT_THAT(output_, HasSubstr(std::string("engine  ") + test_case.engine + " (" +
+                                   test_case.program + ")"));
+    fs::remove(scratch_ / ("path/" + std::string(test_case.program)));
   }
 }
 
@@ -68,10 +69,10 @@ TEST_F(Init, FindsWhatZigBuilds) {
 TEST_F(Init, TakesNoInstalledReferenceEngine) {
   install("weir-engine");
   EXPECT_THAT(init(), Not(HasSubstr("weir-engine")));
-  EXPECT_THAT(said_, HasSubstr("no engine found"));
+  EXPECT_THAT(output_, HasSubstr("no engine found"));
   install("llama-bench");
   EXPECT_THAT(init(), Not(HasSubstr("weir-engine")));
-  EXPECT_THAT(said_, HasSubstr("engine  llama.cpp (llama-bench)"));
+  EXPECT_THAT(output_, HasSubstr("engine  llama.cpp (llama-bench)"));
   spill_program(scratch_ / "build/weir-engine", program_);
   EXPECT_THAT(init(),
               HasSubstr("weir-engine: {preset: weir-engine, program: ./build/weir-engine}"));
@@ -111,9 +112,9 @@ TEST_F(Init, GatesOneSimulatedGpuWhereItIsTold) {
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("nvidia-rtx-4090"));
   EXPECT_THAT(init("some/mine.json").err, HasSubstr("takes a name"));
-  const Ended kept = weir(scratch_, {"init", "--twin", "nvidia-rtx-4090", "--ci", "github"});
-  EXPECT_EQ(kept.exit_code, 2);
-  EXPECT_THAT(kept.err, HasSubstr("stays as it is"));
+  const Ended refused = weir(scratch_, {"init", "--twin", "nvidia-rtx-4090", "--ci", "github"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("stays as it is"));
 }
 
 TEST_F(Init, ListsPresetsAndWhetherTheyWereTried) {

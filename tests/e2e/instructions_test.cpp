@@ -80,7 +80,7 @@ TEST_F(Instructions, OfABuildThatLostItsVectorInstructionsFailAndNameTheFunction
   EXPECT_GT(metric["change"].get<double>(), 0.5) << "vectors of 8 numbers became ones of 4 at most";
   const auto named = [&](const std::string& function) {
     return std::any_of(slower["functions"].begin(), slower["functions"].end(),
-                       [&](const Json& one) { return one["name"] == function; });
+                       [&](const Json& entry) { return entry["name"] == function; });
   };
   EXPECT_TRUE(named("ggml_vec_dot_f16")) << slower["functions"].dump(1);
 }

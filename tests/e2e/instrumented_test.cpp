@@ -143,8 +143,8 @@ TEST_F(Instrumented, IsComparedByTheTokensAndOpsOfItsMarksInFoldersThatWereKept)
     const Ended profiled = weir(scratch_, {"profile", "--keep", "--out", folder, "--",
                                            WEIR_INSTRUMENT_ENGINE, "tokens", tokens});
     ASSERT_EQ(profiled.exit_code, 0) << profiled.err;
-    const auto made = fs::directory_iterator(scratch_ / folder / "profiles")->path();
-    words.push_back((made / "probes").string());
+    const auto profile_folder = fs::directory_iterator(scratch_ / folder / "profiles")->path();
+    words.push_back((profile_folder / "probes").string());
   }
   const Ended compared = weir(scratch_, words);
   ASSERT_EQ(compared.exit_code, 0) << compared.err;

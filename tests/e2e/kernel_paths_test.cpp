@@ -17,13 +17,14 @@ using Verdicts = std::map<std::string, std::string>;
 
 Verdicts all(const std::vector<std::string>& models, const std::vector<std::string>& devices,
              const std::vector<std::string>& prompts, const std::string& verdict) {
-  Verdicts made;
+  Verdicts verdicts;
   for (const std::string& model : models) {
     for (const std::string& device : devices) {
-      for (const std::string& prompt : prompts) made[model + "/" + device + "/" + prompt] = verdict;
+      for (const std::string& prompt : prompts)
+        verdicts[model + "/" + device + "/" + prompt] = verdict;
     }
   }
-  return made;
+  return verdicts;
 }
 
 const std::vector<std::string> k_models{"f16", "q4_0"}, k_prompts{"decode", "prefill"},
@@ -53,7 +54,7 @@ class KernelPaths : public testing::Test {
 
   using Environment = std::map<std::string, std::string>;
   // Names of variables, separated by blanks.
-  static Environment with(const std::string& variables) {
+  static Environment environment_with(const std::string& variables) {
     Environment env;
     for (const std::string& variable : text::split(variables, ' ')) {
       if (!variable.empty()) env["GGML_VK_" + variable] = "1";
@@ -64,23 +65,23 @@ class KernelPaths : public testing::Test {
   void accept(const std::string& variable) {
     const Ended ended =
         weir(scratch_, {"baseline", "accept", "--counts-only", "--baselines", "base" + variable},
-             with(variable));
+             environment_with(variable));
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
   }
 
   Verdicts gate(const std::string& variable, const std::string& stored) {
     const Json gate = json_of(
         weir(scratch_, {"gate", "--counts-only", "--json", "-", "--baselines", "base" + stored},
-             with(variable)));
-    Verdicts found;
+             environment_with(variable)));
+    Verdicts verdicts;
     for (const Json& cell : gate["cells"]) {
       const std::string name = cell["cell"], kernels = metric_of(cell, "kernels")["verdict"];
-      if (kernels != "pass") found[name.substr(name.find('/') + 1)] = kernels;
+      if (kernels != "pass") verdicts[name.substr(name.find('/') + 1)] = kernels;
       if (kernels == "fail") {
         EXPECT_EQ(cell["verdict"], "fail") << name;
       }
     }
-    return found;
+    return verdicts;
   }
 
   Scratch scratch_;

@@ -51,7 +51,7 @@ class Killed : public testing::Test {
   }
 
   // Records in the journal; every line but the last must be whole.
-  static std::size_t whole_records(const fs::path& journal) {
+  static std::size_t count_records(const fs::path& journal) {
     const std::string text = slurp(journal);
     std::size_t records = 0;
     std::size_t from = 0;
@@ -77,11 +77,11 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
     std::size_t before = 0;
     if (begun) {
       run = fs::directory_iterator(scratch_ / "out")->path();
-      if (!fs::exists(run / "run.jsonl") || whole_records(run / "run.jsonl") == 0) {
+      if (!fs::exists(run / "run.jsonl") || count_records(run / "run.jsonl") == 0) {
         fs::remove_all(scratch_ / "out");  // killed before anything was finished
         run.clear();
       } else {
-        before = whole_records(run / "run.jsonl");
+        before = count_records(run / "run.jsonl");
         ++resumed;
       }
     }
@@ -94,7 +94,7 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
       run = fs::directory_iterator(scratch_ / "out")->path();
     }
     if (run.empty() || !fs::exists(run / "run.jsonl")) continue;
-    const std::size_t after = whole_records(run / "run.jsonl");
+    const std::size_t after = count_records(run / "run.jsonl");
     const std::size_t started = lines_in(starts);
     EXPECT_GE(after, before);
     // Timed processes run one by one, and a record is on the disk before the next one starts.
@@ -114,7 +114,7 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
 TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {
   const Ended first = weir(scratch_, {"run", "--runs", "2"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  std::size_t whole = 0;
+  std::size_t complete = 0;
   for (int moment = 0; moment < k_moments; ++moment) {
     // Every other time there are those of before, which it looks at.
     if (moment % 2 == 0) fs::remove_all(scratch_ / "baselines");
@@ -127,10 +127,10 @@ TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {
       const auto json = parse_json(slurp(entry.path()));
       ASSERT_TRUE(json) << entry.path();
       EXPECT_EQ(json->value("schema", ""), "weir.baseline/1");
-      ++whole;
+      ++complete;
     }
   }
-  EXPECT_GT(whole, 0U) << "no kill saw a baseline";
+  EXPECT_GT(complete, 0U) << "no kill saw a baseline";
   const Ended listed = weir(scratch_, {"baseline", "accept"});
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
 }

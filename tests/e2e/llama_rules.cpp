@@ -55,7 +55,7 @@ struct Tile {
   int place;
 };
 
-Tile tile_of(const EngineView& view, std::uint32_t columns) {
+Tile choose_tile(const EngineView& view, std::uint32_t columns) {
   if (view.coopmat2) return columns > 64 ? Tile{'m', 1} : Tile{'s', 0};
   if (view.vendor == k_apple) return {'m', 0};
   const bool no_large = ((view.vendor == k_amd || view.vendor == k_intel) && !view.coopmat) ||
@@ -67,7 +67,7 @@ Tile tile_of(const EngineView& view, std::uint32_t columns) {
 // ggml_vk_guess_split_k for Q4_K, 256 rows of 8192.
 bool splits_matrix(const EngineView& view, const Work& work) {
   if (work.model != "wide" || view.cores == 0) return false;
-  const Tile tile = tile_of(view, work.prompt);
+  const Tile tile = choose_tile(view, work.prompt);
   std::uint32_t rows = tile.size == 's' ? 32 : tile.size == 'm' ? 64 : 128;
   std::uint32_t columns = rows;
   if (view.coopmat2) {
@@ -110,7 +110,7 @@ bool splits_flash(const EngineView& view, const Work& work) {
 // ggml_vk_get_mul_mat_mat_f16acc, ggml_vk_get_mul_mat_mat_pipeline_map and ggml_vk_mul_mat_q_f16.
 std::set<std::string> matrix_kernels(const EngineView& view, const Work& work) {
   if (work.prompt == 0) return {};
-  const std::string place = std::to_string(tile_of(view, work.prompt).place);
+  const std::string place = std::to_string(choose_tile(view, work.prompt).place);
   const bool quantized = work.model != "tiny-llama";
   const bool f16acc =
       (quantized && view.coopmat2) || (view.fp16 && (!view.coopmat || view.coopmat_f16acc));

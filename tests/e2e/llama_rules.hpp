@@ -37,8 +37,8 @@ struct EngineView {
 };
 
 // `switched_off`: names of the variables that are set (GGML_VK_DISABLE_COOPMAT, …).
-[[nodiscard]] EngineView view_of(const probes::Twin& device,
-                                 const std::set<std::string>& switched_off = {});
+[[nodiscard]] EngineView engine_view(const probes::Twin& device,
+                                     const std::set<std::string>& switched_off = {});
 
 // The work that is asked for. All models of the tests have 4 heads, 2 of keys and values, of 64
 // each.

@@ -75,17 +75,17 @@ TEST_P(LlamaServer, PassesAgainstItsOwnCountsAndFailsWhenRequestsNoLongerShareBa
 
   // Requests join no batch that is under way.
   write_config("--no-cont-batching");
-  const Json apart_in_time = cell_of(gate(1, together), together);
-  const Json later = metric_of(apart_in_time, "graphs_per_token");
+  const Json unbatched = cell_of(gate(1, together), together);
+  const Json later = metric_of(unbatched, "graphs_per_token");
   EXPECT_EQ(later["verdict"], "fail") << later;
   EXPECT_GT(later.value("current", 0.0), shared.value("current", 1.0));
-  EXPECT_EQ(apart_in_time["findings"][0]["kind"], "batches_changed") << apart_in_time["findings"];
+  EXPECT_EQ(unbatched["findings"][0]["kind"], "batches_changed") << unbatched["findings"];
 
   // One slot: requests wait for each other, and every token is a graph of its own again.
   write_config("-np 1");
-  const Json apart = metric_of(cell_of(gate(1, together), together), "graphs_per_token");
-  EXPECT_EQ(apart["verdict"], "fail") << apart;
-  EXPECT_GE(apart.value("current", 0.0), 1);
+  const Json single_slot = metric_of(cell_of(gate(1, together), together), "graphs_per_token");
+  EXPECT_EQ(single_slot["verdict"], "fail") << single_slot;
+  EXPECT_GE(single_slot.value("current", 0.0), 1);
 }
 
 // A prefix cache that is switched off is told by the tokens that came from it.
@@ -174,9 +174,9 @@ TEST_P(LlamaServer, IsJudgedByItsLikelyTokens) {
   EXPECT_EQ(metric_of(cell_of(gate(0, alone), alone), "output_kl")["current"], 0);
   spill_program(scratch_ / "server",
                 "#!/bin/sh\nexec " + k_engine + " \"$@\" --rope-freq-scale 0.5\n");
-  const Json other = metric_of(cell_of(gate(1, alone), alone), "output_kl");
-  EXPECT_EQ(other["verdict"], "fail") << other;
-  EXPECT_GT(other.value("current", 0.0), 0.0001);
+  const Json scaled = metric_of(cell_of(gate(1, alone), alone), "output_kl");
+  EXPECT_EQ(scaled["verdict"], "fail") << scaled;
+  EXPECT_GT(scaled.value("current", 0.0), 0.0001);
 }
 
 // A GPU that is not there, and what makes llama.cpp take other kernels on it, in a shell's words.
@@ -232,14 +232,14 @@ TEST_P(LlamaServerOnTwin, IsGreenOnItselfAndRedByOtherKernelsOfPromptsAndTokens)
       EXPECT_EQ(cell["warnings"].dump().find("could not list every op"), std::string::npos) << name;
     }
   }
-  for (const char* one : GetParam().switches) {
-    start_with(one);
+  for (const char* setting : GetParam().switches) {
+    start_with(setting);
     const Json verdict = json_of(gate());
     for (const std::string& name : cells) {
       const Json cell = cell_of(verdict, name);
-      EXPECT_EQ(cell["verdict"], "fail") << one << " in " << name << ": " << cell;
-      ASSERT_FALSE(cell["findings"].empty()) << one << " in " << name;
-      EXPECT_NE(cell["findings"][0]["kind"], "made_late") << one << " in " << name;
+      EXPECT_EQ(cell["verdict"], "fail") << setting << " in " << name << ": " << cell;
+      ASSERT_FALSE(cell["findings"].empty()) << setting << " in " << name;
+      EXPECT_NE(cell["findings"][0]["kind"], "made_late") << setting << " in " << name;
     }
   }
 }

@@ -91,9 +91,9 @@ TEST_P(OwnCounters, ThatDifferAreRedBetweenTwoPrograms) {
   EXPECT_EQ(same.exit_code, 0) << same.err;
   for (const auto& [which, share] : k_slow) {
     slow(which);
-    const Ended other = weir(scratch_, against);
-    EXPECT_EQ(other.exit_code, 1) << other.err;
-    const Json cell = cell_of(json_of(other), "mine/m/metal/decode");
+    const Ended slowed = weir(scratch_, against);
+    EXPECT_EQ(slowed.exit_code, 1) << slowed.err;
+    const Json cell = cell_of(json_of(slowed), "mine/m/metal/decode");
     EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current_text"], share) << which;
   }
 }
@@ -245,7 +245,7 @@ TEST_F(CommandBuffers, AreNotCalledUncountedAboveTheirCounts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, OwnCounters, testing::Values("generic", "agave", "hf2q"),
-                         [](const auto& one) { return std::string(one.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace own_counters_test
 }  // namespace weir::e2e

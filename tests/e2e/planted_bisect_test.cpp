@@ -15,7 +15,7 @@ struct Hidden {
   int commit;  // the commit that introduces it; later ones have it too
   const char *cell, *kind;
 };
-void PrintTo(const Hidden& one, std::ostream* out) { *out << one.plant; }
+void PrintTo(const Hidden& hidden, std::ostream* out) { *out << hidden.plant; }
 
 class PlantedHistory : public testing::TestWithParam<Hidden> {
  protected:
@@ -80,8 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Hidden{"cpu-split", 9, "mine/tiny/vulkan/decode", "sync_per_layer"},
                     Hidden{"slow-kernel", 2, "mine/tiny/vulkan/decode", "variant_changed"},
                     Hidden{"unbatched-qkv", 5, "mine/tiny/cpu/decode", "batching_lost"}),
-    [](const auto& one) {
-      std::string name = one.param.plant;
+    [](const auto& test) {
+      std::string name = test.param.plant;
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });

@@ -36,9 +36,9 @@ inline std::string planted_engine(const std::string& name, const std::string& pr
 
 // A model of k_layers layers, small enough that lavapipe computes a token in a moment.
 inline void make_tiny_model(const Scratch& scratch, const std::string& file) {
-  const Ended made = weir(scratch, {"model", "make", file, "--layers", std::to_string(k_layers),
-                                    "--quantization", "q8_0", "--embedding", "64", "--ff", "64"});
-  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const Ended ended = weir(scratch, {"model", "make", file, "--layers", std::to_string(k_layers),
+                                     "--quantization", "q8_0", "--embedding", "64", "--ff", "64"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
 }
 
 }  // namespace weir::e2e

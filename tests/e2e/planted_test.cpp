@@ -29,8 +29,8 @@ class Planted : public testing::Test {
     scratch() = nullptr;
   }
   static Scratch*& scratch() {
-    static Scratch* one = nullptr;
-    return one;
+    static Scratch* instance = nullptr;
+    return instance;
   }
 
   static Ended gated(const std::string& plant, const std::string& cell) {
@@ -47,7 +47,7 @@ struct Case {
   const char *plant, *cell;
   std::vector<Count> failed;  // and nothing else of what is gated changed
   const char* kind;           // kind of the first finding
-  const char* says = "";      // its headline or lines
+  const char* text = "";      // its headline or lines
 };
 
 constexpr int n = k_layers;
@@ -138,38 +138,38 @@ const std::vector<Case>& cases() {
 }
 
 std::map<std::string, int> failed_counts(const Json& cell) {
-  std::map<std::string, int> found;
-  for (const Json& one : cell.value("judgements", Json::array())) {
-    const std::string name = one.value("subject", "");
-    if (one.value("verdict", "") != "fail" || !name.ends_with("_per_token")) continue;
-    found[name] = one.value("current", 0) - one.value("baseline", 0);
+  std::map<std::string, int> changes;
+  for (const Json& judgement : cell.value("judgements", Json::array())) {
+    const std::string name = judgement.value("subject", "");
+    if (judgement.value("verdict", "") != "fail" || !name.ends_with("_per_token")) continue;
+    changes[name] = judgement.value("current", 0) - judgement.value("baseline", 0);
   }
-  return found;
+  return changes;
 }
 
 TEST_F(Planted, AreCaughtByTheCountsThatTheyChangeAndExplainedByTheirCause) {
-  for (const Case& one : cases()) {
-    SCOPED_TRACE(std::string(one.plant) + " " + one.cell);
-    const Ended ended = gated(one.plant, one.cell);
+  for (const Case& test_case : cases()) {
+    SCOPED_TRACE(std::string(test_case.plant) + " " + test_case.cell);
+    const Ended ended = gated(test_case.plant, test_case.cell);
     EXPECT_EQ(ended.exit_code, 1) << ended.err;
-    const Json cell = cell_of(json_of(ended), one.cell);
+    const Json cell = cell_of(json_of(ended), test_case.cell);
     EXPECT_EQ(cell.value("verdict", ""), "fail");
     std::map<std::string, int> expected;
-    for (const Count& count : one.failed) expected[count.metric] = count.more;
+    for (const Count& count : test_case.failed) expected[count.metric] = count.more;
     if (!expected.empty()) {
       EXPECT_EQ(failed_counts(cell), expected);
     }
     const Json findings = cell.value("findings", Json::array());
     ASSERT_FALSE(findings.empty()) << cell.dump(1);
-    EXPECT_EQ(findings[0].value("kind", ""), one.kind) << findings.dump(1);
+    EXPECT_EQ(findings[0].value("kind", ""), test_case.kind) << findings.dump(1);
     const std::string text = findings[0].value("text", "");
-    EXPECT_THAT(text, HasSubstr(one.says)) << findings.dump(1);
+    EXPECT_THAT(text, HasSubstr(test_case.text)) << findings.dump(1);
     // The reason appears in the report below the cell, and in `weir explain` of the run just
     // judged.
     EXPECT_THAT(ended.err, HasSubstr("why: " + text.substr(0, 30)));
     const Json explained = json_of(weir(*scratch(), {"explain", "--json", "-"}));
     ASSERT_FALSE(explained.value("findings", Json::array()).empty());
-    EXPECT_EQ(explained["findings"][0].value("kind", ""), one.kind);
+    EXPECT_EQ(explained["findings"][0].value("kind", ""), test_case.kind);
   }
 }
 
@@ -188,13 +188,13 @@ TEST_F(Planted, AreACauseEachWhereTwoAreInOneCellAndLeaveNothingUnexplained) {
       {"unbatched-qkv", "marked/tiny/cpu/decode", {"batching_lost"}},
       {"lost-fusion", "marked@fused/tiny/cpu/decode", {"fusion_lost"}},
   };
-  for (const Mix& one : mixes) {
-    const Json verdict = json_of(gated(one.plants, one.cell));
+  for (const Mix& mix : mixes) {
+    const Json verdict = json_of(gated(mix.plants, mix.cell));
     std::vector<std::string> kinds;
     for (const Json& cause : verdict.value("causes", Json::array())) {
       kinds.push_back(cause.value("kind", ""));
     }
-    EXPECT_THAT(kinds, ::testing::UnorderedElementsAreArray(one.kinds)) << one.plants;
+    EXPECT_THAT(kinds, ::testing::UnorderedElementsAreArray(mix.kinds)) << mix.plants;
     EXPECT_FALSE(verdict.contains("unexplained")) << verdict["unexplained"].dump(1);
   }
 }

@@ -10,11 +10,11 @@ namespace post_described_test {
 class PostDescribed : public PostScene {
  protected:
   // "" where GitHub's description has nothing against them, else what it has.
-  std::string against(const std::vector<tests::SeenRequest>& requests) {
+  std::string against(const std::vector<tests::ReceivedRequest>& requests) {
     const fs::path tools = WEIR_BINARY_DIR "/github-api";
     if (!fs::exists(tools / "node_modules")) return "run ci/github-api first";
     std::string lines;
-    for (const tests::SeenRequest& request : requests) {
+    for (const tests::ReceivedRequest& request : requests) {
       const Json line = {
           {"method", request.method}, {"target", request.target}, {"body", request.body}};
       lines += line.dump() + "\n";
@@ -74,12 +74,13 @@ TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
   EXPECT_EQ(post({"red.json"}, runner(961, 1, "issue_comment")).exit_code, 0);
 
   std::string kinds;
-  for (const auto& request : server_.seen()) kinds += request.method + " " + request.target + "\n";
+  for (const auto& request : server_.requests())
+    kinds += request.method + " " + request.target + "\n";
   for (const char* kind : {"POST ", "PATCH ", "DELETE ", "/user", "/annotations", "/pulls?",
                            "/pulls/7", "/compare/", "/pulls/8"}) {
     EXPECT_THAT(kinds, testing::HasSubstr(kind));
   }
-  EXPECT_EQ(against(server_.seen()), "");
+  EXPECT_EQ(against(server_.requests()), "");
 }
 
 // Checks all requests that `/weir accept` and `/weir run` in a comment make: the author's rights,
@@ -93,7 +94,7 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   }
   verdict("grown.json", gate);
   ASSERT_EQ(post({"grown.json", "--fail"}, runner(900, 1)).exit_code, 0);
-  const auto says = [&](const std::string& body) {
+  const auto run_command = [&](const std::string& body) {
     std::int64_t id = 0;
     server_.store([&](tests::GithubStore& store) {
       store.set_permission("ada", "write");
@@ -112,12 +113,12 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
     EXPECT_EQ((ended.out + ended.err).find(k_token), std::string::npos) << "the token is shown";
     return json_of(ended);
   };
-  const std::size_t posted = server_.seen().size();
-  EXPECT_EQ(says("/weir run " + k_head)["command"], "run");
+  const std::size_t posted = server_.requests().size();
+  EXPECT_EQ(run_command("/weir run " + k_head)["command"], "run");
   const std::string shown = comments().at(0)["body"].get<std::string>();
   const std::string line = shown.substr(shown.find("/weir accept "), 53);
-  EXPECT_EQ(says(line + " a new fusion")["command"], "accepted");
-  auto requests = server_.seen();
+  EXPECT_EQ(run_command(line + " a new fusion")["command"], "accepted");
+  auto requests = server_.requests();
   requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(posted));
   std::string kinds;
   for (const auto& request : requests) kinds += request.method + " " + request.target + "\n";

@@ -102,9 +102,9 @@ class PostScene : public testing::Test {
     return ended;
   }
   std::vector<Json> comments(int pull = 7) {
-    std::vector<Json> found;
-    server_.store([&](const tests::GithubStore& store) { found = store.comments(pull); });
-    return found;
+    std::vector<Json> result;
+    server_.store([&](const tests::GithubStore& store) { result = store.comments(pull); });
+    return result;
   }
 
   Scratch scratch_;

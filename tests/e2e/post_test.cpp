@@ -13,7 +13,7 @@ using ::testing::Not;
 
 class PostVerb : public PostScene {};
 
-const std::map<std::string, std::string> k_nothing_known{
+const std::map<std::string, std::string> k_empty_env{
     {"GITHUB_API_URL", ""},    {"GITHUB_SERVER_URL", ""},  {"GITHUB_EVENT_PATH", ""},
     {"GITHUB_EVENT_NAME", ""}, {"GITHUB_REPOSITORY", ""},  {"GITHUB_SHA", ""},
     {"GITHUB_RUN_ID", ""},     {"GITHUB_RUN_ATTEMPT", ""}, {"GITHUB_TOKEN", ""},
@@ -22,7 +22,7 @@ const std::map<std::string, std::string> k_nothing_known{
 TEST_F(PostVerb, DryRunPrintsWhatWouldBeSentWithoutTokenOrNetwork) {
   const Ended ended = post({"red.json", "--repo", "o/r", "--pr", "7", "--sha", k_head, "--dry-run",
                             "--json", "--api", "https://github.example/api/v3/"},
-                           k_nothing_known);
+                           k_empty_env);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   const Json sent = json_of(ended);
   ASSERT_EQ(sent.size(), 3U) << ended.out;
@@ -36,12 +36,12 @@ TEST_F(PostVerb, DryRunPrintsWhatWouldBeSentWithoutTokenOrNetwork) {
 }
 
 TEST_F(PostVerb, DryRunTakesWhereToFromTheEventFile) {
-  std::map<std::string, std::string> env = k_nothing_known;
+  std::map<std::string, std::string> env = k_empty_env;
   env["GITHUB_REPOSITORY"] = "some/other";  // the file that is named speaks for itself
   const Ended ended = post({"red.json", "--event", "event.json", "--dry-run", "--json"}, env);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_EQ(json_of(ended)[0]["url"], "https://api.github.com/repos/o/r/issues/7/comments");
-  EXPECT_TRUE(server_.seen().empty());
+  EXPECT_TRUE(server_.requests().empty());
 }
 
 TEST_F(PostVerb, TakesTheNewestRunsVerdict) {
@@ -56,7 +56,7 @@ TEST_F(PostVerb, TakesTheNewestRunsVerdict) {
 
 struct Misuse {
   std::vector<std::string> words;
-  const char* said;
+  const char* message;
 };
 
 TEST_F(PostVerb, ThatCanNotKnowWhatIsMeantIsAUsageError) {
@@ -75,19 +75,19 @@ TEST_F(PostVerb, ThatCanNotKnowWhatIsMeantIsAUsageError) {
       {{"--repo", "o/r", "--sha", k_head}, "weir-out"},
   };
   for (const Misuse& misuse : k_misuses) {
-    const Ended ended = post(misuse.words, k_nothing_known);
+    const Ended ended = post(misuse.words, k_empty_env);
     EXPECT_EQ(ended.exit_code, 2) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr(misuse.said));
+    EXPECT_THAT(ended.err, HasSubstr(misuse.message));
   }
 }
 
 TEST_F(PostVerb, LeavesOneOfEachAndEditsThemOnARerun) {
   Ended ended = post({"red.json", "--json"}, runner());
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  Json told = json_of(ended);
-  EXPECT_EQ(told["schema"], "weir.post/1");
-  EXPECT_EQ(told["complete"], true) << told.dump(1);
-  EXPECT_EQ(told["parts"][0]["outcome"], "created");
+  Json report = json_of(ended);
+  EXPECT_EQ(report["schema"], "weir.post/1");
+  EXPECT_EQ(report["complete"], true) << report.dump(1);
+  EXPECT_EQ(report["parts"][0]["outcome"], "created");
   verdict("green.json", gate_with(8, 0));
   ended = post({"green.json"}, runner(900, 2));
   EXPECT_THAT(ended.out, HasSubstr("comment        edited")) << ended.err;
@@ -238,7 +238,7 @@ TEST_F(PostVerb, TakesTheTokenFromAFileAndMasksItWhereverItStands) {
   const Ended ended = post({"leak.json", "--token-file", "token", "--json"}, env);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   ASSERT_EQ(comments().size(), 1U);
-  for (const tests::SeenRequest& request : server_.seen()) {
+  for (const tests::ReceivedRequest& request : server_.requests()) {
     EXPECT_THAT(request.body, Not(HasSubstr(k_token)));
     EXPECT_THAT(request.target, Not(HasSubstr(k_token)));
   }
@@ -306,10 +306,10 @@ TEST_F(PostVerb, WhateverGitHubDoesLeavesOneCommentOnceTheLastPostHasEnded) {
     const char* about = k_faults[i].first;
     EXPECT_EQ(first[i].exit_code, 0) << about << first[i].err;
     EXPECT_THAT(first[i].out + first[i].err, Not(HasSubstr(k_token))) << about;
-    const auto left = comments(2001 + static_cast<int>(i));
+    const auto posted = comments(2001 + static_cast<int>(i));
     // No verdict is lost without a word.
     const bool failed = first[i].out.find("failed") != std::string::npos;
-    EXPECT_EQ(left.size(), failed ? 0U : 1U) << about << "\n" << first[i].out << first[i].err;
+    EXPECT_EQ(posted.size(), failed ? 0U : 1U) << about << "\n" << first[i].out << first[i].err;
   }
   for (const Ended& ended : all(2, "10m"))
     EXPECT_THAT(ended.out, Not(HasSubstr("failed"))) << ended.out;
@@ -327,13 +327,14 @@ TEST_F(PostVerb, TwiceAtOnceTwoHundredTimesLeavesOneComment) {
     const std::vector<std::string> words{
         "post", "red.json",   "--repo",      "o/r",    "--pr",     pull,   "--sha",
         k_head, "--no-check", "--no-status", "--fail", "--settle", "100ms"};
-    Weir one(scratch_, words, runner(1, 1));
-    Weir other(scratch_, words, runner(2, 1));
-    EXPECT_EQ(one.wait().exit_code, 0);
-    EXPECT_EQ(other.wait().exit_code, 0);
-    const auto left = comments(1000 + i);
-    ASSERT_EQ(left.size(), 1U) << "round " << i;
-    EXPECT_THAT(left[0]["body"].get<std::string>(), HasSubstr("run=2 attempt=1")) << "round " << i;
+    Weir first(scratch_, words, runner(1, 1));
+    Weir second(scratch_, words, runner(2, 1));
+    EXPECT_EQ(first.wait().exit_code, 0);
+    EXPECT_EQ(second.wait().exit_code, 0);
+    const auto posted = comments(1000 + i);
+    ASSERT_EQ(posted.size(), 1U) << "round " << i;
+    EXPECT_THAT(posted[0]["body"].get<std::string>(), HasSubstr("run=2 attempt=1"))
+        << "round " << i;
   }
 }
 

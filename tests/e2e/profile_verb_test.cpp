@@ -17,7 +17,7 @@ using testing::HasSubstr;
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
 
-std::vector<std::string> split_words(const std::string& text) {
+std::vector<std::string> split_at_blanks(const std::string& text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::string>(in), {}};
 }
@@ -44,7 +44,7 @@ TEST_F(ProfileOfLlama, SeesWhatAShellOrEnvStarts) {
   const std::string run =
       k_engine + " -m " + k_root + "/models/tiny-llama.gguf -ngl 99 -p 0 -n 2 -r 1";
   std::vector<std::string> by_env{"profile", "--json", "-", "--", "env", "SOME=1"};
-  for (std::string& word : split_words(run)) by_env.push_back(std::move(word));
+  for (std::string& word : split_at_blanks(run)) by_env.push_back(std::move(word));
   for (const auto& words :
        {std::vector<std::string>{"profile", "--json", "-", "--", "sh", "-c", run + "; true"},
         by_env}) {
@@ -163,18 +163,18 @@ TEST_F(ProfileOfLlama, PutsBothBackendsAndTheCopiesBetweenOnOneTimeline) {
   EXPECT_EQ(matrices, (std::map<std::string, std::int64_t>{{"CPU", 3 * 21}, {"Vulkan0", 3 * 8}}));
   EXPECT_EQ(layers["CPU"], (std::set<std::int64_t>{0, 1, 2}));
   EXPECT_TRUE(layers["Vulkan0"].contains(3));
-  std::set<std::string> seen;
+  std::set<std::string> categories;
   const Json trace = Json::parse(slurp(trace_file));
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X") continue;
     const std::string category = event["cat"];
-    seen.insert(category == "transfer" ? event["name"].get<std::string>() : category);
+    categories.insert(category == "transfer" ? event["name"].get<std::string>() : category);
     if (category == "op") {
       EXPECT_EQ(event["args"]["backend"], "CPU");
     }
   }
   for (const char* wanted : {"op", "device", "copy Vulkan_Host \u2192 Vulkan0"}) {
-    EXPECT_TRUE(seen.contains(wanted)) << wanted;
+    EXPECT_TRUE(categories.contains(wanted)) << wanted;
   }
   const std::string page = slurp(page_file);
   EXPECT_THAT(page, HasSubstr("ops on CPU"));
@@ -184,10 +184,10 @@ TEST_F(ProfileOfLlama, PutsBothBackendsAndTheCopiesBetweenOnOneTimeline) {
 
 // The rows of a run are those of a file: the same word groups both.
 TEST_F(ProfileOfLlama, GroupsARunAsItGroupsAFile) {
-  const Ended kept = profile({"--timing", "serialized", "--keep"}, "tiny-llama.gguf",
-                             {"-ngl", "0", "-nkvo", "1", "-p", "0", "-n", "4"});
-  ASSERT_EQ(kept.exit_code, 0) << kept.err;
-  Json rows = json_of(kept)["work"];
+  const Ended ended = profile({"--timing", "serialized", "--keep"}, "tiny-llama.gguf",
+                              {"-ngl", "0", "-nkvo", "1", "-p", "0", "-n", "4"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  Json rows = json_of(ended)["work"];
   rows.erase("counts");  // which stand above the table of a file
   spill(scratch_ / "rows.json", rows.dump());
   fs::path folder;
@@ -219,7 +219,7 @@ TEST_F(ProfileOfLlama, SaysHowOpsOfTheCpuGetTimes) {
 
 // The cost of probes on a real engine: pairs of the timed command, with them and without.
 TEST_F(ProfileOfLlama, GatesSayWhatProbesCostWhereItIsAsked) {
-  for (const bool asked : {true, false}) {
+  for (const bool with_cost : {true, false}) {
     std::vector<std::string> words{"run",
                                    "-c",
                                    k_root + "/configs/llama.cpp.yaml",
@@ -228,7 +228,7 @@ TEST_F(ProfileOfLlama, GatesSayWhatProbesCostWhereItIsAsked) {
                                    "--counts-only",
                                    "--json",
                                    "-"};
-    if (asked) words.insert(words.end(), {"--profiling-cost", "5"});
+    if (with_cost) words.insert(words.end(), {"--profiling-cost", "5"});
     const Ended ended = weir(scratch_, words);
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const Json all = json_of(ended);
@@ -236,7 +236,8 @@ TEST_F(ProfileOfLlama, GatesSayWhatProbesCostWhereItIsAsked) {
     // On a machine that is too busy to show it, that is said.
     const bool noisy =
         profile.value("warnings", Json()).dump().find("profiling cost") != std::string::npos;
-    EXPECT_EQ(profile["profiling_cost"].is_number() || noisy, asked) << profile["profiling_cost"];
+    EXPECT_EQ(profile["profiling_cost"].is_number() || noisy, with_cost)
+        << profile["profiling_cost"];
     if (profile["profiling_cost"].is_number()) {
       EXPECT_LT(profile["profiling_cost"], 1);
     }
@@ -279,11 +280,11 @@ TEST_F(ProfileOfLlama, ProfilesACellOfTheConfig) {
 TEST_F(ProfileOfLlama, ShowsKeptProbeFilesAgain) {
   const Ended first = profile({"--keep"}, "tiny-llama.gguf", {"-ngl", "99", "-p", "0", "-n", "2"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  fs::path kept;
+  fs::path probe_folder;
   for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out" / "profiles")) {
-    kept = entry.path() / "probes";
+    probe_folder = entry.path() / "probes";
   }
-  const Ended again = weir(scratch_, {"profile", "--json", "-", kept.string()});
+  const Ended again = weir(scratch_, {"profile", "--json", "-", probe_folder.string()});
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(json_of(again), json_of(first));
 }
@@ -363,7 +364,7 @@ TEST(Profile, SaysWhatItCannotDo) {
   const struct {
     std::vector<std::string> words;
     int exit_code;
-    const char* says;
+    const char* message;
   } cases[] = {
       {{"profile"}, 2, "takes a FILE, a CELL, or a program after --"},
       {{"profile", "--", "./no-such-program"}, 2, "no such program: ./no-such-program"},
@@ -391,8 +392,8 @@ TEST(Profile, SaysWhatItCannotDo) {
   };
   for (const auto& c : cases) {
     const Ended ended = weir(scratch, c.words);
-    EXPECT_EQ(ended.exit_code, c.exit_code) << c.says << ": " << ended.err;
-    EXPECT_THAT(ended.out + ended.err, HasSubstr(c.says));
+    EXPECT_EQ(ended.exit_code, c.exit_code) << c.message << ": " << ended.err;
+    EXPECT_THAT(ended.out + ended.err, HasSubstr(c.message));
   }
 }
 

@@ -19,13 +19,13 @@ struct Row {
 };
 
 std::vector<std::string> spans(const std::string& cell) {
-  std::vector<std::string> found;
+  std::vector<std::string> texts;
   const std::vector<std::string> parts = text::split(cell, '`');
-  for (std::size_t i = 1; i + 1 < parts.size(); i += 2) found.push_back(parts[i]);
-  return found;
+  for (std::size_t i = 1; i + 1 < parts.size(); i += 2) texts.push_back(parts[i]);
+  return texts;
 }
 
-std::vector<Row> rows_of(const std::string& page) {
+std::vector<Row> parse_rows(const std::string& page) {
   std::vector<Row> rows;
   for (const std::string& line : text::lines(page)) {
     if (!line.starts_with("| \"")) continue;
@@ -42,7 +42,7 @@ std::vector<Row> rows_of(const std::string& page) {
 }
 
 // "NAME=VALUE weir WORD 'SOME WORDS'": no shell, as the page quotes nothing else.
-std::vector<std::string> words_of(const std::string& command) {
+std::vector<std::string> split_command(const std::string& command) {
   std::vector<std::string> words;
   bool quoted = false, open = false;
   for (const char c : command) {
@@ -112,7 +112,7 @@ class ProfilerRequests : public testing::Test {
         {"GGML_VK_VISIBLE_DEVICES", "0"},
         {"VK_LOADER_DRIVERS_SELECT", "*lvp*"},
         {"LP_NUM_THREADS", "1"}};
-    std::vector<std::string> words = words_of(command);
+    std::vector<std::string> words = split_command(command);
     for (; words[0].find('=') != std::string::npos; words.erase(words.begin())) {
       const std::size_t equals = words[0].find('=');
       env[words[0].substr(0, equals)] = words[0].substr(equals + 1);
@@ -138,7 +138,7 @@ TEST_F(ProfilerRequests, AreAnsweredAsEachRowOfThePageSays) {
     const Ended ended = run(line);
     ASSERT_EQ(ended.exit_code, 0) << line << "\n" << ended.out;
   }
-  const std::vector<Row> rows = rows_of(page_);
+  const std::vector<Row> rows = parse_rows(page_);
   EXPECT_GE(rows.size(), 75U);
   for (const Row& row : rows) {
     SCOPED_TRACE(row.sentence);
@@ -165,7 +165,7 @@ TEST_F(ProfilerRequests, AreAnsweredAsEachRowOfThePageSays) {
 
 // A row must not be true by chance.
 TEST(ProfilerRequestsTable, IsReadAsItIsMeant) {
-  EXPECT_EQ(words_of("A=1 weir gate --cell 'a/b c' x"),
+  EXPECT_EQ(split_command("A=1 weir gate --cell 'a/b c' x"),
             (std::vector<std::string>{"A=1", "weir", "gate", "--cell", "a/b c", "x"}));
   EXPECT_TRUE(appears("a b", "x a b y"));
   EXPECT_FALSE(appears("a c", "x a b c y"));
@@ -173,7 +173,7 @@ TEST(ProfilerRequestsTable, IsReadAsItIsMeant) {
   EXPECT_FALSE(appears("a \u2026 a", "b a c"));
   EXPECT_FALSE(appears("a\u2026c", "a" + std::string(301, 'b') + "c"));
   const auto rows =
-      rows_of("| sentence | command | result |\n| \"s\" | `c`, `d` | `o`, exit code 3 |\n");
+      parse_rows("| sentence | command | result |\n| \"s\" | `c`, `d` | `o`, exit code 3 |\n");
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].commands, (std::vector<std::string>{"c", "d"}));
   EXPECT_EQ(rows[0].outputs, (std::vector<std::string>{"o"}));

@@ -13,9 +13,9 @@ TEST_F(ReachOfAnEngine, TakesWhatLlvmCovPrints) {
       "-o engine ../main.cpp ../src/*.cpp && ./engine m 4 sparse > out && "
       "llvm-profdata merge -o engine.profdata default.profraw && "
       "llvm-cov export -format=text -instr-profile engine.profdata engine > ../coverage.json");
-  const Ended one =
+  const Ended recorded =
       weir_here({"reach", "--record", "--cell", k_sparse, "--coverage", "coverage.json"});
-  ASSERT_EQ(one.exit_code, 0) << one.err;
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   for (const char* name : {"dense", "sparse", "unused"}) {
     write_work(name, 2);
     commit(name);

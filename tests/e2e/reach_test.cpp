@@ -37,12 +37,12 @@ TEST_F(ReachOfAnEngine, NamesExactlyTheCellsWhoseExecutedFilesChanged) {
       {"build.sh", {k_dense, k_sparse}, false},
       {"src/new.cpp", {k_dense, k_sparse}, false},  // no record can hold it
   };
-  for (const Case& one : cases) {
-    spill(scratch_ / one.file, slurp(scratch_ / one.file) + "\n");
-    commit(std::string("change ") + one.file);
+  for (const Case& test_case : cases) {
+    spill(scratch_ / test_case.file, slurp(scratch_ / test_case.file) + "\n");
+    commit(std::string("change ") + test_case.file);
     const Json answer = diff();
-    EXPECT_EQ(reached(answer), one.cells) << one.file;
-    EXPECT_EQ(answer["none"].size(), one.none ? 1U : 0U) << one.file;
+    EXPECT_EQ(reached(answer), test_case.cells) << test_case.file;
+    EXPECT_EQ(answer["none"].size(), test_case.none ? 1U : 0U) << test_case.file;
   }
   const Ended text = weir_here({"reach", "--diff", "HEAD~9"});
   EXPECT_THAT(text.out,
@@ -73,10 +73,10 @@ TEST_F(ReachOfAnEngine, DecidesWhichCellsAPushIsJudgedBy) {
   spill(scratch_ / "src/dense.cpp", slurp(scratch_ / "src/dense.cpp") + "\n");
   spill(scratch_ / "src/unused.cpp", slurp(scratch_ / "src/unused.cpp") + "\n");
   commit("dense");
-  const std::string one = push();
-  EXPECT_THAT(one, HasSubstr("for they run nothing of what changed: mine/m/cpu/sparse\n"));
-  EXPECT_THAT(one, HasSubstr("changed files that no cell runs: src/unused.cpp"));
-  EXPECT_THAT(one, HasSubstr("1 of 1 cells judged by counts, none broke a limit"));
+  const std::string first = push();
+  EXPECT_THAT(first, HasSubstr("for they run nothing of what changed: mine/m/cpu/sparse\n"));
+  EXPECT_THAT(first, HasSubstr("changed files that no cell runs: src/unused.cpp"));
+  EXPECT_THAT(first, HasSubstr("1 of 1 cells judged by counts, none broke a limit"));
 
   // A file that dense runs has changed since it was recorded, so the functions that it calls now
   // are not known.
@@ -133,8 +133,8 @@ TEST_F(ReachOfAnEngine, SaysWhatWasNeverRecordedAndReachesItByEverything) {
   const Json never = diff();
   EXPECT_THAT(reached(never), ElementsAre(k_dense, k_sparse));
   EXPECT_THAT(never["cells"][0]["unknown"].get<std::string>(), HasSubstr("never recorded"));
-  const Ended one = weir_here({"reach", "--record", "--cell", k_dense});
-  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const Ended recorded = weir_here({"reach", "--record", "--cell", k_dense});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   EXPECT_THAT(reached(diff()), ElementsAre(k_sparse));
 }
 
@@ -155,9 +155,9 @@ TEST_F(ReachOfAnEngine, TakesACoverageBuildsWordForIt) {
                [{"line_number": 2, "count": 1}]}]})");
   const Ended many = weir_here({"reach", "--record", "--coverage", "coverage.json"});
   EXPECT_EQ(many.exit_code, 2);
-  const Ended one =
+  const Ended recorded =
       weir_here({"reach", "--record", "--cell", k_dense, "--coverage", "coverage.json"});
-  ASSERT_EQ(one.exit_code, 0) << one.err;
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   write_work("unused", 2);
   commit("now it is run");
   EXPECT_EQ(diff()["cells"][0]["by"][0]["why"], "it runs it");
@@ -168,9 +168,9 @@ TEST_F(ReachOfAnEngine, TakesWhatGcovPrints) {
   run_shell("mkdir weir-gcov && cd weir-gcov && " WEIR_CXX
             " --coverage -O0 -o engine ../main.cpp ../src/*.cpp && ./engine m 4 dense > out && "
             "gcov --json-format --stdout *.gcda > ../coverage.json");
-  const Ended one =
+  const Ended recorded =
       weir_here({"reach", "--record", "--cell", k_dense, "--coverage", "coverage.json"});
-  ASSERT_EQ(one.exit_code, 0) << one.err;
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   for (const char* name : {"dense", "sparse"}) {
     write_work(name, 2);
     commit(name);

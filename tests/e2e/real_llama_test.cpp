@@ -44,14 +44,14 @@ class RealLlama : public testing::Test {
   // Baselines "base" of the cell as the config has it, counted once for all tests.
   void have_base(const std::string& cell) {
     write_config(pass_through_);
-    static const Scratch k_kept;
-    const fs::path kept = k_kept / cell;
-    if (!fs::exists(kept)) {
+    static const Scratch k_cache;
+    const fs::path cached = k_cache / cell;
+    if (!fs::exists(cached)) {
       ASSERT_EQ(accept("base", cell).exit_code, 0);
-      fs::create_directories(kept.parent_path());
-      fs::rename(scratch_ / "base", kept);
+      fs::create_directories(cached.parent_path());
+      fs::rename(scratch_ / "base", cached);
     }
-    fs::copy(kept, scratch_ / "base", fs::copy_options::recursive);
+    fs::copy(cached, scratch_ / "base", fs::copy_options::recursive);
   }
 
   Json gate(const std::string& cells, int exit_code, std::map<std::string, std::string> env = {},
@@ -78,10 +78,10 @@ TEST_F(RealLlama, HasTheReferenceCountsPerToken) {
   write_config(pass_through_);
   const Json verdict = gate("*/vulkan/decode", 0, {}, on_lavapipe());
   const auto expect = [&](const char* cell, double dispatches, double barriers, double syncs) {
-    const Json found = cell_of(verdict, cell);
-    EXPECT_EQ(metric_of(found, "dispatches_per_token")["current"], dispatches);
-    EXPECT_EQ(metric_of(found, "barriers_per_token")["current"], barriers);
-    EXPECT_EQ(metric_of(found, "syncs_per_token")["current"], syncs);
+    const Json judged = cell_of(verdict, cell);
+    EXPECT_EQ(metric_of(judged, "dispatches_per_token")["current"], dispatches);
+    EXPECT_EQ(metric_of(judged, "barriers_per_token")["current"], barriers);
+    EXPECT_EQ(metric_of(judged, "syncs_per_token")["current"], syncs);
   };
   expect(k_llama_decode, 65, 46, 1);
   expect(k_gemma_decode, 125, 96, 1);

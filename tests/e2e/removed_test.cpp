@@ -11,10 +11,10 @@ using ::testing::Not;
 
 class Removed : public Rules {
  protected:
-  const std::string k_other = "mine/m/metal/other";
+  const std::string k_other_cell = "mine/m/metal/other";
 
   // Writes the base's configuration of it.
-  void base_says(const std::string& more) {
+  void commit_base_config(const std::string& more) {
     git({"checkout", "-q", "-f", "main"});
     write_config(more);
     git({"commit", "-qam", "of the base"});
@@ -31,7 +31,7 @@ class Removed : public Rules {
 TEST_F(Removed, ACellThatIsDroppedFails) {
   write_config("", "{decode: {tokens: 8}}");
   const Json verdict = gate({"--rules-from", "main"}, 1);
-  const Json gone = cell_of(verdict, k_other);
+  const Json gone = cell_of(verdict, k_other_cell);
   EXPECT_EQ(gone["verdict"], "fail");
   EXPECT_EQ(metric_of(gone, "cell")["reason"],
             "not measured any more: the pull request's matrix does not have it");
@@ -39,7 +39,7 @@ TEST_F(Removed, ACellThatIsDroppedFails) {
   // Judged again from its journal, without the repository.
   fs::remove_all(scratch_ / ".git");
   fs::remove_all(scratch_ / "baselines");
-  EXPECT_EQ(cell_of(gate({"--from"}, 1), k_other), gone);
+  EXPECT_EQ(cell_of(gate({"--from"}, 1), k_other_cell), gone);
 }
 
 TEST_F(Removed, CellsThatNobodyAskedForAreNotMissed) {
@@ -51,23 +51,24 @@ TEST_F(Removed, CellsThatNobodyAskedForAreNotMissed) {
 }
 
 TEST_F(Removed, TheBaseMayWarnInstead) {
-  base_says("gate: {on_removed: warn}\n");
+  commit_base_config("gate: {on_removed: warn}\n");
   write_config("", "{decode: {tokens: 8}}");
   const Json verdict = gate({"--rules-from", "main"}, 0);
   EXPECT_EQ(verdict["not_judged"][0], "1 cell of the base's matrix not measured");
   // The pull request's own word for it counts for nothing.
-  base_says("");
+  commit_base_config("");
   write_config("gate: {on_removed: warn}\n", "{decode: {tokens: 8}}");
-  EXPECT_THAT(words_of(gate({"--rules-from", "main"}, 1)),
+  EXPECT_THAT(proposal_texts(gate({"--rules-from", "main"}, 1)),
               testing::Contains("gate.on_removed: fail → warn: looser"));
 }
 
 TEST_F(Removed, ARenamedCellIsJudgedAsTheOneThatItWas) {
-  base_says("limits: [{match: {prompt: other}, metrics: syncs_per_token, max: 1}]\n");
+  commit_base_config("limits: [{match: {prompt: other}, metrics: syncs_per_token, max: 1}]\n");
   write_config("", "{decode: {tokens: 8}, another: {tokens: 9}}");
   Json verdict = gate({"--rules-from", "main"}, 0);
   EXPECT_EQ(cell_of(verdict, "mine/m/metal/another")["verdict"], "pass");
-  EXPECT_THAT(verdict["notes"].dump(), HasSubstr("mine/m/metal/another is the base's " + k_other));
+  EXPECT_THAT(verdict["notes"].dump(),
+              HasSubstr("mine/m/metal/another is the base's " + k_other_cell));
   EXPECT_THAT(verdict["not_judged"].dump(), Not(HasSubstr("new")));
   // A new name makes a regression no better, nor does it lift a limit on the old one.
   write_engine(77, 2);
@@ -88,7 +89,7 @@ TEST_F(Removed, ARenamedCellIsJudgedAsTheOneThatItWas) {
 TEST_F(Removed, AnotherCellUnderTheOldNameIsNoRename) {
   write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
   const Json verdict = gate({"--rules-from", "main"}, 1);
-  EXPECT_THAT(metric_of(cell_of(verdict, k_other), "cell")["reason"].get<std::string>(),
+  EXPECT_THAT(metric_of(cell_of(verdict, k_other_cell), "cell")["reason"].get<std::string>(),
               HasSubstr("another cell under this name (prompt changed)"));
 }
 
@@ -102,7 +103,7 @@ TEST_F(Removed, AMetricThatNothingReadsAnyMoreFails) {
 }
 
 TEST_F(Removed, AMetricThatOnlyALimitHoldsFailsToo) {
-  base_says("limits: [{metrics: barriers_per_token, max: 3}]\n");
+  commit_base_config("limits: [{metrics: barriers_per_token, max: 3}]\n");
   replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
   EXPECT_EQ(metric_of(cell_of(gate({"--rules-from", "main"}, 1), k_cell),
                       "barriers_per_token")["verdict"],
@@ -110,21 +111,22 @@ TEST_F(Removed, AMetricThatOnlyALimitHoldsFailsToo) {
 }
 
 TEST_F(Removed, BesideABaseThatTheSameEditsMeasureTheyAreSeenToo) {
-  const std::vector<std::string> with{"--rules-from", "main", "--against", "main"};
+  const std::vector<std::string> options{"--rules-from", "main", "--against", "main"};
   write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
-  EXPECT_THAT(metric_of(cell_of(gate(with, 1), k_other), "cell")["reason"].get<std::string>(),
-              HasSubstr("another cell under this name (prompt changed)"));
+  EXPECT_THAT(
+      metric_of(cell_of(gate(options, 1), k_other_cell), "cell")["reason"].get<std::string>(),
+      HasSubstr("another cell under this name (prompt changed)"));
   write_config();
   replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
-  EXPECT_EQ(metric_of(cell_of(gate(with, 1), k_cell), "syncs_per_token")["verdict"], "fail");
+  EXPECT_EQ(metric_of(cell_of(gate(options, 1), k_cell), "syncs_per_token")["verdict"], "fail");
   // Without stored baselines the base's matrix still shows what the cell was.
   write_config();
   git({"rm", "-rqf", "baselines"});
   git({"commit", "-qm", "nothing stored"});
   git({"branch", "-qf", "main"});
-  EXPECT_EQ(gate(with, 0)["verdict"], "pass");
+  EXPECT_EQ(gate(options, 0)["verdict"], "pass");
   write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
-  EXPECT_EQ(cell_of(gate(with, 1), k_other)["verdict"], "fail");
+  EXPECT_EQ(cell_of(gate(options, 1), k_other_cell)["verdict"], "fail");
 }
 
 TEST_F(Removed, WhoMayMergeCanAcceptIt) {
@@ -139,12 +141,12 @@ TEST_F(Removed, WhoMayMergeCanAcceptIt) {
       here({"allow", "--pr", "12", "--who", "ada", "--reason", "too slow to keep", run}).exit_code,
       0)
       << last_.err;
-  EXPECT_THAT(last_.out, HasSubstr("cell of " + k_other + ": 1 → 0"));
+  EXPECT_THAT(last_.out, HasSubstr("cell of " + k_other_cell + ": 1 → 0"));
   EXPECT_THAT(last_.out, HasSubstr("syncs_per_token of " + k_cell + ": 1 → not measured"));
   EXPECT_THAT(last_.out, Not(HasSubstr("not allowed")));
-  const std::vector<std::string> with{"--rules-from",   "main", "--allowances-ref",
-                                      "perf-baselines", "--pr", "12"};
-  EXPECT_EQ(gate(with, 0)["verdict"], "accepted");
+  const std::vector<std::string> options{"--rules-from",   "main", "--allowances-ref",
+                                         "perf-baselines", "--pr", "12"};
+  EXPECT_EQ(gate(options, 0)["verdict"], "accepted");
   // At merge nothing of it stays in the baselines.
   ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");

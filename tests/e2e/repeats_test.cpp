@@ -20,8 +20,8 @@ namespace repeats_test {
 constexpr int k_at_a_time = 2;
 
 int repeats() {
-  const char* asked = std::getenv("WEIR_REPEATS");
-  return asked == nullptr ? 24 : std::max(4, std::atoi(asked));
+  const char* setting = std::getenv("WEIR_REPEATS");
+  return setting == nullptr ? 24 : std::max(4, std::atoi(setting));
 }
 
 // Runs it again and again, and keeps one of each different count.
@@ -80,7 +80,8 @@ TEST(Repeats, CountTheSameOnEachTwin) {
       for (const char* fill : {"0", "127"}) {
         Bench what{model, words, env};
         what.env.emplace_back("WEIR_TWIN_FILL", fill);
-        for (Counted& one : different_counts(what, repeats() / 4)) both.push_back(std::move(one));
+        for (Counted& counted : different_counts(what, repeats() / 4))
+          both.push_back(std::move(counted));
       }
       ASSERT_EQ(both.size(), 2U) << card << " / " << model;
       EXPECT_EQ(both[0], both[1]) << card << " / " << model;

@@ -38,7 +38,7 @@ TEST_F(ReplayedOnWeirEngine, WhatItHasKernelsForIsComputedAndTheRestIsNamed) {
     record(model);
     const Ended ended = replay_there();
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
-    EXPECT_EQ(calls_of(json_of(ended)), k_of_weir_engine) << model;
+    EXPECT_EQ(count_calls(json_of(ended)), k_of_weir_engine) << model;
     EXPECT_EQ(json_of(ended).at("context").at("engine"), "weir-engine");
     EXPECT_THAT(ended.err, AllOf(ContainsRegex("weir-engine [0-9]+, its kernels for [A-Z0-9_]+, 1"),
                                  HasSubstr("53 ops replayed")));
@@ -61,7 +61,7 @@ TEST_F(ReplayedOnWeirEngine, AttentionOverACacheOfFloatsIsComputed) {
   });
   auto expected = k_of_weir_engine;
   expected["FLASH_ATTN_EXT"] = 4;
-  EXPECT_EQ(calls_of(json_of(replay_there())), expected);
+  EXPECT_EQ(count_calls(json_of(replay_there())), expected);
 }
 
 TEST_F(ReplayedOnWeirEngine, SeveralTokensAtOnceAreLeftOut) {
@@ -104,7 +104,7 @@ TEST_F(ReplayedOnWeirEngine, WhatDoesNotFitIsLeftOut) {
     });
     const Ended ended = replay_there();
     EXPECT_EQ(ended.exit_code, 0) << what << ended.err;
-    EXPECT_EQ(calls_of(json_of(ended)), (std::map<std::string, int>{{"ROPE", 8}})) << what;
+    EXPECT_EQ(count_calls(json_of(ended)), (std::map<std::string, int>{{"ROPE", 8}})) << what;
     EXPECT_THAT(json_of(ended).at("warnings").dump(), testing::Not(HasSubstr("ended the program")))
         << what;
   }

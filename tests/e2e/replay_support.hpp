@@ -13,8 +13,8 @@ namespace weir::e2e {
 inline const std::string k_engines = WEIR_SOURCE_DIR "/engines/llama.cpp";
 inline const std::string k_bench = k_engines + "/llama-bench";
 
-inline std::vector<std::string> recording_of(const std::string& model,
-                                             const std::vector<std::string>& more = {}) {
+inline std::vector<std::string> recording_arguments(const std::string& model,
+                                                    const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"replay",
                                  "--record",
                                  "ops.json",
@@ -45,7 +45,7 @@ inline Json document(const fs::path& path) {
 }
 
 // "ADD" is "Vulkan0 ADD" where it was computed there.
-inline std::map<std::string, int> calls_and_places_of(const Json& observed) {
+inline std::map<std::string, int> count_calls_by_place(const Json& observed) {
   std::map<std::string, int> out;
   for (const Json& op : observed.value("ops", Json::array())) {
     out[op.at("backend").get<std::string>() + " " + op.at("op").get<std::string>()] +=
@@ -55,7 +55,7 @@ inline std::map<std::string, int> calls_and_places_of(const Json& observed) {
 }
 
 // Calls of each op in a document that has rows.
-inline std::map<std::string, int> calls_of(const Json& observed) {
+inline std::map<std::string, int> count_calls(const Json& observed) {
   std::map<std::string, int> out;
   for (const Json& op : observed.value("ops", Json::array())) {
     out[op.at("op").get<std::string>()] += op.at("calls").get<int>();
@@ -68,12 +68,12 @@ class Replayed : public testing::Test {
  protected:
   Scratch scratch;
   void record(const std::string& model, const std::vector<std::string>& more = {}) {
-    const Ended ended = weir(scratch, recording_of(model, more), k_cpu_only);
+    const Ended ended = weir(scratch, recording_arguments(model, more), k_cpu_only);
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     EXPECT_THAT(ended.out, testing::HasSubstr("recorded ops.json"));
   }
   void record_on_vulkan() {
-    auto words = recording_of("tiny-llama");
+    auto words = recording_arguments("tiny-llama");
     *(std::find(words.begin(), words.end(), "-ngl") + 1) = "99";
     const Ended ended = weir(scratch, words, k_lavapipe);
     ASSERT_EQ(ended.exit_code, 0) << ended.err;

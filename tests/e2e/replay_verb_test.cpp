@@ -27,15 +27,15 @@ TEST_F(Replayed, EveryOpOfAStepIsComputedAloneAndTheSumStandsBesideTheStep) {
                     HasSubstr("1 thread"), HasSubstr("only view bytes in another way: no work")));
   const Json observed = document(scratch / "after.json");
   EXPECT_EQ(observed.at("schema"), "weir.observed/1");
-  EXPECT_EQ(calls_of(observed), k_step);
+  EXPECT_EQ(count_calls(observed), k_step);
   EXPECT_EQ(observed.value("warnings", Json::array()), Json::array());
   // The rows add up to the sum.
-  double sum = 0, said = 0;
+  double sum = 0, reported = 0;
   for (const Json& op : observed.at("ops")) sum += op.at("seconds").get<double>();
   for (const Json& timing : observed.at("timings")) {
-    if (timing.at("metric").at("name") == "replay_seconds") said = timing.at("mean");
+    if (timing.at("metric").at("name") == "replay_seconds") reported = timing.at("mean");
   }
-  EXPECT_NEAR(sum, said, said * 1e-9);
+  EXPECT_NEAR(sum, reported, reported * 1e-9);
 }
 
 // Only the row of the embedding is looked up on the CPU, as tests/probes/ggml_llama_test.cpp has
@@ -49,7 +49,7 @@ TEST_F(Replayed, AStepOnVulkanIsReplayedThere) {
   for (const auto& [op, calls] : k_step) {
     if (op != "GET_ROWS") expected["Vulkan0 " + op] = calls;
   }
-  EXPECT_EQ(calls_and_places_of(observed), expected);
+  EXPECT_EQ(count_calls_by_place(observed), expected);
   EXPECT_EQ(observed.value("warnings", Json::array()), Json::array());
   EXPECT_THAT(observed.at("context").dump(),
               AllOf(HasSubstr("libggml-cpu-"), HasSubstr("libggml-vulkan.so on llvmpipe")));
@@ -80,16 +80,16 @@ TEST_F(Replayed, ARecordingIsReplayedElsewhereWhereOnSaysSo) {
   record("tiny-llama-q4_0");  // with weights that lay re-arranged for the CPU
   const Ended vulkan = replay({"--on", "vulkan", "--json", "-"});
   ASSERT_EQ(vulkan.exit_code, 0) << vulkan.err;
-  for (const auto& [op, calls] : calls_and_places_of(json_of(vulkan))) {
+  for (const auto& [op, calls] : count_calls_by_place(json_of(vulkan))) {
     EXPECT_THAT(op, testing::StartsWith("Vulkan0 "));
   }
-  EXPECT_EQ(calls_of(json_of(vulkan)), k_step);
+  EXPECT_EQ(count_calls(json_of(vulkan)), k_step);
   EXPECT_THAT(json_of(vulkan).at("warnings").dump(),
               HasSubstr("82 ops were recorded on CPU and replayed on Vulkan0"));
   record_on_vulkan();
   const Ended cpu = replay({"--on", "cpu", "--json", "-"}, k_cpu_only);
   ASSERT_EQ(cpu.exit_code, 0) << cpu.err;
-  EXPECT_EQ(calls_of(json_of(cpu)), k_step);
+  EXPECT_EQ(count_calls(json_of(cpu)), k_step);
   const Ended nowhere = replay({"--on", "vulkan-1"});
   EXPECT_EQ(nowhere.exit_code, 2);
   EXPECT_THAT(nowhere.err, HasSubstr("--on vulkan-1"));
@@ -99,7 +99,7 @@ TEST_F(Replayed, ADeviceThatIsNotThereIsNamed) {
   record_on_vulkan();
   const Ended some = replay({"--json", "-"}, k_cpu_only);
   ASSERT_EQ(some.exit_code, 0) << some.err;
-  EXPECT_EQ(calls_of(json_of(some)), (std::map<std::string, int>{{"GET_ROWS", 1}}));
+  EXPECT_EQ(count_calls(json_of(some)), (std::map<std::string, int>{{"GET_ROWS", 1}}));
   EXPECT_THAT(json_of(some).at("warnings").dump(),
               AllOf(HasSubstr("29 \u00d7 MUL_MAT: Vulkan0 could not be used"),
                     HasSubstr("GGML_VK_VISIBLE_DEVICES=0")));
@@ -162,7 +162,7 @@ TEST_F(Replayed, ASingleOpIsReplayedWithoutASumToHoldItAgainst) {
   record("tiny-llama");
   const Ended ended = replay({"--op", "RMS*", "--json", "-"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_EQ(calls_of(json_of(ended)), (std::map<std::string, int>{{"RMS_NORM", 9}}));
+  EXPECT_EQ(count_calls(json_of(ended)), (std::map<std::string, int>{{"RMS_NORM", 9}}));
   EXPECT_THAT(ended.err, Not(HasSubstr("that it took when it was recorded")));
   const Ended none = replay({"--op", "CONV_2D"});
   EXPECT_EQ(none.exit_code, 2);
@@ -177,8 +177,8 @@ class ReplayedOn : public Replayed, public testing::WithParamInterface<const cha
     return replay({"--json", "-", "--on", on});
   }
 };
-INSTANTIATE_TEST_SUITE_P(Each, ReplayedOn, testing::Values("", "vulkan"), [](const auto& one) {
-  return *one.param == 0 ? "WhereItRan" : one.param;
+INSTANTIATE_TEST_SUITE_P(Each, ReplayedOn, testing::Values("", "vulkan"), [](const auto& test) {
+  return *test.param == 0 ? "WhereItRan" : test.param;
 });
 
 TEST_P(ReplayedOn, WhatDoesNotFitIsLeftOutAndNamed) {
@@ -201,9 +201,9 @@ TEST_P(ReplayedOn, WhatDoesNotFitIsLeftOutAndNamed) {
   const Ended ended = replay_there();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const Json observed = json_of(ended);
-  auto left = k_step;
-  for (const auto& [op, change] : changes) left.erase(op);
-  EXPECT_EQ(calls_of(observed), left);
+  auto expected = k_step;
+  for (const auto& [op, change] : changes) expected.erase(op);
+  EXPECT_EQ(count_calls(observed), expected);
   const std::string warnings = observed.at("warnings").dump();
   EXPECT_THAT(warnings, AllOf(HasSubstr("its shapes do not fit RMS_NORM"),
                               HasSubstr("no rule for the shapes of SSM_SCAN"),
@@ -226,9 +226,9 @@ TEST_P(ReplayedOn, AnOpThatEndsTheProgramIsLeftOutAndTheOthersGoOn) {
   spill(scratch / "ops.json", recording.dump());
   const Ended ended = replay_there();
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  auto left = k_step;
-  left.erase("SWIGLU");
-  EXPECT_EQ(calls_of(json_of(ended)), left);
+  auto expected = k_step;
+  expected.erase("SWIGLU");
+  EXPECT_EQ(count_calls(json_of(ended)), expected);
   EXPECT_THAT(json_of(ended).at("warnings").dump(), HasSubstr("4 \u00d7 SWIGLU: "));
 }
 
@@ -243,9 +243,10 @@ TEST_F(Replayed, AnotherVersionOrNoEngineIsRefusedWithWhatToDo) {
   Json recording = document(scratch / "ops.json");
   recording["version"] = "0.0.1";
   spill(scratch / "ops.json", recording.dump());
-  const Ended other = replay();
-  EXPECT_EQ(other.exit_code, 3);
-  EXPECT_THAT(other.err, AllOf(HasSubstr("recorded with ggml 0.0.1"), HasSubstr("--any-version")));
+  const Ended refused = replay();
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("recorded with ggml 0.0.1"), HasSubstr("--any-version")));
   EXPECT_EQ(replay({"--any-version"}).exit_code, 0);
 }
 
@@ -259,12 +260,12 @@ TEST_F(Replayed, RunsNoCodeThatOnlyTheRecordingNames) {
 }
 
 TEST_F(Replayed, AFileThatIsNoRecordingIsRefused) {
-  for (const auto& [text, says] :
+  for (const auto& [text, message] :
        {std::pair{"{", "ops.json"}, std::pair{"{\"schema\": \"weir.profile/1\"}", "weir.ops/1"}}) {
     spill(scratch / "ops.json", text);
     const Ended ended = replay();
     EXPECT_EQ(ended.exit_code, 3) << text;
-    EXPECT_THAT(ended.err, HasSubstr(says));
+    EXPECT_THAT(ended.err, HasSubstr(message));
   }
   const Ended usage = weir(scratch, {"replay"});
   EXPECT_EQ(usage.exit_code, 2);

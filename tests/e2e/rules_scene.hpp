@@ -46,7 +46,7 @@ class Rules : public testing::Test {
     for (const std::string& argument : arguments) line += " '" + argument + "'";
     ASSERT_EQ(std::system(line.c_str()), 0) << line;
   }
-  std::string git_says(const std::string& arguments) {
+  std::string git_output(const std::string& arguments) {
     const std::string file = (scratch_ / "weir-git.out").string();
     const std::string line =
         "cd '" + scratch_.path().string() + "' && git " + arguments + " > '" + file + "'";
@@ -71,10 +71,11 @@ class Rules : public testing::Test {
     EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
     return json_of(ended);
   }
-  static std::vector<std::string> words_of(const Json& verdict) {
-    std::vector<std::string> words;
-    for (const Json& one : verdict.value("proposals", Json::array())) words.push_back(one["words"]);
-    return words;
+  static std::vector<std::string> proposal_texts(const Json& verdict) {
+    std::vector<std::string> texts;
+    for (const Json& proposal : verdict.value("proposals", Json::array()))
+      texts.push_back(proposal["words"]);
+    return texts;
   }
 
   Scratch scratch_;

@@ -16,7 +16,7 @@ TEST_F(Rules, OfTheBaseJudgeThoughThePullRequestLoosensItsOwn) {
   const Json verdict = gate({"--rules-from", "main"}, 1);
   EXPECT_EQ(metric_of(cell_of(verdict, k_cell), "dispatches_per_token")["verdict"], "fail");
   EXPECT_EQ(verdict["rules"]["ref"], "main");
-  EXPECT_EQ(words_of(verdict),
+  EXPECT_EQ(proposal_texts(verdict),
             std::vector<std::string>{
                 "limit of dispatches_per_token: exact → not exact: looser, in 2 cells"});
   // First in every report.
@@ -30,9 +30,9 @@ TEST_F(Rules, OfTheBaseHoldItsBaselinesToo) {
   ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
   EXPECT_EQ(here({"gate", "--counts-only"}).exit_code, 0);
   const Json verdict = gate({"--rules-from", "main"}, 1);
-  ASSERT_EQ(words_of(verdict).size(), 2U);  // one a cell
-  EXPECT_THAT(words_of(verdict)[0], StartsWith("baseline dispatches_per_token of " + k_cell));
-  EXPECT_THAT(words_of(verdict)[0], HasSubstr("65 → 77: looser"));
+  ASSERT_EQ(proposal_texts(verdict).size(), 2U);  // one a cell
+  EXPECT_THAT(proposal_texts(verdict)[0], StartsWith("baseline dispatches_per_token of " + k_cell));
+  EXPECT_THAT(proposal_texts(verdict)[0], HasSubstr("65 → 77: looser"));
   EXPECT_THAT(verdict["base_source"].get<std::string>(), StartsWith("stored baselines of main, "));
   // Judged again from the run alone, whatever the repository holds by then.
   fs::remove_all(scratch_ / ".git");
@@ -40,9 +40,9 @@ TEST_F(Rules, OfTheBaseHoldItsBaselinesToo) {
   fs::remove(scratch_ / "weir.yaml");
   Json again = gate({"--from"}, 1);
   Json before = verdict;
-  for (Json* one : {&again, &before}) {
-    (*one)["seconds"] = nullptr;
-    one->erase("options");  // as given, each time
+  for (Json* report : {&again, &before}) {
+    (*report)["seconds"] = nullptr;
+    report->erase("options");  // as given, each time
   }
   EXPECT_EQ(again, before);
   EXPECT_EQ(here({"gate", "--from", "--rules-from", "main"}).exit_code, 2);
@@ -72,7 +72,7 @@ TEST_F(Rules, TellCellsThatArePutAwayBeforeAnythingElse) {
   write_config("", "{decode: {tokens: 8}}");
   const Json verdict = gate({"--rules-from", "main"}, 1);
   EXPECT_EQ(verdict["not_judged"][0], "1 cell of the base's matrix not measured");
-  EXPECT_EQ(words_of(verdict)[0],
+  EXPECT_EQ(proposal_texts(verdict)[0],
             "cells that are not measured any more: 1 of 2 → removed: looser, and holds already");
   EXPECT_EQ(verdict["proposals"][0]["cells"][0], "mine/m/metal/other");
 }
@@ -100,13 +100,13 @@ TEST_F(Rules, AreThePullRequestsOwnWhereTheBaseHasNoneAndJudgeNothing) {
   git({"rm", "-q", "--cached", "weir.yaml"});
   git({"commit", "-q", "-m", "without"});
   const Json verdict = gate({"--rules-from", "HEAD"}, 3);
-  EXPECT_THAT(words_of(verdict)[0], HasSubstr("has no such file"));
+  EXPECT_THAT(proposal_texts(verdict)[0], HasSubstr("has no such file"));
   EXPECT_EQ(verdict["verdict"], "error");
   EXPECT_EQ(verdict["unjudged"], "HEAD has no weir.yaml: the rules are the pull request's own");
 }
 
 TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {
-  const std::string head = git_says("rev-parse HEAD").substr(0, 40);
+  const std::string head = git_output("rev-parse HEAD").substr(0, 40);
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["commit"], head);
   EXPECT_EQ(gate({"--from"}, 0)["commit"], head) << "as its journal has it";
   write_engine(65, 1);

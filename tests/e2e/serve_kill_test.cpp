@@ -23,7 +23,7 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
   const std::string mine = token(where);
   std::mt19937 random(8);
   std::mutex mutex;
-  std::set<std::string> said;
+  std::set<std::string> acknowledged;
   std::vector<Writer> writers(k_writers);
   int amid = 0;  // kills while an upload was under way
   for (int kill = 0; kill < k_kills; ++kill) {
@@ -36,9 +36,9 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
         Client client = served.client(mine);
         Writer& writer = writers[static_cast<std::size_t>(at)];
         while (true) {
-          const std::string id = id_of(at, writer.number);
+          const std::string id = make_id(at, writer.number);
           ++under_way;
-          const auto answer = client.upload(lines_of(at, writer.number), id);
+          const auto answer = client.upload(make_lines(at, writer.number), id);
           --under_way;
           if (answer.status == 0) return;  // it has gone, in whatever it was
           if (answer.status == 429 || answer.status == 503) {
@@ -48,7 +48,7 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
           EXPECT_EQ(answer.status, 201) << answer.body;
           if (answer.status != 201) return;
           const std::lock_guard lock(mutex);
-          said.insert(id);
+          acknowledged.insert(id);
           ++writer.number;
           ++answered;
         }
@@ -66,14 +66,15 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
       const std::vector<std::string> there = ids_in(where);
       const std::set<std::string> once(there.begin(), there.end());
       EXPECT_EQ(once.size(), there.size());
-      for (const std::string& id : said) EXPECT_TRUE(once.contains(id)) << id;
+      for (const std::string& id : acknowledged) EXPECT_TRUE(once.contains(id)) << id;
     }
     if (HasFailure()) FAIL() << "after " << kill + 1 << " kills";
   }
   EXPECT_GT(amid, k_kills / 2);
-  EXPECT_GE(said.size(), static_cast<std::size_t>(k_kills / 2));  // however slow the machine
+  EXPECT_GE(acknowledged.size(),
+            static_cast<std::size_t>(k_kills / 2));  // however slow the machine
   std::printf("%d kills, %d of them amid uploads, %zu uploads answered\n", k_kills, amid,
-              said.size());
+              acknowledged.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ServeKilled,

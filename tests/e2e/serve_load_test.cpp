@@ -22,7 +22,7 @@ TEST_P(ServeUnderLoad, AnswersEverybodyAndLosesNothing) {
   {
     Client client = served.client(mine);
     for (int number = 0; number < 20; ++number)
-      ASSERT_EQ(client.upload(lines_of(99, number)).status, 201);
+      ASSERT_EQ(client.upload(make_lines(99, number)).status, 201);
   }
   const std::vector<std::string> paths{"/",
                                        "/api/v1/series?project=default&cell=a/b/vulkan/*",
@@ -32,7 +32,7 @@ TEST_P(ServeUnderLoad, AnswersEverybodyAndLosesNothing) {
                                        "/metrics"};
   std::mutex mutex;
   std::map<int, int> read;  // status -> how often
-  std::set<std::string> said;
+  std::set<std::string> acknowledged;
   std::vector<std::thread> threads;
   for (int reader = 0; reader < k_readers; ++reader) {
     threads.emplace_back([&, reader] {
@@ -55,14 +55,14 @@ TEST_P(ServeUnderLoad, AnswersEverybodyAndLosesNothing) {
     threads.emplace_back([&, writer] {
       Client client = served.client(mine);
       for (int number = 0; number < k_writes;) {
-        const auto answer = client.upload(lines_of(writer, number), id_of(writer, number));
+        const auto answer = client.upload(make_lines(writer, number), make_id(writer, number));
         if (answer.status == 429 || answer.status == 503) {
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
           continue;
         }
         EXPECT_EQ(answer.status, 201) << answer.body << client.failure();
         const std::lock_guard lock(mutex);
-        said.insert(id_of(writer, number));
+        acknowledged.insert(make_id(writer, number));
         ++number;
       }
     });
@@ -78,7 +78,7 @@ TEST_P(ServeUnderLoad, AnswersEverybodyAndLosesNothing) {
   EXPECT_EQ(there.size(), static_cast<std::size_t>(k_writers * k_writes + 20));
   const std::set<std::string> once(there.begin(), there.end());
   EXPECT_EQ(once.size(), there.size());
-  for (const std::string& id : said) EXPECT_TRUE(once.contains(id)) << id;
+  for (const std::string& id : acknowledged) EXPECT_TRUE(once.contains(id)) << id;
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ServeUnderLoad,

@@ -28,13 +28,13 @@ TEST_P(Serve, KeepsWhatItTookOverARestart) {
   {
     Served served(scratch_, where);
     Client client = served.client(mine);
-    EXPECT_EQ(client.upload(lines_of(0, 0)).status, 201) << client.failure();
+    EXPECT_EQ(client.upload(make_lines(0, 0)).status, 201) << client.failure();
     // Known already: said to be so, and not doubled.
-    EXPECT_EQ(client.upload(lines_of(0, 0)).status, 200);
-    EXPECT_EQ(client.upload(lines_of(0, 1)).status, 201);
+    EXPECT_EQ(client.upload(make_lines(0, 0)).status, 200);
+    EXPECT_EQ(client.upload(make_lines(0, 1)).status, 201);
     EXPECT_EQ(served.stop().exit_code, 0);
   }
-  EXPECT_THAT(ids_in(where), UnorderedElementsAreArray({id_of(0, 0), id_of(0, 1)}));
+  EXPECT_THAT(ids_in(where), UnorderedElementsAreArray({make_id(0, 0), make_id(0, 1)}));
   Served served(scratch_, where);
   const auto series = served.client(mine).get("/api/v1/series?project=default");
   EXPECT_EQ(series.status, 200) << series.body;
@@ -46,20 +46,20 @@ TEST_P(Serve, TakesNothingFromStrangersAndTellsNobodysToken) {
   const std::string mine = token(where), others = token(where, "upload", "other");
   const std::string reader = token(where, "read");
   Served served(scratch_, where);
-  EXPECT_EQ(served.client().upload(lines_of(0, 0)).status, 401);
-  EXPECT_EQ(served.client("weir_nonsense").upload(lines_of(0, 0)).status, 401);
+  EXPECT_EQ(served.client().upload(make_lines(0, 0)).status, 401);
+  EXPECT_EQ(served.client("weir_nonsense").upload(make_lines(0, 0)).status, 401);
   std::string almost = mine;
   almost.back() = almost.back() == '0' ? '1' : '0';
-  EXPECT_EQ(served.client(almost).upload(lines_of(0, 0)).status, 401);
-  EXPECT_EQ(served.client(others).upload(lines_of(0, 0)).status, 403);
-  EXPECT_EQ(served.client(reader).upload(lines_of(0, 0)).status, 403);
-  EXPECT_EQ(served.client(mine).upload(lines_of(0, 0)).status, 201);
+  EXPECT_EQ(served.client(almost).upload(make_lines(0, 0)).status, 401);
+  EXPECT_EQ(served.client(others).upload(make_lines(0, 0)).status, 403);
+  EXPECT_EQ(served.client(reader).upload(make_lines(0, 0)).status, 403);
+  EXPECT_EQ(served.client(mine).upload(make_lines(0, 0)).status, 201);
   const Ended ended = served.stop();
-  for (const std::string& one : {mine, others, reader, almost}) {
-    EXPECT_THAT(ended.err + ended.out, Not(HasSubstr(one)));
-    EXPECT_THAT(ended.err + ended.out, Not(HasSubstr(one.substr(one.size() - 16))));
+  for (const std::string& secret : {mine, others, reader, almost}) {
+    EXPECT_THAT(ended.err + ended.out, Not(HasSubstr(secret)));
+    EXPECT_THAT(ended.err + ended.out, Not(HasSubstr(secret.substr(secret.size() - 16))));
   }
-  EXPECT_EQ(ids_in(where), std::vector{id_of(0, 0)});
+  EXPECT_EQ(ids_in(where), std::vector{make_id(0, 0)});
 }
 
 TEST_P(Serve, SendsNothingTwiceUnderOneKey) {
@@ -67,14 +67,14 @@ TEST_P(Serve, SendsNothingTwiceUnderOneKey) {
   const std::string mine = token(where);
   Served served(scratch_, where);
   Client client = served.client(mine);
-  const auto first = client.upload(lines_of(0, 0), "key-1");
+  const auto first = client.upload(make_lines(0, 0), "key-1");
   EXPECT_EQ(first.status, 201) << first.body;
-  const auto again = client.upload(lines_of(0, 0), "key-1");
+  const auto again = client.upload(make_lines(0, 0), "key-1");
   EXPECT_EQ(again.status, first.status);
   EXPECT_EQ(again.body, first.body);
-  EXPECT_EQ(client.upload(lines_of(0, 1), "key-1").status, 422);
+  EXPECT_EQ(client.upload(make_lines(0, 1), "key-1").status, 422);
   EXPECT_EQ(served.stop().exit_code, 0);
-  EXPECT_EQ(ids_in(where), std::vector{id_of(0, 0)});
+  EXPECT_EQ(ids_in(where), std::vector{make_id(0, 0)});
 }
 
 TEST_P(Serve, LogsAlsoWhatWasNoRequest) {
@@ -89,7 +89,7 @@ TEST_P(Serve, LosesNoUploadThatItAnsweredWhenItIsToldToStop) {
   constexpr int k_writers = 6, k_rounds = 4;
   const std::string where = fresh();
   const std::string mine = token(where);
-  std::set<std::string> said;
+  std::set<std::string> acknowledged;
   int next = 0;
   for (int round = 0; round < k_rounds; ++round) {
     Served served(scratch_, where);
@@ -101,10 +101,10 @@ TEST_P(Serve, LosesNoUploadThatItAnsweredWhenItIsToldToStop) {
       writers.emplace_back([&, writer, from = next] {
         Client client = served.client(mine);
         for (int number = from; !over && number < from + 1000; ++number) {
-          const auto answer = client.upload(lines_of(writer, number));
+          const auto answer = client.upload(make_lines(writer, number));
           if (answer.status == 201) {
             const std::lock_guard lock(mutex);
-            said.insert(id_of(writer, number));
+            acknowledged.insert(make_id(writer, number));
             ++answered;
           } else if (answer.status == 0) {
             return;  // it has gone
@@ -124,7 +124,7 @@ TEST_P(Serve, LosesNoUploadThatItAnsweredWhenItIsToldToStop) {
   const std::vector<std::string> there = ids_in(where);
   const std::set<std::string> once(there.begin(), there.end());
   EXPECT_EQ(once.size(), there.size());
-  for (const std::string& id : said) EXPECT_TRUE(once.contains(id)) << id;
+  for (const std::string& id : acknowledged) EXPECT_TRUE(once.contains(id)) << id;
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Serve,

@@ -61,10 +61,10 @@ class Served {
     words.insert(words.end(), more.begin(), more.end());
     weir_ = std::make_unique<Weir>(scratch, words);
     const bool listens = eventually([&] {
-      const std::string said = weir_->err_so_far();
-      const std::size_t at = said.find("http://");
-      const std::size_t over = at == std::string::npos ? at : said.find('/', at + 7);
-      if (over != std::string::npos) url_ = said.substr(at, over - at);
+      const std::string log = weir_->err_so_far();
+      const std::size_t at = log.find("http://");
+      const std::size_t over = at == std::string::npos ? at : log.find('/', at + 7);
+      if (over != std::string::npos) url_ = log.substr(at, over - at);
       return !url_.empty() || !weir_->running();
     });
     if (!listens || url_.empty()) ADD_FAILURE() << "it never listened: " << weir_->err_so_far();
@@ -100,14 +100,14 @@ class Serve : public history::OnBoth {
     return ended.out.substr(at, ended.out.find_first_of(" \n", at) - at);
   }
 
-  static std::string id_of(int writer, int number) {
+  static std::string make_id(int writer, int number) {
     return fmt::format("{:08x}{:08x}", writer + 1, number + 1);
   }
   // One run of two cells, as weir trend export writes it.
-  static std::string lines_of(int writer, int number) {
+  static std::string make_lines(int writer, int number) {
     const auto time = 1795000000.0 + number;
     history::Run run =
-        history::run_at(id_of(writer, number), time,
+        history::run_at(make_id(writer, number), time,
                         {history::time_point("a/b/cpu/decode", 40 + number % 7),
                          history::count_point("a/b/vulkan/decode", Rational(65 + number % 2))},
                         fmt::format("{:040x}", number + 1));

@@ -78,8 +78,8 @@ TEST_F(Servers, BesideABaseGoOnWithAWholePairWhereAStopCutOne) {
     EXPECT_TRUE(eventually([&] {
       // Weir itself and what watches over its servers have its own words, "gate" among them.
       const auto all = processes_with(mark());
-      const auto up = std::count_if(all.begin(), all.end(), [](const std::string& one) {
-        return one.find("gate") == std::string::npos;
+      const auto up = std::count_if(all.begin(), all.end(), [](const std::string& command_line) {
+        return command_line.find("gate") == std::string::npos;
       });
       return up == 2 && measured().size() >= 2;
     }));
@@ -115,7 +115,7 @@ TEST_F(Servers, BesideABaseGoOnWithAWholePairWhereAStopCutOne) {
       metric_of(cell_of(verdict, "late/m/cpu/hello"), "time_to_first_token_p90_seconds");
   EXPECT_EQ(judged["verdict"], "pass") << judged.dump(1);
   std::map<std::int64_t, std::vector<Json>> pairs;
-  for (const Json& one : measured()) pairs[one["pair"]].push_back(one);
+  for (const Json& record : measured()) pairs[record["pair"]].push_back(record);
   const std::int64_t number = cut["pair"];
   for (const auto& [pair, records] : pairs) {
     // The record that was left alone is still there, and is none of the pair's.

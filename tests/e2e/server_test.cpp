@@ -47,7 +47,7 @@ TEST_F(Servers, PassAgainstThemselvesAndFailWhenTheyGetMuchSlower) {
 TEST_F(Servers, ThatFailEachSayHowWhileTheOthersGetTheirResults) {
   struct Case {
     const char* mode;
-    const char* says;  // in the cell's reason
+    const char* reason;  // in the cell's reason
   };
   const std::vector<Case> cases{
       {"dies_early", "the server ended before it was up: exited with code 3"},
@@ -68,7 +68,7 @@ TEST_F(Servers, ThatFailEachSayHowWhileTheOthersGetTheirResults) {
   for (const Case& c : cases) {
     const Json cell = cell_of(verdict, std::string(c.mode) + "/m/cpu/hello");
     EXPECT_EQ(cell["verdict"], "error") << c.mode;
-    EXPECT_NE(cell.value("reason", "").find(c.says), std::string::npos)
+    EXPECT_NE(cell.value("reason", "").find(c.reason), std::string::npos)
         << c.mode << ": " << cell.value("reason", "");
   }
   EXPECT_NE(last_.out.find("no such model"), std::string::npos) << "its last words are shown";
@@ -227,13 +227,14 @@ TEST_F(Servers, AreAskedWithTheTokenOfTheEnvironmentWhichIsSaidNowhere) {
   EXPECT_EQ(cell["server_metrics"].size(), 1U);
   // Another token: the server says what it got, weir does not.
   ::setenv("WEIR_TEST_TOKEN", "sesame-9999", 1);
-  const std::string said = gate(3).dump() + last_.err;
-  EXPECT_NE(said.find("HTTP 401: not with Authorization: Bearer ***"), std::string::npos) << said;
+  const std::string output = gate(3).dump() + last_.err;
+  EXPECT_NE(output.find("HTTP 401: not with Authorization: Bearer ***"), std::string::npos)
+      << output;
   for (const auto& entry : fs::recursive_directory_iterator(scratch_.path())) {
     if (!entry.is_regular_file()) continue;
     EXPECT_EQ(slurp(entry.path()).find("sesame"), std::string::npos) << entry.path();
   }
-  EXPECT_EQ(said.find("sesame"), std::string::npos);
+  EXPECT_EQ(output.find("sesame"), std::string::npos);
   ::unsetenv("WEIR_TEST_TOKEN");
   // Not set: said before any server starts, whatever else there is to measure.
   write_config({"guarded", "ok"}, ", token_env: WEIR_TEST_TOKEN");
@@ -269,24 +270,24 @@ TEST_F(Servers, ArePlannedWithTheRunsAndRequestsOfEach) {
   const auto seconds = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words{"plan", "--guess", "--shards", "3", "--format", "json"};
     words.insert(words.end(), more.begin(), more.end());
-    std::map<std::string, double> of;
+    std::map<std::string, double> by_cell;
     const Json plan = json_of(weir(scratch_, words));
     for (const Json& shard : plan["shards"]) {
       EXPECT_EQ(shard["cells"].size(), 1U) << shard;
-      of[shard["cells"][0]] = shard["seconds"];
+      by_cell[shard["cells"][0]] = shard["seconds"];
     }
-    return of;
+    return by_cell;
   };
   // 0.16 s a request of 8 tokens, 0.08 and 0.24 those of the other lengths; 2 of them warm it up.
   const double start = 0.5;
-  const double one = start + 3 * 0.16, shorter = start + 3 * 0.08, longer = start + 3 * 0.24;
+  const double middle = start + 3 * 0.16, shorter = start + 3 * 0.08, longer = start + 3 * 0.24;
   const double each = start + 2 * 0.16;
   const auto all = seconds({}), counts = seconds({"--counts-only"});
-  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c1"), shorter + one + longer, 1e-9);
+  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c1"), shorter + middle + longer, 1e-9);
   const double burst = each + 8 * 0.16 / 2, timed = each + 32 * 0.16 / 2;
   EXPECT_NEAR(counts.at("ok/m/cpu/chat@c4"), burst, 1e-9);
   EXPECT_NEAR(counts.at("ok/m/cpu/busy"), 3 * (each + 20 + 0.16), 1e-9);
-  EXPECT_NEAR(all.at("ok/m/cpu/chat@c1"), shorter + one + longer + 2 * (each + 8 * 0.16), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/chat@c1"), shorter + middle + longer + 2 * (each + 8 * 0.16), 1e-9);
   EXPECT_NEAR(all.at("ok/m/cpu/chat@c4"), burst + 2 * timed, 1e-9);
   EXPECT_NEAR(all.at("ok/m/cpu/busy"), 5 * (each + 20 + 0.16), 1e-9);
 }
@@ -322,7 +323,7 @@ TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork
 TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
   // One of somebody else's, one of weir's server.
   const Port theirs, own;
-  const std::string port = theirs.str(), other = own.str();
+  const std::string port = theirs.str(), own_port = own.str();
   pid_t server = -1;
   const char* words[] = {k_fake.c_str(), "ok", port.c_str(), nullptr};
   ASSERT_EQ(posix_spawn(&server, words[0], nullptr, nullptr, const_cast<char**>(words), environ),
@@ -331,7 +332,7 @@ TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
     spill(scratch_ / "model.bin", "no model at all");
     spill(scratch_ / "weir.yaml",
           "version: 1\nengines:\n  fixed: {kind: server, api: completions, command: [" + k_fake +
-              ", ok, '" + other + "', " + mark() + "], url: 'http://localhost:" + url_port +
+              ", ok, '" + own_port + "', " + mark() + "], url: 'http://localhost:" + url_port +
               "'}\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
               "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2}\n"
               "limits: [{metrics: '*tokens_per_second', max_drop: 89%, tolerate: 80%}]\n");
@@ -346,9 +347,9 @@ TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
   ::kill(server, SIGKILL);
   waitpid(server, nullptr, 0);
   // Its own port, twice; and beside a base one server after the other, for both would have it.
-  engine_at(other);
+  engine_at(own_port);
   EXPECT_NE(cell_of(gate(0), "fixed/m/cpu/hello")["verdict"], "error");
-  const Json beside = gate(0, {"--against", "--", k_fake, "ok", other, mark()});
+  const Json beside = gate(0, {"--against", "--", k_fake, "ok", own_port, mark()});
   EXPECT_NE(cell_of(beside, "fixed/m/cpu/hello")["verdict"], "error");
 }
 
@@ -360,7 +361,7 @@ TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {
   ASSERT_EQ(posix_spawn(&server, words[0], nullptr, nullptr, const_cast<char**>(words), environ),
             0);
   spill(scratch_ / "model.bin", "no model at all");
-  const auto write_config_of = [&](const std::string& ready) {
+  const auto write_ready_timeout = [&](const std::string& ready) {
     spill(scratch_ / "weir.yaml",
           "version: 1\nengines:\n  there: {kind: server, api: completions, ready: {timeout: " +
               ready + "}, url: 'http://127.0.0.1:" + port + "'}\n" +
@@ -368,12 +369,12 @@ TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {
               "prompts: {hello: {text: Hello, tokens: 4, rate: 100, requests: 8}}\n"
               "gate: {runs: 1}\n");
   };
-  write_config_of("2m");
+  write_ready_timeout("2m");
   const Json cell = cell_of(gate(0), "there/m/cpu/hello");
   EXPECT_GT(metric_of(cell, "requests_per_second").value("current", 0.0), 0);
   ::kill(server, SIGKILL);
   waitpid(server, nullptr, 0);
-  write_config_of("2s");
+  write_ready_timeout("2s");
   EXPECT_NE(cell_of(gate(3), "there/m/cpu/hello").value("reason", "").find("was not up within"),
             std::string::npos);
 }

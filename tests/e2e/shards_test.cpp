@@ -39,13 +39,13 @@ class Shards : public EngineUnderGit {
     return newest(out);
   }
   std::string newest(const std::string& out) {
-    std::string found;
+    std::string path;
     for (const auto& entry : fs::directory_iterator(scratch_ / out)) {
       if (fs::exists(entry.path() / "run.jsonl")) {
-        found = std::max(found, out + "/" + entry.path().filename().string());
+        path = std::max(path, out + "/" + entry.path().filename().string());
       }
     }
-    return found;
+    return path;
   }
   std::string merged(std::vector<std::string> runs) {
     fs::remove_all(scratch_ / "weir-merged");
@@ -70,28 +70,28 @@ TEST_F(Shards, JoinedInAnyOrderAreTheSameRun) {
   // Judged, it is what one machine's run is: the same cells in the same order, new here.
   ASSERT_EQ(weir_here({"gate", "--out", "weir-merged", "--json", "-", "--from"}).exit_code, 0)
       << last_.err;
-  const Json whole = json_of(last_);
-  ASSERT_EQ(whole["cells"].size(), 8U) << "with the line over the depths";
-  EXPECT_EQ(whole["cells"][0]["cell"], "fake/m/cpu/long@d0");
-  EXPECT_EQ(whole["cells"][2]["cell"], "fake/m/cpu/long");
-  EXPECT_EQ(whole["cells"][7]["cell"], "fake/m/cpu/p4");
+  const Json verdict = json_of(last_);
+  ASSERT_EQ(verdict["cells"].size(), 8U) << "with the line over the depths";
+  EXPECT_EQ(verdict["cells"][0]["cell"], "fake/m/cpu/long@d0");
+  EXPECT_EQ(verdict["cells"][2]["cell"], "fake/m/cpu/long");
+  EXPECT_EQ(verdict["cells"][7]["cell"], "fake/m/cpu/p4");
 }
 
 TEST_F(Shards, NameWhatIsMissingOrThereTwice) {
-  const std::string one = measure("1/2"), two = measure("2/2"), other = measure("1/3");
+  const std::string first = measure("1/2"), second = measure("2/2"), other_plan = measure("1/3");
   const struct {
     std::vector<std::string> runs;
-    const char* says;
-  } cases[] = {{{one}, "shard 2/2 is missing: fake/m/cpu/"},
-               {{one, two, one}, "are both shard 1/2"},
-               {{other, two}, "another plan"}};
+    const char* message;
+  } cases[] = {{{first}, "shard 2/2 is missing: fake/m/cpu/"},
+               {{first, second, first}, "are both shard 1/2"},
+               {{other_plan, second}, "another plan"}};
   for (const auto& c : cases) {
     std::vector<std::string> words{"merge", "--out", "weir-merged"};
     words.insert(words.end(), c.runs.begin(), c.runs.end());
     EXPECT_EQ(weir_here(words).exit_code, 2);
-    EXPECT_THAT(last_.err, HasSubstr(c.says));
+    EXPECT_THAT(last_.err, HasSubstr(c.message));
   }
-  ASSERT_EQ(weir_here({"merge", "--partial", "--out", "weir-merged", one}).exit_code, 0)
+  ASSERT_EQ(weir_here({"merge", "--partial", "--out", "weir-merged", first}).exit_code, 0)
       << last_.err;
   EXPECT_EQ(weir_here({"gate", "--out", "weir-merged", "--json", "-", "--from"}).exit_code, 3);
   const Json partial = json_of(last_);
@@ -140,22 +140,22 @@ TEST_F(Shards, BesideABaseAreJudgedAsOneGate) {
 
 TEST_F(Shards, BesideABaseAreWholeAndAllBesideIt) {
   commit_engine("the same", "10000000");
-  const std::string one = measure("1/2", {"--against", "HEAD~1"});
-  const std::string two = measure("2/2", {"--against", "HEAD~1"}), alone = measure("2/2");
-  const std::string journal = (scratch_ / two / "run.jsonl").string();
-  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, alone}).exit_code, 2);
+  const std::string first = measure("1/2", {"--against", "HEAD~1"});
+  const std::string second = measure("2/2", {"--against", "HEAD~1"}), alone = measure("2/2");
+  const std::string journal = (scratch_ / second / "run.jsonl").string();
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", first, alone}).exit_code, 2);
   EXPECT_THAT(last_.err, HasSubstr("measured with another"));
   const std::string text = slurp(journal);
   ASSERT_THAT(text, testing::EndsWith("{\"steps\":[]}\n"));
   spill(journal, text.substr(0, text.size() - 13));
-  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, two}).exit_code, 2);
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", first, second}).exit_code, 2);
   EXPECT_THAT(last_.err, HasSubstr("was interrupted in shard 2/2"));
-  const std::string resume = "weir run --resume " + two + " --shard 2/2";
+  const std::string resume = "weir run --resume " + second + " --shard 2/2";
   EXPECT_THAT(last_.err, HasSubstr(resume));
-  EXPECT_EQ(weir_here({"run", "--resume", two, "--shard", "2/2", "--against", "HEAD~1"}).exit_code,
-            0)
+  EXPECT_EQ(
+      weir_here({"run", "--resume", second, "--shard", "2/2", "--against", "HEAD~1"}).exit_code, 0)
       << last_.err;
-  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, two}).exit_code, 0) << last_.err;
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", first, second}).exit_code, 0) << last_.err;
 }
 
 TEST_F(Shards, KeepPrivateNamesAtHomeInErrors) {

@@ -12,7 +12,7 @@ struct Switch {
   std::vector<std::string> words;
   sys::EnvironmentList env;
 };
-void PrintTo(const Switch& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const Switch& setting, std::ostream* out) { *out << setting.name; }
 
 std::vector<Switch> switches() {
   std::vector<Switch> out{{"Nothing", {}, {}}};
@@ -103,7 +103,7 @@ TEST_P(Switches, LeadATwinOfLavapipeWhereTheyLeadLavapipe) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engine, Switches, testing::ValuesIn(switches()),
-                         [](const auto& one) { return std::string(one.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace switches_test
 }  // namespace weir::e2e

@@ -18,7 +18,7 @@ class Trend : public Rules {
   // A history is nothing to commit.
   void check_nothing_in_git() {
     if (HasFailure()) return;
-    EXPECT_THAT(git_says("status --porcelain"), Not(HasSubstr(".weir")));
+    EXPECT_THAT(git_output("status --porcelain"), Not(HasSubstr(".weir")));
   }
   Ended import(std::vector<std::string> arguments, int exit_code = 0,
                const std::map<std::string, std::string>& env = {}) {
@@ -35,37 +35,38 @@ class Trend : public Rules {
   }
   // Lines of one type.
   std::vector<Json> lines(const std::string& type) {
-    std::vector<Json> found;
+    std::vector<Json> records;
     std::istringstream text(exported());
     for (std::string line; std::getline(text, line);) {
       const auto json = parse_json(line);
-      if (json && json->value("type", "") == type) found.push_back(*json);
+      if (json && json->value("type", "") == type) records.push_back(*json);
     }
-    return found;
+    return records;
   }
   // Returns the values of a metric of k_cell, one per run.
   std::vector<std::string> values(const std::string& metric = "dispatches_per_token") {
-    std::vector<std::string> found;
+    std::vector<std::string> texts;
     for (const Json& run : lines("run")) {
       for (const Json& point : run["points"]) {
         if (point["cell"] == k_cell && point["metric"] == metric) {
-          found.push_back(point["exact"].dump());
+          texts.push_back(point["exact"].dump());
         }
       }
     }
-    return found;
+    return texts;
   }
   std::string newest_run() {
     std::string newest;
-    for (const auto& one : fs::directory_iterator(scratch_ / "weir-out")) {
-      if (fs::exists(one.path() / "run.jsonl")) newest = std::max(newest, one.path().string());
+    for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
+      if (fs::exists(entry.path() / "run.jsonl")) newest = std::max(newest, entry.path().string());
     }
     return newest;
   }
   // All bytes of the store, with what SQLite has beside it.
   std::string store_bytes() {
     std::string bytes;
-    for (const auto& one : fs::directory_iterator(scratch_ / ".weir")) bytes += slurp(one.path());
+    for (const auto& entry : fs::directory_iterator(scratch_ / ".weir"))
+      bytes += slurp(entry.path());
     return bytes;
   }
 };
@@ -75,7 +76,7 @@ TEST_F(Trend, KeepsARunWithItsCommitAndVerdict) {
   EXPECT_THAT(import({newest_run()}).out, AllOf(HasSubstr("points kept"), HasSubstr("a verdict")));
   const auto runs = lines("run");
   ASSERT_EQ(runs.size(), 1U);
-  const std::string head = git_says("rev-parse HEAD");
+  const std::string head = git_output("rev-parse HEAD");
   EXPECT_EQ(runs[0]["commit"].get<std::string>() + "\n", head);
   EXPECT_EQ(runs[0]["branch"], "feature");
   EXPECT_FALSE(runs[0].contains("dirty"));
@@ -130,7 +131,7 @@ TEST_F(Trend, IsMadeOfBaselinesInGitAlone) {
   for (const Json& run : lines("run")) {
     const bool second = run["points"][0]["exact"] == 66;
     EXPECT_EQ(run["commit"].get<std::string>() + "\n",
-              git_says(second ? "rev-parse HEAD~1" : "rev-parse HEAD~2"));
+              git_output(second ? "rev-parse HEAD~1" : "rev-parse HEAD~2"));
   }
   EXPECT_THAT(import({"--from-dir", "."}).out, HasSubstr("0 runs and 0 points are new"));
 }
@@ -181,15 +182,15 @@ TEST_F(Trend, TakesNoBaselinesWithoutAConfigurationThatSaysWhatIsPrivate) {
 
 TEST_F(Trend, RefusesARunThatWasCutOffAndTakesTheOthers) {
   gate({"--quiet"}, 0);
-  const std::string whole = newest_run();
+  const std::string complete = newest_run();
   const std::string cut = (scratch_ / "weir-cut").string();
-  fs::copy(whole, cut, fs::copy_options::recursive);
+  fs::copy(complete, cut, fs::copy_options::recursive);
   const std::string journal = slurp(cut + "/run.jsonl");
   // Its header and the first of its records.
   const std::size_t first = journal.find('\n', journal.find('\n') + 1);
   spill(cut + "/run.jsonl", journal.substr(0, first + 1));
   EXPECT_THAT(import({cut}, 2).err, HasSubstr("--resume"));
-  const Ended ended = import({cut, whole, "nothing-there"}, 3);
+  const Ended ended = import({cut, complete, "nothing-there"}, 3);
   EXPECT_THAT(ended.err, AllOf(HasSubstr("weir-cut: left out"), HasSubstr("no such run")));
   EXPECT_EQ(lines("run").size(), 1U);
 }

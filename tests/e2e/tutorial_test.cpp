@@ -28,9 +28,9 @@ void run_line(const Scratch& scratch, const std::string& line) {
   ASSERT_FALSE(words.empty());
   ASSERT_EQ(words[0], "weir") << line;
   words.erase(words.begin());
-  const std::string_view says = "exit code ";
-  const auto at = line.find(says);
-  const int expected = at == std::string::npos ? 0 : std::stoi(line.substr(at + says.size()));
+  const std::string_view marker = "exit code ";
+  const auto at = line.find(marker);
+  const int expected = at == std::string::npos ? 0 : std::stoi(line.substr(at + marker.size()));
   const Ended ended = weir(scratch, words, env);
   EXPECT_EQ(ended.exit_code, expected) << line << "\n" << ended.out << ended.err;
 }

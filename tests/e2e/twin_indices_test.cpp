@@ -33,22 +33,22 @@ GgufHeader as_gpt_oss(GgufHeader header) {
   const std::uint64_t heads = *header.own_number("attention.head_count");
   std::vector<GgufTensor> tensors;
   for (GgufTensor tensor : header.tensors) {
-    const auto is = [&](std::string_view part) {
+    const auto has_part = [&](std::string_view part) {
       return tensor.name.find(fmt::format(".{}.weight", part)) != std::string::npos;
     };
-    if (is("attn_k_norm")) continue;
+    if (has_part("attn_k_norm")) continue;
     const auto rename = [&](std::string_view part) {
       tensor.name = fmt::format("{}.{}", tensor.name.substr(0, tensor.name.find('.', 4)), part);
     };
-    if (is("attn_q_norm")) {
+    if (has_part("attn_q_norm")) {
       rename("attn_sinks.weight");
       tensor.dims = {heads};
     }
-    if (is("ffn_norm")) rename("post_attention_norm.weight");
+    if (has_part("ffn_norm")) rename("post_attention_norm.weight");
     tensors.push_back(tensor);
     if (std::ranges::none_of(std::array{"attn_output", "ffn_gate_inp", "ffn_gate_exps",
                                         "ffn_up_exps", "ffn_down_exps"},
-                             is)) {
+                             has_part)) {
       continue;
     }
     tensor.name.replace(tensor.name.rfind('.'), std::string::npos, ".bias");
@@ -124,7 +124,7 @@ TEST_F(TwinIndices, OfExpertsOnTheCpuGiveTheSameCountsTwice) {
   std::vector<std::string> words{"run"};
   words.insert(words.end(), some.begin(), some.end());
   std::array<std::map<std::string, std::string>, 2> metrics;
-  for (auto& seen : metrics) {
+  for (auto& by_cell : metrics) {
     const Ended ended = weir(scratch_, words);
     EXPECT_EQ(ended.exit_code, 0) << ended.err;
     const Json run = json_of(ended);
@@ -136,7 +136,7 @@ TEST_F(TwinIndices, OfExpertsOnTheCpuGiveTheSameCountsTwice) {
       if (cell.ends_with("/decode")) {  // a look-up of the token, and a layer's three products
         EXPECT_GT(metric_of(profile, "cpu_ops_per_token")["exact"].get<double>(), 1 + 3) << cell;
       }
-      seen[cell] = profile["metrics"].dump();
+      by_cell[cell] = profile["metrics"].dump();
     }
   }
   EXPECT_EQ(metrics[0].size(), (3U * 2U + 2U) * 2U);

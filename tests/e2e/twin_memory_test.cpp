@@ -78,12 +78,12 @@ std::optional<std::int64_t> sparse_model(const fs::path& path, std::string& why)
   const auto size = static_cast<std::int64_t>(*model::gguf_file_bytes(*header));
   std::error_code failed;
   fs::resize_file(path, static_cast<std::uintmax_t>(size), failed);
-  struct stat found {};
-  if (failed || stat(path.c_str(), &found) != 0) {
+  struct stat file_status {};
+  if (failed || stat(path.c_str(), &file_status) != 0) {
     why = "a file of that length cannot be made: " + failed.message();
     return std::nullopt;
   }
-  if (found.st_blocks * 512 > (std::int64_t{64} << 20)) {
+  if (file_status.st_blocks * 512 > (std::int64_t{64} << 20)) {
     why = "this file system keeps zeros";
     return std::nullopt;
   }

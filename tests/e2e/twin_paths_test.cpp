@@ -52,7 +52,7 @@ constexpr Card k_cards[] = {
 TEST(TwinPaths, StartFromWhatTheEngineSeesOfEachCard) {
   ASSERT_EQ(std::size(k_cards), shipped_twins().size()) << "a card is missing in the table";
   for (const Card& card : k_cards) {
-    const EngineView view = view_of(description(card.name));
+    const EngineView view = engine_view(description(card.name));
     EXPECT_EQ(view.architecture, card.architecture) << card.name;
     EXPECT_EQ(view.cores, card.cores) << card.name;
     EXPECT_EQ(view.fp16, card.fp16) << card.name;
@@ -63,19 +63,19 @@ TEST(TwinPaths, StartFromWhatTheEngineSeesOfEachCard) {
   }
 }
 
-struct Asked {
+struct Question {
   std::string model, path;
   std::uint32_t prompt;  // 0: decode
 };
 
 // Both reference models and one whose rows are long; a prefill that fits the middle tile of matrix
 // products, and one that asks for the large one.
-std::vector<Asked> questions(const Scratch& scratch) {
+std::vector<Question> questions(const Scratch& scratch) {
   const std::string wide = scratch / "wide.gguf";
   std::vector<std::string> make{"model", "make", wide};
   for (const std::string& option : wide_model_options()) make.push_back(option);
   EXPECT_EQ(weir(scratch, make).exit_code, 0);
-  std::vector<Asked> out;
+  std::vector<Question> out;
   for (const std::uint32_t prompt : {0U, 64U, 128U}) {
     for (const char* model : {"tiny-llama", "tiny-gemma3"}) out.push_back({model, model, prompt});
     out.push_back({"wide", wide, prompt});
@@ -95,9 +95,9 @@ void on_two_threads(std::size_t count, const std::function<void(std::size_t)>& w
   const auto loop = [&] {
     for (std::size_t i = next++; i < count; i = next++) work(i);
   };
-  std::thread other(loop);
+  std::thread second_thread(loop);
   loop();
-  other.join();
+  second_thread.join();
 }
 
 // With and without the variables that take a feature away, each of which makes other conditions
@@ -109,7 +109,7 @@ TEST_P(TwinPathsWithout, AreThoseThatTheEnginesSourceHasForEachCard) {
       << "run ci/prepare test first";
   const std::string off = GetParam();  // "": nothing
   const Scratch scratch;
-  const std::vector<Asked> asked = questions(scratch);
+  const std::vector<Question> all_questions = questions(scratch);
   std::map<std::string, sys::EnvironmentList> environments;
   std::map<std::string, probes::Twin> twins;
   for (const Card& card : k_cards) {
@@ -119,9 +119,9 @@ TEST_P(TwinPathsWithout, AreThoseThatTheEnginesSourceHasForEachCard) {
   }
   std::mutex lock;
   std::map<std::string, std::set<std::set<std::string>>> undecided;  // by model and prompt
-  on_two_threads(std::size(k_cards) * asked.size(), [&](std::size_t i) {
-    const std::string card = k_cards[i / asked.size()].name;
-    const Asked& question = asked[i % asked.size()];
+  on_two_threads(std::size(k_cards) * all_questions.size(), [&](std::size_t i) {
+    const std::string card = k_cards[i / all_questions.size()].name;
+    const Question& question = all_questions[i % all_questions.size()];
     const std::string where =
         card + " / " + question.model + " / " + std::to_string(question.prompt);
     Bench what{question.path, {}, environments[card]};
@@ -140,23 +140,23 @@ TEST_P(TwinPathsWithout, AreThoseThatTheEnginesSourceHasForEachCard) {
     EXPECT_TRUE(counted.vulkan.kernels_named) << where;
     EXPECT_EQ(counted.vulkan.warnings, std::vector<std::string>()) << where;
 
-    std::set<std::string> left = kernel_names(counted);
-    for (const Decision& decision : decisions(view_of(twins[card], {"GGML_VK_DISABLE_" + off}),
+    std::set<std::string> remaining = kernel_names(counted);
+    for (const Decision& decision : decisions(engine_view(twins[card], {"GGML_VK_DISABLE_" + off}),
                                               {question.model, question.prompt})) {
       std::set<std::string> taken;
       const std::regex kernels(decision.kernels);
-      for (const std::string& kernel : left) {
+      for (const std::string& kernel : remaining) {
         if (std::regex_match(kernel, kernels)) taken.insert(kernel);
       }
       EXPECT_EQ(taken, decision.chosen) << where << ": " << decision.what;
-      for (const std::string& kernel : taken) left.erase(kernel);
+      for (const std::string& kernel : taken) remaining.erase(kernel);
     }
     // Unfused where the fused one is not taken; in a prefill in the layers before the last, too.
-    left.erase("add_f32_f32_f32_norepeat");
-    undecided[question.model + std::to_string(question.prompt)].insert(left);
+    remaining.erase("add_f32_f32_f32_norepeat");
+    undecided[question.model + std::to_string(question.prompt)].insert(remaining);
   });
   // An op that no rule mentions is the same on all cards.
-  EXPECT_EQ(undecided.size(), asked.size());
+  EXPECT_EQ(undecided.size(), all_questions.size());
   for (const auto& [question, kernels] : undecided) {
     EXPECT_EQ(kernels.size(), 1U) << question << ": " << testing::PrintToString(kernels);
   }
@@ -164,8 +164,8 @@ TEST_P(TwinPathsWithout, AreThoseThatTheEnginesSourceHasForEachCard) {
 
 INSTANTIATE_TEST_SUITE_P(Engine, TwinPathsWithout,
                          testing::Values("", "COOPMAT", "COOPMAT2", "INTEGER_DOT_PRODUCT", "F16"),
-                         [](const auto& one) {
-                           const std::string off = one.param;
+                         [](const auto& test) {
+                           const std::string off = test.param;
                            return off.empty() ? "Nothing" : off;
                          });
 

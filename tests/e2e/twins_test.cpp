@@ -56,8 +56,8 @@ std::set<std::string> cells_that_concerns(const std::string& variable) {
     for (const char* model : {"tiny-llama", "tiny-gemma3"}) {
       for (const auto& [prompt, tokens] : {std::pair{"decode", 0U}, std::pair{"prefill", 64U}}) {
         const Work work{model, tokens};
-        const auto with = decisions(view_of(*twin), work);
-        const auto without = decisions(view_of(*twin, {variable}), work);
+        const auto with = decisions(engine_view(*twin), work);
+        const auto without = decisions(engine_view(*twin, {variable}), work);
         if (std::equal(with.begin(), with.end(), without.begin(),
                        [](const auto& x, const auto& y) { return x.chosen == y.chosen; })) {
           continue;
@@ -161,9 +161,9 @@ TEST_F(Twins, TellOtherCodeBehindTheSameKernels) {
   ASSERT_EQ(
       weir(scratch_, {"baseline", "accept", "--counts-only", "--baselines", "base"}).exit_code, 0);
   EXPECT_THAT(json_of(gate(some))["not_judged"].dump(), testing::Not(HasSubstr("code")));
-  const Ended other = gate(some, {{"GGML_VK_DISABLE_COOPMAT", "1"}});
-  EXPECT_EQ(other.exit_code, 0) << other.err;
-  EXPECT_THAT(json_of(other)["not_judged"].dump(), HasSubstr("2 kernels have other code"));
+  const Ended changed = gate(some, {{"GGML_VK_DISABLE_COOPMAT", "1"}});
+  EXPECT_EQ(changed.exit_code, 0) << changed.err;
+  EXPECT_THAT(json_of(changed)["not_judged"].dump(), HasSubstr("2 kernels have other code"));
   spill(scratch_ / "weir.yaml",
         slurp(scratch_ / "weir.yaml") + "limits: [{metrics: kernel_code, exact: true}]\n");
   EXPECT_EQ(gate(some).exit_code, 0);

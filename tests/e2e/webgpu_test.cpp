@@ -56,8 +56,8 @@ TEST_F(WebGpu, IsCountedExactlyOnEveryDescriptionOfAVulkanDevice) {
   }
   // As a commit would: the norm's weight in a kernel of its own.
   std::string script = slurp(scratch_ / "dawn.mjs");
-  const std::string asked = "(process.argv[3] ?? process.env.SETTINGS) === \"unfused\"";
-  script.replace(script.find(asked), asked.size(), "true");
+  const std::string condition = "(process.argv[3] ?? process.env.SETTINGS) === \"unfused\"";
+  script.replace(script.find(condition), condition.size(), "true");
   spill(scratch_ / "dawn.mjs", script);
   const Ended red = weir(scratch_, {"gate", "--counts-only", "--baselines", "base", "--json", "-"});
   EXPECT_EQ(red.exit_code, 1) << red.err;

@@ -100,8 +100,8 @@ class Weir {
     posix_spawn_file_actions_addopen(&actions, 2, err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     posix_spawn_file_actions_addchdir_np(&actions, scratch.path().c_str());
     std::vector<char*> argv, envp;
-    for (std::string& one : arguments) argv.push_back(one.data());
-    for (std::string& one : variables) envp.push_back(one.data());
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    for (std::string& variable : variables) envp.push_back(variable.data());
     argv.push_back(nullptr);
     envp.push_back(nullptr);
     EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), envp.data()), 0);
@@ -169,8 +169,8 @@ inline Json cell_of(const Json& verdict, const std::string& name) {
 // profile the metric.
 inline Json metric_of(const Json& cell, const std::string& name) {
   for (const auto& [list, key] : {std::pair{"judgements", "subject"}, {"metrics", "metric"}}) {
-    for (const Json& one : cell.value(list, Json::array())) {
-      if (one.value(key, "") == name) return one;
+    for (const Json& entry : cell.value(list, Json::array())) {
+      if (entry.value(key, "") == name) return entry;
     }
   }
   ADD_FAILURE() << "no " << name << " in " << cell.value("cell", "?");
@@ -179,15 +179,15 @@ inline Json metric_of(const Json& cell, const std::string& name) {
 
 // Processes whose command line holds `mark`: orphans, when weir is gone.
 inline std::vector<std::string> processes_with(const std::string& mark) {
-  std::vector<std::string> found;
+  std::vector<std::string> matches;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename();
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string line = slurp(entry.path() / "cmdline");
     if (line.find(mark) != std::string::npos && std::stoi(pid) != getpid())
-      found.push_back(pid + ": " + line);
+      matches.push_back(pid + ": " + line);
   }
-  return found;
+  return matches;
 }
 
 inline std::string relative_files(const fs::path& root) {

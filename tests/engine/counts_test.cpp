@@ -1,5 +1,5 @@
-// What the engine counts of itself is what reaches the driver, seen from outside: by weir's layer,
-// and by a second one that shares no code with it.
+// The engine's own counts are those that reach the driver: counted by weir's layer, and by a second
+// layer that shares no code with it.
 #include <gmock/gmock.h>
 
 #include "gate/base/json.hpp"
@@ -40,7 +40,7 @@ std::vector<std::int64_t> values(const observed::Observed& observed, std::string
 }
 
 struct Counted {
-  Totals own, weir, other;
+  Totals own, weir, independent;
   std::map<std::string, std::int64_t> own_kernels, weir_kernels;
   observed::Observed observed;
 };
@@ -60,10 +60,10 @@ Counted count(const std::string& model, Words words) {
   for (const auto& op : counted.observed.ops) {
     if (!op.kernel.empty()) counted.own_kernels[op.kernel] = op.calls.value_or(0);
   }
-  const auto seen = probes::merge("vulkan", probes::probe_files(folder.path()));
-  counted.weir = {seen.counts.begin(), seen.counts.end()};
-  counted.weir_kernels = {seen.kernels.begin(), seen.kernels.end()};
-  counted.other = probes::independent_counts(folder.path() + ".independent");
+  const auto counts = probes::merge("vulkan", probes::probe_files(folder.path()));
+  counted.weir = {counts.counts.begin(), counts.counts.end()};
+  counted.weir_kernels = {counts.kernels.begin(), counts.kernels.end()};
+  counted.independent = probes::independent_counts(folder.path() + ".independent");
   std::filesystem::remove(folder.path() + ".independent");
   return counted;
 }
@@ -87,7 +87,7 @@ TEST(RealCounts, AreThoseSeenFromOutsideInEveryConfiguration) {
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string path = write_model(folder, type, of_type(second_model(), type));
     for (const Words& configuration : configurations) {
-      // Of what is switched, the fused products alone have a kernel for each type.
+      // Only the fused products have a kernel for each type.
       const bool typed = configuration.empty() || configuration == Words{"--fused-ffn"};
       if (!typed && std::string("q8_0") != type) continue;
       // A prompt of 70 is computed in two batches.
@@ -100,7 +100,8 @@ TEST(RealCounts, AreThoseSeenFromOutsideInEveryConfiguration) {
           const auto own = counted.own.find(name);
           ASSERT_NE(own, counted.own.end()) << name;
           EXPECT_EQ(own->second, counted.weir.at(name)) << type << " " << words.size() << name;
-          EXPECT_EQ(own->second, counted.other.at(name)) << type << " " << words.size() << name;
+          EXPECT_EQ(own->second, counted.independent.at(name))
+              << type << " " << words.size() << name;
         }
         EXPECT_EQ(counted.own_kernels, counted.weir_kernels) << type << " " << words.size();
       }
@@ -135,15 +136,15 @@ TEST(RealCounts, PerTokenFollowFromTheForwardPass) {
   for (const auto& c : cases) {
     Words words = c.words;
     words.insert(words.end(), {"-n", "4"});
-    const auto seen = count(path, words).observed;
+    const auto observed = count(path, words).observed;
     SCOPED_TRACE(testing::PrintToString(c.words));
     const auto each = [](std::int64_t value) { return std::vector<std::int64_t>(3, value); };
-    EXPECT_EQ(values(seen, "dispatches_per_token"), each(c.dispatches));
-    EXPECT_EQ(values(seen, "barriers_per_token"), each(c.dispatches + 1 + c.more_barriers));
-    EXPECT_EQ(values(seen, "copies_per_token"), each(1 + c.more_copies));
-    EXPECT_EQ(values(seen, "submits_per_token"), each(1 + c.more_waits));
-    EXPECT_EQ(values(seen, "syncs_per_token"), each(1 + c.more_waits));
-    EXPECT_EQ(values(seen, "cpu_ops_per_token"), each(1 + c.more_cpu_ops));  // GET_ROWS
+    EXPECT_EQ(values(observed, "dispatches_per_token"), each(c.dispatches));
+    EXPECT_EQ(values(observed, "barriers_per_token"), each(c.dispatches + 1 + c.more_barriers));
+    EXPECT_EQ(values(observed, "copies_per_token"), each(1 + c.more_copies));
+    EXPECT_EQ(values(observed, "submits_per_token"), each(1 + c.more_waits));
+    EXPECT_EQ(values(observed, "syncs_per_token"), each(1 + c.more_waits));
+    EXPECT_EQ(values(observed, "cpu_ops_per_token"), each(1 + c.more_cpu_ops));  // GET_ROWS
   }
 }
 
@@ -177,10 +178,10 @@ TEST(RealCounts, SmallSoftmaxesAreOpsOfTheCpuAndLargeOnesAreNot) {
     const std::string path =
         write_model(folder, "v", of_type(second_model(), "f32"), of_vocabulary(size));
     const Words words{"-n", "3", "--shares"};
-    const auto seen = count(path, words).observed;
+    const auto observed = count(path, words).observed;
     std::map<std::string, std::int64_t> expected{{"GET_ROWS", 3}};
     if (size < 128) expected["SOFT_MAX"] = 3;
-    EXPECT_EQ(cpu_ops(seen), expected) << size;
+    EXPECT_EQ(cpu_ops(observed), expected) << size;
   }
 }
 

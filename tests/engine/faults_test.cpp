@@ -51,17 +51,17 @@ TEST(Faults, AreRefusedWhereTheyWouldChangeNothing) {
       {"slow-kernel", vulkan(), ""},
       {"slow-kernel", cpu(), ""},
   };
-  for (const auto& one : cases) {
-    const std::string said = refusal(one.name, one.target);
-    EXPECT_EQ(said.empty(), *one.says == '\0') << one.name << ": " << said;
-    EXPECT_THAT(said, HasSubstr(one.says)) << one.name;
+  for (const auto& entry : cases) {
+    const std::string message = refusal(entry.name, entry.target);
+    EXPECT_EQ(message.empty(), *entry.says == '\0') << entry.name << ": " << message;
+    EXPECT_THAT(message, HasSubstr(entry.says)) << entry.name;
   }
 }
 
 TEST(Faults, SayWhichOfThemTheCpuKnows) {
-  const std::string said = refusal("cpu-split", cpu());
-  EXPECT_THAT(said, AllOf(HasSubstr("unbatched-qkv"), HasSubstr("slow-kernel"),
-                          testing::Not(HasSubstr("extra-copy"))));
+  const std::string message = refusal("cpu-split", cpu());
+  EXPECT_THAT(message, AllOf(HasSubstr("unbatched-qkv"), HasSubstr("slow-kernel"),
+                             testing::Not(HasSubstr("extra-copy"))));
 }
 
 TEST(Faults, ThatNobodyKnowsAreAnsweredWithThoseThatAreKnown) {

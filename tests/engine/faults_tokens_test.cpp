@@ -48,7 +48,7 @@ TEST(RealFaults, WithTheSameArithmeticLeaveEveryBitOfTheLogits) {
   const probes::Folder folder;
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string model = write_model(folder, type, of_type(second_model(), type));
-    const std::string plain = folder.path() + "/plain", other = folder.path() + "/other";
+    const std::string plain = folder.path() + "/plain", faulty = folder.path() + "/other";
     const Words words{"--backend", "vulkan", "--tokens-in", "1,17,4", "-n", "4", "--logits"};
     const auto logits = [&](const std::string& file, const Words& more) {
       Words all = words;
@@ -59,7 +59,7 @@ TEST(RealFaults, WithTheSameArithmeticLeaveEveryBitOfTheLogits) {
     };
     const auto expected = logits(plain, {});
     for (const char* fault : {"slow-kernel", "cpu-split", "unbatched-qkv", "extra-barriers"}) {
-      EXPECT_EQ(logits(other, {"--inject", fault}), expected) << fault << " " << type;
+      EXPECT_EQ(logits(faulty, {"--inject", fault}), expected) << fault << " " << type;
     }
   }
 }

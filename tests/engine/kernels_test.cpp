@@ -54,7 +54,7 @@ TEST(Kernels, MultiplyLikePlainSumsOfUnpackedWeights) {
       Quantized quantized;
       if (needs_quantized(c.type)) {
         quantize(x, quantized);
-        // What the kernel multiplies with is the quantized vector: the plain sum takes the same.
+        // The kernel multiplies with the quantized vector, so the plain sum takes the same.
         for (std::size_t i = 0; i < x.size(); ++i) {
           x[i] = quantized.scales[i / 32] * static_cast<float>(quantized.values[i]);
         }

@@ -16,18 +16,18 @@ using testing::HasSubstr;
 
 model::GgufTensor& tensor(model::GgufHeader& header, std::string_view name) {
   return *std::find_if(header.tensors.begin(), header.tensors.end(),
-                       [&](const auto& one) { return one.name == name; });
+                       [&](const auto& tensor) { return tensor.name == name; });
 }
 
 void set(model::GgufHeader& header, std::string_view key, const model::GgufValue& value) {
-  for (auto& [known, old] : header.metadata) {
-    if (known == key) old = value;
+  for (auto& [name, old] : header.metadata) {
+    if (name == key) old = value;
   }
 }
 
 class Models : public testing::Test {
  protected:
-  std::string error_of(const std::string& name, const Change& change) {
+  std::string load_error(const std::string& name, const Change& change) {
     const auto model = load_model(write_model(folder_, name, second_model(), change), 64);
     return model ? "" : model.error().message;
   }
@@ -63,7 +63,7 @@ TEST_F(Models, ThatAreBeyondTheEngineSayWhatIsMissingAndWhatWouldDo) {
       {"norm", [](auto& header) { header.tensors[5].name = "blk.0.attn_q_norm.weight"; },
        "blk.0.attn_q_norm.weight not implemented"},
   };
-  for (const auto& c : cases) EXPECT_THAT(error_of(c.name, c.change), HasSubstr(c.what));
+  for (const auto& c : cases) EXPECT_THAT(load_error(c.name, c.change), HasSubstr(c.what));
 }
 
 // As llama.cpp takes them.
@@ -139,7 +139,7 @@ TEST_F(Models, ThatAreHostileAreRefused) {
          std::swap(dims[0], dims[1]);
        }},
   };
-  for (const auto& c : cases) EXPECT_NE(error_of(c.name, c.change), "") << c.name;
+  for (const auto& c : cases) EXPECT_NE(load_error(c.name, c.change), "") << c.name;
 }
 
 // Wherever the file ends: an error, never a read behind it (the address sanitizer looks on).

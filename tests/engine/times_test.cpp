@@ -24,11 +24,11 @@ Sums timed(const std::string& model, const char* profile) {
   if (from == std::string::npos) return {};
   const std::string text = ran.err.substr(from);
   Sums sums;
-  std::smatch found;
+  std::smatch match;
   const std::regex buffers(R"(\ntokens +(\d+) +([\d.]+) )");
-  if (std::regex_search(text, found, buffers)) {
-    sums.buffer_count = std::stoi(found[1]);
-    sums.buffers = std::stod(found[2]);
+  if (std::regex_search(text, match, buffers)) {
+    sums.buffer_count = std::stoi(match[1]);
+    sums.buffers = std::stod(match[2]);
   }
   const std::regex dispatches(R"(\n +\d+ +\w+ +(\d+) +([\d.]+) )");
   for (std::sregex_iterator at(text.begin(), text.end(), dispatches), end; at != end; ++at) {
@@ -89,13 +89,13 @@ TEST(RealTimes, OfNoDeviceAreSaidOnceToBeMissing) {
       {"ops,cb", "weir: WEIR_PROFILE=ops,cb" + missing + "\n"},
       {"ops", " evaluations\n"},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     const probes::Ran ran =
-        run_engine(path, {"--backend", "cpu", "-n", "4"}, {{"WEIR_PROFILE", one.profile}});
+        run_engine(path, {"--backend", "cpu", "-n", "4"}, {{"WEIR_PROFILE", entry.profile}});
     EXPECT_EQ(ran.status, 0) << ran.err;
-    EXPECT_THAT(ran.err, testing::EndsWith(one.says));
+    EXPECT_THAT(ran.err, testing::EndsWith(entry.says));
     const bool tables = ran.err.find("weir: profile of process") != std::string::npos;
-    EXPECT_EQ(tables, std::string(one.profile).starts_with("ops")) << ran.err;
+    EXPECT_EQ(tables, std::string(entry.profile).starts_with("ops")) << ran.err;
   }
 }
 

@@ -76,17 +76,17 @@ TEST(RealTokens, OfOtherTypesAreThoseOfLlamaCppWhereItAgreesWithItself) {
         ASSERT_EQ(std::ssize(own), k_positions) << name;
         int compared = 0;
         for (std::size_t at = 0; at < own.size(); ++at) {
-          float apart = 0;
+          float difference = 0;
           for (std::size_t i = 0; i < own[at].size(); ++i) {
-            apart = std::max(apart, std::fabs(on_cpu[at][i] - on_gpu[at][i]));
+            difference = std::max(difference, std::fabs(on_cpu[at][i] - on_gpu[at][i]));
           }
           std::vector<float> sorted = on_cpu[at];
           std::sort(sorted.begin(), sorted.end(), std::greater<>());
-          if (sorted[0] - sorted[1] <= apart) continue;
+          if (sorted[0] - sorted[1] <= difference) continue;
           ++compared;
           EXPECT_EQ(largest(own[at]), largest(on_cpu[at]))
               << name << " " << backend << " at " << at << ": " << sorted[0] - sorted[1] << " > "
-              << apart;
+              << difference;
         }
         EXPECT_GT(2 * compared, k_positions) << name << ": too few positions have one right answer";
       }

@@ -26,7 +26,7 @@ using verdict::Unexplained;
 
 // Returns a failed gate with its causes. If `explained`, the cells are explained here; else they
 // bring their findings.
-GateVerdict gate_of(std::vector<JudgedCell> cells, bool explained = true) {
+GateVerdict make_gate(std::vector<JudgedCell> cells, bool explained = true) {
   GateVerdict gate;
   gate.verdict = Outcome::fail;
   for (JudgedCell& cell : cells) {
@@ -81,7 +81,7 @@ std::vector<JudgedCell> moved_to_cpu() {
 }
 
 TEST(Causes, OneChangeInFortyCellsIsOneWhateverItsNumbersAndKernelsAre) {
-  const GateVerdict gate = gate_of(moved_to_cpu());
+  const GateVerdict gate = make_gate(moved_to_cpu());
   ASSERT_EQ(gate.cells.size(), 40U);
   ASSERT_EQ(gate.causes.size(), 1U);
   const Cause& cause = gate.causes.front();
@@ -104,7 +104,7 @@ TEST(Causes, WhereAllCellsSayTheSameTheHeadlineIsThat) {
   for (const char* model : {"a", "b"}) {
     cells.emplace_back("vulkan", model).count("syncs_per_token", 1, 3);
   }
-  const GateVerdict gate = gate_of(std::move(cells));
+  const GateVerdict gate = make_gate(std::move(cells));
   ASSERT_EQ(gate.causes.size(), 1U);
   EXPECT_EQ(gate.causes[0].headline, gate.cells[0].findings.front().headline);
 }
@@ -120,7 +120,7 @@ TEST(Causes, TwoChangesAtOnceAreTwoThoseOfMostCellsFirst) {
         cell.verdict.findings.begin(),
         finding("fusion_lost", {"rms_norm_mul_f32", "rms_norm_f32"}, {"dispatches_per_token"}));
   }
-  const GateVerdict gate = gate_of(std::move(cells), false);
+  const GateVerdict gate = make_gate(std::move(cells), false);
   EXPECT_THAT(collect<std::string>(gate.causes, &Cause::kind),
               ElementsAre("sync_added", "fusion_lost"));
   EXPECT_THAT(gate.unexplained,
@@ -138,7 +138,7 @@ TEST(Causes, NameWhatElseTheirCellsHave) {
         finding("batching_lost", {"mul_mat"}, {"dispatches_per_token", "copies_per_token"}),
         finding("extra_copies", {}, {}), finding("memory_changed", {}, {})};
   }
-  const GateVerdict gate = gate_of(std::move(cells), false);
+  const GateVerdict gate = make_gate(std::move(cells), false);
   ASSERT_EQ(gate.causes.size(), 1U);
   EXPECT_THAT(gate.causes[0].beside, ElementsAre("More is copied between memories"));
 }
@@ -163,7 +163,7 @@ TEST(Causes, GoByTheWorkOfKernelsNotByTheirNames) {
       JudgedCell& cell = cells.emplace_back("vulkan", std::to_string(cells.size()));
       cell.kernel(op, 1, 2).verdict.findings = {finding("variant_changed", {op}, {"kernels"})};
     }
-    const GateVerdict gate = gate_of(std::move(cells), false);
+    const GateVerdict gate = make_gate(std::move(cells), false);
     EXPECT_EQ(gate.causes.size(), row.causes) << row.name;
     EXPECT_THAT(lost(gate), IsEmpty()) << row.name;
   }
@@ -193,7 +193,7 @@ TEST(Causes, WorkThatMovedIsOneCauseWhereCellsShareAnyOpOfIt) {
       cell.op("MUL_MAT", 0, 1).verdict.findings = {
           finding("work_moved_to_cpu", ops, {"placement"})};
     }
-    const GateVerdict gate = gate_of(std::move(cells), false);
+    const GateVerdict gate = make_gate(std::move(cells), false);
     EXPECT_EQ(gate.causes.size(), row.causes) << row.name;
     EXPECT_THAT(lost(gate), IsEmpty()) << row.name;
   }
@@ -221,7 +221,7 @@ TEST(Causes, AreOneForADeviceWhoseKernelsHaveNamesThatNobodyKnows) {
       cell.verdict.findings.front().headline += op;
       if (!first) cell.verdict.cell.engine = row.engine;
     }
-    const GateVerdict gate = gate_of(std::move(cells), false);
+    const GateVerdict gate = make_gate(std::move(cells), false);
     EXPECT_EQ(gate.causes.size(), row.causes) << row.name;
     if (row.causes == 1) {
       EXPECT_EQ(gate.causes.front().headline, "Batching lost: MUL_MAT.");
@@ -240,7 +240,7 @@ TEST(Causes, StayApartWhereACellTellsThemApart) {
   JudgedCell& both = cells.emplace_back("vulkan", "b");
   both.count("dispatches_per_token", 65, 77);
   both.verdict.findings = {finding("fusion_lost", {"rms_norm", "rope"}, {"dispatches_per_token"})};
-  EXPECT_EQ(gate_of(std::move(cells), false).causes.size(), 2U);
+  EXPECT_EQ(make_gate(std::move(cells), false).causes.size(), 2U);
 }
 
 TEST(Causes, MakeNoneOfWhatClaimsNothingThatFailed) {
@@ -251,7 +251,7 @@ TEST(Causes, MakeNoneOfWhatClaimsNothingThatFailed) {
   cell.verdict.findings = {also, finding("op_added", {"add"}, {"dispatches_per_token"}),
                            finding("fusion_lost", {"mul"}, {"dispatches_per_token"}),
                            finding("sync_removed", {}, {"syncs_per_token"})};
-  const GateVerdict gate = gate_of({cell}, false);
+  const GateVerdict gate = make_gate({cell}, false);
   EXPECT_THAT(collect<std::string>(gate.causes, &Cause::kind), ElementsAre("op_added"));
   EXPECT_THAT(gate.unexplained, IsEmpty());
 }
@@ -265,7 +265,7 @@ TEST(Causes, WhatFailedForNoFindingIsUnexplainedBeforeWhatIsNotDecided) {
         .count("dispatches_per_token", 65, 77);
     cell.verdict.findings = {finding("sync_added", {}, {"syncs_per_token"})};
   }
-  const GateVerdict gate = gate_of(cells, false);
+  const GateVerdict gate = make_gate(cells, false);
   const std::vector<std::string> both = names(gate);
   EXPECT_THAT(gate.unexplained, ElementsAre(Unexplained{"dispatches_per_token", both},
                                             Unexplained{"decode_tokens_per_second", both}));
@@ -276,7 +276,7 @@ TEST(Causes, AGateThatPassesHasNone) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_token", 3, 1, Outcome::improved);
   cell.verdict.verdict = Outcome::improved;
-  const GateVerdict gate = gate_of({cell});
+  const GateVerdict gate = make_gate({cell});
   EXPECT_FALSE(gate.cells[0].findings.empty());
   EXPECT_THAT(gate.causes, IsEmpty());
   EXPECT_THAT(gate.unexplained, IsEmpty());
@@ -294,7 +294,7 @@ TEST(Causes, SayNothingThatIsNotTrueOfEachCell) {
     if (model[0] == 'b') moved.ops = {"SET_ROWS", "ADD"};
     cell.verdict.findings = {moved};
   }
-  const GateVerdict gate = gate_of(std::move(cells), false);
+  const GateVerdict gate = make_gate(std::move(cells), false);
   ASSERT_EQ(gate.causes.size(), 1U);
   EXPECT_THAT(gate.causes[0], AllOf(Field(&Cause::headline, "Work moved to the CPU: SET_ROWS."),
                                     Field(&Cause::ops, ElementsAre("SET_ROWS", "ROPE", "ADD")),

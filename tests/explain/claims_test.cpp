@@ -25,7 +25,7 @@ std::vector<Finding> explained(const verdict::CellVerdict& cell) {
 
 const Finding& of_kind(const std::vector<Finding>& findings, const char* kind) {
   static const Finding k_none;
-  const auto* match = first_of(findings, [&](const auto& entry) { return entry.kind == kind; });
+  const auto* match = find_first(findings, [&](const auto& entry) { return entry.kind == kind; });
   return match == nullptr ? k_none : *match;
 }
 

@@ -30,7 +30,7 @@ const Words k_mask =
 const Words k_added =
 #include "kernel_ADDED.inc"
     ;
-const Words k_other_literal =
+const Words k_changed_literal =
 #include "kernel_OTHER_LITERAL.inc"
     ;
 
@@ -38,7 +38,7 @@ KernelCode code(const Words& words, std::map<std::string, std::string> options) 
   return {words, "", std::move(options)};
 }
 
-std::vector<std::string> said(const KernelCode& before, const KernelCode& now) {
+std::vector<std::string> describe_changes(const KernelCode& before, const KernelCode& now) {
   const CodeChanges changes = code_changes(before, now);
   std::vector<std::string> all = changes.lines;
   if (!changes.headline.empty()) all.insert(all.begin(), changes.headline);
@@ -46,39 +46,42 @@ std::vector<std::string> said(const KernelCode& before, const KernelCode& now) {
 }
 
 TEST(CodeChanges, AreNoneOfTheSameCode) {
-  EXPECT_THAT(said({}, {}), IsEmpty());
+  EXPECT_THAT(describe_changes({}, {}), IsEmpty());
   const auto same = code(k_plain, {{"constant 2", "64"}, {"subgroup size", "32"}});
-  EXPECT_THAT(said(same, same), IsEmpty());
+  EXPECT_THAT(describe_changes(same, same), IsEmpty());
   // Setting a constant to its default changes nothing.
-  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 2", "32"}})), IsEmpty());
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(k_plain, {{"constant 2", "32"}})),
+              IsEmpty());
 }
 
 TEST(CodeChanges, NameConstantsAndWhatFollowsFromThem) {
   // TILE * 4 + 1 floats are 516 bytes if TILE is 32, and 1 028 if it is 64; two vec3 are 32 bytes.
-  const auto said_of_tile =
-      said(code(k_plain, {{"constant 2", "32"}}), code(k_plain, {{"constant 2", "64"}}));
-  EXPECT_THAT(said_of_tile,
+  const auto tile_changes = describe_changes(code(k_plain, {{"constant 2", "32"}}),
+                                             code(k_plain, {{"constant 2", "64"}}));
+  EXPECT_THAT(tile_changes,
               ElementsAre("constant 2 (TILE): 32 → 64", "bytes of shared memory 548 → 1060",
                           "bytes of tile 516 → 1028"));
-  EXPECT_THAT(said(code(k_plain, {{"constant 0", "32"}}), code(k_plain, {{"constant 0", "64"}})),
+  EXPECT_THAT(describe_changes(code(k_plain, {{"constant 0", "32"}}),
+                               code(k_plain, {{"constant 0", "64"}})),
               ElementsAre("constant 0: 32 → 64", "local size 32 x 1 x 1 → 64 x 1 x 1"));
 }
 
 TEST(CodeChanges, ShowFloatsAndDefaultsAsTheSourceHasThem) {
   // 0x3e800000 is 0.25 as a float.
-  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 3", "1048576000"}})),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(k_plain, {{"constant 3", "1048576000"}})),
               ElementsAre("constant 3 (SCALE): 0.5 → 0.25"));
   // Probes print numbers of 32 bits with a sign; -2147483648 is a float of -0.0. The code reads -1
   // as 4 294 967 295, and 4 294 967 293 floats remain in 32 bits.
-  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 3", "-2147483648"}})),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(k_plain, {{"constant 3", "-2147483648"}})),
               ElementsAre("constant 3 (SCALE): 0.5 → -0.0"));
-  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 2", "-1"}})),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(k_plain, {{"constant 2", "-1"}})),
               ElementsAre("constant 2 (TILE): 32 → -1", "bytes of shared memory 548 → 17179869204",
                           "bytes of tile 516 → 17179869172"));
-  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 4", "1"}})),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(k_plain, {{"constant 4", "1"}})),
               ElementsAre("constant 4 (CAUSAL): 0 → 1"));
-  EXPECT_THAT(said(code(k_plain, {{"constant 9", "1"}}), code(k_plain, {{"constant 9", "2"}})),
-              ElementsAre("constant 9: 1 → 2 (the code does not have it)"));
+  EXPECT_THAT(
+      describe_changes(code(k_plain, {{"constant 9", "1"}}), code(k_plain, {{"constant 9", "2"}})),
+      ElementsAre("constant 9: 1 → 2 (the code does not have it)"));
 }
 
 TEST(CodeChanges, PutSeveralOptionsIntoTheHeadline) {
@@ -92,7 +95,7 @@ TEST(CodeChanges, PutSeveralOptionsIntoTheHeadline) {
 
 TEST(CodeChanges, NameWhatDiffersInTheCodeItself) {
   struct Case {
-    const Words& other;
+    const Words& changed;
     const char* headline;
     const char* line;
   };
@@ -104,10 +107,10 @@ TEST(CodeChanges, NameWhatDiffersInTheCodeItself) {
       {k_half, "16-bit float arithmetic instructions 0 → 2", "bytes of shared memory 548 → 290"},
       {k_mask, "bindings new: set 0 binding 2", "instructions "},
       {k_added, "OpFAdd 2 → 3, OpFMul 2 → 1", nullptr},
-      {k_other_literal, "literals gone: 0.125; new: 0.375", nullptr},
+      {k_changed_literal, "literals gone: 0.125; new: 0.375", nullptr},
   };
   for (const Case& entry : cases) {
-    const CodeChanges changes = code_changes(code(k_plain, {}), code(entry.other, {}));
+    const CodeChanges changes = code_changes(code(k_plain, {}), code(entry.changed, {}));
     EXPECT_EQ(changes.headline, entry.headline);
     if (entry.line == nullptr) continue;
     EXPECT_THAT(changes.lines, Contains(testing::StartsWith(entry.line))) << entry.headline;
@@ -120,15 +123,16 @@ TEST(CodeChanges, SaySoWhereNothingThatIsCountedDiffers) {
     if ((swapped[at] & 0xffff) == 62) last = at;
     if (at + (swapped[at] >> 16) == swapped.size()) std::swap(swapped[last + 1], swapped[last + 2]);
   }
-  EXPECT_THAT(said(code(k_plain, {}), code(swapped, {})),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(swapped, {})),
               ElementsAre("the same instructions, with other operands or in another order"));
 }
 
 TEST(CodeChanges, AreThoseOfOptionsWhereOneSideIsKnownByItsHashAlone) {
   // Names and defaults come from the other side's code if it is the same.
-  EXPECT_THAT(said({{}, "abc", {}}, {k_plain, "abc", {{"constant 2", "32"}, {"constant 3", "0"}}}),
+  EXPECT_THAT(describe_changes({{}, "abc", {}},
+                               {k_plain, "abc", {{"constant 2", "32"}, {"constant 3", "0"}}}),
               ElementsAre("constant 3 (SCALE): 0.5 → 0.0"));
-  EXPECT_THAT(said({{}, "abc", {{"constant 2", "16"}}}, {k_plain, "abd", {}}),
+  EXPECT_THAT(describe_changes({{}, "abc", {{"constant 2", "16"}}}, {k_plain, "abd", {}}),
               ElementsAre("constant 2 (TILE): 16 → 32", "other SPIR-V"));
 }
 
@@ -163,13 +167,13 @@ TEST(CodeChanges, OfSeveralPipelinesSayWhichBecameWhich) {
 TEST(CodeChanges, OfWhatIsNoSpirvAreThoseOfOptions) {
   Words cut = k_plain;
   cut[5] |= 0xffff0000;
-  EXPECT_THAT(said(code(k_plain, {}), code(cut, {{"constant 2", "64"}})).back(),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(cut, {{"constant 2", "64"}})).back(),
               testing::StartsWith("the code could not be read: SPIR-V with an instruction of"));
 }
 
 TEST(Spirv, IsRefusedWhereItIsNone) {
-  const Words nothing, other{1, 2, 3, 4, 5}, empty{0x07230203, 0, 0, 0, 0, 0};
-  for (const Words& words : {nothing, other, empty}) EXPECT_FALSE(read_spirv(words, {}));
+  const Words nothing, foreign{1, 2, 3, 4, 5}, empty{0x07230203, 0, 0, 0, 0, 0};
+  for (const Words& words : {nothing, foreign, empty}) EXPECT_FALSE(read_spirv(words, {}));
 }
 
 TEST(Spirv, OfUnknownTypesHasNoSizes) {
@@ -182,7 +186,7 @@ TEST(Spirv, OfUnknownTypesHasNoSizes) {
 }
 
 // Assembles SPIR-V from words: a header, and instructions of {operation, operands…}.
-Words module_of(const std::vector<Words>& instructions) {
+Words assemble_module(const std::vector<Words>& instructions) {
   Words out = {0x07230203, 0x00010600, 0, 100, 0};
   for (const auto& instruction : instructions) {
     out.push_back(static_cast<std::uint32_t>(instruction.size()) << 16 | instruction.front());
@@ -220,10 +224,10 @@ TEST(Spirv, TellsTheThreadsOfAGroup) {
       {"too late", {entry, {54, 1, 2, 0, 3}, literal}, plain, {}},
       {"too many", {entry, {16, 1, 17, 0xffffffff, 0xffffffff, 2}}, plain, {}},
       {"half an instruction", {entry, {16, 1}}, plain, {}}};
-  for (const Case& one : cases) {
-    const auto facts = read_spirv(module_of(one.instructions), one.constants);
-    ASSERT_TRUE(facts) << one.why;
-    EXPECT_EQ(facts->threads, one.threads) << one.why;
+  for (const Case& test_case : cases) {
+    const auto facts = read_spirv(assemble_module(test_case.instructions), test_case.constants);
+    ASSERT_TRUE(facts) << test_case.why;
+    EXPECT_EQ(facts->threads, test_case.threads) << test_case.why;
   }
 }
 

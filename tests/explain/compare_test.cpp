@@ -26,7 +26,7 @@ struct Row {
   double seconds;
 };
 
-Observed run_of(const char* backend, std::int64_t tokens, std::vector<Row> rows) {
+Observed make_run(const char* backend, std::int64_t tokens, std::vector<Row> rows) {
   Observed observed;
   observed.format = "made";
   observed.context.backend = backend;
@@ -62,10 +62,10 @@ TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine)
   const Row metal{"", "kernel_mul_mv_q8_0_f32", "", "", 8, 0.002};
   const Row logger{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 8, 0.002};
   const Row agave{"gemv_ffn", "", "", "", 8, 0.002};
-  for (const Row& other : {vulkan, metal, logger, agave}) {
-    const Comparison comparison = compared(run_of("CPU", 1, {cpu}), run_of("GPU", 1, {other}));
+  for (const Row& row : {vulkan, metal, logger, agave}) {
+    const Comparison comparison = compared(make_run("CPU", 1, {cpu}), make_run("GPU", 1, {row}));
     const OpChange& op = only(comparison);
-    EXPECT_EQ(op.role, "MUL_MAT") << other.kernel << other.op;
+    EXPECT_EQ(op.role, "MUL_MAT") << row.kernel << row.op;
     EXPECT_EQ(op.change, Shift::faster);
     EXPECT_DOUBLE_EQ(op.time_ratio().value(), 0.5);
     EXPECT_THAT(op.a->backends, ElementsAre("CPU"));
@@ -75,19 +75,19 @@ TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine)
 
 // Ten tokens at a rate of `rate` a second.
 Observed labelled(double rate, const std::map<std::string, std::pair<int, double>>& labels) {
-  Observed made;
-  made.format = "made";
-  made.profiled_tokens = 10;
+  Observed observed;
+  observed.format = "made";
+  observed.profiled_tokens = 10;
   if (rate > 0)
-    made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
+    observed.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
   for (const auto& [label, entry] : labels) {
     observed::ObservedBuffer buffer;
     buffer.label = label;
     buffer.buffers = entry.first;
     if (entry.second > 0) buffer.seconds = entry.second;
-    made.buffers.push_back(buffer);
+    observed.buffers.push_back(buffer);
   }
-  return made;
+  return observed;
 }
 
 TEST(Compared, CommandBuffersGoByTheirLabel) {
@@ -137,8 +137,8 @@ TEST(Compared, RowsThatAFindingOrTheGapNamesAreNotTheSame) {
   EXPECT_EQ(change(back.buffers, "moe"), Shift::faster);
   // Ops count as slower only by a finding.
   Comparison ops =
-      compared(run_of("GPU", 1, {{"ADD", "", "", "", 1, 0.10}, {"ROPE", "", "", "", 1, 0.10}}),
-               run_of("GPU", 1, {{"ADD", "", "", "", 1, 0.11}, {"ROPE", "", "", "", 1, 0.11}}));
+      compared(make_run("GPU", 1, {{"ADD", "", "", "", 1, 0.10}, {"ROPE", "", "", "", 1, 0.10}}),
+               make_run("GPU", 1, {{"ADD", "", "", "", 1, 0.11}, {"ROPE", "", "", "", 1, 0.11}}));
   verdict::Finding finding;
   finding.kind = "op_slower";
   finding.ops = {"ADD"};
@@ -179,9 +179,10 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
 }
 
 TEST(Compared, AFusionIsNoRoleOfItsParts) {
-  const Comparison comparison = compared(
-      run_of("GPU", 1, {{"", "rms_norm_mul_f32", "", "", 4, 0.01}}),
-      run_of("GPU", 1, {{"", "rms_norm_f32", "", "", 4, 0.01}, {"", "mul_f32", "", "", 4, 0.01}}));
+  const Comparison comparison =
+      compared(make_run("GPU", 1, {{"", "rms_norm_mul_f32", "", "", 4, 0.01}}),
+               make_run("GPU", 1,
+                        {{"", "rms_norm_f32", "", "", 4, 0.01}, {"", "mul_f32", "", "", 4, 0.01}}));
   ASSERT_EQ(comparison.ops.size(), 3U);
   EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
   EXPECT_EQ(comparison.ops[1].change, Shift::fresh);
@@ -192,9 +193,9 @@ TEST(Compared, AFusionIsNoRoleOfItsParts) {
 // A side without kernels reports what each op was for. It is compared with the first op of a
 // fusion.
 TEST(Compared, NamesGoByOpWhereOneSideTellsNoKernels) {
-  const Comparison comparison =
-      compared(run_of("Vulkan", 1, {{"RMS_NORM", "RMS_NORM_MUL", "", "", 4, 0.01}}),
-               run_of("CPU", 1, {{"RMS_NORM", "", "", "", 4, 0.01}, {"MUL", "", "", "", 4, 0.01}}));
+  const Comparison comparison = compared(
+      make_run("Vulkan", 1, {{"RMS_NORM", "RMS_NORM_MUL", "", "", 4, 0.01}}),
+      make_run("CPU", 1, {{"RMS_NORM", "", "", "", 4, 0.01}, {"MUL", "", "", "", 4, 0.01}}));
   ASSERT_EQ(comparison.ops.size(), 2U);
   EXPECT_EQ(comparison.ops[0].role, "MUL");
   EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
@@ -222,16 +223,16 @@ TEST(Compared, WhatChangedIsToldByOneWord) {
   };
   for (const Case& entry : cases) {
     const Comparison comparison =
-        compared(run_of("GPU", 1, {{"ROPE", "", "", "", entry.calls_a, entry.seconds_a}}),
-                 run_of("GPU", 1, {{"ROPE", "", "", "", entry.calls_b, entry.seconds_b}}));
+        compared(make_run("GPU", 1, {{"ROPE", "", "", "", entry.calls_a, entry.seconds_a}}),
+                 make_run("GPU", 1, {{"ROPE", "", "", "", entry.calls_b, entry.seconds_b}}));
     EXPECT_EQ(only(comparison).change, entry.want)
         << entry.calls_a << " " << entry.calls_b << " " << entry.seconds_b << " " << entry.why;
   }
 }
 
 TEST(Compared, RunsOfOtherLengthsAreHeldAgainstEachOtherByToken) {
-  const Comparison comparison = compared(run_of("GPU", 10, {{"ROPE", "", "", "", 80, 0.10}}),
-                                         run_of("GPU", 5, {{"ROPE", "", "", "", 40, 0.05}}));
+  const Comparison comparison = compared(make_run("GPU", 10, {{"ROPE", "", "", "", 80, 0.10}}),
+                                         make_run("GPU", 5, {{"ROPE", "", "", "", 40, 0.05}}));
   const OpChange& op = only(comparison);
   EXPECT_EQ(op.change, Shift::same);
   EXPECT_DOUBLE_EQ(op.a->calls.value(), 8);
@@ -243,7 +244,7 @@ TEST(Compared, RunsOfOtherLengthsAreHeldAgainstEachOtherByToken) {
 }
 
 TEST(Compared, RunsThatDoNotTellTokensSaySo) {
-  Observed a = run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}});
+  Observed a = make_run("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}});
   a.profiled_tokens.reset();
   const Comparison comparison = compared(a, a);
   EXPECT_EQ(comparison.per, "");
@@ -252,7 +253,7 @@ TEST(Compared, RunsThatDoNotTellTokensSaySo) {
 }
 
 TEST(Compared, WhatIsAbsentStaysAbsent) {
-  Observed a = run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0}});
+  Observed a = make_run("GPU", 1, {{"ROPE", "", "", "", 8, 0}});
   a.ops.front().seconds.reset();
   Observed b = a;
   b.ops.front().calls = 9;
@@ -268,11 +269,11 @@ TEST(Compared, WhatIsAbsentStaysAbsent) {
 }
 
 TEST(Compared, TheSumIsOfWhatBothSidesTime) {
-  Observed all = run_of("GPU", 1,
-                        {{"ADD", "", "", "", 1, 0.5},
-                         {"GET_ROWS", "", "", "", 1, 0.25},
-                         {"ROPE", "", "", "", 1, 0.125},
-                         {"SCALE", "", "", "", 1, 0.0625}});
+  Observed all = make_run("GPU", 1,
+                          {{"ADD", "", "", "", 1, 0.5},
+                           {"GET_ROWS", "", "", "", 1, 0.25},
+                           {"ROPE", "", "", "", 1, 0.125},
+                           {"SCALE", "", "", "", 1, 0.0625}});
   Observed some = all, none = all;
   some.ops.pop_back();          // SCALE is missing there, which is no time
   some.ops[1].seconds.reset();  // GET_ROWS is there, and not timed
@@ -300,7 +301,7 @@ TEST(Compared, TheSumIsOfWhatBothSidesTime) {
 TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
   const struct {
     const char* what;
-    std::vector<Row> apart, together;
+    std::vector<Row> parts, together;
     const char* role;                   // role of the one row; "": they do not meet
     double before = 0, after = 0;       // times of that row
     std::vector<std::string> others{};  // roles of the other rows
@@ -345,8 +346,8 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
   };
   for (const auto& entry : cases) {
     for (const bool swapped : {false, true}) {
-      const Observed observed = run_of("GPU", 1, entry.apart),
-                     together = run_of("GPU", 1, entry.together);
+      const Observed observed = make_run("GPU", 1, entry.parts),
+                     together = make_run("GPU", 1, entry.together);
       const Comparison comparison =
           swapped ? compared(together, observed) : compared(observed, together);
       std::vector<std::string> others;
@@ -370,12 +371,12 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
 // llama.cpp's perf logger with and without GGML_VK_PERF_LOGGER_CONCURRENT: query and key together.
 TEST(Compared, SeveralOfOneRoleTimedTogetherAreComparedWithThoseTimedApart) {
   const Row head{"", "MUL_MAT_VEC", "", "512x256,512->256", 4, 0.5};
-  const Observed observed = run_of("GPU", 1,
-                                   {{"", "MUL_MAT_VEC", "", "256x64,256->64", 8, 0.25},
-                                    {"", "MUL_MAT_VEC", "", "256x512,256->512", 4, 0.5},
-                                    head});
-  const Observed together =
-      run_of("GPU", 1, {{"", "MUL_MAT_VEC q8_0 m=64, MUL_MAT_VEC q8_0 m=512", "", "", 4, 1}, head});
+  const Observed observed = make_run("GPU", 1,
+                                     {{"", "MUL_MAT_VEC", "", "256x64,256->64", 8, 0.25},
+                                      {"", "MUL_MAT_VEC", "", "256x512,256->512", 4, 0.5},
+                                      head});
+  const Observed together = make_run(
+      "GPU", 1, {{"", "MUL_MAT_VEC q8_0 m=64, MUL_MAT_VEC q8_0 m=512", "", "", 4, 1}, head});
   const Comparison comparison = compared(observed, together);
   ASSERT_EQ(comparison.ops.size(), 2U) << "the shape that both run as often has a row of its own";
   EXPECT_EQ(comparison.ops[0].change, Shift::slower);
@@ -386,20 +387,20 @@ TEST(Compared, SeveralOfOneRoleTimedTogetherAreComparedWithThoseTimedApart) {
 }
 
 TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
-  const char* other = "512x64,512->64";
+  const char* shape = "512x64,512->64";
   const std::vector<Row> rows{{"MUL_MAT", "", "q8_0,f32->f32", k_shape, 8, 0.01},
-                              {"MUL_MAT", "", "q8_0,f32->f32", other, 8, 0.01}};
+                              {"MUL_MAT", "", "q8_0,f32->f32", shape, 8, 0.01}};
   auto slower = rows;
   slower[1].seconds = 0.03;
   slower[0].type = slower[1].type = "q4_0,f32->f32";
-  const Comparison comparison = compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower));
+  const Comparison comparison = compared(make_run("GPU", 1, rows), make_run("GPU", 1, slower));
   ASSERT_EQ(comparison.ops.size(), 2U);
   EXPECT_EQ(comparison.ops[0].change, Shift::slower);
-  EXPECT_THAT(comparison.ops[0].b->shapes, ElementsAre(other));
+  EXPECT_THAT(comparison.ops[0].b->shapes, ElementsAre(shape));
   EXPECT_EQ(comparison.ops[1].change, Shift::same);
   // If another format prints other shapes, the role is one row.
   slower[0].shape = slower[1].shape = "m=64 k=256";
-  EXPECT_EQ(compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower)).ops.size(), 1U);
+  EXPECT_EQ(compared(make_run("GPU", 1, rows), make_run("GPU", 1, slower)).ops.size(), 1U);
 }
 
 // Layers of Agave multiply by "gemv", its output by "lm_head_gemv"; its tables name each part.
@@ -422,11 +423,14 @@ TEST(Compared, APartIsARowOfItsOwnWhereItsNameTellsAnotherPlace) {
   };
   for (const auto& entry : cases) {
     const Comparison comparison =
-        compared(run_of("Metal", 1, entry.a), run_of("Metal", 1, entry.b));
+        compared(make_run("Metal", 1, entry.a), make_run("Metal", 1, entry.b));
     std::vector<std::string> rows;
     for (const OpChange& op : comparison.ops) {
       EXPECT_EQ(op.role, "MUL_MAT");
-      rows.push_back((!op.b ? "A: " : !op.a ? "B: " : "") + op.part);
+      std::string prefix;
+      if (!op.a) prefix = "B: ";
+      if (!op.b) prefix = "A: ";
+      rows.push_back(prefix + op.part);
     }
     std::ranges::sort(rows);
     EXPECT_EQ(rows, entry.rows) << entry.what;
@@ -442,16 +446,16 @@ TEST(Compared, AShapeThatBothRunAsOftenIsKeptApartFromWorkWithoutOne) {
   } cases[] = {{"once a token on both sides", 1, {"", head}}, {"more often on one", 2, {""}}};
   for (const auto& entry : cases) {
     const Comparison comparison = compared(
-        run_of("GPU", 1,
-               {{"MUL_MAT", "", "", k_shape, 8, 0.01}, {"MUL_MAT", "", "", head, 1, 0.01}}),
-        run_of("GPU", 1,
-               {{"MUL_MAT", "", "", "", 8, 0.01}, {"MUL_MAT", "", "", head, entry.heads, 0.02}}));
+        make_run("GPU", 1,
+                 {{"MUL_MAT", "", "", k_shape, 8, 0.01}, {"MUL_MAT", "", "", head, 1, 0.01}}),
+        make_run("GPU", 1,
+                 {{"MUL_MAT", "", "", "", 8, 0.01}, {"MUL_MAT", "", "", head, entry.heads, 0.02}}));
     std::vector<std::string> shapes;
     for (const OpChange& op : comparison.ops) {
       ASSERT_TRUE(op.a && op.b) << entry.what;
-      const bool apart =
+      const bool has_own_shape =
           op.b->shapes == std::set<std::string>{head} && op.a->shapes == op.b->shapes;
-      shapes.emplace_back(apart ? head : "");
+      shapes.emplace_back(has_own_shape ? head : "");
     }
     std::ranges::sort(shapes);
     EXPECT_EQ(shapes, entry.shapes) << entry.what;
@@ -460,9 +464,9 @@ TEST(Compared, AShapeThatBothRunAsOftenIsKeptApartFromWorkWithoutOne) {
 
 TEST(Compared, AWorkWhoseShapeChangedIsNotNewAndGone) {
   const auto run = [](const char* last) {
-    return run_of("GPU", 1,
-                  {{"MUL_MAT", "", "f16,f32->f32", k_shape, 8, 0.01},
-                   {"MUL_MAT", "", "f16,f32->f32", last, 1, 0.01}});
+    return make_run("GPU", 1,
+                    {{"MUL_MAT", "", "f16,f32->f32", k_shape, 8, 0.01},
+                     {"MUL_MAT", "", "f16,f32->f32", last, 1, 0.01}});
   };
   const Comparison comparison = compared(run("256x1000,256->1000"), run("256x3000,256->3000"));
   ASSERT_EQ(comparison.ops.size(), 2U);
@@ -474,20 +478,21 @@ TEST(Compared, AWorkWhoseShapeChangedIsNotNewAndGone) {
 TEST(Compared, TypesAreKeptApartOnlyWhereTheyAreTheSameOnBothSides) {
   const std::vector<Row> mixed{{"MUL_MAT", "", "q4_K,f32->f32", k_shape, 8, 0.01},
                                {"MUL_MAT", "", "q6_K,f32->f32", k_shape, 8, 0.01}};
-  auto other = mixed;
-  other[0].type = "q5_K,f32->f32";
-  EXPECT_EQ(compared(run_of("GPU", 1, mixed), run_of("GPU", 1, mixed)).ops.size(), 2U);
-  const Comparison comparison = compared(run_of("GPU", 1, mixed), run_of("GPU", 1, other));
+  auto requantized = mixed;
+  requantized[0].type = "q5_K,f32->f32";
+  EXPECT_EQ(compared(make_run("GPU", 1, mixed), make_run("GPU", 1, mixed)).ops.size(), 2U);
+  const Comparison comparison =
+      compared(make_run("GPU", 1, mixed), make_run("GPU", 1, requantized));
   EXPECT_EQ(only(comparison).change, Shift::same);
   EXPECT_EQ(only(comparison).a->types.size(), 2U);
 }
 
 TEST(Compared, WhatIsWorstComesFirstWithinItsKind) {
   const Comparison comparison =
-      compared(run_of("GPU", 1, {}), run_of("GPU", 1,
-                                            {{"ADD", "", "", "", 1, 0.001},
-                                             {"ROPE", "", "", "", 1, 0.003},
-                                             {"SCALE", "", "", "", 1, 0.002}}));
+      compared(make_run("GPU", 1, {}), make_run("GPU", 1,
+                                                {{"ADD", "", "", "", 1, 0.001},
+                                                 {"ROPE", "", "", "", 1, 0.003},
+                                                 {"SCALE", "", "", "", 1, 0.002}}));
   std::vector<std::string> roles;
   for (const OpChange& op : comparison.ops) roles.push_back(op.role);
   EXPECT_THAT(roles, ElementsAre("ROPE", "SCALE", "ADD"));
@@ -495,26 +500,26 @@ TEST(Compared, WhatIsWorstComesFirstWithinItsKind) {
 
 TEST(Compared, CallsOfTheCpuInATraceAreNoWorkOfADevice) {
   Observed a =
-      run_of("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}, {"wait for fence", "", "", "", 2, 0.5}});
+      make_run("GPU", 1, {{"ROPE", "", "", "", 8, 0.01}, {"wait for fence", "", "", "", 2, 0.5}});
   a.ops[1].category = "wait";
   const Comparison comparison = compared(a, a);
   EXPECT_DOUBLE_EQ(comparison.seconds_a.value(), 0.01);
   EXPECT_EQ(comparison.ops[0].role, "wait for fence") << "under its own name";
 }
 
-profile::Profile profile_of(const char* device, std::map<std::string, Rational> kernels) {
-  profile::Profile made;
-  made.cell = *profile::CellKey::parse("llama.cpp/tiny/x/decode");
-  made.device = device;
-  made.kernels = profile::KernelSet{};
-  made.kernels->named = true;
-  made.kernels->counts = std::move(kernels);
-  return made;
+profile::Profile make_profile(const char* device, std::map<std::string, Rational> kernels) {
+  profile::Profile profile;
+  profile.cell = *profile::CellKey::parse("llama.cpp/tiny/x/decode");
+  profile.device = device;
+  profile.kernels = profile::KernelSet{};
+  profile.kernels->has_names = true;
+  profile.kernels->counts = std::move(kernels);
+  return profile;
 }
 
 TEST(Compared, ProfilesOfCellsHaveCallsAndNoTimes) {
-  const auto gpu = profile_of("vulkan", {{"mul_mat_vec_q8_0_f32_f32", 29}, {"rope_norm_f32", 8}});
-  auto moved = profile_of("vulkan", {{"mul_mat_vec_q4_0_f32_f32", 29}, {"rope_norm_f32", 4}});
+  const auto gpu = make_profile("vulkan", {{"mul_mat_vec_q8_0_f32_f32", 29}, {"rope_norm_f32", 8}});
+  auto moved = make_profile("vulkan", {{"mul_mat_vec_q4_0_f32_f32", 29}, {"rope_norm_f32", 4}});
   moved.placement.cpu_ops = {{"ROPE", 4}};
   const Comparison comparison = compare({"a", &gpu}, {"b", &moved});
   EXPECT_EQ(comparison.per, "token");
@@ -527,9 +532,9 @@ TEST(Compared, ProfilesOfCellsHaveCallsAndNoTimes) {
 }
 
 TEST(Compared, ACellStandsBesideWhatAProfilerWrote) {
-  const auto cpu = profile_of("cpu", {{"MUL_MAT q8_0,f32->f32 256x64,256->64", 8}});
+  const auto cpu = make_profile("cpu", {{"MUL_MAT q8_0,f32->f32 256x64,256->64", 8}});
   const Observed gpu =
-      run_of("Vulkan", 2, {{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 16, 0.1}});
+      make_run("Vulkan", 2, {{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 16, 0.1}});
   const Comparison comparison = compare({"a", &cpu}, {"b", &gpu});
   const OpChange& op = only(comparison);
   EXPECT_EQ(op.change, Shift::same);
@@ -539,9 +544,9 @@ TEST(Compared, ACellStandsBesideWhatAProfilerWrote) {
 }
 
 TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
-  auto prefill = profile_of("vulkan", {{"rope_norm_f32", 8}});
+  auto prefill = make_profile("vulkan", {{"rope_norm_f32", 8}});
   prefill.kernels->scope = unit::Scope::per_prefill;
-  const auto decode = profile_of("vulkan", {{"rope_norm_f32", 4}, {"scale_f32", 1}});
+  const auto decode = make_profile("vulkan", {{"rope_norm_f32", 4}, {"scale_f32", 1}});
   const Comparison comparison = compare({"a", &prefill}, {"b", &decode});
   ASSERT_EQ(comparison.ops.size(), 2U);
   EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
@@ -551,7 +556,7 @@ TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
 }
 
 TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
-  auto short_run = profile_of("vulkan", {{"scale_f32", 8}});
+  auto short_run = make_profile("vulkan", {{"scale_f32", 8}});
   short_run.kernels->scope = unit::Scope::at_length;
   short_run.kernels->length = 8;
   auto long_run = short_run;
@@ -563,7 +568,7 @@ TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
 }
 
 TEST(Compared, ANameThatAFileHasTwiceStandsBesideItselfInOrder) {
-  Observed two = run_of("CPU", 1, {});
+  Observed two = make_run("CPU", 1, {});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10}, {}, {}});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {30}, {}, {}});
   const Comparison comparison = compared(two, two);
@@ -574,14 +579,14 @@ TEST(Compared, ANameThatAFileHasTwiceStandsBesideItselfInOrder) {
 
 TEST(Compared, TimesThatAddUpToNoNumberAreNotTold) {
   const Observed huge =
-      run_of("CPU", 1, {{"MUL_MAT", "", "", "", 1, 1e308}, {"MUL_MAT", "", "", "", 1, 1e308}});
+      make_run("CPU", 1, {{"MUL_MAT", "", "", "", 1, 1e308}, {"MUL_MAT", "", "", "", 1, 1e308}});
   const Comparison comparison = compared(huge, huge);
   EXPECT_FALSE(comparison.seconds_a);
   EXPECT_FALSE(only(comparison).a->seconds);
 }
 
 TEST(Compared, RatesAndCountsAreThereWithThoseOfOneSideAlone) {
-  Observed a = run_of("GPU", 1, {}), b = a;
+  Observed a = make_run("GPU", 1, {}), b = a;
   a.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {100}, {}, {}});
   b.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {90}, {}, {}});
   b.counts.push_back({*unit::find_metric("syncs_per_token"), {1, 1, 4}});

@@ -229,13 +229,13 @@ const Check& check(const Explanation& why, const std::string& question) {
 }
 
 TEST(ChecklistOfAVerdict, SaysOfANewCellThatThereIsNoBaseline) {
-  const auto said = [](const verdict::CellVerdict& cell) {
+  const auto find_answer = [](const verdict::CellVerdict& cell) {
     const auto why = explain(make_evidence(cell), nullptr, {default_bands(), {}});
     return check(why, "Profiled with a baseline").answer;
   };
   const profile::Profile same = judged::reference();
-  EXPECT_EQ(said(judged::judge(same, {judged::stored(same)})), Check::Answer::fine);
-  EXPECT_EQ(said(judged::judge(same, {})), Check::Answer::wrong);
+  EXPECT_EQ(find_answer(judged::judge(same, {judged::stored(same)})), Check::Answer::fine);
+  EXPECT_EQ(find_answer(judged::judge(same, {})), Check::Answer::wrong);
 }
 
 TEST(ChecklistOfAVerdict, AsksTheGateAboutKernelsThatAreTheSame) {
@@ -261,18 +261,18 @@ TEST(ChecklistOfAVerdict, DoesNotClaimThatNoOpIsOnTheCpu) {
 TEST(ChecklistOfProfiles, KnowsWhichOpsAreAllowedOnTheCpu) {
   profile::Profile same = judged::reference();
   same.placement = {profile::Placement::State::shown, "", {{"GET_ROWS", 1}}};
-  const auto said = [&](const AllowedOps& allowed) {
+  const auto find_answer = [&](const AllowedOps& allowed) {
     const auto why = explain(make_evidence(same, same), nullptr, {default_bands(), {}, allowed});
     return check(why, "No op runs on the CPU unasked").answer;
   };
-  EXPECT_EQ(said(std::nullopt), Check::Answer::unknown);
-  EXPECT_EQ(said(std::set<std::string>{}), Check::Answer::wrong);
-  EXPECT_EQ(said(std::set<std::string>{"GET_ROWS"}), Check::Answer::fine);
+  EXPECT_EQ(find_answer(std::nullopt), Check::Answer::unknown);
+  EXPECT_EQ(find_answer(std::set<std::string>{}), Check::Answer::wrong);
+  EXPECT_EQ(find_answer(std::set<std::string>{"GET_ROWS"}), Check::Answer::fine);
 }
 
 TEST(ChecklistOfProfiles, ClaimsNoComparisonOfOneAlone) {
   const auto why = explain(make_evidence(judged::reference()), nullptr, {default_bands(), {}});
-  EXPECT_TRUE(why.alone);
+  EXPECT_TRUE(why.has_one_side);
   EXPECT_FALSE(why.differs);
   EXPECT_EQ(check(why, "Profiled with a baseline").answer, Check::Answer::wrong);
   EXPECT_EQ(check(why, "Ops in a row are fused").answer, Check::Answer::unknown);

@@ -13,18 +13,18 @@ using testing::HasSubstr;
 using Check = Check::Answer;
 using test::Counts;
 
-profile::Profile profile_of(Counts rows, Counts ops, Counts kernels) {
-  profile::Profile made;
-  made.cell = *profile::CellKey::parse("llama.cpp/tiny/vulkan/decode");
-  made.device = "vulkan";
-  made.fusible.emplace().counts = std::move(rows);
-  made.graph_ops.emplace().counts = std::move(ops);
-  made.kernels.emplace().counts = std::move(kernels);
-  made.kernels->named = true;
-  return made;
+profile::Profile make_profile(Counts rows, Counts ops, Counts kernels) {
+  profile::Profile profile;
+  profile.cell = *profile::CellKey::parse("llama.cpp/tiny/vulkan/decode");
+  profile.device = "vulkan";
+  profile.fusible.emplace().counts = std::move(rows);
+  profile.graph_ops.emplace().counts = std::move(ops);
+  profile.kernels.emplace().counts = std::move(kernels);
+  profile.kernels->has_names = true;
+  return profile;
 }
 
-explain::Check point_of(const profile::Profile& profile) {
+explain::Check check_fusible(const profile::Profile& profile) {
   const auto why = explain(make_evidence(profile, profile), nullptr, {default_bands(), {}});
   return why.checklist.back();
 }
@@ -108,35 +108,36 @@ TEST(Fusible, IsWhatRanAsKernelsOfItsOwn) {
       {"no such row", {}, {{"MUL_MAT", 9}}, {{"matmul_f16", 9}}, Check::fine, "none in a row"},
   };
   for (const auto& c : cases) {
-    const explain::Check point = point_of(profile_of(c.rows, c.ops, c.kernels));
+    const explain::Check point = check_fusible(make_profile(c.rows, c.ops, c.kernels));
     EXPECT_EQ(point.answer, c.answer) << c.what << ": " << point.note;
     EXPECT_THAT(point.note, HasSubstr(c.says)) << c.what;
   }
 }
 
 TEST(Fusible, IsUnknownWithTheReason) {
-  const profile::Profile all = profile_of(k_rows, k_ops, {{"rms_norm_f32", 9}});
+  const profile::Profile all = make_profile(k_rows, k_ops, {{"rms_norm_f32", 9}});
   const struct {
     const char* says;
     void (*change)(profile::Profile&);
   } cases[] = {
-      {"a CPU's ops", [](profile::Profile& one) { one.device = "cpu"; }},
-      {"in their order", [](profile::Profile& one) { one.fusible.reset(); }},
-      {"no names", [](profile::Profile& one) { one.kernels.reset(); }},
-      {"no names", [](profile::Profile& one) { one.kernels->named = false; }},
-      {"the same unit", [](profile::Profile& one) { one.kernels->scope = unit::Scope::at_length; }},
+      {"a CPU's ops", [](profile::Profile& profile) { profile.device = "cpu"; }},
+      {"in their order", [](profile::Profile& profile) { profile.fusible.reset(); }},
+      {"no names", [](profile::Profile& profile) { profile.kernels.reset(); }},
+      {"no names", [](profile::Profile& profile) { profile.kernels->has_names = false; }},
+      {"the same unit",
+       [](profile::Profile& profile) { profile.kernels->scope = unit::Scope::at_length; }},
   };
   for (const auto& c : cases) {
-    profile::Profile one = all;
-    c.change(one);
-    EXPECT_THAT(find_fusible(one).unknown, HasSubstr(c.says));
+    profile::Profile changed = all;
+    c.change(changed);
+    EXPECT_THAT(find_fusible(changed).unknown, HasSubstr(c.says));
   }
 }
 
 TEST(Fusible, IsNotKnownOfACpuWhoseKernelsHaveNoNames) {
-  profile::Profile made = profile_of(k_rows, k_ops, {{"MUL_MAT", 29}});
-  made.device = "cpu";
-  EXPECT_EQ(point_of(made).answer, Check::unknown) << point_of(made).note;
+  profile::Profile profile = make_profile(k_rows, k_ops, {{"MUL_MAT", 29}});
+  profile.device = "cpu";
+  EXPECT_EQ(check_fusible(profile).answer, Check::unknown) << check_fusible(profile).note;
 }
 
 }  // namespace fusible_test

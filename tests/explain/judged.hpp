@@ -83,7 +83,7 @@ inline std::vector<std::string> lost(const verdict::GateVerdict& gate) {
     }
     const auto look = [&](const std::string& what, verdict::Outcome outcome) {
       if (outcome != verdict::Outcome::fail && outcome != verdict::Outcome::inconclusive) return;
-      const auto* rest = first_of(gate.unexplained, [&](const verdict::Unexplained& unexplained) {
+      const auto* rest = find_first(gate.unexplained, [&](const verdict::Unexplained& unexplained) {
         return unexplained.what == what;
       });
       const bool unexplained = rest != nullptr && holds(rest->cells, name);

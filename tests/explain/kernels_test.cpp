@@ -83,8 +83,8 @@ TEST(Kernels, WhoseChangeIsNoNumberAreLeftOut) {
 // Profiles of jax-js without jit, and the other way round.
 TEST(Kernels, ThatAreNearlyAllOthersAndManyMoreSeemToBeLostFusions) {
   const Side joined = test::side({{"dispatches", 26}}, kernels("joined@000000000000000", 5)),
-             apart = test::side({{"dispatches", 55}}, kernels("apart@000000000000000", 9));
-  Side before = joined, after = apart;
+             separate = test::side({{"dispatches", 55}}, kernels("apart@000000000000000", 9));
+  Side before = joined, after = separate;
   for (Work& work : before.works) work.times = 5;
   for (Work& work : after.works) work.times = 6;
   Work same;
@@ -177,8 +177,8 @@ TEST(Kernels, ThatRanAsOftenAsTheOneTheyBecameAreAFusion) {
   EXPECT_EQ(test::explained(three, side).findings.front().headline,
             "Fusion seems gained: direct_convolution runs as one kernel 6 times a token, where "
             "im2col and product ran.");
-  const auto other = test::side({{"dispatches", 11}}, {{"direct_convolution", 5}, {"mean", 6}});
-  EXPECT_EQ(test::explained(three, other).findings.front().kind, "op_removed") << "5 for 6";
+  const auto fewer = test::side({{"dispatches", 11}}, {{"direct_convolution", 5}, {"mean", 6}});
+  EXPECT_EQ(test::explained(three, fewer).findings.front().kind, "op_removed") << "5 for 6";
 }
 
 TEST(Kernels, OfWhichOneDoesWhatSeveralCallsDidAreAFusion) {

@@ -214,9 +214,10 @@ TEST(GrownMemory, OfACacheComesBeforeWorkThatItsTypeNeeds) {
 }
 
 TEST(GrownMemory, ComesBeforeTheFixedPartThatItIsTakenIn) {
-  const auto with = [](std::int64_t asked, std::int64_t peak) {
-    return side(
-        {{"dispatches", 19}, {"allocations_fixed", asked}, {"device_memory_peak_bytes", peak}});
+  const auto with = [](std::int64_t allocations, std::int64_t peak) {
+    return side({{"dispatches", 19},
+                 {"allocations_fixed", allocations},
+                 {"device_memory_peak_bytes", peak}});
   };
   const auto why = explain(evidence(with(5, 20'480), with(6, 282'624)), nullptr, {});
   ASSERT_EQ(why.findings.size(), 2U);

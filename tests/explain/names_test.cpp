@@ -54,7 +54,7 @@ TEST(KernelName, TellsItsParts) {
   const auto parts = [](const char* joined, std::vector<const char*> names) {
     std::vector<KernelName> parsed;
     for (const char* name : names) parsed.push_back(kernel_name(name));
-    return parts_of(kernel_name(joined), parsed);
+    return find_fused_parts(kernel_name(joined), parsed);
   };
   using Indices = std::vector<std::size_t>;
   EXPECT_EQ(parts("rms_norm_mul_f32", {"add_f32", "rms_norm_f32", "mul_f32_f32"}), (Indices{1, 2}));
@@ -123,10 +123,10 @@ TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
                            "flash_attn_ext_f16<>", "flash_attn_ext_f16_1"}) {
     EXPECT_EQ(untuned_name(same), untuned_name(attention)) << same;
   }
-  for (const char* other :
+  for (const char* different :
        {"flash_attn_ext_f16<64, 64, 16, 2, true, false>", "flash_attn_ext_f32<64, 64, 16, 2>",
         "flash_attn_ext_f16<64, (ggml_type)1>", "flash_attn_ext_f16<64, float>"}) {
-    EXPECT_NE(untuned_name(other), untuned_name(attention)) << other;
+    EXPECT_NE(untuned_name(different), untuned_name(attention)) << different;
   }
   // Words in a file may have any characters.
   for (const char* spaced : {" q_4", "gs _4", " _4"}) EXPECT_NE(untuned_name(spaced), "") << spaced;
@@ -151,7 +151,7 @@ TEST(KernelName, TakesAnyBytes) {
     }
     const KernelName name = kernel_name(bytes);
     for (const std::string& word : name.words) EXPECT_FALSE(word.empty());
-    EXPECT_TRUE(parts_of(name, {name}).empty() || !name.words.empty());
+    EXPECT_TRUE(find_fused_parts(name, {name}).empty() || !name.words.empty());
   }
 }
 

@@ -53,7 +53,7 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
 
 TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
   const auto why = explain(make_evidence(ten_tokens()), nullptr, {default_bands(), {}});
-  EXPECT_TRUE(why.alone);
+  EXPECT_TRUE(why.has_one_side);
   EXPECT_FALSE(why.differs);
   EXPECT_TRUE(why.findings.empty());
   const struct {
@@ -77,8 +77,8 @@ TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
 
 // A token of Agave's handbook that does not list most layers; times in seconds by layer.
 Observed token_of_layers(const std::map<std::int64_t, double>& not_listed) {
-  Observed made;
-  made.profiled_tokens = 1;
+  Observed observed;
+  observed.profiled_tokens = 1;
   for (const auto& [op, seconds] : {std::pair{"embedLookup", 0.0002},
                                     {"rmsNorm", 0.0003},
                                     {"gemv", 0.0062},
@@ -86,14 +86,14 @@ Observed token_of_layers(const std::map<std::int64_t, double>& not_listed) {
                                     {"sdpa", 0.0013},
                                     {"final_norm", 0.0003},
                                     {"lm_head_gemv", 0.0121}}) {
-    add_op(made, op, "Metal", 1, seconds);
+    add_op(observed, op, "Metal", 1, seconds);
   }
-  for (const std::size_t listed : {1U, 2U, 3U, 4U}) made.ops[listed].layer = 0;
+  for (const std::size_t index : {1U, 2U, 3U, 4U}) observed.ops[index].layer = 0;
   for (const auto& [layer, seconds] : not_listed) {
-    add_op(made, std::string(observed::k_not_listed), "Metal", 1, seconds);
-    made.ops.back().layer = layer;
+    add_op(observed, std::string(observed::k_not_listed), "Metal", 1, seconds);
+    observed.ops.back().layer = layer;
   }
-  return made;
+  return observed;
 }
 
 TEST(ObservedRuns, NameTheLayersOfTimeThatIsNotListed) {
@@ -103,12 +103,12 @@ TEST(ObservedRuns, NameTheLayersOfTimeThatIsNotListed) {
     const char* headline;
     std::vector<std::int64_t> layers;
   } cases[] = {
-      {{{1, 0.016}, {31, 0.0081}}, "Layer 1 takes 2 times as long (8 ms → 16 ms).", {1}},
+      {{{1, 0.016}, {31, 0.0081}}, "Layer 1 takes 2 times as long (8.00 ms → 16.0 ms).", {1}},
       {{{1, 0.016}, {31, 0.0243}},
-       "2 layers take longer, most of all layer 31 (8.1 ms → 24.3 ms).",
+       "2 layers take longer, most of all layer 31 (8.10 ms → 24.3 ms).",
        {1, 31}},
       {{{1, 0.0016}, {31, 0.0081}},
-       "Layer 1 takes 0.2 times as long as before (8 ms → 1.6 ms).",
+       "Layer 1 takes 0.2 times as long as before (8.00 ms → 1.60 ms).",
        {1}},
   };
   for (const auto& entry : cases) {
@@ -141,13 +141,13 @@ TEST(ObservedRuns, ConnectNewSyncsWithAnOpThatMayRunOnTheCpu) {
             "before and after.");
   EXPECT_THAT(why.findings[1].headline, testing::StartsWith("More work: "));
   // A row of a command buffer ran on the device.
-  for (Observed* one : {&before, &after}) {
-    for (observed::ObservedOp& op : one->ops) op.buffer = "layer.attn";
+  for (Observed* run : {&before, &after}) {
+    for (observed::ObservedOp& op : run->ops) op.buffer = "layer.attn";
   }
-  const auto known = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
-  ASSERT_EQ(known.findings.size(), 2U);
-  EXPECT_THAT(known.findings[0].cause, testing::Not(HasSubstr("cpuSoftmax")));
-  EXPECT_THAT(known.findings[1].headline, testing::StartsWith("More work on the device: "));
+  const auto on_device = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
+  ASSERT_EQ(on_device.findings.size(), 2U);
+  EXPECT_THAT(on_device.findings[0].cause, testing::Not(HasSubstr("cpuSoftmax")));
+  EXPECT_THAT(on_device.findings[1].headline, testing::StartsWith("More work on the device: "));
 }
 
 // Agave and ggml's Vulkan logger print the run's device in each row. The profiler of ggml prints in
@@ -199,7 +199,7 @@ TEST(ObservedRuns, TellHowLongATokenTookInItsUnit) {
     return observed;
   };
   EXPECT_THAT(make_evidence(with(0.02), with(0.04)).doubts,
-              testing::Contains(HasSubstr("a token took 20 ms, then 40 ms")));
+              testing::Contains(HasSubstr("a token took 20.0 ms, then 40.0 ms")));
 }
 
 void add_buffers(Observed& observed, const std::string& label, std::int64_t buffers,
@@ -252,17 +252,17 @@ TEST(ObservedRuns, TellOfCommandBuffersByTheirLabel) {
 
 // Two labels with 40 and 1 buffers a token. Those of the first take `mean`, each about as long.
 Observed two_labels(double mean, std::int64_t left_out = 0) {
-  Observed made;
-  made.steps = {{"token 1", Phase::decode, 1, {}, left_out}};
-  add_buffers(made, "moe", 40, 40 * mean);
-  add_buffers(made, "head", 1, 0.012);
-  for (observed::ObservedBuffer& buffer : made.buffers) {
+  Observed observed;
+  observed.steps = {{"token 1", Phase::decode, 1, {}, left_out}};
+  add_buffers(observed, "moe", 40, 40 * mean);
+  add_buffers(observed, "head", 1, 0.012);
+  for (observed::ObservedBuffer& buffer : observed.buffers) {
     buffer.step = 0;
     const double each = *buffer.seconds / static_cast<double>(buffer.buffers);
     buffer.least = buffer.buffers > 1 ? 0.95 * each : each;
     buffer.most = buffer.buffers > 1 ? 1.1 * each : each;
   }
-  return made;
+  return observed;
 }
 
 TEST(ObservedRuns, TellWhichOfFewCommandBuffersTakeLonger) {
@@ -373,20 +373,20 @@ TEST(ObservedRuns, SayThatAllOpsAreSlowerAlike) {
 
 // Two tokens with 40 and 2 command buffers; one buffer of each label waits.
 TEST(ObservedRuns, CountWhatTheirCommandBuffersSay) {
-  Observed made;
-  made.profiled_tokens = 2;
-  add_buffers(made, "moe", 40, 0.05);
-  add_buffers(made, "head", 2, 0.05);
-  made.buffers[0].syncs = 10;
-  made.buffers[1].syncs = 2;
+  Observed run;
+  run.profiled_tokens = 2;
+  add_buffers(run, "moe", 40, 0.05);
+  add_buffers(run, "head", 2, 0.05);
+  run.buffers[0].syncs = 10;
+  run.buffers[1].syncs = 2;
   const auto syncs = [](const Observed& observed) {
     return explain(make_evidence(observed, observed), nullptr, {default_bands(), {}})
         .checklist.at(1);
   };
-  EXPECT_EQ(syncs(made).note, "6");
-  EXPECT_EQ(syncs(made).answer, Check::Answer::wrong);
-  made.buffers[1].syncs.reset();
-  EXPECT_EQ(syncs(made).note, "not counted") << "of a part of the buffers";
+  EXPECT_EQ(syncs(run).note, "6");
+  EXPECT_EQ(syncs(run).answer, Check::Answer::wrong);
+  run.buffers[1].syncs.reset();
+  EXPECT_EQ(syncs(run).note, "not counted") << "of a part of the buffers";
 }
 
 // Per-token counts in order, from counters and from command buffers: the worst token decides.
@@ -465,9 +465,9 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
     const char* what;
     std::int64_t calls;
     Times before, after;
-    bool in_buffers;  // times stand in the command buffers instead
-    double other;     // another op's, over before
-    bool found;
+    bool in_buffers;     // times stand in the command buffers instead
+    double other_ratio;  // another op's, over before
+    bool is_found;
     double other_seconds = 2e-3;
   } cases[] = {
       {"each call", 8, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, false, 1, true},
@@ -487,12 +487,12 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
       {"a little", 8, {5e-4, 4.9e-4, 5.1e-4}, {5.5e-4, 5.4e-4, 5.6e-4}, false, 1, false},
   };
   for (const auto& entry : cases) {
-    const auto with = [&](const Times& times, double other) {
+    const auto with = [&](const Times& times, double ratio) {
       Observed observed;
       observed.profiled_tokens = 1;
       const auto all = static_cast<double>(entry.calls);
       add_op(observed, "gemv_q4", "Metal", entry.calls, times.mean * all);
-      add_op(observed, "gemv_q6", "Metal", 2, entry.other_seconds * other);
+      add_op(observed, "gemv_q6", "Metal", 2, entry.other_seconds * ratio);
       if (times.least > 0 && !entry.in_buffers) {
         observed.ops[0].least = times.least;
         observed.ops[0].most = times.most;
@@ -507,13 +507,13 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
       return observed;
     };
     for (const bool slower : {true, false}) {
-      const Observed a = with(entry.before, 1), b = with(entry.after, entry.other);
+      const Observed a = with(entry.before, 1), b = with(entry.after, entry.other_ratio);
       const auto why = explain(slower ? make_evidence(a, b) : make_evidence(b, a), nullptr,
                                {default_bands(), {}});
       const bool any_of = std::ranges::any_of(why.findings, [](const Finding& finding) {
         return finding.ops == std::vector<std::string>{"gemv_q4"};
       });
-      EXPECT_EQ(any_of, entry.found) << entry.what << ", slower: " << slower;
+      EXPECT_EQ(any_of, entry.is_found) << entry.what << ", slower: " << slower;
     }
   }
 }
@@ -541,13 +541,13 @@ TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
                                {"", "ROPE", 4},
                                {"", "SET_ROWS", 4},
                                {"", "GLU", 4}});
-  const Observed apart = with({{"MUL_MAT_VEC", "MUL_MAT", 29},
-                               {"", "RMS_NORM", 9},
-                               {"", "MUL", 9},
-                               {"", "ROPE", 8},
-                               {"", "SET_ROWS", 8},
-                               {"", "GLU", 4}});
-  const auto why = explain(make_evidence(fused, apart), nullptr, {default_bands(), {}});
+  const Observed separate = with({{"MUL_MAT_VEC", "MUL_MAT", 29},
+                                  {"", "RMS_NORM", 9},
+                                  {"", "MUL", 9},
+                                  {"", "ROPE", 8},
+                                  {"", "SET_ROWS", 8},
+                                  {"", "GLU", 4}});
+  const auto why = explain(make_evidence(fused, separate), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings[0].kind, "fusion_lost");
   EXPECT_EQ(why.findings[0].headline,
@@ -557,7 +557,7 @@ TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
               testing::ElementsAre("\u22129 RMS_NORM_MUL, \u22124 ROPE_VIEW_SET_ROWS",
                                    HasSubstr("+9 RMS_NORM")))
       << "each number once";
-  const auto back = explain(make_evidence(apart, fused), nullptr, {default_bands(), {}});
+  const auto back = explain(make_evidence(separate, fused), nullptr, {default_bands(), {}});
   ASSERT_EQ(back.findings.size(), 1U);
   EXPECT_EQ(back.findings[0].kind, "fusion_gained");
 }
@@ -581,15 +581,16 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
     }
     return observed;
   };
-  const Observed apart = with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
-                               {"scale_f32", "SCALE", 2, 0.001},
-                               {"rope_norm_f32", "ROPE", 4, 0.002},
-                               {"set_rows_f32_f16_i64", "SET_ROWS", 8, 0.004}});
+  const Observed separate = with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
+                                  {"scale_f32", "SCALE", 2, 0.001},
+                                  {"rope_norm_f32", "ROPE", 4, 0.002},
+                                  {"set_rows_f32_f16_i64", "SET_ROWS", 8, 0.004}});
   const Observed together =
       with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
             {"scale_f32, scale_f32_inplace", "SCALE, SCALE", 1, 0.001},
             {"rope_norm_f32, set_rows_f32_f16_i64 x 2", "ROPE, SET_ROWS x 2", 4, 0.001}});
-  for (const auto& [before, after] : {std::pair(&apart, &together), std::pair(&together, &apart)}) {
+  for (const auto& [before, after] :
+       {std::pair(&separate, &together), std::pair(&together, &separate)}) {
     const Evidence evidence = make_evidence(*before, *after);
     const auto why = explain(evidence, nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
@@ -604,7 +605,7 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
   more.ops.push_back(more.ops[0]);
   more.ops.back().op = "CONT";
   more.ops.back().kernel = "contig_cpy_f32_f32";
-  const auto why = explain(make_evidence(apart, more), nullptr, {default_bands(), {}});
+  const auto why = explain(make_evidence(separate, more), nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings[0].kind, "op_added");
 }
@@ -642,9 +643,9 @@ TEST(ObservedRuns, SayWhatTheyCannotTell) {
     Observed before = with_steps(0.1), after = with_steps(c.seconds);
     add_op(before, "", "Vulkan0", 16, 0.01);
     add_op(after, "", "Vulkan0", c.outside, 0.01);
-    for (Observed* one : {&before, &after}) {
-      one->ops.back().kernel = "outside";
-      one->ops.back().phase = Phase::unknown;
+    for (Observed* observed : {&before, &after}) {
+      observed->ops.back().kernel = "outside";
+      observed->ops.back().phase = Phase::unknown;
     }
     const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << c.what;
@@ -672,7 +673,7 @@ TEST(ObservedRuns, SayATokenOnlyWhereBothTellTheirTokens) {
   before.profiled_tokens.reset();
   ASSERT_EQ(make_evidence(ten_tokens(), ten_tokens()).scope, unit::Scope::per_token);
   const Evidence evidence = make_evidence(before, ten_tokens());
-  EXPECT_EQ(evidence.scope, unit::Scope::whole);
+  EXPECT_EQ(evidence.scope, unit::Scope::whole_run);
   EXPECT_TRUE(explain(evidence, nullptr, {default_bands(), {}}).findings.empty())
       << "the same calls: undivided on one side they would all be ten times as many";
 }
@@ -684,7 +685,7 @@ TEST(ObservedRuns, AreInAllWhateverTheirCountsAreOf) {
   Observed after = before;
   after.counts.back().values = {17};
   const Evidence evidence = make_evidence(before, after);
-  EXPECT_EQ(evidence.scope, unit::Scope::whole);
+  EXPECT_EQ(evidence.scope, unit::Scope::whole_run);
   const auto why = explain(evidence, nullptr, {default_bands(), {}});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings.front().headline, "The CPU waits for the GPU more often.");

@@ -17,10 +17,10 @@ struct Case {
   const char* kind;  // the first finding's
 };
 
-Rational sum_of(const test::Counts& kernels) {
-  Rational sum(0);
-  for (const auto& [name, count] : kernels) sum = sum.plus(count).value_or(sum);
-  return sum;
+Rational total_calls(const test::Counts& kernels) {
+  Rational total(0);
+  for (const auto& [name, count] : kernels) total = total.plus(count).value_or(total);
+  return total;
 }
 
 TEST(ProductsInMoreDispatches, AreLostBatchingWhereNothingElseChanged) {
@@ -66,13 +66,13 @@ TEST(ProductsInMoreDispatches, AreLostBatchingWhereNothingElseChanged) {
        {},
        "fusion_lost"},
   };
-  for (const Case& one : cases) {
-    test::Counts before = one.counts_before, after = one.counts_after;
-    before["dispatches"] = sum_of(one.before);
-    after["dispatches"] = sum_of(one.after);
-    const auto why = test::explained(side(before, one.before), side(after, one.after));
-    ASSERT_NE(best(why), nullptr) << one.what;
-    EXPECT_EQ(best(why)->kind, one.kind) << one.what << ": " << best(why)->text();
+  for (const Case& entry : cases) {
+    test::Counts before = entry.counts_before, after = entry.counts_after;
+    before["dispatches"] = total_calls(entry.before);
+    after["dispatches"] = total_calls(entry.after);
+    const auto why = test::explained(side(before, entry.before), side(after, entry.after));
+    ASSERT_NE(best(why), nullptr) << entry.what;
+    EXPECT_EQ(best(why)->kind, entry.kind) << entry.what << ": " << best(why)->text();
   }
 }
 

@@ -42,13 +42,13 @@ std::vector<Json> recordings(const std::filesystem::path& folder) {
   return list;
 }
 
-ModelFacts model_of(const Json& recording) {
+ModelFacts read_model(const Json& recording) {
   ModelFacts model = test::plain_model(recording.at("layers").get<std::int64_t>());
   if (recording.contains("experts_used")) model.experts_used = recording.at("experts_used");
   return model;
 }
 
-profile::Profile profile_of(const Json& json) {
+profile::Profile read_profile(const Json& json) {
   auto profile = read_fields<profile::Profile>(json, "profile");
   EXPECT_TRUE(profile) << (profile ? "" : profile.error().message);
   return profile ? *profile : profile::Profile{};
@@ -56,7 +56,7 @@ profile::Profile profile_of(const Json& json) {
 
 // Returns the profile of a change. Its file may hold only what differs from its base.
 profile::Profile changed_profile(const Json& base, const Json& change) {
-  if (change.contains("profile")) return profile_of(change.at("profile"));
+  if (change.contains("profile")) return read_profile(change.at("profile"));
   const Json& differs = change.at("differs");
   Json json = base;
   json.update(differs);
@@ -69,7 +69,7 @@ profile::Profile changed_profile(const Json& base, const Json& change) {
   for (const auto& [name, entry] : metrics) {
     if (!entry.contains("gone")) json["metrics"].push_back(entry);
   }
-  return profile_of(json);
+  return read_profile(json);
 }
 
 // Keeps what only a Vulkan layer sees: no ops, no counts of ggml's.
@@ -110,10 +110,10 @@ struct Scores {
 Scores score(const std::vector<Json>& list) {
   Scores scores;
   for (const Json& recording : list) {
-    const ModelFacts facts = model_of(recording);
+    const ModelFacts facts = read_model(recording);
     // A program without a model file has no layers to compare with.
     const ModelFacts* model = facts.layers > 0 ? &facts : nullptr;
-    const profile::Profile base = profile_of(recording.at("base"));
+    const profile::Profile base = read_profile(recording.at("base"));
     for (const Json& change : recording.at("changes")) {
       const profile::Profile changed = changed_profile(recording.at("base"), change);
       const std::string want = change.at("want").is_null() ? "" : change.at("want");
@@ -172,22 +172,22 @@ TEST(RecordedChanges, NameTheCauseFirstOfOtherEngines) {
   show("held out", held_out.done);
   EXPECT_EQ(held_out.done.cases, 39U);
   EXPECT_GE(held_out.done.right, 37U);
-  const auto all_of = [](const profile::Profile& before, const profile::Profile& after) {
+  const auto find_changes = [](const profile::Profile& before, const profile::Profile& after) {
     return explain(make_evidence(before, after), nullptr, {default_bands(), {}}).findings;
   };
   for (const Json& json : development) {
-    const profile::Profile base = profile_of(json.at("base"));
+    const profile::Profile base = read_profile(json.at("base"));
     for (const Json& change : json.at("changes")) {
       const profile::Profile changed = changed_profile(json.at("base"), change);
       if (change.at("switch") == "useFlashAttn: true") {
-        EXPECT_EQ(all_of(changed, base)
+        EXPECT_EQ(find_changes(changed, base)
                       .front()
                       .headline.find("Fusion lost: flash_attn ran as one kernel 34 times a token"),
                   0U)
             << "its variants, 14 + 14 + 4 + 2, before contig_cpy's 22";
       }
       if (change.at("switch") != "n_gpu_layers: 2") continue;
-      for (const Finding& finding : all_of(base, changed)) {
+      for (const Finding& finding : find_changes(base, changed)) {
         EXPECT_NE(finding.kind, "fusion_lost") << finding.text();
       }
     }
@@ -208,7 +208,7 @@ TEST(RecordedChanges, ClaimWhatFailedOrLeaveItUnexplained) {
   std::size_t failed = 0, first = 0;
   std::string others;
   for (const Json& recording : recordings(WEIR_SOURCE_DIR "/tests/explain/recorded")) {
-    const profile::Profile base = judgeable(profile_of(recording.at("base")));
+    const profile::Profile base = judgeable(read_profile(recording.at("base")));
     for (const Json& change : recording.at("changes")) {
       const profile::Profile changed = judgeable(changed_profile(recording.at("base"), change));
       verdict::GateVerdict gate;

@@ -14,7 +14,7 @@ using test::side;
 Side few() { return side({{"dispatches", 65}, {"syncs", 1}}, {{"mul_mat", 29}, {"add", 8}}); }
 Side more() { return side({{"dispatches", 69}, {"syncs", 1}}, {{"mul_mat", 33}, {"add", 8}}); }
 
-std::vector<std::string> said(const Rule& rule, Side before, Side after) {
+std::vector<std::string> rule_headlines(const Rule& rule, Side before, Side after) {
   const auto why = explain(test::evidence(std::move(before), std::move(after)), nullptr,
                            {default_bands(), {rule}});
   std::vector<std::string> list;
@@ -34,22 +34,24 @@ Rule rule(const std::string& kernel, Rule::Change change) {
 
 TEST(Rule, SpeaksWhenItsKernelChangesSo) {
   using Change = Rule::Change;
-  EXPECT_EQ(said(rule("mul_*", Change::more), few(), more()).size(), 1U);
-  EXPECT_EQ(said(rule("mul_*", Change::any), more(), few()).size(), 1U);
-  EXPECT_EQ(said(rule("mul_*", Change::fewer), few(), more()).size(), 0U);
-  EXPECT_EQ(said(rule("add", Change::any), few(), more()).size(), 0U) << "add did not change";
-  EXPECT_EQ(said(rule("mul_*", Change::appeared), few(), more()).size(), 0U) << "it was there";
+  EXPECT_EQ(rule_headlines(rule("mul_*", Change::more), few(), more()).size(), 1U);
+  EXPECT_EQ(rule_headlines(rule("mul_*", Change::any), more(), few()).size(), 1U);
+  EXPECT_EQ(rule_headlines(rule("mul_*", Change::fewer), few(), more()).size(), 0U);
+  EXPECT_EQ(rule_headlines(rule("add", Change::any), few(), more()).size(), 0U)
+      << "add did not change";
+  EXPECT_EQ(rule_headlines(rule("mul_*", Change::appeared), few(), more()).size(), 0U)
+      << "it was there";
 }
 
 TEST(Rule, AsksForAllThatItNames) {
   Rule both = rule("mul_mat", Rule::Change::more);
   both.metric = "dispatches_per_token";
-  EXPECT_EQ(said(both, few(), more()).size(), 1U);
+  EXPECT_EQ(rule_headlines(both, few(), more()).size(), 1U);
   both.metric = "syncs_per_token";
-  EXPECT_EQ(said(both, few(), more()).size(), 0U) << "syncs did not change";
+  EXPECT_EQ(rule_headlines(both, few(), more()).size(), 0U) << "syncs did not change";
   both.metric.clear();
   both.cell = "*/metal/*";
-  EXPECT_EQ(said(both, few(), more()).size(), 0U) << "the cell is on Vulkan";
+  EXPECT_EQ(rule_headlines(both, few(), more()).size(), 0U) << "the cell is on Vulkan";
 }
 
 TEST(Rule, SpeaksOfATimeThatTheGateFailed) {
@@ -76,7 +78,7 @@ TEST(Rule, SpeaksOfATimeThatTheGateFailed) {
 TEST(Rule, SaysNothingHarmful) {
   Rule hostile = rule("mul_*", Rule::Change::more);
   hostile.say = "\x1b[31mred\x07";
-  const auto words = said(hostile, few(), more());
+  const auto words = rule_headlines(hostile, few(), more());
   ASSERT_EQ(words.size(), 1U);
   EXPECT_EQ(words.front().find('\x1b'), std::string::npos);
 }

@@ -14,7 +14,7 @@ using test::side;
 using testing::HasSubstr;
 using testing::Not;
 
-std::vector<std::string> kinds_of(const Explanation& why) {
+std::vector<std::string> finding_kinds(const Explanation& why) {
   std::vector<std::string> kinds;
   for (const Finding& finding : why.findings) kinds.push_back(finding.kind);
   return kinds;
@@ -28,7 +28,7 @@ TEST(LostFusion, IsNoMoveBecauseOfOneCopyLess) {
            {{"mul_mat_vec", 53}, {"rms_norm", 12}, {"mul", 12}}));
   ASSERT_NE(best(why), nullptr);
   EXPECT_EQ(best(why)->kind, "fusion_lost");
-  EXPECT_THAT(kinds_of(why), Not(testing::Contains("work_moved_to_gpu")));
+  EXPECT_THAT(finding_kinds(why), Not(testing::Contains("work_moved_to_gpu")));
 }
 
 TEST(GainedFusion, IsNoMoveBecauseOfOneSyncMore) {
@@ -36,8 +36,8 @@ TEST(GainedFusion, IsNoMoveBecauseOfOneSyncMore) {
       side({{"dispatches", 77}, {"syncs", 1}},
            {{"mul_mat_vec", 53}, {"rms_norm", 12}, {"mul", 12}}),
       side({{"dispatches", 65}, {"syncs", 2}}, {{"mul_mat_vec", 53}, {"rms_norm_mul", 12}}));
-  EXPECT_THAT(kinds_of(why), Not(testing::Contains("work_moved_to_cpu")));
-  EXPECT_THAT(kinds_of(why), testing::Contains("fusion_gained"));
+  EXPECT_THAT(finding_kinds(why), Not(testing::Contains("work_moved_to_cpu")));
+  EXPECT_THAT(finding_kinds(why), testing::Contains("fusion_gained"));
 }
 
 // Kernels, waits and copies changed at once; some cases moved work to the CPU.
@@ -90,20 +90,21 @@ TEST(StepInBetween, IsAMoveOnlyWhereWorkIsGoneAndDataCrosses) {
       {"less work, and fewer copies", layers, with({{"mul_mat_vec_f16", 26}}), 1, -1, false},
       {"waits and copies alone", layers, layers, 4, 4, false},
   };
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     const auto cell = [&](const test::Counts& kernels, int syncs, int copies, int submits) {
       Rational sum(0);
       for (const auto& [name, count] : kernels) sum = sum.plus(count).value_or(sum);
       return side({{"dispatches", sum}, {"syncs", syncs}, {"copies", copies}, {"submits", submits}},
                   kernels);
     };
-    const auto before = cell(one.before, 20, 20, 10);
-    const auto after = cell(one.after, 20 + one.syncs, 20 + one.copies, 10 + one.submits);
-    const auto kinds = kinds_of(explained(before, after));
-    ASSERT_FALSE(kinds.empty()) << one.what;
-    EXPECT_EQ(kinds.front() == "work_moved_to_cpu", one.moved) << one.what << ": " << kinds.front();
-    const auto back = kinds_of(explained(after, before));
-    EXPECT_EQ(back.front() == "work_moved_to_gpu", one.moved) << one.what << ", undone";
+    const auto before = cell(entry.before, 20, 20, 10);
+    const auto after = cell(entry.after, 20 + entry.syncs, 20 + entry.copies, 10 + entry.submits);
+    const auto kinds = finding_kinds(explained(before, after));
+    ASSERT_FALSE(kinds.empty()) << entry.what;
+    EXPECT_EQ(kinds.front() == "work_moved_to_cpu", entry.moved)
+        << entry.what << ": " << kinds.front();
+    const auto back = finding_kinds(explained(after, before));
+    EXPECT_EQ(back.front() == "work_moved_to_gpu", entry.moved) << entry.what << ", undone";
   }
 }
 
@@ -113,7 +114,7 @@ TEST(WorkOnTheCpu, LeavesALostFusionToItself) {
            {{"GET_ROWS", 1}}),
       side({{"dispatches", 77}}, {{"mul_mat_vec", 53}, {"rms_norm", 12}, {"mul", 12}},
            {{"GET_ROWS", 1}, {"SOFT_MAX", 4}}));
-  ASSERT_EQ(kinds_of(why), (std::vector<std::string>{"work_moved_to_cpu", "fusion_lost"}));
+  ASSERT_EQ(finding_kinds(why), (std::vector<std::string>{"work_moved_to_cpu", "fusion_lost"}));
   EXPECT_EQ(why.findings[0].ops, (std::vector<std::string>{"SOFT_MAX", "soft_max"}));
 }
 

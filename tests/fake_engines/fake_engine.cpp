@@ -158,8 +158,8 @@ int main(int argc, char** argv) {
   if (mode == "ok") {
     print_results(options);
   } else if (mode == "held") {
-    const char* held = std::getenv("FAKE_ENGINE_HELD");
-    while (held != nullptr && access(held, F_OK) == 0) usleep(1000);
+    const char* hold_file = std::getenv("FAKE_ENGINE_HELD");
+    while (hold_file != nullptr && access(hold_file, F_OK) == 0) usleep(1000);
     print_results(options);
   } else if (mode == "exit3") {
     std::fputs("fake engine: cannot open the model\n", stderr);
@@ -182,8 +182,8 @@ int main(int argc, char** argv) {
     std::fputs("\x1b[31m\xff\xfe not json \x01 {]\n", stdout);
   } else if (mode == "truncated_json") {
     std::fputs("[\n", stdout);
-    std::string whole = result(options, options.prompt, options.tokens);
-    std::fputs(whole.substr(0, whole.size() / 2).c_str(), stdout);
+    std::string text = result(options, options.prompt, options.tokens);
+    std::fputs(text.substr(0, text.size() / 2).c_str(), stdout);
   } else if (mode == "nan") {
     print_results(options, "nan");
   } else if (mode == "flood") {

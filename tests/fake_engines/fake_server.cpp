@@ -98,8 +98,8 @@ void answer_prompt(int fd, const std::string& request) {
     return answer(fd, "422 Unprocessable Entity", "application/json", R"({"detail": "no salt"})");
   }
   if (mode == "talks") std::puts(std::string(8 << 10, '.').c_str());
-  const std::size_t asked = request.find("\"max_tokens\":");
-  const int tokens = asked == std::string::npos ? 1 : std::atoi(request.c_str() + asked + 13);
+  const std::size_t at = request.find("\"max_tokens\":");
+  const int tokens = at == std::string::npos ? 1 : std::atoi(request.c_str() + at + 13);
   const int number = ++answers;
   const bool dies = number == 4 && mode == "dies_serving";
   auto words = weir::tests::scripts::completions(tokens);
@@ -129,9 +129,9 @@ bool let_in(const std::string& request) {
 void serve(int fd) {
   for (std::string request = hear(fd); !request.empty(); request = hear(fd)) {
     if (!request.starts_with("GET /health") && !let_in(request)) {
-      const std::size_t said = request.find("Authorization: ");
+      const std::size_t at = request.find("Authorization: ");
       const std::string got =
-          said == std::string::npos ? "" : request.substr(said, request.find('\r', said) - said);
+          at == std::string::npos ? "" : request.substr(at, request.find('\r', at) - at);
       answer(fd, "401 Unauthorized", "application/json",
              "{\"error\": {\"message\": \"not with " + got + "\"}}");
     } else if (request.starts_with("GET /metrics ")) {

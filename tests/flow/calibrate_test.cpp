@@ -40,10 +40,10 @@ class Machine {
   explicit Machine(double noise) : noise_(noise) { setenv("WEIR_CACHE", "/cache", 1); }
 
   Result<Answer> calibrate(const CalibrateOptions& options) {
-    const Job own{machine_, world_.job().selection, world_.job().shown};
+    const Job own{machine_, world_.job().selection, world_.job().output};
     return flow::calibrate(own, options);
   }
-  [[nodiscard]] std::size_t kept() const {
+  [[nodiscard]] std::size_t count_stored() const {
     std::size_t files = 0;
     for (const std::string& folder : world_.files.list("/cache/calibration").value_or(k_none)) {
       files += world_.files.list("/cache/calibration/" + folder).value_or(k_none).size();
@@ -65,11 +65,11 @@ class Machine {
     sys::Finished finished = run::FakeProcesses::good(spec);
     finished.wall_seconds = 0.05;
     world_.clock.seconds += finished.wall_seconds;
-    const std::string one = "1000000";  // nanoseconds, of bench_output()
-    const std::size_t at = finished.out.find(one);
+    const std::string time_text = "1000000";  // nanoseconds, of bench_output()
+    const std::size_t at = finished.out.find(time_text);
     const auto nanoseconds = static_cast<long long>(80e6 * std::exp(noise_ * bell()));
     if (at != std::string::npos) {
-      finished.out.replace(at, one.size(), std::to_string(nanoseconds));
+      finished.out.replace(at, time_text.size(), std::to_string(nanoseconds));
     }
     return finished;
   }
@@ -106,7 +106,7 @@ TEST(Calibrate, OfAQuietMachineSaysThatItHoldsTheLimitAndKeepsThat) {
   // The difference of two runs with 1 % noise has 1.4 %; twenty pairs measure that to about a
   // third.
   EXPECT_NEAR(metric["noise"].get<double>(), 0.014, 0.005);
-  EXPECT_EQ(machine.kept(), 1U);
+  EXPECT_EQ(machine.count_stored(), 1U);
 }
 
 TEST(Calibrate, OfALoudOneSaysThatItCanNot) {

@@ -17,14 +17,14 @@ TEST(AllowedOps, AreThoseOfTheCellsOwnEngineThatItsBackendMatches) {
     }
     settings.engines.push_back(engine);
   }
-  const auto of = [&](const std::string& engine_and_backend) {
+  const auto allowed_ops = [&](const std::string& engine_and_backend) {
     return allowed_cpu_ops(settings, *profile::CellKey::parse(engine_and_backend + "/decode"));
   };
   using Ops = std::set<std::string>;
-  EXPECT_EQ(of("llama.cpp/tiny/vulkan"), Ops{"GET_ROWS"});
-  EXPECT_EQ(of("llama.cpp/tiny/half"), (Ops{"GET_ROWS", "MUL_MAT"}));
-  EXPECT_EQ(of("agave/tiny/vulkan"), Ops{}) << "none is allowed";
-  EXPECT_EQ(of("engine-1/tiny/vulkan"), std::nullopt) << "an alias tells nothing";
+  EXPECT_EQ(allowed_ops("llama.cpp/tiny/vulkan"), Ops{"GET_ROWS"});
+  EXPECT_EQ(allowed_ops("llama.cpp/tiny/half"), (Ops{"GET_ROWS", "MUL_MAT"}));
+  EXPECT_EQ(allowed_ops("agave/tiny/vulkan"), Ops{}) << "none is allowed";
+  EXPECT_EQ(allowed_ops("engine-1/tiny/vulkan"), std::nullopt) << "an alias tells nothing";
 }
 
 }  // namespace explain_test

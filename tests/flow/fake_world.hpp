@@ -62,8 +62,8 @@ struct FakeWorld {
     flow::Job job{world};
     job.selection.config = "/project/weir.yaml";
     job.selection.baselines = "/project/baselines";
-    job.selection.out = "/out";
-    job.shown.quiet = true;
+    job.selection.runs_folder = "/out";
+    job.output.quiet = true;
     return job;
   }
 

@@ -48,7 +48,7 @@ struct Crashing {
   explicit Crashing(FakeWorld& world)
       : broken{world.files, processes,  world.clock, world.locks,    world.http,
                world.pause, world.coin, world.load,  world.terminal, world.world.environment},
-        job{broken, world.job().selection, world.job().shown} {}
+        job{broken, world.job().selection, world.job().output} {}
 
   run::FakeProcesses processes{[](const sys::ProcessSpec&) {
     sys::Finished finished;
@@ -105,7 +105,7 @@ TEST(Interrupted, NamesTheCommandThatGoesOn) {
     sys::World inside{
         world.files, stopped,    world.clock, world.locks,    world.http,
         world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-    const auto answer = test_case.flow(Job{inside, world.job().selection, world.job().shown});
+    const auto answer = test_case.flow(Job{inside, world.job().selection, world.job().output});
     ASSERT_FALSE(answer) << test_case.verb;
     EXPECT_EQ(answer.error().code, Code::interrupted) << test_case.verb;
     EXPECT_THAT(answer.error().message, StartsWith("interrupted")) << test_case.verb;
@@ -127,7 +127,7 @@ TEST(Interrupted, AnAcceptGoesOnWithItsOwnRun) {
   }};
   sys::World inside{world.files, stopped,    world.clock, world.locks,    world.http,
                     world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-  ASSERT_FALSE(accept(Job{inside, world.job().selection, world.job().shown}, {}));
+  ASSERT_FALSE(accept(Job{inside, world.job().selection, world.job().output}, {}));
   const auto again = accept(world.job(), {});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_LT(world.processes.started.size(), 6U) << "3 runs of 2 cells, less what was kept";
@@ -163,7 +163,7 @@ TEST(Gate, WritesEachReportOfTheTable) {
 }
 
 TEST(Gate, PutsWhatDrawsFiguresIntoThePageWhereItIsInstalled) {
-  const std::string pages = sys::folder_of(sys::own_program()) + "/share/weir/web/";
+  const std::string pages = sys::folder_of(sys::own_program_path()) + "/share/weir/web/";
   for (const bool installed : {false, true}) {
     FakeWorld world(k_timed_yaml);
     if (installed) {
@@ -268,8 +268,8 @@ prompts: {chat: {concurrency: [1, 8]}}
   ASSERT_FALSE(both);
   EXPECT_THAT(both.error().message, HasSubstr("2 of the cells"));
   job.selection.cells = {"*@c8"};
-  const auto answer_for_one = gate(job, options);
-  ASSERT_TRUE(answer_for_one) << answer_for_one.error().message;
+  const auto selected = gate(job, options);
+  ASSERT_TRUE(selected) << selected.error().message;
   const auto run = read_measured(job, "");
   ASSERT_TRUE(run) << run.error().message;
   ASSERT_EQ(run->profiles.size(), 1U);
@@ -314,7 +314,7 @@ gate: {runs: 1, repeats: 2}
   sys::World inside{
       world.files, asking_processes, world.clock, world.locks,    world.http,
       world.pause, world.coin,       world.load,  world.terminal, world.world.environment};
-  const Job job{inside, world.job().selection, world.job().shown};
+  const Job job{inside, world.job().selection, world.job().output};
   const auto answer = gate(job, {});
   ASSERT_TRUE(answer) << answer.error().message;
   const auto run = read_measured(job, "");
@@ -376,7 +376,7 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
   }};
   sys::World inside{world.files, counting,   world.clock, world.locks,    world.http,
                     world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-  Job job{inside, world.job().selection, world.job().shown};
+  Job job{inside, world.job().selection, world.job().output};
   job.selection.counts_only = true;
   const auto accepted = accept(job, {});
   ASSERT_TRUE(accepted) << accepted.error().message;
@@ -520,21 +520,21 @@ TEST(Rules, AreKeptInARunAsTheyWere) {
 
 TEST(Verdict, IsFoundInARunOrTheCommandThatLeadsToOneIsNamed) {
   FakeWorld world(k_timed_yaml);
-  const auto error_of = [&](const std::string& place) {
+  const auto search_result = [&](const std::string& place) {
     const auto verdict_file = find_verdict(place, world.files);
     return verdict_file ? "found " + *verdict_file : verdict_file.error().message;
   };
-  EXPECT_THAT(error_of("/out"), HasSubstr("no run here"));
-  EXPECT_THAT(error_of("/out/none.json"), HasSubstr("there is no such file"));
+  EXPECT_THAT(search_result("/out"), HasSubstr("no run here"));
+  EXPECT_THAT(search_result("/out/none.json"), HasSubstr("there is no such file"));
   world.files.put("/out/1/run.jsonl", "");
   world.files.put("/out/2 b/run.jsonl", "");
-  EXPECT_THAT(error_of("/out/2 b"), HasSubstr("weir gate --from '/out/2 b' judges it"));
-  EXPECT_THAT(error_of("/out"), HasSubstr("weir gate --from '/out/2 b' judges the newest"))
+  EXPECT_THAT(search_result("/out/2 b"), HasSubstr("weir gate --from '/out/2 b' judges it"));
+  EXPECT_THAT(search_result("/out"), HasSubstr("weir gate --from '/out/2 b' judges the newest"))
       << "of the folder of runs itself no gate is made";
   world.files.put("/out/1/verdict.json", "{}");
-  EXPECT_THAT(error_of("/out"), HasSubstr("/out/1 is the newest that was judged"));
-  EXPECT_EQ(error_of("/out/1"), "found /out/1/verdict.json");
-  EXPECT_EQ(error_of("/out/1/verdict.json"), "found /out/1/verdict.json");
+  EXPECT_THAT(search_result("/out"), HasSubstr("/out/1 is the newest that was judged"));
+  EXPECT_EQ(search_result("/out/1"), "found /out/1/verdict.json");
+  EXPECT_EQ(search_result("/out/1/verdict.json"), "found /out/1/verdict.json");
 }
 
 TEST(Verdict, ExplainedOfAFolderOfRunsCanBeHadByTheCommandThatItsErrorNames) {

@@ -30,10 +30,10 @@ constexpr const char* k_reader = "eve";
 std::int64_t head_count(const std::string& head) {
   return head == k_good ? 65 : 77;  // two bad ones change the same
 }
-bool strict(const std::string& rules) { return rules == k_main || rules == k_later; }
+bool is_strict(const std::string& rules) { return rules == k_main || rules == k_later; }
 
-verdict::GateVerdict judged(const std::string& head, const std::optional<std::string>& rules,
-                            bool passes) {
+verdict::GateVerdict make_verdict(const std::string& head, const std::optional<std::string>& rules,
+                                  bool passes) {
   verdict::Judgement metric;
   metric.metric = *unit::find_metric("dispatches_per_token");
   metric.verdict = passes ? verdict::Outcome::pass : verdict::Outcome::fail;
@@ -67,7 +67,7 @@ struct Run {
     own_rules,     // the same, by the pull request's own
     second_stage,  // another run posts what it left: judged there by the base's rules
     forged,        // the same, but nobody judged: what it left says that all is well
-    asked_for,     // by /weir run
+    requested,     // by /weir run
   } how = How::own_event;
 };
 
@@ -142,7 +142,7 @@ class Drawn : public sys::Http {
  private:
   bool flip() { return random_() % 2 == 0; }
   template <class List>
-  auto& choose_one(List& list) {
+  auto& choose(List& list) {
     return *std::next(list.begin(), static_cast<std::ptrdiff_t>(random_() % list.size()));
   }
 
@@ -167,11 +167,11 @@ class Drawn : public sys::Http {
     show();
   }
   void aim(Pull& pull) {
-    pull.base = choose_one(branches_).first;
+    pull.base = choose(branches_).first;
     pull.base_sha = branches_[pull.base].back();
     show();
   }
-  void retarget() { aim(choose_one(pulls_).second); }
+  void retarget() { aim(choose(pulls_).second); }
   void second() {
     there_ = true;
     pulls_[8].open = !pulls_[8].open;
@@ -186,12 +186,12 @@ class Drawn : public sys::Http {
   // Honest: by the tip that `base` has now.
   verdict::GateVerdict judge(const std::string& head, const std::string& base) {
     const std::string rules = branches_[base].back();
-    const bool passes = !strict(rules) || head == k_good;
+    const bool passes = !is_strict(rules) || head == k_good;
     if (passes) passed_.insert({head, rules});
-    return judged(head, rules, passes);
+    return make_verdict(head, rules, passes);
   }
   void run() {
-    auto& [number, pull] = choose_one(pulls_);
+    auto& [number, pull] = choose(pulls_);
     if (!pull.open || runs_.size() > 5) return;
     constexpr Run::How k_hows[] = {Run::How::own_event, Run::How::own_rules, Run::How::second_stage,
                                    Run::How::forged};
@@ -214,12 +214,12 @@ class Drawn : public sys::Http {
     const std::string head_repository = run.was.fork ? "mallory/r" : "o/r";
     if (run.how == Run::How::own_event || run.how == Run::How::own_rules) {
       gate = run.how == Run::How::own_event ? judge(run.was.head, run.was.base)
-                                            : judged(run.was.head, std::nullopt, true);
+                                            : make_verdict(run.was.head, std::nullopt, true);
       event["pull_request"] = {
           {"number", run.pull},
           {"head", {{"sha", run.was.head}, {"repo", {{"full_name", head_repository}}}}},
           {"base", {{"ref", run.was.base}, {"sha", run.was.base_sha}}}};
-    } else if (run.how == Run::How::asked_for) {
+    } else if (run.how == Run::How::requested) {
       gate = judge(run.was.head, run.was.base);
       event["issue"] = {{"number", run.pull}, {"pull_request", {{"url", "u"}}}};
       event["comment"] = {{"id", 1}};
@@ -227,7 +227,7 @@ class Drawn : public sys::Http {
     } else {
       // The base that the second stage knows when it judges; the pull request may move on.
       gate = run.how == Run::How::forged
-                 ? judged(run.was.head, branches_[pulls_[run.pull].base].back(), true)
+                 ? make_verdict(run.was.head, branches_[pulls_[run.pull].base].back(), true)
                  : judge(run.was.head, pulls_[run.pull].base);
       words.judged_here = run.how == Run::How::second_stage;
       event["workflow_run"] = {
@@ -250,12 +250,12 @@ class Drawn : public sys::Http {
 
   // With a line that is offered for this head, one that was offered anywhere, or the head.
   void comment() {
-    auto& [number, pull] = choose_one(pulls_);
+    auto& [number, pull] = choose(pulls_);
     if (number == 8 && !there_) return;
     Comment comment{number, "", "", ""};
     const char* logins[] = {k_maintainer, k_maintainer, k_author, k_reader};
     comment.login = logins[random_() % 4];
-    std::string code = offered_.empty() || flip() ? "" : choose_one(offered_).first;
+    std::string code = offered_.empty() || flip() ? "" : choose(offered_).first;
     for (const auto& [line, of] : offered_) {
       if (flip() && std::get<0>(of) == number && std::get<1>(of) == pull.head) code = line;
     }
@@ -281,7 +281,7 @@ class Drawn : public sys::Http {
         comments_.begin() + static_cast<std::ptrdiff_t>(random_() % comments_.size());
     const Comment comment = *drawn;
     comments_.erase(drawn);
-    said_.push_back(comment);
+    posted_.push_back(comment);
     AllowOptions words;
     words.event_file = "/project/event.json";
     const Pull before = pulls_[comment.pull];
@@ -296,7 +296,7 @@ class Drawn : public sys::Http {
       if (json["command"] != "run" || json["fork"] == true) return;
       Pull measured = before;
       measured.head = json["sha"].get<std::string>();
-      runs_.push_back({++last_run_, comment.pull, measured, Run::How::asked_for});
+      runs_.push_back({++last_run_, comment.pull, measured, Run::How::requested});
     });
   }
 
@@ -311,7 +311,7 @@ class Drawn : public sys::Http {
     sys::World world{own.files, own.processes, own.clock, own.locks,    *this,
                      own.pause, own.coin,      own.load,  own.terminal, own.environment};
     Job job{world};
-    job.shown.quiet = true;
+    job.output.quiet = true;
     ++depth_;
     act_in(fake, job);
     --depth_;
@@ -362,7 +362,7 @@ class Drawn : public sys::Http {
         return;
       }
     }
-    for (const Comment& comment : said_) {
+    for (const Comment& comment : posted_) {
       const auto offer = offered_.find(comment.body.substr(0, 53).substr(13));
       if (comment.pull == pull && comment.login == k_maintainer && offer != offered_.end() &&
           offer->second == std::tuple(pull, head, name)) {
@@ -381,7 +381,7 @@ class Drawn : public sys::Http {
   std::map<std::int64_t, Pull> pulls_;
   bool there_ = false;  // the second one
   std::vector<Run> runs_;
-  std::vector<Comment> comments_, said_;
+  std::vector<Comment> comments_, posted_;
   std::int64_t last_run_ = 0;
   int depth_ = 0, left_ = 12;
   std::set<std::pair<std::string, std::string>> passed_;  // head, rules: by an honest judge

@@ -21,7 +21,7 @@ using report::set_grouping;
 
 // A token: a dispatch, two that may overlap, a copy, and one that was not timed; as its device's
 // probe saw them and again as the engine's marks say.
-observed::Timeline a_marked_token() {
+observed::Timeline marked_token() {
   observed::Process process;
   process.pid = 4711;
   process.name = "engine";
@@ -78,9 +78,9 @@ observed::Observed read_back(const std::string& trace) {
 
 // Each table of the trace is that of the profile: work that marks tell again counts once.
 TEST(OwnTrace, HasTheRowsOfTheProfileThatItWasWrittenWith) {
-  const observed::Timeline timeline = a_marked_token();
+  const observed::Timeline timeline = marked_token();
   const observed::Observed trace = read_back(chrome_trace(timeline));
-  const observed::Observed profile = observed::observed_of(timeline);
+  const observed::Observed profile = observed::to_observed(timeline);
   EXPECT_EQ(trace.format, "chrome-trace");
   for (const std::string& by : observed_groupings()) {
     ObservedStyle style;
@@ -93,7 +93,7 @@ TEST(OwnTrace, HasTheRowsOfTheProfileThatItWasWrittenWith) {
 // The device works 7.85 ms (0.5, 7.3 and 0.05), of which dispatches take 99.4 %. The wait of 6.4
 // ms, 6.2 of it within the second, gets no share; nor does any other call.
 TEST(OwnTrace, KeepsCallsOfTheCpuOutOfTheDevicesShares) {
-  const std::string trace = chrome_trace(a_marked_token());
+  const std::string trace = chrome_trace(marked_token());
   // Without its end the rows are those of the events, and the marks' are not counted again.
   const std::string cut = trace.substr(0, trace.find("\"weirWork\""));
   for (const std::string& text : {trace, cut}) {
@@ -112,13 +112,13 @@ TEST(OwnTrace, KeepsCallsOfTheCpuOutOfTheDevicesShares) {
 TEST(OwnTrace, ShowsHowFastTransfersWere) {
   ObservedStyle style;
   // 256 B in 500 us are 0.000512 GB/s.
-  EXPECT_THAT(observed_rows(read_back(chrome_trace(a_marked_token())), style),
+  EXPECT_THAT(observed_rows(read_back(chrome_trace(marked_token())), style),
               testing::ContainsRegex("500.0 us +1 +500.0 us +0.00 +set program \u2192 Vulkan0"));
 }
 
 // Parts that fit no Observed leave the rows of the events.
 TEST(OwnTrace, KeepsItsEventsWhereItsRowsMakeNoSense) {
-  const std::string trace = chrome_trace(a_marked_token());
+  const std::string trace = chrome_trace(marked_token());
   for (const char* work : {R"({"ops": "none"})", R"({"ops": [{"step": 9}]})", "[]", "7"}) {
     const std::string head = trace.substr(0, trace.find("\"weirWork\""));
     const observed::Observed read = read_back(head + "\"weirWork\": [" + work + "]}");

@@ -96,17 +96,17 @@ class Arriving : public testing::Test {
   ~Arriving() override { std::filesystem::remove_all(folder_); }
 
   static profile::Profile make_profile(const std::string& cell, std::int64_t dispatches) {
-    profile::Profile one;
-    one.cell = *profile::CellKey::parse(cell);
-    one.device = "cpu";
-    one.provenance.fingerprint = "f";
-    one.provenance.device_class = "cpu-x86-64-v3";
+    profile::Profile profile;
+    profile.cell = *profile::CellKey::parse(cell);
+    profile.device = "cpu";
+    profile.provenance.fingerprint = "f";
+    profile.provenance.device_class = "cpu-x86-64-v3";
     profile::Measurement count;
     count.metric = *unit::find_metric("dispatches_per_token");
     count.nature = profile::Nature::exact;
     count.exact = Rational(dispatches);
-    one.metrics["dispatches_per_token"] = count;
-    return one;
+    profile.metrics["dispatches_per_token"] = count;
+    return profile;
   }
   // The baseline has the true name, what comes has the alias.
   std::string alias() {
@@ -199,7 +199,7 @@ TEST(ServeOptions, RequireTlsBeyondThisMachine) {
   }
 }
 
-verdict::GateVerdict failed() {
+verdict::GateVerdict failed_gate() {
   verdict::GateVerdict gate;
   gate.verdict = verdict::Outcome::fail;
   return gate;
@@ -213,23 +213,24 @@ class Posting : public testing::Test {
     Poster poster(
         real_.world(), {{"engine", "o/r"}, {"nightly", "o/r"}},
         [this](const sys::Stop&) -> Result<std::unique_ptr<publish::Api>> {
-          ++made_;
+          ++apis_created_;
           return std::make_unique<tests::StoreApi>(github_);
         },
-        [this](const std::string& line) { said_.push_back(line); }, 0);
+        [this](const std::string& line) { lines_.push_back(line); }, 0);
     say(poster);
   }
   sys::RealWorld real_;
   tests::GithubStore github_;
-  int made_ = 0;
-  std::vector<std::string> said_;
+  int apis_created_ = 0;
+  std::vector<std::string> lines_;
 };
 
 TEST_F(Posting, SaysWhatWasJudgedWhereTheCommandLineSays) {
-  post([](Poster& poster) { poster.announce({"engine", std::string(40, 'A'), 7}, failed()); });
-  EXPECT_EQ(made_, 1);
-  EXPECT_THAT(said_, testing::UnorderedElementsAre("o/r: comment created", "o/r: check run created",
-                                                   "o/r: commit status created"));
+  post([](Poster& poster) { poster.announce({"engine", std::string(40, 'A'), 7}, failed_gate()); });
+  EXPECT_EQ(apis_created_, 1);
+  EXPECT_THAT(lines_,
+              testing::UnorderedElementsAre("o/r: comment created", "o/r: check run created",
+                                            "o/r: commit status created"));
 }
 
 TEST_F(Posting, OfAPassMakesNoCommentUnlessTheFoldersRulesSaySo) {
@@ -238,8 +239,8 @@ TEST_F(Posting, OfAPassMakesNoCommentUnlessTheFoldersRulesSaySo) {
   passed.cells.emplace_back();
   passed.totals["pass"] = 1;
   post([&](Poster& poster) { poster.announce({"engine", std::string(40, 'a'), 7}, passed); });
-  EXPECT_THAT(
-      said_, testing::UnorderedElementsAre("o/r: check run created", "o/r: commit status created"));
+  EXPECT_THAT(lines_, testing::UnorderedElementsAre("o/r: check run created",
+                                                    "o/r: commit status created"));
   passed.comment = verdict::Comment::always;
   post([&](Poster& poster) { poster.announce({"nightly", std::string(40, 'a'), 7}, passed); });
   EXPECT_EQ(github_.comments(7).size(), 1U);
@@ -249,9 +250,9 @@ TEST_F(Posting, OfTwoProjectsNeverTakesTheOthersPlace) {
   verdict::GateVerdict passed;
   passed.verdict = verdict::Outcome::pass;
   post([&](Poster& poster) {
-    poster.announce({"engine", std::string(40, 'a'), 7}, failed());
+    poster.announce({"engine", std::string(40, 'a'), 7}, failed_gate());
     poster.announce({"nightly", std::string(40, 'a'), 7}, passed);
-    poster.announce({"engine", std::string(40, 'a'), std::nullopt}, failed());
+    poster.announce({"engine", std::string(40, 'a'), std::nullopt}, failed_gate());
   });
   std::vector<std::string> names, contexts;
   for (const Json& check_run : github_.check_runs()) names.push_back(check_run["name"]);
@@ -270,12 +271,12 @@ TEST_F(Posting, OfAPullRequestsJobGoesToTheHeadThatItMeasured) {
   github_.set_parents(merge, {std::string(40, 'd'), head});
   github_.set_parents(stale, {std::string(40, 'd'), std::string(40, 'e')});
   post([&](Poster& poster) {
-    poster.announce({"engine", stale, 7, true}, failed());
-    poster.announce({"engine", std::string(40, 'f'), 7, true}, failed());  // nobody knows it
+    poster.announce({"engine", stale, 7, true}, failed_gate());
+    poster.announce({"engine", std::string(40, 'f'), 7, true}, failed_gate());  // nobody knows it
   });
-  EXPECT_THAT(said_, testing::Each(HasSubstr("o/r: not posted: ")));
+  EXPECT_THAT(lines_, testing::Each(HasSubstr("o/r: not posted: ")));
   EXPECT_TRUE(github_.check_runs().empty());
-  post([&](Poster& poster) { poster.announce({"engine", merge, 7, true}, failed()); });
+  post([&](Poster& poster) { poster.announce({"engine", merge, 7, true}, failed_gate()); });
   ASSERT_EQ(github_.check_runs().size(), 1U);
   EXPECT_EQ(github_.check_runs()[0]["head_sha"], head);
   EXPECT_EQ(github_.statuses(head).size(), 1U);
@@ -284,10 +285,10 @@ TEST_F(Posting, OfAPullRequestsJobGoesToTheHeadThatItMeasured) {
 
 TEST_F(Posting, LeavesOtherProjectsAndWhatNamesNothingAlone) {
   post([](Poster& poster) {
-    poster.announce({"other", std::string(40, 'a'), 7}, failed());
-    poster.announce({"engine", std::nullopt, std::nullopt}, failed());
+    poster.announce({"other", std::string(40, 'a'), 7}, failed_gate());
+    poster.announce({"engine", std::nullopt, std::nullopt}, failed_gate());
   });
-  EXPECT_EQ(made_, 0);
+  EXPECT_EQ(apis_created_, 0);
 }
 
 TEST_F(Posting, TellsWhatFailedAndGoesOn) {
@@ -299,11 +300,11 @@ TEST_F(Posting, TellsWhatFailedAndGoesOn) {
           ++tries;
           return fail(Code::unavailable, "no way");
         },
-        [this](const std::string& line) { said_.push_back(line); }, 0);
-    for (int i = 0; i < 3; ++i) poster.announce({"engine", std::string(40, 'a'), 7}, failed());
+        [this](const std::string& line) { lines_.push_back(line); }, 0);
+    for (int i = 0; i < 3; ++i) poster.announce({"engine", std::string(40, 'a'), 7}, failed_gate());
   }
   EXPECT_EQ(tries, 3);
-  EXPECT_THAT(said_, testing::Each("o/r: not posted: no way"));
+  EXPECT_THAT(lines_, testing::Each("o/r: not posted: no way"));
 }
 
 #endif

@@ -19,9 +19,9 @@ class ProfileFiles : public testing::Test {
     std::ofstream(file_, std::ios::binary) << text;
     return read_profile_file(file_.string(), sys::RealFiles());
   }
-  Result<ProfileFile> read(const std::string& text, std::uint64_t most_whole) {
+  Result<ProfileFile> read(const std::string& text, std::uint64_t most_at_once) {
     std::ofstream(file_, std::ios::binary) << text;
-    return read_profile_file(file_.string(), sys::RealFiles(), most_whole);
+    return read_profile_file(file_.string(), sys::RealFiles(), most_at_once);
   }
   void TearDown() override { fs::remove(file_); }
 
@@ -81,12 +81,12 @@ TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
                         i % 7, i * 3);
   }
   text += "{}]}\n";
-  const auto whole_file = read(text, adapters::k_most_read);
+  const auto unsplit = read(text, adapters::k_most_read);
   const auto pieces = read(text, 100'000);
-  ASSERT_TRUE(whole_file) << whole_file.error().message;
+  ASSERT_TRUE(unsplit) << unsplit.error().message;
   ASSERT_TRUE(pieces) << pieces.error().message;
-  ASSERT_TRUE(whole_file->observed && pieces->observed);
-  EXPECT_EQ(*pieces->observed, *whole_file->observed);
+  ASSERT_TRUE(unsplit->observed && pieces->observed);
+  EXPECT_EQ(*pieces->observed, *unsplit->observed);
   ASSERT_EQ(pieces->observed->ops.size(), 7U);
   ASSERT_EQ(pieces->observed->tracks.size(), 1U);
   EXPECT_EQ(pieces->observed->tracks[0].events, 30'000);
@@ -101,12 +101,13 @@ TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
 TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
   const std::string text = R"({"traceEvents": [
       {"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2}]})";
-  for (const std::uint64_t most_whole : {std::uint64_t{10}, std::uint64_t{10'000}}) {
+  for (const std::uint64_t most_at_once : {std::uint64_t{10}, std::uint64_t{10'000}}) {
     std::ofstream(file_) << text;
     observed::ObservedMoments moments;
-    const auto read_it = read_profile_file(file_.string(), sys::RealFiles(), most_whole, &moments);
+    const auto read_it =
+        read_profile_file(file_.string(), sys::RealFiles(), most_at_once, &moments);
     ASSERT_TRUE(read_it) << read_it.error().message;
-    ASSERT_EQ(moments.spans.size(), 1U) << most_whole;
+    ASSERT_EQ(moments.spans.size(), 1U) << most_at_once;
     EXPECT_NEAR(moments.spans[0].at, 5e-6, 1e-15);
     EXPECT_NEAR(moments.spans[0].length, 2e-6, 1e-15);
   }
@@ -136,7 +137,7 @@ TEST_F(ProfileFiles, AreUnpackedWhereTheyArePackedWithGzip) {
   const struct {
     const char* what;
     std::string bytes;
-    std::uint64_t most_whole;
+    std::uint64_t most_at_once;
     const char* says;  // "": it is read
   } cases[] = {
       {"a trace", trace, 10'000, ""},
@@ -155,7 +156,7 @@ TEST_F(ProfileFiles, AreUnpackedWhereTheyArePackedWithGzip) {
       {"much of nothing", bomb, 10'000, "larger than 0 MiB unpacked, which only a Chrome trace"},
   };
   for (const auto& c : cases) {
-    const auto read_it = read(c.bytes, c.most_whole);
+    const auto read_it = read(c.bytes, c.most_at_once);
     if (c.says == std::string()) {
       ASSERT_TRUE(read_it) << c.what << ": " << read_it.error().message;
       EXPECT_EQ(read_it->observed->format, "chrome-trace") << c.what;

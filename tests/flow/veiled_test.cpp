@@ -54,11 +54,11 @@ TEST(Redacted, ASubjectThatNamesAPrivateModelHasItsAlias) {
 
 TEST(Redacted, ComparedRunsWithAPrivateNameAreTakenOut) {
   verdict::GateVerdict gate;
-  for (const char* other : {"out/1", "out/acme-13b"}) {
-    gate.runs = {"out/2", other};
+  for (const char* compared : {"out/1", "out/acme-13b"}) {
+    gate.runs = {"out/2", compared};
     const auto shown = redacted(gate, redactor());
     ASSERT_TRUE(shown.runs) << "it is a comparison still";
-    EXPECT_EQ(shown.runs->size(), std::string(other) == "out/1" ? 2U : 0U);
+    EXPECT_EQ(shown.runs->size(), std::string(compared) == "out/1" ? 2U : 0U);
   }
 }
 

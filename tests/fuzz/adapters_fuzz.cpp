@@ -11,24 +11,24 @@
 namespace {
 
 weir::config::GenericOutput rules() {
-  weir::config::GenericOutput made;
+  weir::config::GenericOutput output;
   for (const char* regex : {R"(([\d.]+) tok/s)", R"((\S+))"}) {
     weir::config::ValueRule rule;
     rule.metric = "decode_tokens_per_second";
     rule.regex = regex;
     rule.pick = weir::config::ValueRule::Pick::all;
-    made.values.push_back(rule);
+    output.values.push_back(rule);
   }
   for (const char* pointer : {"/0/n_gen", "/a/b", "/samples_ns/1"}) {
     weir::config::ValueRule rule;
     rule.metric = "syncs_per_token";
     rule.pointer = pointer;
-    made.values.push_back(rule);
+    output.values.push_back(rule);
   }
-  made.facts = {made.values.front(), made.values.back()};
-  made.facts[0].metric = "output_digest";
-  made.facts[1].metric = "generated_tokens";
-  return made;
+  output.facts = {output.values.front(), output.values.back()};
+  output.facts[0].metric = "output_digest";
+  output.facts[1].metric = "generated_tokens";
+  return output;
 }
 
 }  // namespace

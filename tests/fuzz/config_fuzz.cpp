@@ -8,12 +8,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::config;
-  const Known known{.today = "2026-11-20",
-                    .adapters = {"llama-bench", "generic"},
-                    .probes = {"vulkan", "ggml", "opencl"},
-                    .twins = std::vector<std::string>{"amd-rx-7900-xtx"}};
+  const Supported supported{.today = "2026-11-20",
+                            .adapters = {"llama-bench", "generic"},
+                            .probes = {"vulkan", "ggml", "opencl"},
+                            .twins = std::vector<std::string>{"amd-rx-7900-xtx"}};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto settings = parse_settings(text, "f", known);
+  const auto settings = parse_settings(text, "f", supported);
   if (!settings) {
     if (settings.error().code != weir::Code::config || settings.error().message.empty()) {
       std::abort();

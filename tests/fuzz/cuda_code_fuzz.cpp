@@ -4,8 +4,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
-  const std::string_view one = bytes;
-  static_cast<void>(weir::probes::read_cuda_kernels({&one, 1}, 8, 9));
+  const std::string_view image = bytes;
+  static_cast<void>(weir::probes::read_cuda_kernels({&image, 1}, 8, 9));
   static_cast<void>(weir::probes::readable_kernel_name("_Z" + bytes.substr(0, 256)));
   return 0;
 }

@@ -26,27 +26,27 @@ void check(const weir::profile::ServedReport& report) {
 // Returns the meaning of the bytes as text.
 std::string meaning(const serving::Api& api, std::string_view bytes, std::size_t step) {
   EventReader reader(api.framing, {.line_bytes = 512, .event_bytes = 512});
-  std::string said;
+  std::string text;
   const auto take = [&](std::string_view type, std::string_view data) {
     if (data.empty()) std::abort();
     const auto piece = api.read(data);
-    said.append(type).append(piece ? piece->text : piece.error().message).append("\n");
+    text.append(type).append(piece ? piece->text : piece.error().message).append("\n");
     if (!piece) {
       if (piece.error().message.empty()) std::abort();
       return;
     }
     check(piece->reported);
     if (piece->tokens < 0 || piece->tokens > 512) std::abort();
-    said += std::to_string(piece->is_token ? piece->tokens : 0);
+    text += std::to_string(piece->is_token ? piece->tokens : 0);
   };
   for (std::size_t at = 0; at < bytes.size(); at += step) {
     if (const auto fed = reader.feed(bytes.substr(at, step), take); !fed) {
-      said += fed.error().message;
+      text += fed.error().message;
       break;
     }
   }
-  said += reader.finish(take) ? " whole" : " cut";
-  return said;
+  text += reader.finish(take) ? " whole" : " cut";
+  return text;
 }
 
 }  // namespace
@@ -55,8 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > 4096) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   for (const serving::Api& api : serving::apis()) {
-    const std::string whole = meaning(api, bytes, size + 1);
-    if (meaning(api, bytes, 1) != whole || meaning(api, bytes, 7) != whole) std::abort();
+    const std::string expected = meaning(api, bytes, size + 1);
+    if (meaning(api, bytes, 1) != expected || meaning(api, bytes, 7) != expected) std::abort();
   }
   static_cast<void>(serving::error_answer_text(bytes));
   return 0;

@@ -19,6 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   using weir::profile::kernel_name;
   const auto name = kernel_name(text.substr(0, size / 2));
-  (void)parts_of(name, {kernel_name(text.substr(size / 2)), name});
+  (void)find_fused_parts(name, {kernel_name(text.substr(size / 2)), name});
   return 0;
 }

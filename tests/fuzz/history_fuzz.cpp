@@ -12,10 +12,10 @@ namespace {
 
 using namespace weir;
 
-std::string written_again(std::string_view text) {
+std::string rewritten(std::string_view text) {
   std::string lines = history::first_line() + "\n";
-  const auto add = [&](const auto& one) {
-    lines += history::line_of(one) + "\n";
+  const auto add = [&](const auto& entry) {
+    lines += history::line_of(entry) + "\n";
     return Result<void>{};
   };
   (void)history::read_lines(text, {add, add, add});

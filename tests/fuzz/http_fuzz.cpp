@@ -27,7 +27,7 @@ void check(const RequestReader& reader) {
 
 // Returns the meaning of the bytes as text.
 std::string meaning(std::string_view bytes, std::size_t step) {
-  std::string said, buffer;
+  std::string text, buffer;
   bool ended = false;
   auto reader = RequestReader::make(4096);
   for (std::size_t at = 0; at < bytes.size() && !ended; at += step) {
@@ -39,20 +39,20 @@ std::string meaning(std::string_view bytes, std::size_t step) {
       switch (reader->state()) {
         case RequestReader::State::waiting:
           check(*reader);
-          said += reader->head().target.path + (reader->keep_alive() ? " +" : " -");
+          text += reader->head().target.path + (reader->keep_alive() ? " +" : " -");
           reader->admit(1000);
           taken = 1;
           break;
         case RequestReader::State::done:
           if (reader->body_bytes() > 1000) std::abort();
-          said += reader->take_body() + "\n";
+          text += reader->take_body() + "\n";
           ended = !reader->keep_alive();
           reader = RequestReader::make(4096);
           taken = 1;
           break;
         case RequestReader::State::refused:
           if (reader->refusal().status < 400 || reader->refusal().message.empty()) std::abort();
-          said += "refused";
+          text += "refused";
           ended = true;
           break;
         default:
@@ -60,7 +60,7 @@ std::string meaning(std::string_view bytes, std::size_t step) {
       }
     }
   }
-  return said;
+  return text;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size > 4096)
     return 0;  // a line between chunks may be that long, and be refused before its end
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const std::string whole = meaning(bytes, size + 1);
-  if (meaning(bytes, 1) != whole || meaning(bytes, 7) != whole) std::abort();
+  const std::string expected = meaning(bytes, size + 1);
+  if (meaning(bytes, 1) != expected || meaning(bytes, 7) != expected) std::abort();
   return 0;
 }

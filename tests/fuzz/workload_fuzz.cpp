@@ -17,10 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (requests->empty() || requests->size() > k_most) std::abort();
     double last = 0;
     for (std::size_t i = 0; i < requests->size(); ++i) {
-      const weir::adapters::WorkloadRequest& one = (*requests)[i];
-      if (one.prompt.empty() || one.tokens < 1 || one.at.value_or(last) < last) std::abort();
-      if (one.after && (turns == 1 || *one.after + 1 != i)) std::abort();
-      last = one.at.value_or(last);
+      const weir::adapters::WorkloadRequest& request = (*requests)[i];
+      if (request.prompt.empty() || request.tokens < 1 || request.at.value_or(last) < last)
+        std::abort();
+      if (request.after && (turns == 1 || *request.after + 1 != i)) std::abort();
+      last = request.at.value_or(last);
     }
   }
   return 0;

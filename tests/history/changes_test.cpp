@@ -20,7 +20,7 @@ double noise(std::size_t i) {
   return 1 + 0.01 * (static_cast<double>((i * 7919 + 13) % 101) / 50 - 1);
 }
 
-std::string commit_of(std::size_t i) { return fmt::format("{:040x}", 0xabc000 + i); }
+std::string make_commit(std::size_t i) { return fmt::format("{:040x}", 0xabc000 + i); }
 
 class SeriesOfNights {
  public:
@@ -34,7 +34,7 @@ class SeriesOfNights {
     RunFacts run;
     run.id = fmt::format("{}", i);
     run.time = k_first + static_cast<double>(i) * k_day;
-    if (with_commit) run.commit = commit_of(i);
+    if (with_commit) run.commit = make_commit(i);
     history_.runs.push_back(run);
     const bool count = history_.series[0].metric.kind == unit::Kind::count;
     history_.series[0].points.push_back({value,
@@ -45,16 +45,16 @@ class SeriesOfNights {
                                          place});
   }
   [[nodiscard]] std::vector<SeriesChange> changes(
-      const std::vector<Acknowledgement>& known = {}) const {
-    const auto found = changes_of(history_, known, {});
-    EXPECT_TRUE(found) << found.error().message;
-    return found.value_or(std::vector<SeriesChange>());
+      const std::vector<Acknowledgement>& acknowledgements = {}) const {
+    const auto result = changes_of(history_, acknowledgements, {});
+    EXPECT_TRUE(result) << result.error().message;
+    return result.value_or(std::vector<SeriesChange>());
   }
 
   History history_;
 };
 
-SeriesOfNights rate_that_falls(std::size_t before, std::size_t after, std::uint32_t place = 0) {
+SeriesOfNights falling_rate(std::size_t before, std::size_t after, std::uint32_t place = 0) {
   SeriesOfNights nights("decode_tokens_per_second");
   for (std::size_t i = 0; i < before; ++i) nights.night(10 * noise(i));
   for (std::size_t i = 0; i < after; ++i) nights.night(9 * noise(before + i), place);
@@ -62,23 +62,23 @@ SeriesOfNights rate_that_falls(std::size_t before, std::size_t after, std::uint3
 }
 
 TEST(HistoryChanges, AreNoneWhereNothingChanged) {
-  EXPECT_THAT(rate_that_falls(60, 0).changes(), IsEmpty());
+  EXPECT_THAT(falling_rate(60, 0).changes(), IsEmpty());
 }
 
 TEST(HistoryChanges, NameTheFirstCommitAndTheSize) {
-  const SeriesOfNights nights = rate_that_falls(40, 15);
-  const auto found = nights.changes();
-  ASSERT_THAT(found, SizeIs(1));
-  EXPECT_EQ(kind_name(found[0]), "step");
-  EXPECT_EQ(found[0].index, 40U);
-  EXPECT_NEAR(found[0].size, -0.1, 0.01);
-  EXPECT_LE(found[0].low, -0.1);
-  EXPECT_GE(found[0].high, -0.1);
-  EXPECT_EQ(found[0].worse, true);
-  const Json json = change_json(nights.history_, found[0]);
+  const SeriesOfNights nights = falling_rate(40, 15);
+  const auto changes = nights.changes();
+  ASSERT_THAT(changes, SizeIs(1));
+  EXPECT_EQ(kind_name(changes[0]), "step");
+  EXPECT_EQ(changes[0].index, 40U);
+  EXPECT_NEAR(changes[0].size, -0.1, 0.01);
+  EXPECT_LE(changes[0].low, -0.1);
+  EXPECT_GE(changes[0].high, -0.1);
+  EXPECT_EQ(changes[0].worse, true);
+  const Json json = change_json(nights.history_, changes[0]);
   EXPECT_EQ(json["kind"], "step");
-  EXPECT_EQ(json["commit"], commit_of(40));
-  EXPECT_EQ(json["commit_before"], commit_of(39));
+  EXPECT_EQ(json["commit"], make_commit(40));
+  EXPECT_EQ(json["commit_before"], make_commit(39));
   EXPECT_EQ(json["index"], 40);
   EXPECT_EQ(json["machine"], "lab");
 }
@@ -86,18 +86,18 @@ TEST(HistoryChanges, NameTheFirstCommitAndTheSize) {
 TEST(HistoryChanges, OfCountsAreAnyStepAlsoOneThatFlipsBack) {
   SeriesOfNights nights("syncs_per_token");
   for (const double value : {1., 1., 17., 1., 1.}) nights.night(value);
-  const auto found = nights.changes();
-  ASSERT_THAT(found, SizeIs(2));
-  EXPECT_EQ(found[0].index, 2U);
-  EXPECT_EQ(found[0].worse, true);
-  EXPECT_EQ(found[1].index, 3U);
-  EXPECT_EQ(found[1].worse, false);
-  EXPECT_EQ(size_text(nights.history_.series[0].metric, found[0]), "grew by 16");
+  const auto changes = nights.changes();
+  ASSERT_THAT(changes, SizeIs(2));
+  EXPECT_EQ(changes[0].index, 2U);
+  EXPECT_EQ(changes[0].worse, true);
+  EXPECT_EQ(changes[1].index, 3U);
+  EXPECT_EQ(changes[1].worse, false);
+  EXPECT_EQ(size_text(nights.history_.series[0].metric, changes[0]), "grew by 16");
 }
 
 // A new driver or image is no commit's fault; it is reported with its effect.
 TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
-  const SeriesOfNights falls = rate_that_falls(40, 15, 1);
+  const SeriesOfNights falls = falling_rate(40, 15, 1);
   const auto with_step = falls.changes();
   ASSERT_THAT(with_step, SizeIs(1));
   EXPECT_EQ(kind_name(with_step[0]), "class");
@@ -118,16 +118,16 @@ TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
 }
 
 TEST(HistoryChanges, ThatSomebodyAcknowledgedAreKnownAlsoWhenTheyMoveByAPoint) {
-  const SeriesOfNights nights = rate_that_falls(40, 15);
+  const SeriesOfNights nights = falling_rate(40, 15);
   Acknowledgement word = make_acknowledgement(nights.history_, nights.changes()[0]);
   word.who = "ada";
   word.reason = "a new sampler";
   EXPECT_EQ(nights.changes({word})[0].acknowledgement->who, "ada");
-  word.commit = commit_of(42);
+  word.commit = make_commit(42);
   EXPECT_TRUE(nights.changes({word})[0].acknowledgement);
-  word.commit = commit_of(50);
+  word.commit = make_commit(50);
   EXPECT_FALSE(nights.changes({word})[0].acknowledgement);
-  word.commit = commit_of(40);
+  word.commit = make_commit(40);
   word.machine = "another";
   EXPECT_FALSE(nights.changes({word})[0].acknowledgement);
 }
@@ -136,65 +136,65 @@ TEST(HistoryChanges, ThatSomebodyAcknowledgedAreKnownAlsoWhenTheyMoveByAPoint) {
 TEST(HistoryChanges, OfACountThatSomebodyAcknowledgedAreNoOthers) {
   SeriesOfNights nights("syncs_per_token");
   for (const double value : {1., 1., 5., 5., 99.}) nights.night(value);
-  const auto found = nights.changes();
-  ASSERT_THAT(found, SizeIs(2));
-  const auto after = nights.changes({make_acknowledgement(nights.history_, found[0])});
+  const auto changes = nights.changes();
+  ASSERT_THAT(changes, SizeIs(2));
+  const auto after = nights.changes({make_acknowledgement(nights.history_, changes[0])});
   EXPECT_TRUE(after[0].acknowledgement);
   EXPECT_FALSE(after[1].acknowledgement);
-  EXPECT_THAT(make_issue(nights.history_, found[1], "").near, IsEmpty());
+  EXPECT_THAT(make_issue(nights.history_, changes[1], "").near, IsEmpty());
 }
 
 TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
-  SeriesOfNights nights = rate_that_falls(40, 15);
+  SeriesOfNights nights = falling_rate(40, 15);
   nights.history_.series[0].cell = "mine/<!-- x --> @ada #1/cpu/decode";
   nights.history_.series[0].machine = "[lab](http://evil)";
-  const auto found = nights.changes();
-  const std::string text = changes_text(nights.history_, found, 80);
+  const auto changes = nights.changes();
+  const std::string text = changes_text(nights.history_, changes, 80);
   EXPECT_THAT(text, HasSubstr("WORSE"));
   EXPECT_THAT(text, HasSubstr("decode tok/s fell by "));
   for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
-  const ChangeIssue issue = make_issue(nights.history_, found[0], "https://o.github.io/r/");
-  EXPECT_EQ(issue.at, commit_of(40));
-  EXPECT_THAT(issue.near, ::testing::Contains(commit_of(41)));
+  const ChangeIssue issue = make_issue(nights.history_, changes[0], "https://o.github.io/r/");
+  EXPECT_EQ(issue.at, make_commit(40));
+  EXPECT_THAT(issue.near, ::testing::Contains(make_commit(41)));
   EXPECT_THAT(issue.body, ::testing::Not(HasSubstr("<!--")));
-  EXPECT_THAT(issue.body, HasSubstr("weir bisect " + commit_of(39)));
+  EXPECT_THAT(issue.body, HasSubstr("weir bisect " + make_commit(39)));
   EXPECT_THAT(issue.title, HasSubstr("decode tok/s"));
 }
 
 TEST(HistoryChanges, InWordsLoseNothingAtTheEndOfALine) {
-  SeriesOfNights nights = rate_that_falls(40, 15);
+  SeriesOfNights nights = falling_rate(40, 15);
   const std::string cell = "mine/" + std::string(100, 'm') + "/cpu/decode";
   const std::string machine = "the machine " + std::string(90, 'b') + " in the cellar";
   nights.history_.series[0].cell = cell;
   nights.history_.series[0].machine = machine;
-  auto found = nights.changes();
-  found[0].acknowledgement = Acknowledgement{};
-  found[0].acknowledgement->who = "ada";
-  found[0].acknowledgement->reason =
+  auto changes = nights.changes();
+  changes[0].acknowledgement = Acknowledgement{};
+  changes[0].acknowledgement->who = "ada";
+  changes[0].acknowledgement->reason =
       "the new kernel keeps " + std::string(70, 'k') + " in registers";
-  const std::string text = changes_text(nights.history_, found, 80);
-  std::string whole;
-  for (const char c : text) whole += c == ' ' || c == '\n' ? "" : std::string(1, c);
-  for (std::string words : {cell, machine, found[0].acknowledgement->reason}) {
+  const std::string text = changes_text(nights.history_, changes, 80);
+  std::string unbroken;
+  for (const char c : text) unbroken += c == ' ' || c == '\n' ? "" : std::string(1, c);
+  for (std::string words : {cell, machine, changes[0].acknowledgement->reason}) {
     std::erase(words, ' ');
-    EXPECT_THAT(whole, HasSubstr(words));
+    EXPECT_THAT(unbroken, HasSubstr(words));
   }
   for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
 }
 
 TEST(HistoryChanges, AreFoundLatelyOnlyWhileTheyGoOn) {
-  SeriesOfNights nights = rate_that_falls(40, 15);
-  auto found = nights.changes();
-  ASSERT_THAT(found, SizeIs(1));
-  found[0].settled = false;
-  EXPECT_THAT(changes_text(nights.history_, found, 80), HasSubstr("found lately"));
-  SeriesChange drift = found[0];
+  SeriesOfNights nights = falling_rate(40, 15);
+  auto changes = nights.changes();
+  ASSERT_THAT(changes, SizeIs(1));
+  changes[0].settled = false;
+  EXPECT_THAT(changes_text(nights.history_, changes, 80), HasSubstr("found lately"));
+  SeriesChange drift = changes[0];
   drift.kind = stats::ChangeKind::drift;
   drift.end = 50;
   EXPECT_THAT(changes_text(nights.history_, {drift}, 80), ::testing::Not(HasSubstr("lately")));
   drift.end = 55;
   EXPECT_THAT(changes_text(nights.history_, {drift}, 80), HasSubstr("found lately"));
-  SeriesChange later = found[0];
+  SeriesChange later = changes[0];
   later.settled = true;
   EXPECT_THAT(changes_text(nights.history_, {drift, later}, 80),
               ::testing::Not(HasSubstr("lately")));
@@ -203,10 +203,10 @@ TEST(HistoryChanges, AreFoundLatelyOnlyWhileTheyGoOn) {
 TEST(HistoryChanges, WithoutCommitsGoByTime) {
   SeriesOfNights nights("decode_tokens_per_second");
   for (std::size_t i = 0; i < 40; ++i) nights.night((i < 25 ? 10 : 8) * noise(i), 0, false);
-  const auto found = nights.changes();
-  ASSERT_THAT(found, SizeIs(1));
-  EXPECT_TRUE(change_json(nights.history_, found[0])["commit"].is_null());
-  const Acknowledgement word = make_acknowledgement(nights.history_, found[0]);
+  const auto changes = nights.changes();
+  ASSERT_THAT(changes, SizeIs(1));
+  EXPECT_TRUE(change_json(nights.history_, changes[0])["commit"].is_null());
+  const Acknowledgement word = make_acknowledgement(nights.history_, changes[0]);
   EXPECT_TRUE(nights.changes({word})[0].acknowledgement);
 }
 

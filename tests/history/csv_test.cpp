@@ -70,10 +70,10 @@ TEST(Csv, TakesRowsThatAgreeInAllButTheValueForSamples) {
 }
 
 TEST(Csv, NamesARunByWhatItIsHoweverItIsWritten) {
-  const history::Run one = parsed(k_header + "c,x,abc1234,1970-01-01T00:01:00Z,1,m\n").run(0);
-  const history::Run two =
+  const history::Run first = parsed(k_header + "c,x,abc1234,1970-01-01T00:01:00Z,1,m\n").run(0);
+  const history::Run second =
       parsed("machine,value,time,commit,metric,cell\r\nm,2,60,abc1234,y,d\r\n").run(0);
-  EXPECT_EQ(one.facts.id, two.facts.id);
+  EXPECT_EQ(first.facts.id, second.facts.id);
   // Two rows of the same moment in one file are one run, too.
   EXPECT_EQ(parsed(k_header + "c,x,,60,1,m\nc,y,,1970-01-01T00:01Z,1,m\n").runs(), 1U);
 }
@@ -170,10 +170,10 @@ INSTANTIATE_TEST_SUITE_P(
 // Files of two machines for the same nights are two runs a night.
 TEST(Csv, OfRowsWithoutAMachineIsOfTheOneThatIsNamed) {
   const std::string text = "cell,metric,time,value\nc,m,1,2\n";
-  const auto one = CsvTable::parse(text, "p", "A"), other = CsvTable::parse(text, "p", "B");
-  ASSERT_TRUE(one && other);
-  EXPECT_EQ(one->run(0).facts.machine, "A");
-  EXPECT_NE(one->run(0).facts.id, other->run(0).facts.id);
+  const auto first = CsvTable::parse(text, "p", "A"), second = CsvTable::parse(text, "p", "B");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->run(0).facts.machine, "A");
+  EXPECT_NE(first->run(0).facts.id, second->run(0).facts.id);
 }
 
 }  // namespace csv_test

@@ -36,13 +36,13 @@ TEST(Names, AreWrittenOutWhereTheyCanNotBeShownAndNeverRunTogether) {
                                      std::string(601, 'x'),
                                      "\xC3",
                                      "\xED\xA0\x80"};
-  std::set<std::string> kept;
+  std::set<std::string> names;
   for (const std::string& name : odd) {
-    const std::string one = stored_name(name);
-    EXPECT_TRUE(kept.insert(one).second) << one;
-    EXPECT_EQ(stored_name(one), one);  // a stored name stays as it is
-    EXPECT_LE(one.size(), k_longest_name);
-    EXPECT_TRUE(check(run_at("id", 0, {time_point(one, 1)})).has_value()) << one;
+    const std::string stored = stored_name(name);
+    EXPECT_TRUE(names.insert(stored).second) << stored;
+    EXPECT_EQ(stored_name(stored), stored);  // a stored name stays as it is
+    EXPECT_LE(stored.size(), k_longest_name);
+    EXPECT_TRUE(check(run_at("id", 0, {time_point(stored, 1)})).has_value()) << stored;
   }
 }
 
@@ -110,27 +110,27 @@ TEST(JsonLines, GiveBackWhatTheyWereMadeOf) {
   run.points[0].place = {"d", "Device \"x\"", "m", "Machine", "b1"};
   run.points[1].metric = {"mine", unit::Kind::quality, unit::Unit::ratio, unit::Better::higher};
   const StoredVerdict verdict = verdict_at("id", 3, "fail");
-  const Acknowledgement one = acknowledged("c", "known: größer");
-  const std::string text =
-      first_line() + "\n" + line_of(run) + "\n" + line_of(verdict) + "\n\n" + line_of(one) + "\n";
-  int seen = 0;
+  const Acknowledgement acknowledgement = acknowledged("c", "known: größer");
+  const std::string text = first_line() + "\n" + line_of(run) + "\n" + line_of(verdict) + "\n\n" +
+                           line_of(acknowledgement) + "\n";
+  int read_count = 0;
   const auto done = read_lines(text, {[&](const history::Run& read) {
                                         EXPECT_EQ(read, run);
-                                        ++seen;
+                                        ++read_count;
                                         return Result<void>{};
                                       },
                                       [&](const StoredVerdict& read) {
                                         EXPECT_EQ(read, verdict);
-                                        ++seen;
+                                        ++read_count;
                                         return Result<void>{};
                                       },
                                       [&](const Acknowledgement& read) {
-                                        EXPECT_EQ(read, one);
-                                        ++seen;
+                                        EXPECT_EQ(read, acknowledgement);
+                                        ++read_count;
                                         return Result<void>{};
                                       }});
   EXPECT_TRUE(done.has_value()) << (done ? "" : done.error().message);
-  EXPECT_EQ(seen, 3);
+  EXPECT_EQ(read_count, 3);
 }
 
 struct WrongLine {
@@ -169,12 +169,12 @@ TEST(JsonLines, ThatAreSpoiltNeverBreak) {
   history::Run run = run_at(
       "id", 1, {time_point("c", 0.1, {0.1, 0.2}), count_point("d", *Rational::make(133, 2))});
   run.facts.commit = std::string(40, 'a');
-  const std::string whole = first_line() + "\n" + line_of(run) + "\n" +
-                            line_of(verdict_at("id", 3, "fail")) + "\n" +
-                            line_of(acknowledged("c", "known")) + "\n";
+  const std::string intact = first_line() + "\n" + line_of(run) + "\n" +
+                             line_of(verdict_at("id", 3, "fail")) + "\n" +
+                             line_of(acknowledged("c", "known")) + "\n";
   std::mt19937 random(4);  // the same texts every time
   for (int i = 0; i < 10'000; ++i) {
-    std::string text = whole;
+    std::string text = intact;
     for (int n = 0; n < 3; ++n) {
       const std::size_t at = random() % text.size();
       if (random() % 3 == 0) {
@@ -185,11 +185,11 @@ TEST(JsonLines, ThatAreSpoiltNeverBreak) {
       }
       if (text.empty()) text = "x";
     }
-    const auto takes = [](const auto& one) {
-      EXPECT_TRUE(check(one).has_value());
+    const auto check_item = [](const auto& item) {
+      EXPECT_TRUE(check(item).has_value());
       return Result<void>{};
     };
-    (void)read_lines(text, {takes, takes, takes});
+    (void)read_lines(text, {check_item, check_item, check_item});
   }
 }
 
@@ -217,16 +217,16 @@ INSTANTIATE_TEST_SUITE_P(
                     AddressCase{"postgres://h/d?p%61ssword=x", "postgres://h/d", true, true}));
 
 baseline::Baseline baseline_with(std::vector<baseline::Session> sessions, const Rational& count) {
-  baseline::Baseline one;
-  one.cell = "e/m/b/p";
-  one.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
-  one.sessions["mc"] = std::move(sessions);
+  baseline::Baseline result;
+  result.cell = "e/m/b/p";
+  result.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
+  result.sessions["mc"] = std::move(sessions);
   profile::Measurement measured;
   measured.metric = unit::count_metric("dispatches", unit::Scope::per_token);
   measured.nature = profile::Nature::exact;
   measured.exact = count;
-  one.counts[measured.metric.name] = measured;
-  return one;
+  result.counts[measured.metric.name] = measured;
+  return result;
 }
 
 TEST(Baselines, GiveTheCountsAndTheSessionsThatACommitBrought) {
@@ -259,18 +259,18 @@ TEST(Machines, GoByWhatDoesNotChangeWithAnImage) {
 TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
   using verdict::Outcome;
   const auto metric = [](const std::string& name, Outcome outcome) {
-    verdict::Judgement one;
-    one.metric.name = name;
-    one.verdict = outcome;
-    return one;
+    verdict::Judgement judgement;
+    judgement.metric.name = name;
+    judgement.verdict = outcome;
+    return judgement;
   };
   const auto cell = [](const std::string& name, Outcome outcome,
                        std::vector<verdict::Judgement> metrics) {
-    verdict::CellVerdict one;
-    one.cell = profile::CellKey::parse(name).value();
-    one.verdict = outcome;
-    one.judgements = std::move(metrics);
-    return one;
+    verdict::CellVerdict result;
+    result.cell = profile::CellKey::parse(name).value();
+    result.verdict = outcome;
+    result.judgements = std::move(metrics);
+    return result;
   };
   verdict::GateVerdict gate;
   gate.cells = {cell("e/m/b/mixed", Outcome::new_,

@@ -11,7 +11,7 @@ namespace weir::history {
 namespace order_test {
 
 // Returns a commit of 40 digits that begins with `digits`.
-std::string commit_of(const std::string& digits) {
+std::string make_commit(const std::string& digits) {
   return digits + std::string(40 - digits.size(), '0');
 }
 
@@ -24,23 +24,23 @@ struct RunAt {
   double value = 1;
 };
 
-History made_of(const std::vector<RunAt>& runs, const std::string& metric = "load_seconds") {
+History make_history(const std::vector<RunAt>& runs, const std::string& metric = "load_seconds") {
   History history;
   Series series;
   series.cell = "e/m/b/p";
   series.metric = metric_named(metric);
-  for (const RunAt& one : runs) {
+  for (const RunAt& run : runs) {
     RunFacts facts;
-    facts.id = one.id;
-    facts.time = one.time;
-    if (!one.commit.empty()) facts.commit = one.commit;
-    if (one.commit_time >= 0) facts.commit_time = one.commit_time;
+    facts.id = run.id;
+    facts.time = run.time;
+    if (!run.commit.empty()) facts.commit = run.commit;
+    if (run.commit_time >= 0) facts.commit_time = run.commit_time;
     SeriesPoint point;
-    point.value = one.value;
+    point.value = run.value;
     point.run = static_cast<std::uint32_t>(history.runs.size());
     point.place = point.run;
     history.runs.push_back(facts);
-    history.places.push_back({one.device, "", one.machine, "", ""});
+    history.places.push_back({run.device, "", run.machine, "", ""});
     series.points.push_back(point);
   }
   history.series.push_back(series);
@@ -55,21 +55,21 @@ std::string ids_of(const History& history) {
   return text::join(ids, " ");
 }
 
-const std::string k_a = commit_of("aaaaaaa1"), k_b = commit_of("bbbbbbb1"),
-                  k_c = commit_of("ccccccc1"), k_b2 = commit_of("bbbbbbb2");
+const std::string k_a = make_commit("aaaaaaa1"), k_b = make_commit("bbbbbbb1"),
+                  k_c = make_commit("ccccccc1"), k_b2 = make_commit("bbbbbbb2");
 
 struct OrderCase {
   std::string what;
   std::vector<RunAt> runs;
-  std::vector<std::string> known;  // parents first
+  std::vector<std::string> commits;  // parents first
   std::string expected;
 };
 
 class Order : public testing::TestWithParam<OrderCase> {};
 
 TEST_P(Order, IsThatOfTheCommits) {
-  History history = made_of(GetParam().runs);
-  put_in_order(history, CommitOrder(GetParam().known));
+  History history = make_history(GetParam().runs);
+  put_in_order(history, CommitOrder(GetParam().commits));
   EXPECT_EQ(ids_of(history), GetParam().expected) << GetParam().what;
 }
 
@@ -126,10 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
             "six digits are no name", {{"2", 5, k_a}, {"1", 1, "bbbbbb"}}, {k_a, k_b}, "1 2"}));
 
 TEST(Order, IsTheSameForEverySeriesOfAHistory) {
-  History history = made_of({{"2", 1, k_b}, {"1", 2, k_a}});
-  Series other = history.series.front();
-  other.cell = "other/m/b/p";
-  history.series.push_back(other);
+  History history = make_history({{"2", 1, k_b}, {"1", 2, k_a}});
+  Series second = history.series.front();
+  second.cell = "other/m/b/p";
+  history.series.push_back(second);
   put_in_order(history, CommitOrder({k_a, k_b}));
   for (const Series& series : history.series) {
     EXPECT_EQ(history.run_of(series.points.front()).id, "1") << series.cell;
@@ -137,11 +137,11 @@ TEST(Order, IsTheSameForEverySeriesOfAHistory) {
 }
 
 TEST(ClassChanges, AreEventsWithTheSizeBeforeAndAfter) {
-  const History history = made_of({{"1", 1, "", -1, "d1", "d1-m", 10},
-                                   {"2", 2, "", -1, "d1", "d1-m", 12},
-                                   {"3", 3, "", -1, "d2", "d2-m", 20},
-                                   {"4", 4, "", -1, "d2", "d2-m", 22},
-                                   {"5", 5, "", -1, "d2", "d2-n", 30}});
+  const History history = make_history({{"1", 1, "", -1, "d1", "d1-m", 10},
+                                        {"2", 2, "", -1, "d1", "d1-m", 12},
+                                        {"3", 3, "", -1, "d2", "d2-m", 20},
+                                        {"4", 4, "", -1, "d2", "d2-m", 22},
+                                        {"5", 5, "", -1, "d2", "d2-n", 30}});
   const auto changes = class_changes(history, history.series.front());
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[0].index, 2U);
@@ -156,20 +156,20 @@ TEST(ClassChanges, AreEventsWithTheSizeBeforeAndAfter) {
 }
 
 TEST(ClassChanges, OfCountsAreThoseOfTheDeviceAlone) {
-  const History history = made_of({{"1", 1, "", -1, "d1", "m1", 10},
-                                   {"2", 2, "", -1, "d1", "m2", 10},
-                                   {"3", 3, "", -1, "d2", "m2", 11}},
-                                  "dispatches_per_token");
+  const History history = make_history({{"1", 1, "", -1, "d1", "m1", 10},
+                                        {"2", 2, "", -1, "d1", "m2", 10},
+                                        {"3", 3, "", -1, "d2", "m2", 11}},
+                                       "dispatches_per_token");
   const auto changes = class_changes(history, history.series.front());
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].index, 2U);
 }
 
 TEST(ClassChanges, AreNotSeenWhereAClassIsNotKnown) {
-  const History history = made_of({{"1", 1, "", -1, "", "", 10},
-                                   {"2", 2, "", -1, "d1", "m1", 10},
-                                   {"3", 3, "", -1, "", "", 10},
-                                   {"4", 4, "", -1, "d1", "m1", 11}});
+  const History history = make_history({{"1", 1, "", -1, "", "", 10},
+                                        {"2", 2, "", -1, "d1", "m1", 10},
+                                        {"3", 3, "", -1, "", "", 10},
+                                        {"4", 4, "", -1, "d1", "m1", 11}});
   EXPECT_TRUE(class_changes(history, history.series.front()).empty());
 }
 

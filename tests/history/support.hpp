@@ -55,17 +55,17 @@ inline StoredVerdict verdict_at(const std::string& run, double time, const std::
 }
 
 inline Acknowledgement acknowledged(const std::string& cell, const std::string& reason) {
-  Acknowledgement one;
-  one.cell = cell;
-  one.metric = "dispatches_per_token";
-  one.machine = "m";
-  one.kind = "step";
-  one.commit = std::string(40, 'a');
-  one.time = 100;
-  one.reason = reason;
-  one.who = "somebody";
-  one.at = 200.5;
-  return one;
+  Acknowledgement result;
+  result.cell = cell;
+  result.metric = "dispatches_per_token";
+  result.machine = "m";
+  result.kind = "step";
+  result.commit = std::string(40, 'a');
+  result.time = 100;
+  result.reason = reason;
+  result.who = "somebody";
+  result.at = 200.5;
+  return result;
 }
 
 }  // namespace weir::history

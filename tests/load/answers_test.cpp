@@ -13,8 +13,8 @@ using profile::ServedRequest;
 
 constexpr const char* k_text = "t0 t1 t2 t3 ";  // the text of scripts of 4 tokens
 
-ServedRequest one(const Script& script, const std::string& api = "completions") {
-  StreamServer server([&](const SeenPost&) { return script; });
+ServedRequest drive_script(const Script& script, const std::string& api = "completions") {
+  StreamServer server([&](const ReceivedPost&) { return script; });
   Load load = drive_for_real(plan_for(server.url(), api));
   EXPECT_EQ(load.requests.size(), 1U);
   return load.requests.empty() ? ServedRequest{} : load.requests.front();
@@ -31,8 +31,8 @@ TEST(Answers, OfEachApiAreTheSameFourTokens) {
                         {"llama", scripts::llama(4), "text/event-stream"},
                         {"ollama", scripts::ollama(4), "application/x-ndjson"}};
   for (const Case& c : cases) {
-    const ServedRequest request = one(scripts::well(c.words, 0, 0, c.type), c.api);
-    EXPECT_EQ(came_of(request), "whole") << c.api << ": " << words_of(request);
+    const ServedRequest request = drive_script(scripts::well(c.words, 0, 0, c.type), c.api);
+    EXPECT_EQ(outcome(request), "whole") << c.api << ": " << failure_text(request);
     EXPECT_EQ(request.counted_tokens, 4) << c.api;
     EXPECT_EQ(request.reported.output_tokens, 4) << c.api;
     EXPECT_EQ(request.reported.prompt_tokens, 5) << c.api;
@@ -64,7 +64,7 @@ TEST(Answers, AreReadWhateverPacketsTheyComeIn) {
   const std::string head = scripts::head();
   const std::string length =
       scripts::head(scripts::k_event_stream, {"Content-Length: " + std::to_string(events.size())});
-  const auto whole = [&](const std::string& body) {
+  const auto chunked = [&](const std::string& body) {
     return head + scripts::chunk(body) + scripts::last_chunk();
   };
   const struct {
@@ -75,13 +75,13 @@ TEST(Answers, AreReadWhateverPacketsTheyComeIn) {
       {"a byte a packet", scripts::in_pieces(head + chunks + scripts::last_chunk(), 1)},
       {"seven bytes a packet, slowly",
        scripts::in_pieces(head + chunks + scripts::last_chunk(), 7, 0.0005)},
-      {"all events in one chunk", scripts::once(whole(events))},
-      {"CR and LF", scripts::once(whole(cr_lf))},
-      {"CR alone", scripts::once(whole(cr))},
-      {"a byte order mark", scripts::once(whole("\xEF\xBB\xBF" + events))},
+      {"all events in one chunk", scripts::once(chunked(events))},
+      {"CR and LF", scripts::once(chunked(cr_lf))},
+      {"CR alone", scripts::once(chunked(cr))},
+      {"a byte order mark", scripts::once(chunked("\xEF\xBB\xBF" + events))},
       {"comments and keep-alives",
-       scripts::once(whole(": ping\n\n:\n\nretry: 100\nid: 7\n\n" + events))},
-      {"keep-alives without data", scripts::once(whole("data:\n\n" + events))},
+       scripts::once(chunked(": ping\n\n:\n\nretry: 100\nid: 7\n\n" + events))},
+      {"keep-alives without data", scripts::once(chunked("data:\n\n" + events))},
       {"trailers",
        scripts::once(head + chunks + scripts::last_chunk({"X-Digest: 1", "X-More: 2"}))},
       {"chunk extensions",
@@ -95,8 +95,8 @@ TEST(Answers, AreReadWhateverPacketsTheyComeIn) {
        scripts::once(head + chunks, Script::End::close)},
   };
   for (const auto& c : cases) {
-    const ServedRequest request = one(c.script);
-    EXPECT_EQ(came_of(request), "whole") << c.what << ": " << words_of(request);
+    const ServedRequest request = drive_script(c.script);
+    EXPECT_EQ(outcome(request), "whole") << c.what << ": " << failure_text(request);
     EXPECT_EQ(request.counted_tokens, 4) << c.what;
     EXPECT_EQ(request.output_digest, hash_hex(k_text)) << c.what;
   }
@@ -106,28 +106,28 @@ TEST(Answers, AreOverWithTheApisEndThoughTheConnectionGoesOn) {
   Script script = scripts::well(scripts::completions(4));
   script.steps.back().bytes.resize(script.steps.back().bytes.size() - 5);  // "0\r\n\r\n"
   script.end = Script::End::hang;
-  EXPECT_EQ(came_of(one(script)), "whole");
+  EXPECT_EQ(outcome(drive_script(script)), "whole");
 }
 
 TEST(Answers, TheRequestIsWhatTheApiSays) {
-  SeenPost seen;
+  ReceivedPost received;
   {
-    StreamServer server([&](const SeenPost& post) {
-      seen = post;
+    StreamServer server([&](const ReceivedPost& post) {
+      received = post;
       return scripts::well(scripts::completions(4));
     });
     LoadPlan plan = plan_for(server.url() + "/v1/");  // as OpenAI's base URLs end
     plan.token = Secret("sesame");
     plan.more = {{"cache_salt", "x"}};
-    EXPECT_EQ(came_of(drive_for_real(plan).requests.at(0)), "whole");
+    EXPECT_EQ(outcome(drive_for_real(plan).requests.at(0)), "whole");
   }
-  EXPECT_EQ(seen.target, "/v1/completions");
-  EXPECT_EQ(seen.headers["authorization"], "Bearer sesame");
-  EXPECT_EQ(seen.headers["content-type"], "application/json");
-  EXPECT_EQ(seen.headers.count("accept-encoding"), 0U);
-  EXPECT_EQ(seen.headers.count("expect"), 0U);
-  const auto body = parse_json(seen.body);
-  ASSERT_TRUE(body) << seen.body;
+  EXPECT_EQ(received.target, "/v1/completions");
+  EXPECT_EQ(received.headers["authorization"], "Bearer sesame");
+  EXPECT_EQ(received.headers["content-type"], "application/json");
+  EXPECT_EQ(received.headers.count("accept-encoding"), 0U);
+  EXPECT_EQ(received.headers.count("expect"), 0U);
+  const auto body = parse_json(received.body);
+  ASSERT_TRUE(body) << received.body;
   EXPECT_EQ(*body, Json::parse(R"({"model": "m", "prompt": "Hello world", "max_tokens": 4,
       "temperature": 0, "seed": 1, "stream": true, "stream_options": {"include_usage": true},
       "cache_prompt": false, "ignore_eos": true, "cache_salt": "x"})"));
@@ -135,7 +135,8 @@ TEST(Answers, TheRequestIsWhatTheApiSays) {
 
 TEST(Answers, ConnectionsAreKeptOrNotAsStated) {
   for (const bool keep : {true, false}) {
-    StreamServer server([&](const SeenPost&) { return scripts::well(scripts::completions(4)); });
+    StreamServer server(
+        [&](const ReceivedPost&) { return scripts::well(scripts::completions(4)); });
     LoadPlan plan = plan_for(server.url());
     plan.requests = 10;
     const Load load = drive_for_real(plan, {.keep_connections = keep});

@@ -39,7 +39,7 @@ class OneByOne {
   VirtualStreams streams_;
 };
 
-CapacityPlan plan_of(std::int64_t requests, std::int64_t seed) {
+CapacityPlan make_plan(std::int64_t requests, std::int64_t seed) {
   constexpr double k_long = 1e9;
   CapacityPlan plan;
   plan.load.url = "http://virtual";
@@ -60,51 +60,51 @@ CapacityPlan plan_of(std::int64_t requests, std::int64_t seed) {
 
 // M/D/1: by Erlang's formula for the waiting time, P(wait > 5 services) is 1 % at 0.62953 arrivals
 // a service, and P(wait > 30) at 0.92601 (80 decimal digits, for its terms cancel each other).
-struct Known {
+struct Reference {
   double limit, rate;
   double lowest, highest;
 };
-constexpr Known k_sixth{6, 0.62953, 0.4, 0.9}, k_crowded{31, 0.92601, 0.7, 1.1};
+constexpr Reference k_sixth{6, 0.62953, 0.4, 0.9}, k_crowded{31, 0.92601, 0.7, 1.1};
 
 // WEIR_REPEATS=20 WEIR_REQUESTS=5000 prints a row of the table in docs/evidence/serving-load.md;
 // the test `capacity` has 5 seeds of 20 000 requests.
 TEST(Capacity, OfAServerWithAKnownServiceTimeIsFound) {
-  const auto asked = [](const char* name, int otherwise) {
+  const auto setting = [](const char* name, int otherwise) {
     const char* value = std::getenv(name);
     return value == nullptr ? otherwise : std::atoi(value);
   };
   constexpr int k_requests = 20'000;
   constexpr double k_within = 0.03;
-  const int seeds = asked("WEIR_REPEATS", 1),
-            requests = asked("WEIR_REQUESTS", k_requests / tests::k_one_of);
-  for (const Known& known : {k_sixth, k_crowded}) {
+  const int seeds = setting("WEIR_REPEATS", 1),
+            requests = setting("WEIR_REQUESTS", k_requests / tests::k_one_of);
+  for (const Reference& reference : {k_sixth, k_crowded}) {
     double largest = 0, squares = 0;
     std::size_t rates = 0;
     int inside = 0;
     for (int seed = 1; seed <= seeds; ++seed) {
       OneByOne server;
-      CapacityPlan plan = plan_of(requests, seed);
-      plan.objectives.first_token_seconds = known.limit;
-      plan.lowest = known.lowest;
-      plan.highest = known.highest;
-      const auto found = server.find(plan);
-      ASSERT_TRUE(found) << found.error().message;
-      const double error = found->rate / known.rate - 1;
+      CapacityPlan plan = make_plan(requests, seed);
+      plan.objectives.first_token_seconds = reference.limit;
+      plan.lowest = reference.lowest;
+      plan.highest = reference.highest;
+      const auto capacity = server.find(plan);
+      ASSERT_TRUE(capacity) << capacity.error().message;
+      const double error = capacity->rate / reference.rate - 1;
       largest = std::max(largest, std::fabs(error));
       squares += error * error;
-      EXPECT_LE(found->low, found->rate);
-      EXPECT_GE(found->high, found->rate);
-      EXPECT_FALSE(found->below_lowest || found->above_highest);
-      rates += found->tried.size();
-      inside += found->low <= known.rate && known.rate <= found->high ? 1 : 0;
+      EXPECT_LE(capacity->low, capacity->rate);
+      EXPECT_GE(capacity->high, capacity->rate);
+      EXPECT_FALSE(capacity->below_lowest || capacity->above_highest);
+      rates += capacity->tried.size();
+      inside += capacity->low <= reference.rate && reference.rate <= capacity->high ? 1 : 0;
     }
     if (requests >= k_requests) {
-      EXPECT_LE(largest, k_within) << known.rate;
+      EXPECT_LE(largest, k_within) << reference.rate;
     }
     std::printf(
         "%.2f busy, %d requests: largest error %.1f %%, deviation %.1f %%, %.1f rates, in the "
         "interval %d of %d\n",
-        known.rate, requests, 100 * largest, 100 * std::sqrt(squares / seeds),
+        reference.rate, requests, 100 * largest, 100 * std::sqrt(squares / seeds),
         static_cast<double>(rates) / seeds, inside, seeds);
   }
 }
@@ -113,7 +113,7 @@ TEST(Capacity, OfAServerWithAKnownServiceTimeIsFound) {
 // else at once. The mean over i of P(Gamma(i) < i rate / 0.9) is 1 % at 0.8699 requests a second.
 TEST(Capacity, OfAServerWhoseLateRequestsAllFollowEachOtherIsFound) {
   constexpr std::int64_t k_requests = 20'000, k_first = 1000;
-  constexpr double k_most = 0.9, k_late = 10, k_known = 0.8699, k_within = 0.02;
+  constexpr double k_most = 0.9, k_late = 10, k_expected = 0.8699, k_within = 0.02;
   VirtualClock clock;
   double begun = 0;
   VirtualStreams streams(clock, [&](std::size_t number, double at) {
@@ -122,33 +122,33 @@ TEST(Capacity, OfAServerWhoseLateRequestsAllFollowEachOtherIsFound) {
     const bool late = came > k_first && static_cast<double>(came) > k_most * (at - begun);
     return VirtualAnswer{.says = {{0, ""}, {late ? k_late : 0, k_answer}}};
   });
-  CapacityPlan plan = plan_of(k_requests, 1);
+  CapacityPlan plan = make_plan(k_requests, 1);
   plan.objectives.first_token_seconds = 1;
-  const auto found = find_capacity(plan, streams, clock, {});
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_NEAR(found->rate, k_known, k_within * k_known);
-  EXPECT_LT(found->low, k_known);
-  EXPECT_GT(found->high, k_known);
+  const auto capacity = find_capacity(plan, streams, clock, {});
+  ASSERT_TRUE(capacity) << capacity.error().message;
+  EXPECT_NEAR(capacity->rate, k_expected, k_within * k_expected);
+  EXPECT_LT(capacity->low, k_expected);
+  EXPECT_GT(capacity->high, k_expected);
 }
 
 TEST(Capacity, OutsideOfWhatIsTriedIsSaidToBeSo) {
   OneByOne server;
-  CapacityPlan plan = plan_of(500, 1);
+  CapacityPlan plan = make_plan(500, 1);
   plan.objectives.first_token_seconds = 0.5;  // less than a service takes
-  auto found = server.find(plan);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_TRUE(found->below_lowest);
-  EXPECT_EQ(found->tried.size(), 1U);
+  auto capacity = server.find(plan);
+  ASSERT_TRUE(capacity) << capacity.error().message;
+  EXPECT_TRUE(capacity->below_lowest);
+  EXPECT_EQ(capacity->tried.size(), 1U);
   plan.objectives.first_token_seconds = 1e6;
-  found = server.find(plan);
-  ASSERT_TRUE(found) << found.error().message;
-  EXPECT_TRUE(found->above_highest);
-  EXPECT_EQ(found->rate, plan.highest);
+  capacity = server.find(plan);
+  ASSERT_TRUE(capacity) << capacity.error().message;
+  EXPECT_TRUE(capacity->above_highest);
+  EXPECT_EQ(capacity->rate, plan.highest);
 }
 
 TEST(Capacity, NeedsObjectivesAndRatesInTheirOrder) {
   OneByOne server;
-  CapacityPlan plan = plan_of(10, 1);
+  CapacityPlan plan = make_plan(10, 1);
   EXPECT_EQ(server.find(plan).error().code, Code::usage) << "no objective";
   plan.objectives.end_to_end_seconds = 1;
   plan.highest = plan.lowest;
@@ -172,10 +172,10 @@ TEST(TriedRate, IsAsSureAsItsStretchesAreAlike) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     requests[i].tokens = {{i % 10 == 0 ? 2.0 : 0.5, 1}};
   }
-  const TriedRate apart = evaluate_rate(3, requests, objectives);
-  EXPECT_DOUBLE_EQ(apart.missed, 0.1);
-  EXPECT_DOUBLE_EQ(apart.low, 0.1);
-  EXPECT_DOUBLE_EQ(apart.high, 0.1);
+  const TriedRate spread = evaluate_rate(3, requests, objectives);
+  EXPECT_DOUBLE_EQ(spread.missed, 0.1);
+  EXPECT_DOUBLE_EQ(spread.low, 0.1);
+  EXPECT_DOUBLE_EQ(spread.high, 0.1);
 }
 
 }  // namespace capacity_test

@@ -87,7 +87,7 @@ class LlamaServer {
 
 constexpr std::int64_t k_tokens = 48;
 
-LoadPlan plan_of(const std::string& url, const std::string& api, std::int64_t concurrency) {
+LoadPlan make_plan(const std::string& url, const std::string& api, std::int64_t concurrency) {
   LoadPlan plan;
   plan.url = url;
   plan.api = api;
@@ -104,22 +104,22 @@ LoadPlan plan_of(const std::string& url, const std::string& api, std::int64_t co
 }
 
 std::vector<profile::ServedRequest> measured(const Load& load) {
-  std::vector<profile::ServedRequest> found;
+  std::vector<profile::ServedRequest> result;
   for (const auto& request : load.requests) {
-    EXPECT_EQ(came_of(request), "whole") << words_of(request);
-    if (!request.warm_up && !request.failure) found.push_back(request);
+    EXPECT_EQ(outcome(request), "whole") << failure_text(request);
+    if (!request.warm_up && !request.failure) result.push_back(request);
   }
-  return found;
+  return result;
 }
 
 void print(const char* api, std::int64_t concurrency, const Load& load) {
   double waited = 0, spent = 0, span = 0, predicted = 0;
   const auto requests = measured(load);
-  for (const auto& one : requests) {
-    waited += one.tokens.front().at - one.intended;
-    spent += one.reported.prompt_seconds.value_or(0);
-    span += one.tokens.back().at - one.tokens.front().at;
-    predicted += one.reported.output_seconds.value_or(0);
+  for (const auto& request : requests) {
+    waited += request.tokens.front().at - request.intended;
+    spent += request.reported.prompt_seconds.value_or(0);
+    span += request.tokens.back().at - request.tokens.front().at;
+    predicted += request.reported.output_seconds.value_or(0);
   }
   const auto summary = profile::summarise(load.requests);
   const auto tpot = [&](double seconds) {
@@ -150,22 +150,22 @@ TEST_F(OnLlamaServer, WhatTheServerSpentLiesWithinWhatTheClientWaited) {
     for (const std::int64_t concurrency : {1, 4}) {
       // As weir asks servers: it closes connections that it kept just when they are used again.
       const Load load =
-          drive_for_real(plan_of(server.url(), api, concurrency), {.keep_connections = false});
+          drive_for_real(make_plan(server.url(), api, concurrency), {.keep_connections = false});
       const auto requests = measured(load);
       ASSERT_EQ(requests.size(), 12U);
       double waited = 0, spent = 0;
-      for (const auto& one : requests) {
-        EXPECT_EQ(one.reported.output_tokens, k_tokens);
-        EXPECT_EQ(one.counted_tokens, k_tokens) << api;
-        EXPECT_EQ(one.reported.cached_tokens, 0) << "cache_prompt: false";
-        ASSERT_TRUE(one.reported.prompt_seconds && one.reported.output_seconds);
+      for (const auto& request : requests) {
+        EXPECT_EQ(request.reported.output_tokens, k_tokens);
+        EXPECT_EQ(request.counted_tokens, k_tokens) << api;
+        EXPECT_EQ(request.reported.cached_tokens, 0) << "cache_prompt: false";
+        ASSERT_TRUE(request.reported.prompt_seconds && request.reported.output_seconds);
         // In order: the prompt is done before the first token is there, all before the last.
-        EXPECT_GE(one.tokens.front().at - one.intended, *one.reported.prompt_seconds);
-        EXPECT_GE(one.tokens.back().at - one.intended,
-                  *one.reported.prompt_seconds + *one.reported.output_seconds);
-        waited += one.tokens.back().at - one.intended;
-        spent += *one.reported.prompt_seconds + *one.reported.output_seconds;
-        digests.insert(one.prompt + " " + one.output_digest);
+        EXPECT_GE(request.tokens.front().at - request.intended, *request.reported.prompt_seconds);
+        EXPECT_GE(request.tokens.back().at - request.intended,
+                  *request.reported.prompt_seconds + *request.reported.output_seconds);
+        waited += request.tokens.back().at - request.intended;
+        spent += *request.reported.prompt_seconds + *request.reported.output_seconds;
+        digests.insert(request.prompt + " " + request.output_digest);
       }
       // In sum: what neither account holds are the server's queue and its HTTP.
       EXPECT_GT(spent, waited / 2) << api << " at " << concurrency;
@@ -180,21 +180,21 @@ TEST_F(OnLlamaServer, WhatTheServerSpentLiesWithinWhatTheClientWaited) {
 TEST_F(OnLlamaServer, RequestsThatGoWrongHaveItsWords) {
   LlamaServer server("tiny-llama.gguf");
   ASSERT_TRUE(server.is_ready());
-  LoadPlan plan = plan_of(server.url(), "llama", 1);
+  LoadPlan plan = make_plan(server.url(), "llama", 1);
   plan.requests = 1;
   plan.warm_up = 0;
   plan.more = {{"grammar", "root ::= no such rule"}};
   const Load load = drive_for_real(plan);
-  EXPECT_EQ(came_of(load.requests.at(0)), "status");
+  EXPECT_EQ(outcome(load.requests.at(0)), "status");
   EXPECT_EQ(load.requests.at(0).failure->status, 400);
-  EXPECT_NE(words_of(load.requests.at(0)), "");
+  EXPECT_NE(failure_text(load.requests.at(0)), "");
 
   plan.more = nullptr;
   plan.prompts[0].text.assign(40'000, 'a');  // more than a slot's context
   const Load too_long = drive_for_real(plan);
-  EXPECT_EQ(came_of(too_long.requests.at(0)), "status");
-  EXPECT_NE(words_of(too_long.requests.at(0)).find("context"), std::string::npos)
-      << words_of(too_long.requests.at(0));
+  EXPECT_EQ(outcome(too_long.requests.at(0)), "status");
+  EXPECT_NE(failure_text(too_long.requests.at(0)).find("context"), std::string::npos)
+      << failure_text(too_long.requests.at(0));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ VirtualAnswer two_tokens() {
   return {.says = {{1, ""}, {2, k_token}, {2.5, k_token}, {2.5, k_last}}};
 }
 
-LoadPlan plan_of(std::int64_t requests) {
+LoadPlan make_plan(std::int64_t requests) {
   LoadPlan plan;
   plan.url = "http://virtual";
   plan.api = "llama";
@@ -56,7 +56,7 @@ ServedFault fault_of(const ServedRequest& request) {
 
 TEST(ClosedLoop, APlaceSendsItsNextRequestWhenItsLastOneHasEnded) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
-  const Load load = scene.drive(plan_of(3));
+  const Load load = scene.drive(make_plan(3));
   ASSERT_EQ(load.requests.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     const ServedRequest& request = load.requests[i];
@@ -76,18 +76,18 @@ TEST(ClosedLoop, APlaceSendsItsNextRequestWhenItsLastOneHasEnded) {
 
 // llama-server holds back what is no whole character, and says how many tokens there were so far.
 TEST(Tokens, ThatWereHeldBackCountWithTheEventThatBringsThem) {
-  const auto so_far = [](const char* text, const char* ids, int count, const char* stop) {
+  const auto partial_event = [](const char* text, const char* ids, int count, const char* stop) {
     return fmt::format(
         "data: {{\"content\":\"{}\",\"tokens\":{},\"tokens_predicted\":{},\"stop\":{}}}\n\n", text,
         ids, count, stop);
   };
   Scene scene([&](std::size_t, double) {
     return VirtualAnswer{.says = {{0, ""},
-                                  {1, so_far("a", "[1]", 7, "false")},
-                                  {2, so_far("b", "[2]", 8, "false")},
-                                  {3, so_far("", "[]", 12, "true")}}};
+                                  {1, partial_event("a", "[1]", 7, "false")},
+                                  {2, partial_event("b", "[2]", 8, "false")},
+                                  {3, partial_event("", "[]", 12, "true")}}};
   });
-  LoadPlan plan = plan_of(1);
+  LoadPlan plan = make_plan(1);
   plan.prompts[0].max_tokens = 12;
   const Load load = scene.drive(plan);
   const ServedRequest& request = load.requests.at(0);
@@ -104,7 +104,7 @@ TEST(ClosedLoop, AWaitForTheConnectionsEndIsInNoLatency) {
     answer.ends = false;
     return answer;
   });
-  const Load load = scene.drive(plan_of(2));
+  const Load load = scene.drive(make_plan(2));
   EXPECT_DOUBLE_EQ(load.requests.at(0).ended, 2.5);
   EXPECT_DOUBLE_EQ(load.requests.at(1).intended, 3.5);
   EXPECT_DOUBLE_EQ(load.requests.at(1).sent, 3.5);
@@ -113,7 +113,7 @@ TEST(ClosedLoop, AWaitForTheConnectionsEndIsInNoLatency) {
 TEST(ClosedLoop, AsManyAreUnderWayAsThereArePlaces) {
   for (const std::int64_t places : {1, 4, 16}) {
     Scene scene([](std::size_t, double) { return two_tokens(); });
-    LoadPlan plan = plan_of(40);
+    LoadPlan plan = make_plan(40);
     plan.loop = ClosedLoop{places};
     const Load load = scene.drive(plan);
     EXPECT_EQ(load.requests.size(), 40U);
@@ -128,7 +128,7 @@ TEST(ClosedLoop, AsManyAreUnderWayAsThereArePlaces) {
 TEST(ClosedLoop, WhatTheDriverAddsIsInTheLatency) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
   scene.streams.overhead = 0.25;
-  LoadPlan plan = plan_of(2);
+  LoadPlan plan = make_plan(2);
   plan.loop = ClosedLoop{2};
   const Load load = scene.drive(plan);
   EXPECT_DOUBLE_EQ(load.requests[1].intended, 0);
@@ -139,7 +139,7 @@ TEST(ClosedLoop, WhatTheDriverAddsIsInTheLatency) {
 // Two conversations of two turns, and one request that waits for nothing: each takes 2.5 s.
 TEST(Turns, AreSentOnceTheTurnBeforeIsAnswered) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
-  LoadPlan plan = plan_of(5);
+  LoadPlan plan = make_plan(5);
   plan.prompts = {{"a1", "A", 2}, {"a2", "AA", 2}, {"b1", "B", 2}, {"b2", "BB", 2}, {"c", "C", 2}};
   plan.after = {{}, 0, {}, 2, {}};
   plan.loop = ClosedLoop{4};
@@ -158,7 +158,7 @@ TEST(Turns, AreSentOnceTheTurnBeforeIsAnswered) {
 
 TEST(OpenLoop, RequestsAreSentWhenTheyAreDueHoweverManyAreUnderWay) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
-  LoadPlan plan = plan_of(50);
+  LoadPlan plan = make_plan(50);
   plan.loop = OpenLoop{.requests_per_second = 4, .seed = 7};
   const Load load = scene.drive(plan);
   const auto due = stats::poisson_arrivals(4, 50, 7);
@@ -176,7 +176,7 @@ TEST(OpenLoop, AServerThatStallsIsSeenByEveryRequestThatWasDueMeanwhile) {
     const double stall = std::max(0.0, 1010 - sent);  // it answers nobody before 1010
     return VirtualAnswer{.says = {{stall, ""}, {stall + 0.1, k_token}, {stall + 0.1, k_last}}};
   });
-  LoadPlan plan = plan_of(60);
+  LoadPlan plan = make_plan(60);
   plan.loop = OpenLoop{.requests_per_second = 5, .seed = 1, .most_at_once = 3};
   const Load load = scene.drive(plan);
   ASSERT_EQ(load.requests.size(), 60U);
@@ -215,7 +215,7 @@ TEST(Limits, EndARequestAtTheirMomentUnderTheirName) {
   };
   for (const auto& c : cases) {
     Scene scene([&](std::size_t number, double) { return number == 0 ? c.answer : two_tokens(); });
-    LoadPlan plan = plan_of(2);
+    LoadPlan plan = make_plan(2);
     plan.limits = {.header_seconds = 3,
                    .first_token_seconds = 5,
                    .next_token_seconds = 4,
@@ -237,7 +237,7 @@ TEST(Limits, OfOneRequestDoNotTouchThoseBesideIt) {
     if (number % 3 == 0) answer = {.says = {{1, ""}, {2, k_token}}, .ends = false};
     return answer;
   });
-  LoadPlan plan = plan_of(30);
+  LoadPlan plan = make_plan(30);
   plan.loop = ClosedLoop{4};
   plan.limits.next_token_seconds = 4;
   const Load load = scene.drive(plan);
@@ -251,7 +251,7 @@ TEST(Limits, OfOneRequestDoNotTouchThoseBesideIt) {
 
 TEST(Limits, TheEndOfTheWholeLoadEndsWhatIsUnderWay) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
-  LoadPlan plan = plan_of(10);
+  LoadPlan plan = make_plan(10);
   plan.limits.load_seconds = 6;  // two whole ones, and 1 s of the third
   const Load load = scene.drive(plan);
   EXPECT_TRUE(load.out_of_time);
@@ -270,7 +270,7 @@ TEST(Limits, AStopEndsWhatIsUnderWay) {
     return two_tokens();
   });
   stop = &scene.stop;
-  const Load load = scene.drive(plan_of(10));
+  const Load load = scene.drive(make_plan(10));
   EXPECT_TRUE(load.interrupted);
   ASSERT_EQ(load.requests.size(), 3U);
   EXPECT_EQ(load.not_sent, 7);
@@ -280,20 +280,20 @@ TEST(Limits, AStopEndsWhatIsUnderWay) {
 // Takes in each request after 3 looks; a hold can be refused, or the third request never be read.
 class Waiting final : public Queue {
  public:
-  bool refuses = false, loses_the_third = false, held = false;
-  std::vector<std::int64_t> asked_for;
-  bool hold() override { return held = !refuses; }
+  bool refuses = false, loses_the_third = false, is_held = false;
+  std::vector<std::int64_t> queries;
+  bool hold() override { return is_held = !refuses; }
   bool has_taken(std::int64_t requests) override {
-    EXPECT_TRUE(held);
-    asked_for.push_back(requests);
-    return !(loses_the_third && requests == 3) && asked_for.size() % 3 == 0;
+    EXPECT_TRUE(is_held);
+    queries.push_back(requests);
+    return !(loses_the_third && requests == 3) && queries.size() % 3 == 0;
   }
-  void let_go() override { held = false; }
+  void let_go() override { is_held = false; }
   [[nodiscard]] std::string why() const override { return "request 3 was not read"; }
 };
 
-LoadPlan held_plan(Queue& queue) {
-  LoadPlan plan = plan_of(4);
+LoadPlan burst_plan(Queue& queue) {
+  LoadPlan plan = make_plan(4);
   plan.loop = HeldBurst{&queue};
   return plan;
 }
@@ -301,10 +301,10 @@ LoadPlan held_plan(Queue& queue) {
 TEST(HeldBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
   Waiting queue;
   Scene scene([&](std::size_t, double) { return two_tokens(); });
-  const Load load = scene.drive(held_plan(queue));
+  const Load load = scene.drive(burst_plan(queue));
   EXPECT_FALSE(load.not_held);
-  EXPECT_FALSE(queue.held);
-  EXPECT_EQ(queue.asked_for, (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4}));
+  EXPECT_FALSE(queue.is_held);
+  EXPECT_EQ(queue.queries, (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4}));
   ASSERT_EQ(load.requests.size(), 4U);
   EXPECT_EQ(scene.streams.most_at_once, 4U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -321,9 +321,10 @@ TEST(HeldBurst, LetsRequestsWaitForEachOther) {
   Scene scene([&](std::size_t, double) {
     return VirtualAnswer{.says = {{100, ""}, {250, k_token}, {251, k_token}, {252, k_last}}};
   });
-  const Load load = scene.drive(held_plan(queue));
+  const Load load = scene.drive(burst_plan(queue));
   ASSERT_EQ(load.requests.size(), 4U);
-  for (const ServedRequest& one : load.requests) EXPECT_FALSE(one.failure) << one.failure->detail;
+  for (const ServedRequest& request : load.requests)
+    EXPECT_FALSE(request.failure) << request.failure->detail;
 }
 
 TEST(HeldBurst, EndsWithTheTimeOfTheLoadWhereARequestIsNeverAnswered) {
@@ -331,7 +332,7 @@ TEST(HeldBurst, EndsWithTheTimeOfTheLoadWhereARequestIsNeverAnswered) {
   Scene scene([&](std::size_t number, double) {
     return number == 3 ? VirtualAnswer{.says = {}, .ends = false} : two_tokens();
   });
-  LoadPlan plan = held_plan(queue);
+  LoadPlan plan = burst_plan(queue);
   plan.limits.load_seconds = 300;
   const Load load = scene.drive(plan);
   EXPECT_TRUE(load.out_of_time);
@@ -348,20 +349,20 @@ TEST(HeldBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
     Scene scene([&](std::size_t, double) {
       return VirtualAnswer{.says = {{100, ""}, {100, k_token}, {100, k_last}}};
     });
-    LoadPlan plan = held_plan(queue);
+    LoadPlan plan = burst_plan(queue);
     plan.limits.header_seconds = 1000;
     const Load load = scene.drive(plan);
     EXPECT_EQ(load.not_held, "request 3 was not read");
-    EXPECT_FALSE(queue.held);
+    EXPECT_FALSE(queue.is_held);
     EXPECT_EQ(load.requests.size(), 4U);
     EXPECT_EQ(load.not_sent, 0);
-    EXPECT_EQ(queue.asked_for.empty(), refuses);
+    EXPECT_EQ(queue.queries.empty(), refuses);
   }
 }
 
 TEST(Duration, EndsTheSendingAndNotWhatIsUnderWay) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
-  LoadPlan plan = plan_of(100);
+  LoadPlan plan = make_plan(100);
   plan.send_seconds = 6;
   int seconds = 0;
   plan.each_second = [&] { ++seconds; };
@@ -375,7 +376,7 @@ TEST(Duration, EndsTheSendingAndNotWhatIsUnderWay) {
 
 TEST(WarmUp, IsSentBeforeOneAfterTheOtherAndCountsApart) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
-  LoadPlan plan = plan_of(2);
+  LoadPlan plan = make_plan(2);
   plan.warm_up = 3;
   plan.loop = ClosedLoop{2};
   const Load load = scene.drive(plan);
@@ -409,7 +410,7 @@ TEST(Plans, ThatCanNotBeCarriedOutAreRefused) {
       {"a time limit of inf", [](LoadPlan& p) { p.limits.load_seconds = INFINITY; }},
   };
   for (const auto& c : cases) {
-    LoadPlan plan = plan_of(1);
+    LoadPlan plan = make_plan(1);
     c.spoil(plan);
     VirtualClock clock;
     VirtualStreams streams(clock, [](std::size_t, double) { return two_tokens(); });

@@ -26,12 +26,12 @@ struct Wrong {
 };
 
 // The part before it goes wrong: a header and two tokens.
-std::string begun() {
+std::string first_half() {
   const scripts::Words words = scripts::completions(4);
   return scripts::head() + scripts::chunk(words.tokens[0]) + scripts::chunk(words.tokens[1]);
 }
 
-std::string chunks_of(const std::string& body) {
+std::string chunked(const std::string& body) {
   return scripts::head() + scripts::chunk(body) + scripts::last_chunk();
 }
 
@@ -46,14 +46,14 @@ Script endless(const std::string& piece, int times) {
 }
 
 // A keep-alive each 20 ms for a minute.
-Script only_keep_alives() {
+Script keep_alive_script() {
   Script script;
-  script.steps.push_back({0, begun()});
+  script.steps.push_back({0, first_half()});
   for (int i = 1; i < 3000; ++i) script.steps.push_back({0.02 * i, scripts::chunk(": ping\n\n")});
   return script;
 }
 
-std::vector<Wrong> wrongs() {
+std::vector<Wrong> misbehaviours() {
   const scripts::Words words = scripts::completions(4);
   const std::string half = words.tokens[2].substr(0, words.tokens[2].size() / 2);
   const std::string all_tokens =
@@ -65,23 +65,24 @@ std::vector<Wrong> wrongs() {
       {"closed amid the header", scripts::once("HTTP/1.1 200 OK\r\nContent-", End::close),
        "cut_off"},
       {"never answers", scripts::once("", End::hang), "timeout_headers"},
-      {"a header a byte at a time, too slow", scripts::in_pieces(begun(), 1, 0.1),
+      {"a header a byte at a time, too slow", scripts::in_pieces(first_half(), 1, 0.1),
        "timeout_headers"},
       {"a header and no more", scripts::once(scripts::head(), End::hang), "timeout_token",
        "no token within"},
-      {"stops amid the stream", scripts::once(begun(), End::hang), "timeout_token", "after 2"},
-      {"keep-alives without an end", only_keep_alives(), "timeout_token", "after 2"},
-      {"dies amid the stream", scripts::once(begun(), End::close), "cut_off"},
-      {"is killed amid the stream", scripts::once(begun(), End::reset), "cut_off"},
-      {"dies amid an event", scripts::once(begun() + scripts::chunk(half), End::close), "cut_off"},
-      {"half an event, and the answer's end", scripts::once(chunks_of(words.tokens[0] + half)),
+      {"stops amid the stream", scripts::once(first_half(), End::hang), "timeout_token", "after 2"},
+      {"keep-alives without an end", keep_alive_script(), "timeout_token", "after 2"},
+      {"dies amid the stream", scripts::once(first_half(), End::close), "cut_off"},
+      {"is killed amid the stream", scripts::once(first_half(), End::reset), "cut_off"},
+      {"dies amid an event", scripts::once(first_half() + scripts::chunk(half), End::close),
+       "cut_off"},
+      {"half an event, and the answer's end", scripts::once(chunked(words.tokens[0] + half)),
        "unfinished", "in the middle of an event"},
-      {"no [DONE]", scripts::once(chunks_of(all_tokens + words.end[0])), "unfinished"},
+      {"no [DONE]", scripts::once(chunked(all_tokens + words.end[0])), "unfinished"},
       {"no [DONE], and the connection stays open",
-       scripts::once(begun() + scripts::chunk(words.tokens[2] + words.tokens[3]), End::hang),
+       scripts::once(first_half() + scripts::chunk(words.tokens[2] + words.tokens[3]), End::hang),
        "timeout_token", "after 4"},
-      {"[DONE] and no token", scripts::once(chunks_of(words.end[0] + words.end[1])), "no_token"},
-      {"an empty answer", scripts::once(chunks_of(": nothing\n\n")), "unfinished"},
+      {"[DONE] and no token", scripts::once(chunked(words.end[0] + words.end[1])), "no_token"},
+      {"an empty answer", scripts::once(chunked(": nothing\n\n")), "unfinished"},
       {"one JSON instead of a stream",
        scripts::refusal("200 OK", R"({"choices":[{"text":"t0 t1 t2 t3 "}]})"), "bad_content_type",
        "application/json", 200},
@@ -107,20 +108,22 @@ std::vector<Wrong> wrongs() {
       {"a redirect",
        scripts::refusal("307 Temporary Redirect", "", {"Location: http://127.0.0.1:1/other"}),
        "redirected", "http://127.0.0.1:1/other", 307},
-      {"an error in the stream", scripts::once(begun() + scripts::chunk(error), End::hang),
+      {"an error in the stream", scripts::once(first_half() + scripts::chunk(error), End::hang),
        "server_error", "out of memory"},
       {"an event of type error",
-       scripts::once(begun() + scripts::chunk("event: error\ndata: {\"message\":\"gone\"}\n\n"),
-                     End::hang),
+       scripts::once(
+           first_half() + scripts::chunk("event: error\ndata: {\"message\":\"gone\"}\n\n"),
+           End::hang),
        "server_error", "gone"},
       {"an event that is no JSON",
-       scripts::once(begun() + scripts::chunk(scripts::event("{\"choices\":")), End::hang),
+       scripts::once(first_half() + scripts::chunk(scripts::event("{\"choices\":")), End::hang),
        "bad_event"},
       {"an event of another API",
-       scripts::once(begun() + scripts::chunk(scripts::event(R"({"response":"t2"})")), End::hang),
+       scripts::once(first_half() + scripts::chunk(scripts::event(R"({"response":"t2"})")),
+                     End::hang),
        "bad_event", "choices"},
       {"JSON without an end of lists",
-       scripts::once(begun() + scripts::chunk(scripts::event(std::string(100'000, '['))),
+       scripts::once(first_half() + scripts::chunk(scripts::event(std::string(100'000, '['))),
                      End::hang),
        "bad_event"},
       {"tokens without an end", endless(words.tokens[0], 1000), "too_long", "4 were asked for"},
@@ -136,7 +139,7 @@ std::vector<Wrong> wrongs() {
                      scripts::chunk("\x1f\x8b\x08") + scripts::last_chunk()),
        "encoded", "gzip", 200},
       {"no HTTP", scripts::once("SSH-2.0-OpenSSH_9.2\r\n", End::close), "bad_http"},
-      {"a chunk of no size", scripts::once(begun() + "xyz\r\n", End::hang), "bad_http"},
+      {"a chunk of no size", scripts::once(first_half() + "xyz\r\n", End::hang), "bad_http"},
       {"a header without an end",
        scripts::once("HTTP/1.1 200 OK\r\n" +
                      [] {
@@ -149,8 +152,8 @@ std::vector<Wrong> wrongs() {
 }
 
 TEST(Misbehaviour, EndsAsAFaultOfItsOwnName) {
-  for (const Wrong& wrong : wrongs()) {
-    StreamServer server([&](const SeenPost&) { return wrong.script; });
+  for (const Wrong& wrong : misbehaviours()) {
+    StreamServer server([&](const ReceivedPost&) { return wrong.script; });
     LoadPlan plan = plan_for(server.url());
     // Only the limit that shall end it is short: a busy machine may well stand still for so long.
     if (std::string_view(wrong.fault) == "timeout_headers") plan.limits.header_seconds = 0.3;
@@ -160,9 +163,9 @@ TEST(Misbehaviour, EndsAsAFaultOfItsOwnName) {
     const Load load = drive_for_real(plan);
     ASSERT_EQ(load.requests.size(), 1U) << wrong.what;
     const ServedRequest& request = load.requests.front();
-    EXPECT_EQ(came_of(request), wrong.fault) << wrong.what << ": " << words_of(request);
-    EXPECT_NE(words_of(request).find(wrong.words), std::string::npos)
-        << wrong.what << ": " << words_of(request);
+    EXPECT_EQ(outcome(request), wrong.fault) << wrong.what << ": " << failure_text(request);
+    EXPECT_NE(failure_text(request).find(wrong.words), std::string::npos)
+        << wrong.what << ": " << failure_text(request);
     EXPECT_EQ(request.failure.value_or(profile::ServedFailure{}).status, wrong.status)
         << wrong.what;
     EXPECT_EQ(server.requests(), 1) << wrong.what << ": nothing is sent twice";
@@ -172,13 +175,13 @@ TEST(Misbehaviour, EndsAsAFaultOfItsOwnName) {
 // Leaves out misbehaviour that ends by a limit on time: a short one, on a busy machine, would also
 // end others (load_test.cpp has it, in virtual time).
 TEST(Misbehaviour, OfOneRequestLeavesTheOthersWhole) {
-  std::vector<Wrong> all = wrongs();
+  std::vector<Wrong> all = misbehaviours();
   std::erase_if(all, [](const Wrong& wrong) {
     return std::string_view(wrong.fault).substr(0, 7) == "timeout";
   });
   // Every other request is answered well; of the rest each goes wrong in the next way.
   std::multiset<std::string> wanted, got;
-  StreamServer server([&](const SeenPost& post) {
+  StreamServer server([&](const ReceivedPost& post) {
     const auto odd = static_cast<std::size_t>(post.number / 2);
     return post.number % 2 == 0 ? scripts::well(scripts::completions(4), 0.01, 0.002)
                                 : all[odd % all.size()].script;
@@ -190,44 +193,44 @@ TEST(Misbehaviour, OfOneRequestLeavesTheOthersWhole) {
     wanted.insert(wrong.fault);
     wanted.insert("whole");
   }
-  for (const auto& request : drive_for_real(plan).requests) got.insert(came_of(request));
+  for (const auto& request : drive_for_real(plan).requests) got.insert(outcome(request));
   EXPECT_EQ(got, wanted);
 }
 
 TEST(Misbehaviour, NobodyListens) {
   std::string url;
   {
-    StreamServer server([](const SeenPost&) { return Script{}; });
+    StreamServer server([](const ReceivedPost&) { return Script{}; });
     url = server.url();
   }
   LoadPlan plan = plan_for(url);
   plan.requests = 3;
   const Load load = drive_for_real(plan);
   ASSERT_EQ(load.requests.size(), 3U);
-  for (const auto& request : load.requests) EXPECT_EQ(came_of(request), "refused");
+  for (const auto& request : load.requests) EXPECT_EQ(outcome(request), "refused");
 }
 
 TEST(Misbehaviour, ConnectionsThatAreTakenAndClosed) {
-  StreamServer server([](const SeenPost&) { return Script{}; });
+  StreamServer server([](const ReceivedPost&) { return Script{}; });
   server.die();
-  EXPECT_EQ(came_of(drive_for_real(plan_for(server.url())).requests.at(0)), "cut_off");
+  EXPECT_EQ(outcome(drive_for_real(plan_for(server.url())).requests.at(0)), "cut_off");
 }
 
 TEST(Misbehaviour, ANameThatIsNone) {
-  EXPECT_EQ(came_of(drive_for_real(plan_for("http://weir.invalid:80")).requests.at(0)),
+  EXPECT_EQ(outcome(drive_for_real(plan_for("http://weir.invalid:80")).requests.at(0)),
             "no_connection");
 }
 
 TEST(Misbehaviour, AHandshakeThatBreaksOff) {
-  StreamServer server([](const SeenPost&) { return Script{}; });
+  StreamServer server([](const ReceivedPost&) { return Script{}; });
   server.die();
   const std::string url = "https" + server.url().substr(4);
-  EXPECT_EQ(came_of(drive_for_real(plan_for(url)).requests.at(0)), "tls");
+  EXPECT_EQ(outcome(drive_for_real(plan_for(url)).requests.at(0)), "tls");
 }
 
 // libcurl by itself would send it again, on a new connection.
 TEST(Misbehaviour, ARequestOnAKeptConnectionThatDiesIsNotSentAgain) {
-  StreamServer server([](const SeenPost& post) {
+  StreamServer server([](const ReceivedPost& post) {
     return post.number == 1 ? scripts::once("", End::close)
                             : scripts::well(scripts::completions(4));
   });
@@ -235,17 +238,17 @@ TEST(Misbehaviour, ARequestOnAKeptConnectionThatDiesIsNotSentAgain) {
   plan.requests = 3;
   const Load load = drive_for_real(plan);
   ASSERT_EQ(load.requests.size(), 3U);
-  EXPECT_EQ(came_of(load.requests[0]), "whole");
-  EXPECT_EQ(came_of(load.requests[1]), "cut_off") << words_of(load.requests[1]);
-  EXPECT_EQ(came_of(load.requests[2]), "whole") << words_of(load.requests[2]);
+  EXPECT_EQ(outcome(load.requests[0]), "whole");
+  EXPECT_EQ(outcome(load.requests[1]), "cut_off") << failure_text(load.requests[1]);
+  EXPECT_EQ(outcome(load.requests[2]), "whole") << failure_text(load.requests[2]);
   EXPECT_EQ(server.requests(), 3);
 }
 
 TEST(Misbehaviour, AnAuthorizationOfTwoLinesIsNotSent) {
-  StreamServer server([](const SeenPost&) { return Script{}; });
+  StreamServer server([](const ReceivedPost&) { return Script{}; });
   LoadPlan plan = plan_for(server.url());
   plan.token = Secret("a\r\nX-More: b");
-  EXPECT_EQ(came_of(drive_for_real(plan).requests.at(0)), "invalid_request");
+  EXPECT_EQ(outcome(drive_for_real(plan).requests.at(0)), "invalid_request");
   EXPECT_EQ(server.connections(), 0);
 }
 
@@ -259,7 +262,7 @@ std::size_t open_descriptors() {
 
 TEST(Misbehaviour, AThousandRequestsLeaveNoDescriptorAndNoProcess) {
   if (open_descriptors() == 0) GTEST_SKIP() << "no /proc/self/fd here";
-  const std::vector<Wrong> all = wrongs();
+  const std::vector<Wrong> all = misbehaviours();
   std::vector<Script> quick;  // scripts that end without a limit
   for (const Wrong& wrong : all) {
     if (std::string_view(wrong.fault).substr(0, 7) != "timeout" && wrong.script.end != End::hang) {
@@ -267,7 +270,7 @@ TEST(Misbehaviour, AThousandRequestsLeaveNoDescriptorAndNoProcess) {
     }
   }
   ASSERT_GT(quick.size(), 10U);
-  StreamServer server([&](const SeenPost& post) {
+  StreamServer server([&](const ReceivedPost& post) {
     const auto number = static_cast<std::size_t>(post.number);
     return number % 2 == 0 ? scripts::well(scripts::completions(4)) : quick[number % quick.size()];
   });

@@ -42,11 +42,11 @@ inline Load drive_for_real(const LoadPlan& plan, sys::StreamOptions options = {}
   return std::move(*load);
 }
 
-// "whole", or the fault's name.
-inline std::string came_of(const profile::ServedRequest& request) {
+// Returns "whole", or the fault's name.
+inline std::string outcome(const profile::ServedRequest& request) {
   return request.failure ? std::string(profile::to_string(request.failure->fault)) : "whole";
 }
-inline std::string words_of(const profile::ServedRequest& request) {
+inline std::string failure_text(const profile::ServedRequest& request) {
   return request.failure ? request.failure->detail : "";
 }
 

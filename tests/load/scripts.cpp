@@ -6,7 +6,7 @@
 namespace weir::tests::scripts {
 namespace {
 
-std::string text_of(int token) { return fmt::format("t{} ", token); }
+std::string token_text(int token) { return fmt::format("t{} ", token); }
 
 }  // namespace
 
@@ -35,7 +35,7 @@ Words completions(int tokens) {
   for (int i = 0; i < tokens; ++i) {
     words.tokens.push_back(event(fmt::format(
         R"({{"id":"c","object":"text_completion","model":"m","choices":[{{"index":0,"text":"{}","finish_reason":{}}}]}})",
-        text_of(i), i + 1 == tokens ? "\"length\"" : "null")));
+        token_text(i), i + 1 == tokens ? "\"length\"" : "null")));
   }
   words.end = {
       event(fmt::format(
@@ -53,9 +53,9 @@ Words chat(int tokens) {
         finish, json));
   };
   for (int i = 0; i < tokens; ++i) {
-    std::string said = delta(fmt::format(R"({{"content":"{}"}})", text_of(i)));
-    if (i == 0) said = delta(R"({"role":"assistant","content":null})") + said;
-    words.tokens.push_back(said);
+    std::string piece = delta(fmt::format(R"({{"content":"{}"}})", token_text(i)));
+    if (i == 0) piece = delta(R"({"role":"assistant","content":null})") + piece;
+    words.tokens.push_back(piece);
   }
   words.end = {
       delta("{}", "\"length\""),
@@ -71,7 +71,7 @@ Words llama(int tokens) {
   for (int i = 0; i < tokens; ++i) {
     words.tokens.push_back(event(fmt::format(
         R"({{"index":0,"content":"{}","tokens":[{}],"stop":false,"tokens_predicted":{}}})",
-        text_of(i), 100 + i, i + 1)));
+        token_text(i), 100 + i, i + 1)));
   }
   words.end = {event(fmt::format(
       R"({{"content":"","tokens":[],"stop":true,"stop_type":"limit","model":"m.gguf","timings":{{"cache_n":0,"prompt_n":5,"prompt_ms":2.5,"predicted_n":{},"predicted_ms":7.5}}}})",
@@ -83,7 +83,7 @@ Words ollama(int tokens) {
   Words words;
   for (int i = 0; i < tokens; ++i) {
     words.tokens.push_back(
-        fmt::format("{{\"model\":\"m\",\"response\":\"{}\",\"done\":false}}\n", text_of(i)));
+        fmt::format("{{\"model\":\"m\",\"response\":\"{}\",\"done\":false}}\n", token_text(i)));
   }
   words.end = {
       fmt::format("{{\"model\":\"m\",\"response\":\"\",\"done\":true,\"done_reason\":\"length\","

@@ -37,10 +37,10 @@ std::string lower(std::string_view text) {
 }
 
 // The first request in `buffer`, taken out of it; nothing until it is whole.
-std::optional<SeenPost> take_post(std::string& buffer) {
+std::optional<ReceivedPost> take_post(std::string& buffer) {
   const std::size_t head_end = buffer.find("\r\n\r\n");
   if (head_end == std::string::npos) return std::nullopt;
-  SeenPost post;
+  ReceivedPost post;
   std::string_view head = std::string_view(buffer).substr(0, head_end);
   const std::size_t first = head.find(' ');
   if (first != std::string_view::npos) {

@@ -2,7 +2,7 @@
 // moment, and what becomes of the connection. Whatever a server of models does, well or badly, is a
 // script (scripts.hpp); how well the driver keeps time is seen by scripts whose moments are known.
 //
-//   StreamServer server([](const SeenPost& post) { return scripts::tokens(8); });
+//   StreamServer server([](const ReceivedPost& post) { return scripts::tokens(8); });
 //   ... server.url() ...
 //
 // One thread. Knows as much HTTP as a POST with a Content-Length.
@@ -19,7 +19,7 @@
 
 namespace weir::tests {
 
-struct SeenPost {
+struct ReceivedPost {
   std::string target, body;
   std::map<std::string, std::string> headers;  // names in lower case
   std::int64_t number = 0;                     // from 0, over all connections
@@ -43,7 +43,7 @@ struct Script {
 
 class StreamServer {
  public:
-  using Answer = std::function<Script(const SeenPost&)>;  // called on the server's thread
+  using Answer = std::function<Script(const ReceivedPost&)>;  // called on the server's thread
   explicit StreamServer(Answer answer);
   ~StreamServer();
   StreamServer(const StreamServer&) = delete;

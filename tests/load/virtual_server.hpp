@@ -61,9 +61,9 @@ class VirtualStreams final : public sys::Streams {
     while (!news_.empty() && news_.begin()->first <= clock_.at) {
       const auto [at, news] = *news_.begin();
       news_.erase(news_.begin());
-      const auto found = sinks_.find(news.id);
-      if (found == sinks_.end()) continue;
-      if (!tell(at, news, *found->second)) sinks_.erase(news.id);
+      const auto match = sinks_.find(news.id);
+      if (match == sinks_.end()) continue;
+      if (!tell(at, news, *match->second)) sinks_.erase(news.id);
     }
   }
 

@@ -16,7 +16,7 @@ namespace weir::model {
 namespace gguf_test {
 
 // A header with a value of every type, nested arrays and two tensors.
-GgufHeader everything() {
+GgufHeader full_header() {
   GgufHeader header;
   const auto put = [&](const char* key, GgufValue value) {
     header.metadata.emplace_back(key, std::move(value));
@@ -53,14 +53,14 @@ std::string encoded(GgufHeader& header) {
 }
 
 // Returns "" if read_gguf finds a header in the bytes, "more" if it needs more, else the error.
-std::string said(std::string_view bytes, const GgufLimits& limits = {}) {
+std::string read_outcome(std::string_view bytes, const GgufLimits& limits = {}) {
   const auto read = read_gguf(bytes, limits);
   if (!read) return read.error().message;
   return read->header ? "" : "more";
 }
 
 TEST(GgufHeader, ReadsBackWhatTheWriterWrote) {
-  GgufHeader header = everything();
+  GgufHeader header = full_header();
   const std::string bytes = encoded(header);
   const auto read = read_gguf(bytes);
   ASSERT_TRUE(read && read->header);
@@ -76,7 +76,7 @@ TEST(GgufHeader, ReadsBackWhatTheWriterWrote) {
 }
 
 TEST(GgufHeader, ReadsNumbersByWhatTheyMean) {
-  const GgufHeader header = everything();
+  const GgufHeader header = full_header();
   const auto number = [&](const char* key) { return header.find(key)->to_unsigned(); };
   EXPECT_EQ(number("u8"), 255U);
   EXPECT_EQ(number("u16"), 513U);  // 0x0201
@@ -84,7 +84,8 @@ TEST(GgufHeader, ReadsNumbersByWhatTheyMean) {
   for (const char* negative : {"i8", "i16", "i32", "i64"}) {
     EXPECT_EQ(number(negative), std::nullopt) << negative;
   }
-  for (const char* other : {"f32", "f64", "names"}) EXPECT_EQ(number(other), std::nullopt) << other;
+  for (const char* mistyped : {"f32", "f64", "names"})
+    EXPECT_EQ(number(mistyped), std::nullopt) << mistyped;
   EXPECT_EQ(header.find("numbers")->to_unsigned_list(), std::nullopt);  // -2
   EXPECT_EQ(header.find("names")->to_string_list(), (std::vector<std::string>{"a", "", "ccc"}));
   EXPECT_EQ(header.find("names")->picked(std::vector<std::uint64_t>{2, 0, 9}).to_string_list(),
@@ -95,7 +96,7 @@ TEST(GgufHeader, ReadsNumbersByWhatTheyMean) {
 }
 
 TEST(GgufHeader, AsksForMoreWhereverTheFileIsCut) {
-  GgufHeader header = everything();
+  GgufHeader header = full_header();
   const std::string bytes = encoded(header);
   for (std::size_t size = 0; size < header.bytes; ++size) {
     const auto read = read_gguf(std::string_view(bytes).substr(0, size));
@@ -103,7 +104,7 @@ TEST(GgufHeader, AsksForMoreWhereverTheFileIsCut) {
     ASSERT_FALSE(read->header) << size;
     ASSERT_GT(read->needed, size);
   }
-  EXPECT_EQ(said(std::string_view(bytes).substr(0, header.bytes)), "");
+  EXPECT_EQ(read_outcome(std::string_view(bytes).substr(0, header.bytes)), "");
 }
 
 TEST(GgufHeader, GrowsThePrefixUntilTheHeaderIsComplete) {
@@ -112,19 +113,20 @@ TEST(GgufHeader, GrowsThePrefixUntilTheHeaderIsComplete) {
   auto header = make_model(options);
   ASSERT_TRUE(header);
   const std::string bytes = encoded(*header);
-  std::uint64_t asked = 0;
-  const auto from = [&](std::string_view file) {
+  std::uint64_t requested_bytes = 0;
+  const auto load_from = [&](std::string_view file) {
     return load_gguf([&, file](std::uint64_t count) -> Result<std::string> {
-      asked += count;
+      requested_bytes += count;
       return std::string(file.substr(0, count));
     });
   };
-  const auto loaded = from(bytes);
+  const auto loaded = load_from(bytes);
   ASSERT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ(loaded->hash, header->hash);
-  EXPECT_LT(asked, 8 * bytes.size());  // growing costs no more than a few times the header
+  EXPECT_LT(requested_bytes,
+            8 * bytes.size());  // growing costs no more than a few times the header
 
-  const auto cut = from(std::string_view(bytes).substr(0, 100000));
+  const auto cut = load_from(std::string_view(bytes).substr(0, 100000));
   ASSERT_FALSE(cut);
   EXPECT_NE(cut.error().message.find("cut off: the file ends after 100000 bytes"),
             std::string::npos)
@@ -132,7 +134,7 @@ TEST(GgufHeader, GrowsThePrefixUntilTheHeaderIsComplete) {
 }
 
 TEST(GgufHeader, RefusesWhatCanNotBeAHeader) {
-  GgufHeader header = everything();
+  GgufHeader header = full_header();
   const std::string good = encoded(header);
   const auto with = [&](std::size_t at, std::string_view replacement) {
     std::string bytes = good;
@@ -140,19 +142,19 @@ TEST(GgufHeader, RefusesWhatCanNotBeAHeader) {
     return bytes;
   };
   const auto key_twice = [&] {
-    GgufHeader twice = everything();
+    GgufHeader twice = full_header();
     twice.metadata.push_back(twice.metadata.front());
     return encoded(twice);
   };
   const auto tensor_twice = [&] {
-    GgufHeader twice = everything();
+    GgufHeader twice = full_header();
     twice.tensors.push_back(twice.tensors.front());
     return encoded(twice);
   };
   const auto with_alignment = [&](std::uint32_t alignment) {
-    GgufHeader other = everything();
-    other.metadata[1].second = GgufValue::u32(alignment);
-    return encoded(other);
+    GgufHeader aligned = full_header();
+    aligned.metadata[1].second = GgufValue::u32(alignment);
+    return encoded(aligned);
   };
   const auto deep = [&](unsigned depth) {
     std::string bytes = good.substr(0, 16);
@@ -185,15 +187,16 @@ TEST(GgufHeader, RefusesWhatCanNotBeAHeader) {
       {deep(100), "nested deeper than 4"},
   };
   for (const auto& [bytes, says] : cases) {
-    EXPECT_NE(said(bytes).find(says), std::string::npos) << says << " / " << said(bytes);
+    EXPECT_NE(read_outcome(bytes).find(says), std::string::npos)
+        << says << " / " << read_outcome(bytes);
   }
-  EXPECT_NE(said(good, {.header_bytes = 100}).find("larger than 100"), std::string::npos);
+  EXPECT_NE(read_outcome(good, {.header_bytes = 100}).find("larger than 100"), std::string::npos);
 }
 
 // Mutations of real headers and pure noise; with the sanitizers on this is the memory test.
 TEST(GgufHeader, SurvivesTenThousandRandomInputs) {
   std::mt19937_64 random(20240607);  // NOLINT: the same inputs every time
-  GgufHeader all = everything();
+  GgufHeader all = full_header();
   auto model = make_model({});
   ASSERT_TRUE(model);
   const std::string seeds[] = {encoded(all), encoded(*model)};

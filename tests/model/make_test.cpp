@@ -11,7 +11,7 @@
 namespace weir::model {
 namespace make_test {
 
-std::string file_of(const ModelOptions& options) {
+std::string model_bytes(const ModelOptions& options) {
   std::string file;
   const auto written = write_model(options, [&](std::string_view bytes) -> Result<void> {
     file += bytes;
@@ -43,7 +43,7 @@ TEST(ModelMake, WritesTheSameBytesOnEveryMachine) {
       {"gemma3", "q4_k_m", 2924832, "3971d4ee5aa4e60e7c8fad46ab86562f"},
   };
   for (const auto& [architecture, quantization, bytes, hash] : cases) {
-    const std::string file = file_of(reference(architecture, quantization));
+    const std::string file = model_bytes(reference(architecture, quantization));
     EXPECT_EQ(file.size(), bytes) << architecture << " " << quantization;
     EXPECT_EQ(hash_hex(file), hash) << architecture << " " << quantization;
   }
@@ -63,7 +63,7 @@ TEST(ModelMake, PinsTheDataOfEveryQuantization) {
   for (const std::string& name : quantization_names()) {
     ModelOptions options = reference("llama", name);
     options.layers = 1;
-    got[name] = short_hash(file_of(options));
+    got[name] = short_hash(model_bytes(options));
   }
   EXPECT_EQ(got, pinned);
 }
@@ -86,14 +86,14 @@ TEST(ModelMake, PutsTensorTypesWhereTheMixSaysSo) {
 TEST(ModelMake, GivesAnotherModelForAnotherSeedWithTheSameHeader) {
   ModelOptions options = reference("llama", "f16");
   options.layers = 1;
-  const std::string one = file_of(options);
+  const std::string first = model_bytes(options);
   options.seed = 2;
-  const std::string two = file_of(options);
+  const std::string second = model_bytes(options);
   const auto header = make_model(options);
   ASSERT_TRUE(header);
   const std::size_t start = header->data_start;
-  EXPECT_EQ(one.substr(0, start), two.substr(0, start));
-  EXPECT_NE(one.substr(start, 4096), two.substr(start, 4096));
+  EXPECT_EQ(first.substr(0, start), second.substr(0, start));
+  EXPECT_NE(first.substr(start, 4096), second.substr(start, 4096));
 }
 
 TEST(ModelMake, MakesMixturesOfExperts) {
@@ -132,26 +132,26 @@ TEST(ModelMake, KnowsTheSizesOfPublishedModels) {
 }
 
 TEST(ModelMake, SaysWhichOptionIsWrong) {
-  const auto says = [](auto change) {
+  const auto make_error = [](auto change) {
     ModelOptions options;
     change(options);
-    const auto made = make_model(options);
-    if (made) return std::string("made");
-    EXPECT_EQ(made.error().code, Code::usage);
-    return made.error().message;
+    const auto result = make_model(options);
+    if (result) return std::string("made");
+    EXPECT_EQ(result.error().code, Code::usage);
+    return result.error().message;
   };
   const struct {
     std::string message;
     std::string_view part;
   } cases[] = {
-      {says([](auto& o) { o.architecture = "lama"; }), "did you mean \"llama\"?"},
-      {says([](auto& o) { o.layers = 0; }), "layers is 0"},
-      {says([](auto& o) { o.embedding = 1U << 30; }), "embedding is 1073741824"},
-      {says([](auto& o) { o.kv_heads = 3; }), "heads (4) is no multiple of kv-heads (3)"},
-      {says([](auto& o) { o.head_dim = 33; }), "head-dim is 33"},
-      {says([](auto& o) { o.vocab = 100; }), "vocab is 100: it must lie between 320"},
-      {says([](auto& o) { o.experts = 4; }), "experts-used (0)"},
-      {says([](auto& o) {
+      {make_error([](auto& o) { o.architecture = "lama"; }), "did you mean \"llama\"?"},
+      {make_error([](auto& o) { o.layers = 0; }), "layers is 0"},
+      {make_error([](auto& o) { o.embedding = 1U << 30; }), "embedding is 1073741824"},
+      {make_error([](auto& o) { o.kv_heads = 3; }), "heads (4) is no multiple of kv-heads (3)"},
+      {make_error([](auto& o) { o.head_dim = 33; }), "head-dim is 33"},
+      {make_error([](auto& o) { o.vocab = 100; }), "vocab is 100: it must lie between 320"},
+      {make_error([](auto& o) { o.experts = 4; }), "experts-used (0)"},
+      {make_error([](auto& o) {
          o.embedding = 192;
          o.quantization = {"q4_k", TensorType::q4_k, TensorType::q4_k};
        }),

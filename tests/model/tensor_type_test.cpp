@@ -10,14 +10,14 @@
 namespace weir::model {
 namespace tensor_type_test {
 
-std::vector<unsigned char> bytes_of(TensorType type, Fill fill, std::uint64_t row,
-                                    std::uint64_t blocks) {
+std::vector<unsigned char> make_bytes(TensorType type, Fill fill, std::uint64_t row,
+                                      std::uint64_t blocks) {
   std::vector<unsigned char> bytes(blocks * tensor_type_info(type).block_bytes);
   TensorBytes(1, "blk.0.attn_q.weight", type, fill, row).write(0, bytes);
   return bytes;
 }
 
-double half_at(const std::vector<unsigned char>& bytes, std::size_t at) {
+double read_half(const std::vector<unsigned char>& bytes, std::size_t at) {
   const int bits = bytes[at] | bytes[at + 1] << 8;
   const double magnitude = std::ldexp(1024 + (bits & 0x3ff), (bits >> 10 & 0x1f) - 25);
   EXPECT_NE(bits >> 10 & 0x1f, 0x1f) << "infinite or not a number";
@@ -56,21 +56,21 @@ TEST(TensorType, MakesAnyPartWithoutTheRest) {
   for (const TensorType type : {TensorType::f16, TensorType::q6_k, TensorType::q4_0}) {
     const TensorBytes tensor(7, "output.weight", type, Fill::weights, 256);
     const std::size_t size = tensor_type_info(type).block_bytes;
-    std::vector<unsigned char> whole(20 * size);
-    tensor.write(0, whole);
+    std::vector<unsigned char> full(20 * size);
+    tensor.write(0, full);
     std::vector<unsigned char> part(5 * size);
     tensor.write(11, part);
-    EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 11 * static_cast<long>(size)));
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), full.begin() + 11 * static_cast<long>(size)));
   }
 }
 
 TEST(TensorType, SpreadsWeightsByRowLength) {
   for (const std::uint64_t row : {64U, 256U, 4096U}) {
-    const auto bytes = bytes_of(TensorType::f16, Fill::weights, row, 10000);
+    const auto bytes = make_bytes(TensorType::f16, Fill::weights, row, 10000);
     double sum = 0;
     double squares = 0;
     for (std::size_t i = 0; i < 10000; ++i) {
-      const double value = half_at(bytes, 2 * i);
+      const double value = read_half(bytes, 2 * i);
       sum += value;
       squares += value * value;
     }
@@ -83,8 +83,8 @@ TEST(TensorType, SpreadsWeightsByRowLength) {
 }
 
 TEST(TensorType, MakesNormsNearOneAndDecaysNegative) {
-  const auto ones = bytes_of(TensorType::f32, Fill::ones, 64, 1000);
-  const auto decays = bytes_of(TensorType::f32, Fill::negative, 64, 1000);
+  const auto ones = make_bytes(TensorType::f32, Fill::ones, 64, 1000);
+  const auto decays = make_bytes(TensorType::f32, Fill::negative, 64, 1000);
   for (std::size_t i = 0; i < 1000; ++i) {
     const auto value = [&](const std::vector<unsigned char>& bytes) {
       std::uint32_t bits = 0;
@@ -107,10 +107,10 @@ TEST(TensorType, KeepsScalesOfQuantizedBlocksSmallAndFinite) {
                {TensorType::q4_k, 2},  {TensorType::q6_k, 208}, {TensorType::q2_k, 80},
                {TensorType::q3_k, 108}};
   for (const auto& [type, at] : cases) {
-    const auto bytes = bytes_of(type, Fill::weights, 256, 200);
+    const auto bytes = make_bytes(type, Fill::weights, 256, 200);
     const std::size_t size = tensor_type_info(type).block_bytes;
     for (std::size_t block = 0; block < 200; ++block) {
-      const double scale = half_at(bytes, block * size + at);
+      const double scale = read_half(bytes, block * size + at);
       EXPECT_GT(scale, 0) << tensor_type_info(type).name;
       EXPECT_LT(scale, 1.0 / 16) << tensor_type_info(type).name;
     }

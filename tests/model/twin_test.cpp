@@ -26,13 +26,13 @@ ModelOptions large() {
   return options;
 }
 
-GgufHeader header_of(const ModelOptions& options) {
+GgufHeader make_header(const ModelOptions& options) {
   auto header = make_model(options);
   EXPECT_TRUE(header) << header.error().message;
   return header.value_or(GgufHeader{});
 }
 
-Twin twin_of(const GgufHeader& source, const TwinOptions& options = {}) {
+Twin make_twin(const GgufHeader& source, const TwinOptions& options = {}) {
   auto twin = shrink_model(source, options);
   EXPECT_TRUE(twin) << twin.error().message;
   return twin.value_or(Twin{});
@@ -51,8 +51,8 @@ std::uint64_t number(const GgufHeader& header, std::string_view key) {
 }
 
 TEST(ModelTwin, ShrinksAllSizesTogether) {
-  const GgufHeader source = header_of(large());
-  const Twin twin = twin_of(source, {.target_bytes = 1ULL << 30});
+  const GgufHeader source = make_header(large());
+  const Twin twin = make_twin(source, {.target_bytes = 1ULL << 30});
   const GgufHeader& small = twin.header;
   // 32 heads for 8 is a ratio of 4; one key head of 128 then asks for 4 x 128 = 512.
   EXPECT_EQ(number(small, "embedding_length"), 512U);
@@ -69,8 +69,8 @@ TEST(ModelTwin, ShrinksAllSizesTogether) {
 }
 
 TEST(ModelTwin, KeepsTensorsTypesAndEverythingElseOfTheHeader) {
-  const GgufHeader source = header_of(large());
-  const GgufHeader small = twin_of(source).header;
+  const GgufHeader source = make_header(large());
+  const GgufHeader small = make_twin(source).header;
   ASSERT_EQ(small.tensors.size(), source.tensors.size());
   for (std::size_t i = 0; i < source.tensors.size(); ++i) {
     EXPECT_EQ(small.tensors[i].name, source.tensors[i].name);
@@ -84,8 +84,8 @@ TEST(ModelTwin, KeepsTensorsTypesAndEverythingElseOfTheHeader) {
 }
 
 TEST(ModelTwin, HalvesTheHeadDimensionOnlyWhereTheTwinIsTooLarge) {
-  const GgufHeader source = header_of(large());
-  const Twin twin = twin_of(source);  // 16 MiB asked for; 512 wide it would be 22
+  const GgufHeader source = make_header(large());
+  const Twin twin = make_twin(source);  // 16 MiB asked for; 512 wide it would be 22
   EXPECT_EQ(number(twin.header, "attention.key_length"), 64U);
   EXPECT_EQ(number(twin.header, "rope.dimension_count"), 64U);
   EXPECT_EQ(number(twin.header, "attention.head_count_kv"), 1U);
@@ -103,10 +103,10 @@ TEST(ModelTwin, KeepsWholePeriodsOfLayers) {
   options.kv_heads = 16;
   options.head_dim = 128;
   options.feed_forward = 21504;
-  GgufHeader source = header_of(options);
+  GgufHeader source = make_header(options);
   const std::string key = "gemma3.attention.sliding_window_pattern";
   source.metadata.emplace_back(key, GgufValue::u32(6));
-  const Twin twin = twin_of(source, {.layers = 8});
+  const Twin twin = make_twin(source, {.layers = 8});
   EXPECT_EQ(number(twin.header, "block_count"), 12U);
   EXPECT_TRUE(dims(twin.header, "blk.12.attn_q.weight").empty());
   EXPECT_FALSE(dims(twin.header, "blk.11.attn_q.weight").empty());
@@ -117,7 +117,7 @@ TEST(ModelTwin, KeepsWholePeriodsOfLayers) {
 
   std::vector<std::int32_t> pattern(62, 1);  // the other way to write it: one value a layer
   source.metadata.back().second = GgufValue::i32s(pattern);
-  const Twin listed = twin_of(source, {.layers = 12});
+  const Twin listed = make_twin(source, {.layers = 12});
   EXPECT_EQ(listed.header.find(key)->count(), 12U);
 }
 
@@ -125,7 +125,7 @@ TEST(ModelTwin, KeepsExpertsAndTheirNumber) {
   ModelOptions options = large();
   options.experts = 8;  // as many as there are key heads
   options.experts_used = 2;
-  const GgufHeader small = twin_of(header_of(options)).header;
+  const GgufHeader small = make_twin(make_header(options)).header;
   EXPECT_EQ(number(small, "expert_count"), 8U);
   EXPECT_EQ(dims(small, "blk.0.ffn_gate_inp.weight"), (Dims{number(small, "embedding_length"), 8}));
   EXPECT_EQ(dims(small, "blk.0.ffn_down_exps.weight"),
@@ -133,13 +133,13 @@ TEST(ModelTwin, KeepsExpertsAndTheirNumber) {
 }
 
 TEST(ModelTwin, ShrinksTheTokenizerAroundItsSpecialTokens) {
-  GgufHeader source = header_of(large());
+  GgufHeader source = make_header(large());
   for (auto& [key, value] : source.metadata) {
     if (key == "tokenizer.ggml.eos_token_id") value = GgufValue::u32(128009);
   }
   source.metadata.emplace_back("tokenizer.ggml.merges", GgufValue::strings(std::vector<std::string>{
                                                             "a b", "zzz q", "a zzzz", "a"}));
-  const GgufHeader small = twin_of(source, {.vocab = 1000}).header;
+  const GgufHeader small = make_twin(source, {.vocab = 1000}).header;
   const auto tokens = small.find("tokenizer.ggml.tokens")->to_string_list();
   ASSERT_TRUE(tokens);
   // 128256 = 256 x 501: at most 1000 that are a multiple of 256 and not of 512 are 768.
@@ -155,37 +155,37 @@ TEST(ModelTwin, ShrinksTheTokenizerAroundItsSpecialTokens) {
   EXPECT_EQ(small.find("tokenizer.ggml.merges")->to_string_list(),
             (std::vector<std::string>{"a b"}));  // "zzz" and "zzzz" are gone
 
-  EXPECT_EQ(twin_of(source, {.vocab = 0}).header.find("tokenizer.ggml.tokens")->count(), 128256U);
+  EXPECT_EQ(make_twin(source, {.vocab = 0}).header.find("tokenizer.ggml.tokens")->count(), 128256U);
 }
 
 TEST(ModelTwin, KeepsWhatItDoesNotKnowAndSaysSo) {
-  GgufHeader source = header_of(large());
+  GgufHeader source = make_header(large());
   source.tensors.push_back({"blk.0.mystery.weight", {4096, 777}, 1, 0});
-  const Twin twin = twin_of(source, {.target_bytes = 1ULL << 30});
+  const Twin twin = make_twin(source, {.target_bytes = 1ULL << 30});
   EXPECT_EQ(dims(twin.header, "blk.0.mystery.weight"), (Dims{512, 777}));
   ASSERT_EQ(twin.warnings.size(), 1U);
   EXPECT_EQ(twin.warnings[0], "size 777 of *.mystery.weight is kept: not recognized");
 }
 
 TEST(ModelTwin, IsATwinOfItself) {
-  const GgufHeader once = twin_of(header_of(large())).header;
-  const GgufHeader twice = twin_of(once).header;
+  const GgufHeader once = make_twin(make_header(large())).header;
+  const GgufHeader twice = make_twin(once).header;
   EXPECT_EQ(twice.tensors, once.tensors);
 }
 
 // Found by fuzzing: one try for each of 200 million heads would not end in a test's time.
 TEST(ModelTwin, DoesNotTryEveryNumberOfHeadsThatAHeaderClaims) {
-  GgufHeader source = header_of({});
+  GgufHeader source = make_header({});
   for (auto& [key, value] : source.metadata) {
     if (key.find("head_count") != std::string::npos) value = GgufValue::u32(200000000);
   }
-  const Twin twin = twin_of(source);
+  const Twin twin = make_twin(source);
   EXPECT_EQ(dims(twin.header, "output_norm.weight"), dims(twin.header, "blk.0.ffn_norm.weight"));
 }
 
 TEST(ModelTwin, RefusesWhatItCanNotShrink) {
-  const GgufHeader good = header_of({});
-  const auto says = [&](auto change) {
+  const GgufHeader good = make_header({});
+  const auto shrink_error = [&](auto change) {
     GgufHeader source = good;
     change(source);
     const auto twin = shrink_model(source, {});
@@ -200,13 +200,13 @@ TEST(ModelTwin, RefusesWhatItCanNotShrink) {
     std::string message;
     std::string_view part;
   } cases[] = {
-      {says([](auto& h) { h.metadata.emplace_back("split.count", GgufValue::u32(2)); }),
+      {shrink_error([](auto& h) { h.metadata.emplace_back("split.count", GgufValue::u32(2)); }),
        "merge them first"},
-      {says([](auto& h) { h.tensors.clear(); }), "no tensors"},
-      {says([](auto& h) { h.tensors[0].type = 77; }), "type 77 is not known"},
-      {says([&](auto& h) { set(h, "llama.embedding_length", 0); }), "sizes to shrink"},
-      {says([&](auto& h) { set(h, "llama.block_count", 4000000000U); }), "absurd"},
-      {says([](auto& h) { h.tensors[0].dims[1] = 1ULL << 40; }), "absurd"},
+      {shrink_error([](auto& h) { h.tensors.clear(); }), "no tensors"},
+      {shrink_error([](auto& h) { h.tensors[0].type = 77; }), "type 77 is not known"},
+      {shrink_error([&](auto& h) { set(h, "llama.embedding_length", 0); }), "sizes to shrink"},
+      {shrink_error([&](auto& h) { set(h, "llama.block_count", 4000000000U); }), "absurd"},
+      {shrink_error([](auto& h) { h.tensors[0].dims[1] = 1ULL << 40; }), "absurd"},
   };
   for (const auto& [message, part] : cases) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " / " << message;

@@ -25,7 +25,7 @@ const needs = (runs, ...names) => {
     const file = join(runs, release, 'run.jsonl');
     const has = (existsSync(file) ? readFileSync(file, 'utf8') : '').split('\n').filter(Boolean).map((line) => JSON.parse(line))
       .filter(({ ended, exit_code }) => ended === 'exited' && !exit_code);
-    if ([...cells].some((cell) => !has.some((one) => one.cell === cell))) console.log(join(runs, release), release, ...cells);
+    if ([...cells].some((cell) => !has.some((record) => record.cell === cell))) console.log(join(runs, release), release, ...cells);
   }
 };
 
@@ -43,12 +43,12 @@ const judge = (weir, runs, ...names) => {
       };
       execFileSync(weir, ['baseline', 'accept', '-c', config, '--counts-only', '--from-artifact', join(runs, piece.good),
         '--cell', piece.cell, '--baselines', folder, '--quiet'], { stdio: ['ignore', 'ignore', 'pipe'] });
-      const same = gate(piece.good), other = gate(piece.bad);
+      const same = gate(piece.good), regressed = gate(piece.bad);
       if (same.verdict !== 'pass') problems.push(`${piece.good} on itself: ${same.verdict}, ${same.reason}`);
-      if (other.verdict !== 'fail') problems.push(`${piece.bad}: ${other.verdict}, where fail was expected`);
-      const failed = other.judgements.filter(({ verdict }) => verdict === 'fail').map(({ subject }) => subject);
+      if (regressed.verdict !== 'fail') problems.push(`${piece.bad}: ${regressed.verdict}, where fail was expected`);
+      const failed = regressed.judgements.filter(({ verdict }) => verdict === 'fail').map(({ subject }) => subject);
       if (!failed.includes(piece.metric)) problems.push(`${piece.metric} is not among what failed: ${failed.join(', ') || 'nothing'}`);
-      const first = other.findings?.[0];
+      const first = regressed.findings?.[0];
       if (first?.kind !== piece.cause) problems.push(`first cause ${first?.kind}, where ${piece.cause} was expected`);
       console.log(`${problems.length === 0 ? 'ok ' : 'BAD'} ${piece.name}: ${piece.good} → ${piece.bad}, ${piece.cell}: ${(first?.text ?? '').split('\n')[0]}`);
     } catch (error) {

@@ -147,12 +147,12 @@ TEST(ObservedOf, HasARowForWhatAGraphRanOnTheCpu) {
                       {"GET_ROWS", "on the CPU", "CPU", true, std::nullopt, 3}},
                      1}};
   process.graph_runs = {{0, 1, {0, 1}}, {0, 1, {1, 2}}};
-  const auto rows_of = [](const Process& one) {
+  const auto make_rows = [](const Process& single) {
     Timeline timeline;
-    timeline.processes.push_back(one);
-    return observed_of(timeline).ops;
+    timeline.processes.push_back(single);
+    return to_observed(timeline).ops;
   };
-  const auto rows = rows_of(process);
+  const auto rows = make_rows(process);
   ASSERT_EQ(rows.size(), 2U) << "no dispatch was seen: the device's op as well";
   EXPECT_EQ(rows[0].op, "GET_ROWS");
   EXPECT_EQ(rows[0].backend, "CPU");
@@ -161,7 +161,7 @@ TEST(ObservedOf, HasARowForWhatAGraphRanOnTheCpu) {
   EXPECT_EQ(rows[0].phase, Phase::decode);
   EXPECT_FALSE(rows[0].seconds);
   process.graph_runs.back().by_node = true;
-  EXPECT_TRUE(rows_of(process).empty()) << "node by node each has a row with its time";
+  EXPECT_TRUE(make_rows(process).empty()) << "node by node each has a row with its time";
 }
 
 TEST(WorkTimes, GiveOverlappingWorkOneRow) {

@@ -41,17 +41,17 @@ TEST(CrossChecks, TellWhereSumsAndWholeDisagree) {
                         {0.5, "100 % apart, too much to trust"},
                         {1 / 0.92, ""},
                         {1 / 0.88, ""},
-                        {1 / 0.4, "command buffers to 2.5 s: most of their time is in no"}};
-  for (const Case& one : cases) {
+                        {1 / 0.4, "command buffers to 2.50 s: most of their time is in no"}};
+  for (const Case& entry : cases) {
     Observed observed;
     add_row(observed, "MUL_MAT", "Metal", 1.0);
-    add_buffer(observed, one.buffers);
+    add_buffer(observed, entry.buffers);
     const auto doubts = cross_checks(observed, "before");
-    if (*one.want == '\0') {
-      EXPECT_TRUE(doubts.empty()) << one.buffers;
+    if (*entry.want == '\0') {
+      EXPECT_TRUE(doubts.empty()) << entry.buffers;
     } else {
-      ASSERT_EQ(doubts.size(), 1U) << one.buffers;
-      EXPECT_THAT(doubts.front(), HasSubstr(one.want));
+      ASSERT_EQ(doubts.size(), 1U) << entry.buffers;
+      EXPECT_THAT(doubts.front(), HasSubstr(entry.want));
       EXPECT_THAT(doubts.front(), HasSubstr("before: "));
     }
   }
@@ -68,15 +68,6 @@ TEST(CrossChecks, LookForNoOpOfTheCpuInACommandBuffer) {
   }
 }
 
-TEST(CrossChecks, ShowTimesInTheUnitThatFitsThem) {
-  const struct {
-    double seconds;
-    const char* text;
-  } cases[] = {{1234.4, "1234 s"}, {7.631, "7.63 s"},     {0.9996, "1 s"}, {0.2, "200 ms"},
-               {9.996e-4, "1 ms"}, {3.04e-7, "0.304 us"}, {0, "0 us"}};
-  for (const auto& one : cases) EXPECT_EQ(time_text(one.seconds), one.text);
-}
-
 TEST(CrossChecks, HoldOpsAgainstTheClock) {
   struct Case {
     double ops;  // seconds a token; a token takes 0.1 s
@@ -86,22 +77,22 @@ TEST(CrossChecks, HoldOpsAgainstTheClock) {
                         {0.105, ""},
                         {0.06, ""},
                         {0.03, "most of its time is in no op"}};
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     Observed observed;
     observed.profiled_tokens = 10;
-    add_row(observed, "MUL_MAT", "Metal", 10 * one.ops);
+    add_row(observed, "MUL_MAT", "Metal", 10 * entry.ops);
     observed.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10.0}, {}, {}});
     const auto doubts = cross_checks(observed);
-    if (*one.want == '\0') {
-      EXPECT_THAT(doubts, IsEmpty()) << one.ops;
+    if (*entry.want == '\0') {
+      EXPECT_THAT(doubts, IsEmpty()) << entry.ops;
     } else {
-      EXPECT_THAT(doubts, ElementsAre(HasSubstr(one.want)));
+      EXPECT_THAT(doubts, ElementsAre(HasSubstr(entry.want)));
     }
   }
 }
 
 // Returns a timeline of one queue that gets work from 1 s on; its last call ends at 2 s.
-Timeline one_second(double device_seconds) {
+Timeline make_timeline(double device_seconds) {
   Process process;
   Submission submission;
   submission.call = {1.0, 1.1};
@@ -114,14 +105,14 @@ Timeline one_second(double device_seconds) {
 }
 
 TEST(Busy, IsTheBusiestQueueBesideTheClock) {
-  const auto busy_now = busy(one_second(0.75));
+  const auto busy_now = busy(make_timeline(0.75));
   ASSERT_TRUE(busy_now);
   EXPECT_DOUBLE_EQ(busy_now->device, 0.75);
   EXPECT_DOUBLE_EQ(busy_now->wall, 1.0);
 }
 
 TEST(Busy, IsNothingWhereNothingWasTimed) {
-  Timeline timeline = one_second(0.75);
+  Timeline timeline = make_timeline(0.75);
   timeline.processes[0].submissions[0].buffers[0].device.reset();
   EXPECT_FALSE(busy(timeline));
   EXPECT_FALSE(busy(Timeline{}));

@@ -13,12 +13,12 @@ using testing::HasSubstr;
 
 ObservedOp row(const char* op, std::optional<std::int64_t> calls, std::optional<double> seconds,
                Phase phase = Phase::decode) {
-  ObservedOp made;
-  made.op = op;
-  made.calls = calls;
-  made.seconds = seconds;
-  made.phase = phase;
-  return made;
+  ObservedOp op_row;
+  op_row.op = op;
+  op_row.calls = calls;
+  op_row.seconds = seconds;
+  op_row.phase = phase;
+  return op_row;
 }
 
 // Builds a report with every field at something other than its default.
@@ -105,13 +105,13 @@ TEST(Observed, RefusesWhatIsNotItsJson) {
       {"/counters/0/points/0", Json::array({1, 2, 3}), "a number or two"},
       {"/cases", 7, "cases"},
   };
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     Json json = write_fields(full());
-    json[Json::json_pointer(one.at)] = one.value;
+    json[Json::json_pointer(entry.at)] = entry.value;
     const auto read = read_fields<Observed>(json, "observed");
-    ASSERT_FALSE(read) << one.at;
+    ASSERT_FALSE(read) << entry.at;
     const std::string& message = read.error().message;
-    EXPECT_THAT(message, HasSubstr(one.complaint)) << one.at;
+    EXPECT_THAT(message, HasSubstr(entry.complaint)) << entry.at;
     if (const std::size_t place = message.find("ops[0]"); place != message.npos) {
       EXPECT_EQ(message.find("ops[0]", place + 1), message.npos) << message;
     }
@@ -222,7 +222,7 @@ TEST(LayerOfNode, IsWhatItsNameTells) {
       {"", {}},
       {"Vulkan0#Kcur-2#0", {}},  // the copy's number follows and is not reported
   };
-  for (const Case& one : cases) EXPECT_EQ(layer_of_node(one.name), one.layer) << one.name;
+  for (const Case& entry : cases) EXPECT_EQ(layer_of_node(entry.name), entry.layer) << entry.name;
 }
 
 TEST(FillFromShape, GivesTheWorkOfAMultiplication) {

@@ -104,22 +104,22 @@ TEST(Replay, WhatIsOutOfBoundsIsRefusedWithItsPlace) {
       {"no threads", [](Json& j) { j["threads"] = 0; }, "threads"},
       {"a node that is a word", [&](Json& j) { node(j) = "node"; }, "nodes"},
   };
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     Json json = write_fields(recording());
-    one.change(json);
+    entry.change(json);
     const auto read = replay_from_json(json);
-    ASSERT_FALSE(read) << one.what;
-    EXPECT_EQ(read.error().code, Code::data) << one.what;
-    EXPECT_THAT(read.error().message, HasSubstr(one.says)) << one.what;
+    ASSERT_FALSE(read) << entry.what;
+    EXPECT_EQ(read.error().code, Code::data) << entry.what;
+    EXPECT_THAT(read.error().message, HasSubstr(entry.says)) << entry.what;
   }
 }
 
 // Reads 10 000 recordings with bytes changed, removed or inserted: each is refused or read.
 TEST(Replay, RandomBytesDoNotBreakTheReader) {
-  const std::string whole = dump_json(write_fields(recording()));
+  const std::string valid = dump_json(write_fields(recording()));
   std::mt19937 random(1);
   for (int i = 0; i < 10'000; ++i) {
-    std::string text = whole;
+    std::string text = valid;
     for (int n = 0; n < 3; ++n) {
       const std::size_t at = random() % text.size();
       switch (random() % 3) {
@@ -153,18 +153,18 @@ Replayed times() {
 
 TEST(Replayed, SumsAreMediansTimesCallsBesideTheMedianOfTheStep) {
   const Replay replay = recording();
-  const ReplaySums sums = sums_of(replay.steps[1], times());
+  const ReplaySums sums = sum_up_times(replay.steps[1], times());
   EXPECT_DOUBLE_EQ(*sums.recorded, 0.003);  // the median of 4, 2, 3 ms
   EXPECT_DOUBLE_EQ(*sums.replayed, 8 * 0.0003);
   EXPECT_DOUBLE_EQ(*sums.ratio(), 0.8);
   EXPECT_EQ(sums.calls, 8);
   EXPECT_EQ(sums.left_out, 4);
-  EXPECT_FALSE(sums_of({}, {}).ratio());
+  EXPECT_FALSE(sum_up_times({}, {}).ratio());
 }
 
 TEST(Replayed, WhatIsLeftOutIsAWarningOfTheProfileAndNoRow) {
   const Replay replay = recording();
-  const Observed observed = observed_of(replay, replay.steps[1], times(), true);
+  const Observed observed = to_observed(replay, replay.steps[1], times(), true);
   EXPECT_THAT(observed.warnings,
               ElementsAre("a doubt",
                           "left out: 4 \u00d7 SSM_SCAN: weir has no rule for the shapes of "
@@ -181,9 +181,9 @@ TEST(Replayed, WhatIsLeftOutIsAWarningOfTheProfileAndNoRow) {
 
 TEST(Replayed, APartOfAStepIsNotHeldAgainstTheWhole) {
   const Replay replay = recording();
-  const auto names = [&](bool whole) {
+  const auto names = [&](bool is_whole) {
     std::vector<std::string> out;
-    for (const auto& timing : observed_of(replay, replay.steps[1], times(), whole).timings) {
+    for (const auto& timing : to_observed(replay, replay.steps[1], times(), is_whole).timings) {
       out.push_back(timing.metric.name);
     }
     return out;

@@ -39,7 +39,7 @@ Process three_tokens() {
   return process;
 }
 
-std::string words_of(const Process& process) {
+std::string counts_text(const Process& process) {
   Timeline timeline;
   timeline.processes = {process};
   std::string out;
@@ -51,7 +51,7 @@ std::string words_of(const Process& process) {
 
 // The end of the last token is unknown, so nothing is reported about it.
 TEST(TokenCounts, AreOfWhatIsDoneUntilTheNextGraphBegins) {
-  EXPECT_EQ(words_of(three_tokens()),
+  EXPECT_EQ(counts_text(three_tokens()),
             "dispatches_per_token 2 2\nbarriers_per_token 1 1\ncopies_per_token 1 1\n"
             "submits_per_token 1 1\nsyncs_per_token 1 2\n");
 }
@@ -65,7 +65,7 @@ TEST(TokenCounts, AreOfTheDevicesProbeWhereMarksTellTheSame) {
     marks.buffers[0].commands.resize(1);
     process.submissions.push_back(marks);
   }
-  EXPECT_EQ(words_of(process), words_of(three_tokens()));
+  EXPECT_EQ(counts_text(process), counts_text(three_tokens()));
 }
 
 TEST(TokenCounts, AreAbsentWhereNobodyKnows) {
@@ -74,26 +74,26 @@ TEST(TokenCounts, AreAbsentWhereNobodyKnows) {
   for (GraphRun& run : by_node.graph_runs) run.by_node = true;
   threads.graph_runs[2].thread = 2;
   prompts.graphs[1].rows = 16;
-  EXPECT_EQ(words_of(by_node), "");
-  EXPECT_EQ(words_of(threads), "");
-  EXPECT_EQ(words_of(prompts), "");
+  EXPECT_EQ(counts_text(by_node), "");
+  EXPECT_EQ(counts_text(threads), "");
+  EXPECT_EQ(counts_text(prompts), "");
   together.graphs[1] = {{}, 4, 1, true};
-  EXPECT_EQ(words_of(together), "") << "what one of four tokens takes is not known";
+  EXPECT_EQ(counts_text(together), "") << "what one of four tokens takes is not known";
   Process no_barriers = three_tokens();
-  for (Submission& one : no_barriers.submissions) {
-    std::erase_if(one.buffers[0].commands,
+  for (Submission& submission : no_barriers.submissions) {
+    std::erase_if(submission.buffers[0].commands,
                   [](const Command& it) { return it.kind == Command::Kind::barrier; });
   }
-  EXPECT_THAT(words_of(no_barriers), testing::Not(testing::HasSubstr("barriers")));
+  EXPECT_THAT(counts_text(no_barriers), testing::Not(testing::HasSubstr("barriers")));
   // The prompt has the only one, so tokens have none.
   no_barriers.submissions[0].buffers[0].commands.push_back(command(Command::Kind::barrier));
-  EXPECT_THAT(words_of(no_barriers), testing::HasSubstr("barriers_per_token 0 0"));
+  EXPECT_THAT(counts_text(no_barriers), testing::HasSubstr("barriers_per_token 0 0"));
 }
 
 TEST(TokenCounts, AreInAProfileThatIsSaved) {
   Timeline timeline;
   timeline.processes = {three_tokens()};
-  const Observed observed = observed_of(timeline);
+  const Observed observed = to_observed(timeline);
   ASSERT_EQ(observed.counts.size(), 5U);
   EXPECT_EQ(observed.counts[0].metric.name, "dispatches_per_token");
   EXPECT_THAT(observed.counts[0].values, ElementsAre(2, 2));

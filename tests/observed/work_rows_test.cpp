@@ -73,7 +73,7 @@ Timeline two_tokens() {
 }
 
 TEST(WorkRows, HoldOpsOfEveryBackendWithShapeLayerAndPhase) {
-  const Observed observed = observed_of(two_tokens());
+  const Observed observed = to_observed(two_tokens());
   ASSERT_EQ(observed.ops.size(), 2U);
   const ObservedOp& fused = observed.ops[0];
   EXPECT_EQ(fused.kernel, "mul_mat_vec_f32");
@@ -102,25 +102,25 @@ TEST(WorkRows, HoldOpsOfEveryBackendWithShapeLayerAndPhase) {
 TEST(WorkRows, OfRowsThatAreEachTheNextTokenOfASequenceDecodeThemAll) {
   const struct {
     std::uint64_t rows;
-    bool apart;
+    bool rows_apart;
     Phase phase;
     std::optional<std::int64_t> tokens;
   } cases[] = {{1, false, Phase::decode, 1},
                {3, true, Phase::decode, 3},
                {3, false, Phase::prefill, std::nullopt}};
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     Timeline timeline = two_tokens();
-    timeline.processes[0].graphs[0].rows = one.rows;
-    timeline.processes[0].graphs[0].rows_apart = one.apart;
-    const Observed observed = observed_of(timeline);
-    for (const ObservedOp& op : observed.ops) EXPECT_EQ(op.phase, one.phase) << op.op;
-    EXPECT_EQ(observed.steps[0].tokens, one.rows);
-    EXPECT_EQ(decoded_tokens(observed), one.tokens);
+    timeline.processes[0].graphs[0].rows = entry.rows;
+    timeline.processes[0].graphs[0].rows_apart = entry.rows_apart;
+    const Observed observed = to_observed(timeline);
+    for (const ObservedOp& op : observed.ops) EXPECT_EQ(op.phase, entry.phase) << op.op;
+    EXPECT_EQ(observed.steps[0].tokens, entry.rows);
+    EXPECT_EQ(decoded_tokens(observed), entry.tokens);
   }
 }
 
 TEST(WorkRows, AreGroupedAsThoseOfFiles) {
-  const Observed observed = observed_of(two_tokens());
+  const Observed observed = to_observed(two_tokens());
   const auto names = [&](GroupBy by) {
     std::vector<std::string> out;
     for (const OpTotal& total : op_totals(observed, by)) out.push_back(total.name);
@@ -143,7 +143,7 @@ TEST(WorkRows, GiveEachOpOfSeveralGroupsItsFlopsOnce) {
   buffer.commands.push_back(dispatch("matmul_split_k_reduce", 1));
   buffer.groups.push_back({9, 9.5});
   align(timeline);
-  const auto totals = op_totals(observed_of(timeline), GroupBy::op);
+  const auto totals = op_totals(to_observed(timeline), GroupBy::op);
   ASSERT_EQ(totals[0].name, "MUL_MAT_ADD");
   EXPECT_EQ(totals[0].seconds, 4.5);
   EXPECT_EQ(totals[0].flops, 2.0 * 20 * 5);
@@ -157,7 +157,7 @@ TEST(WorkRows, HoldCommandBuffersByLabelAndToken) {
     std::vector<std::string> first, second;
     std::size_t rows;  // rows of a label in a token
     Rational attn;     // "attn" buffers of a token
-    bool whole;
+    bool is_whole;
   } cases[] = {
       {"one in each", {"attn"}, {"attn"}, 2, 1, true},
       {"two in the second", {"attn"}, {"attn", "attn"}, 2, *Rational::make(3, 2), true},
@@ -165,28 +165,28 @@ TEST(WorkRows, HoldCommandBuffersByLabelAndToken) {
       {"one without a label", {"attn"}, {"attn", ""}, 2, 1, false},
       {"no label at all", {""}, {""}, 0, 0, true},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     Timeline timeline = two_tokens();
-    timeline.processes[0].queues[0].marked = true;
+    timeline.processes[0].queues[0].from_marks = true;
     auto& sent = timeline.processes[0].submissions;
     const BufferWork work = sent[0].buffers[0];
     for (const auto& [labels, to] :
-         {std::pair(&one.first, &sent[0]), std::pair(&one.second, &sent[1])}) {
+         {std::pair(&entry.first, &sent[0]), std::pair(&entry.second, &sent[1])}) {
       to->buffers.clear();
       for (const std::string& label : *labels) {
         to->buffers.push_back(work);
         to->buffers.back().label = label;
       }
     }
-    const Observed observed = observed_of(timeline);
-    EXPECT_EQ(observed.buffers.size(), one.rows) << one.what;
-    const BuffersOfTokens found = buffers_per_token(observed);
-    EXPECT_EQ(found.whole, one.whole) << one.what;
-    if (one.rows == 0) continue;
-    EXPECT_EQ(found.tokens, 2) << one.what;
-    EXPECT_EQ(found.labels[0].buffers, one.attn) << one.what;
-    EXPECT_DOUBLE_EQ(found.labels[0].seconds.value(), 4 * one.attn.value()) << one.what;
-    EXPECT_EQ(observed.buffers[0].dispatches, 1) << one.what;
+    const Observed observed = to_observed(timeline);
+    EXPECT_EQ(observed.buffers.size(), entry.rows) << entry.what;
+    const BuffersOfTokens per_token = buffers_per_token(observed);
+    EXPECT_EQ(per_token.is_complete, entry.is_whole) << entry.what;
+    if (entry.rows == 0) continue;
+    EXPECT_EQ(per_token.tokens, 2) << entry.what;
+    EXPECT_EQ(per_token.labels[0].buffers, entry.attn) << entry.what;
+    EXPECT_DOUBLE_EQ(per_token.labels[0].seconds.value(), 4 * entry.attn.value()) << entry.what;
+    EXPECT_EQ(observed.buffers[0].dispatches, 1) << entry.what;
   }
 }
 
@@ -203,13 +203,13 @@ TEST(ByNode, HoldsOpsAgainstTheirGraphAndAgainstAWholeOne) {
   auto all = by_node(two_tokens());
   ASSERT_TRUE(all);
   EXPECT_EQ(all->graphs, 1U);
-  EXPECT_EQ(all->whole, 1U);
+  EXPECT_EQ(all->undivided, 1U);
   EXPECT_EQ(all->rows, 1U);
   EXPECT_DOUBLE_EQ(all->each, 10);
   EXPECT_DOUBLE_EQ(all->ops, 0.7);  // 3 s on the CPU, 4 on the device, of 10
   EXPECT_DOUBLE_EQ(all->transfers, 0.1);
   EXPECT_FALSE(all->cost()) << "one of a sort tells nothing";
-  all->graphs = all->whole = 5;
+  all->graphs = all->undivided = 5;
   EXPECT_DOUBLE_EQ(all->cost().value_or(0), 0.25);  // 10 instead of 8
   Timeline none = two_tokens();
   for (GraphRun& run : none.processes[0].graph_runs) run.by_node = false;
@@ -244,7 +244,7 @@ TEST(WorkRows, TakeAnEnginesMarksWhereNothingElseIs) {
   mark("MUL_MAT", 1, 1, 4);
   mark("MUL_MAT", 1, 5, 9);
   timeline.processes.push_back(process);
-  const auto totals = op_totals(observed_of(timeline), GroupBy::op);
+  const auto totals = op_totals(to_observed(timeline), GroupBy::op);
   ASSERT_EQ(totals.size(), 2U);
   EXPECT_EQ(totals[0].name, "MUL_MAT");
   EXPECT_EQ(totals[0].seconds, 7);
@@ -274,7 +274,7 @@ TEST(WorkRows, OfTheHostLeaveOutItsWaitsForADevice) {
                    {0, 2, "wait for fence", {0, 20}, true}};
   const auto seconds = [&] {
     std::map<std::string, double> out;
-    for (const OpTotal& total : op_totals(observed_of(timeline), GroupBy::op)) {
+    for (const OpTotal& total : op_totals(to_observed(timeline), GroupBy::op)) {
       out[total.name] = total.seconds.value_or(-1);
     }
     return out;
@@ -293,8 +293,8 @@ Timeline marked_timeline() {
   Process process;
   process.queues = {{"GPU", "metal queue 0.0", true}};
   process.graphs = {{{}, 1}};
-  process.graph_runs = {{.graph = 0, .call = {10, 10}, .marked = true},
-                        {.graph = 0, .call = {10, 20}, .marked = true}};
+  process.graph_runs = {{.graph = 0, .call = {10, 10}, .from_marks = true},
+                        {.graph = 0, .call = {10, 20}, .from_marks = true}};
   for (std::uint32_t i = 0; i < 4; ++i) {
     OpScope scope;
     scope.op = i % 2 == 0 ? "NORM" : "FFN";
@@ -327,26 +327,26 @@ TEST(WorkRows, OfMarksOnTheCpuBelongToTheirTokens) {
   process.submissions.clear();
   process.commands.clear();
   align(timeline);
-  const Observed observed = observed_of(timeline);
+  const Observed observed = to_observed(timeline);
   std::map<std::string, double> seconds, calls;
   for (const OpPerToken& op : op_totals_per_token(observed, GroupBy::op)) {
     seconds[op.name] = op.seconds.value_or(-1);
     calls[op.name] = op.calls.value_or(-1);
   }
-  const std::map<std::string, double> one_each{{"NORM", 1}, {"FFN", 1}};
-  EXPECT_EQ(calls, one_each);
-  EXPECT_EQ(seconds, one_each);
+  const std::map<std::string, double> expected{{"NORM", 1}, {"FFN", 1}};
+  EXPECT_EQ(calls, expected);
+  EXPECT_EQ(seconds, expected);
   ASSERT_EQ(observed.steps.size(), 2U);
   EXPECT_EQ(observed.steps[0].seconds, 10);
   process.op_scopes.clear();
   process.graph_runs[0].call = {10, 10};
-  EXPECT_EQ(observed_of(timeline).steps[0].seconds, std::nullopt) << "nothing tells its begin";
+  EXPECT_EQ(to_observed(timeline).steps[0].seconds, std::nullopt) << "nothing tells its begin";
 }
 
 TEST(WorkRows, HaveTheOperandsOfMarks) {
   const auto groups = [](const Timeline& timeline) {
     std::map<std::string, std::int64_t> calls;
-    for (const OpTotal& total : op_totals(observed_of(timeline), GroupBy::op_shape))
+    for (const OpTotal& total : op_totals(to_observed(timeline), GroupBy::op_shape))
       calls[total.name] = total.calls.value_or(0);
     return calls;
   };
@@ -371,7 +371,7 @@ TEST(WorkRows, HaveTheOperandsOfMarks) {
 TEST(WorkRows, HaveOpLayerAndStepOfTheMarksAroundThem) {
   Timeline timeline = marked_timeline();
   align(timeline);
-  const Observed observed = observed_of(timeline);
+  const Observed observed = to_observed(timeline);
   ASSERT_EQ(observed.ops.size(), 2U);
   for (const ObservedOp& op : observed.ops) {
     EXPECT_EQ(op.kernel, "kernel");
@@ -399,11 +399,12 @@ TEST(WorkRows, InNoOpAreOfTheTokenThatTheyWereSentIn) {
   }
   timeline.processes[0].op_scopes.erase(timeline.processes[0].op_scopes.begin(),
                                         timeline.processes[0].op_scopes.begin() + 1);
-  for (auto& one : timeline.processes[0].submissions) one.buffers[0].commands[0].scope.reset();
-  for (auto& one : timeline.processes[0].commands) one.command.scope.reset();
+  for (auto& submission : timeline.processes[0].submissions)
+    submission.buffers[0].commands[0].scope.reset();
+  for (auto& command : timeline.processes[0].commands) command.command.scope.reset();
   align(timeline);
   std::map<Phase, std::int64_t> calls;
-  for (const ObservedOp& op : observed_of(timeline).ops) {
+  for (const ObservedOp& op : to_observed(timeline).ops) {
     if (op.kernel == "outside") calls[op.phase] += op.calls.value_or(0);
   }
   EXPECT_EQ(calls, (std::map<Phase, std::int64_t>{{Phase::unknown, 1}, {Phase::decode, 1}}));
@@ -414,7 +415,7 @@ TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
   const std::vector<std::string> marks{"a", "b", "a", "b"};
   const struct {
     const char* what;
-    std::vector<std::string> seen, ops;
+    std::vector<std::string> device_marks, ops;
   } cases[] = {
       {"the same", {"a", "b", "a", "b"}, {"NORM", "FFN", "NORM", "FFN"}},
       {"one more in between", {"a", "x", "b", "a", "b"}, {"NORM", "", "FFN", "NORM", "FFN"}},
@@ -439,7 +440,7 @@ TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
       process.submissions.push_back({queue, 0, {1, 2}, {work}});
     };
     submit(0, marks);
-    submit(1, c.seen);
+    submit(1, c.device_marks);
     align(timeline);
     std::vector<std::string> ops;
     for (const Command& command : process.submissions[1].buffers[0].commands) {
@@ -447,8 +448,9 @@ TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
     }
     EXPECT_EQ(ops, c.ops) << c.what;
     std::int64_t calls = 0;
-    for (const ObservedOp& op : observed_of(timeline).ops) calls += op.calls.value_or(0);
-    EXPECT_EQ(calls, static_cast<std::int64_t>(c.seen.size())) << c.what << ": nothing twice";
+    for (const ObservedOp& op : to_observed(timeline).ops) calls += op.calls.value_or(0);
+    EXPECT_EQ(calls, static_cast<std::int64_t>(c.device_marks.size()))
+        << c.what << ": nothing twice";
   }
 }
 
@@ -467,8 +469,8 @@ TEST(WorkRows, OfADevicesProbeAreInTheBuffersThatMarksLabel) {
       process.submissions.push_back({1, 0, {1, 2}, {{{copy}, {}, {}}}});
     }
     align(timeline);
-    const Command& seen = process.submissions[1].buffers[0].commands[0];
-    EXPECT_EQ(seen.label, as_many ? "attention" : "");
+    const Command& command = process.submissions[1].buffers[0].commands[0];
+    EXPECT_EQ(command.label, as_many ? "attention" : "");
   }
 }
 
@@ -483,7 +485,7 @@ TEST(WorkRows, OfGraphsWhoseDevicesNoProbeSawAreOpsWithoutTimes) {
   process.graph_runs = {{.graph = 0, .call = {0, 1}}, {.graph = 0, .call = {1, 2}}};
   timeline.processes.push_back(std::move(process));
   align(timeline);
-  const Observed observed = observed_of(timeline);
+  const Observed observed = to_observed(timeline);
   const auto totals = op_totals(observed, GroupBy::op);
   ASSERT_EQ(totals.size(), 3U);
   for (const OpTotal& total : totals) EXPECT_EQ(total.calls, 2) << total.name;
@@ -509,14 +511,14 @@ TEST(Shapes, GiveAttentionItsFlopsAndSetRowsItsBytes) {
 // without shapes have no peak.
 TEST(Peak, IsTheLongerOfFlopsAndBytesAtTheHighestRatesOfTheSameBackend) {
   const auto op = [](const char* backend, double seconds, double flops, double bytes) {
-    ObservedOp made;
-    made.op = backend + std::string(" op");
-    made.backend = backend;
-    made.calls = 2;
-    made.seconds = seconds;
-    if (flops > 0) made.flops = flops;
-    if (bytes > 0) made.bytes = bytes;
-    return made;
+    ObservedOp peak_row;
+    peak_row.op = backend + std::string(" op");
+    peak_row.backend = backend;
+    peak_row.calls = 2;
+    peak_row.seconds = seconds;
+    if (flops > 0) peak_row.flops = flops;
+    if (bytes > 0) peak_row.bytes = bytes;
+    return peak_row;
   };
   Observed peak;
   peak.ops = {op("CPU", 2, 100, 1), op("CPU", 2, 1, 10), op("CPU", 2, 50, 5)};

@@ -98,7 +98,7 @@ TEST(Callgrind, NamesTheSourceFilesThatRanAndWhatHasNoDebugInformation) {
   EXPECT_THAT(read->executed.files,
               ElementsAre(Pair("engine.c", ElementsAre("main")),
                           Pair("ops.c", ElementsAre("ggml_vec_dot(int, float*)"))));
-  EXPECT_THAT(read->executed.blind, testing::IsEmpty());
+  EXPECT_THAT(read->executed.without_debug_info, testing::IsEmpty());
 
   const auto inlined = read_callgrind(with("7 1\nfe=(2)", "7 1 0\nfe=(2)"));
   ASSERT_TRUE(inlined);
@@ -114,7 +114,7 @@ TEST(Callgrind, NamesTheSourceFilesThatRanAndWhatHasNoDebugInformation) {
   bare.replace(bare.find("fe=(2)"), 6, "fe=(7)");
   const auto without = read_callgrind(bare);
   ASSERT_TRUE(without) << without.error().message;
-  EXPECT_THAT(without->executed.blind, ElementsAre("/opt/lib/libggml-cpu.so"));
+  EXPECT_THAT(without->executed.without_debug_info, ElementsAre("/opt/lib/libggml-cpu.so"));
 }
 
 TEST(Callgrind, SaysWhatIsWrongWithAFile) {
@@ -122,7 +122,7 @@ TEST(Callgrind, SaysWhatIsWrongWithAFile) {
     std::string text;
     const char* says;
   };
-  for (const Case& one : std::vector<Case>{
+  for (const Case& entry : std::vector<Case>{
            {"", "ends before its totals"},
            {with("totals: 9 1120\n", ""), "ends before its totals"},
            {with("totals: 9 1120", "totals: 9 1121"), "add up to 1120, its totals to 1121"},
@@ -136,9 +136,9 @@ TEST(Callgrind, SaysWhatIsWrongWithAFile) {
            {with("part: 1", "part"), "neither a cost nor a name"},
            {with("positions: line", "positions:"), "no positions"},
            {with("part: 1", std::string((1 << 20) + 1, 'x')), "more than 1 MiB"}}) {
-    const auto read = read_callgrind(one.text);
-    ASSERT_FALSE(read) << one.says;
-    EXPECT_THAT(read.error().message, HasSubstr(one.says));
+    const auto read = read_callgrind(entry.text);
+    ASSERT_FALSE(read) << entry.says;
+    EXPECT_THAT(read.error().message, HasSubstr(entry.says));
   }
 }
 
@@ -266,8 +266,8 @@ TEST(Instructions, AreReadFromTheRealValgrind) {
   const auto alone = count("alone", "exit 0"), started = count("started", "/bin/true; exit 0");
   const auto forked = count("forked", "(exit 0); exit 0");
   const auto total = [](const profile::ProbeCounts& counts) {
-    const auto found = counts.counts.find("instructions");
-    return found == counts.counts.end() ? 0 : found->second;
+    const auto match = counts.counts.find("instructions");
+    return match == counts.counts.end() ? 0 : match->second;
   };
   EXPECT_GT(total(alone), 50'000);
   EXPECT_GT(total(started), total(alone) + 50'000) << "the start of a program takes more";

@@ -50,9 +50,9 @@ class Llama {
         env);
     EXPECT_EQ(ran.status, 0) << twin.err << ran.err;
     const sys::RealFiles files;
-    const auto found = probes::recorded_kernel_files(files, folder_.path());
-    if (!found) return;
-    files_ = *found;
+    const auto recorded = probes::recorded_kernel_files(files, folder_.path());
+    if (!recorded) return;
+    files_ = *recorded;
     auto read = probes::read_recorded_kernels(probes::slurp(files_.front()));
     if (read) kernels_ = std::move(*read);
   }
@@ -61,15 +61,16 @@ class Llama {
   [[nodiscard]] std::set<std::string> names_of(const std::string& identity) const {
     std::set<std::string> out;
     for (const auto& work : kernels_.works) {
-      if (probes::identity_of(kernels_.pipelines[work.pipeline]) == identity) {
+      if (probes::pipeline_hash(kernels_.pipelines[work.pipeline]) == identity) {
         out.insert(work.name);
       }
     }
     return out;
   }
-  [[nodiscard]] const std::vector<std::uint32_t>& words_of(const std::string& identity) const {
-    const auto* pipeline = first_of(
-        kernels_.pipelines, [&](const auto& one) { return probes::identity_of(one) == identity; });
+  [[nodiscard]] const std::vector<std::uint32_t>& spirv_of(const std::string& identity) const {
+    const auto* pipeline = find_first(kernels_.pipelines, [&](const auto& candidate) {
+      return probes::pipeline_hash(candidate) == identity;
+    });
     return kernels_.codes[pipeline->head.code].words;
   }
 
@@ -84,7 +85,7 @@ const Llama& llama() {
 }
 
 // The driver in `mesa`; nothing where there is none. `cache`: "" keeps nothing.
-std::optional<CompilerPlaces> places_of(const std::string& mesa, const std::string& cache = "") {
+std::optional<CompilerPlaces> find_places(const std::string& mesa, const std::string& cache = "") {
   const sys::RealFiles files;
   const auto probes = probes::locate(files, WEIR_BINARY_DIR "/weir", {});
   auto places = find_compiler(files, *probes, "/nowhere", [&](std::string_view name) {
@@ -114,10 +115,10 @@ struct Compiled {
 
 class BothMesas : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(CompiledKernels, BothMesas, testing::Values(k_pinned, k_system),
-                         [](const auto& one) { return one.index == 0 ? "25_0" : "22_3"; });
+                         [](const auto& test) { return test.index == 0 ? "25_0" : "22_3"; });
 
 TEST_P(BothMesas, MakeTheSameOfEachKernelEveryTime) {
-  const auto places = places_of(GetParam());
+  const auto places = find_places(GetParam());
   if (!places) GTEST_SKIP() << "no RADV in " << GetParam();
   const Compiled first(*places);
   ASSERT_TRUE(first.result) << first.result.error().message;
@@ -131,9 +132,9 @@ TEST_P(BothMesas, MakeTheSameOfEachKernelEveryTime) {
       EXPECT_GE(value, 0) << figure;
     }
   }
-  std::set<std::string> known;
-  for (const auto& cost : unit::kernel_costs()) known.emplace(cost.name);
-  EXPECT_EQ(figures, known);
+  std::set<std::string> names;
+  for (const auto& cost : unit::kernel_costs()) names.emplace(cost.name);
+  EXPECT_EQ(figures, names);
   for (int repeat = 1; repeat < 20; ++repeat) {
     const Compiled again(*places);
     ASSERT_TRUE(again.result) << again.result.error().message;
@@ -143,7 +144,7 @@ TEST_P(BothMesas, MakeTheSameOfEachKernelEveryTime) {
 }
 
 TEST_P(BothMesas, CompileForEachFamilyByOneName) {
-  const auto places = places_of(GetParam());
+  const auto places = find_places(GetParam());
   if (!places) GTEST_SKIP() << "no RADV in " << GetParam();
   std::set<std::string> compilers;
   for (const std::string target : {"radv-navi31", "radv-navi21", "radv-polaris10"}) {
@@ -156,7 +157,7 @@ TEST_P(BothMesas, CompileForEachFamilyByOneName) {
 }
 
 TEST_P(BothMesas, SayWhichTargetTheyDoNotKnow) {
-  const auto places = places_of(GetParam());
+  const auto places = find_places(GetParam());
   if (!places) GTEST_SKIP() << "no RADV in " << GetParam();
   const Compiled unknown(*places, "radv-navi99");
   ASSERT_FALSE(unknown.result);
@@ -169,7 +170,7 @@ TEST_P(BothMesas, SayWhichTargetTheyDoNotKnow) {
 
 TEST(CompiledKernels, OfCooperativeMatricesNeedAMesaThatHasThem) {
   const std::string need = "needs VK_KHR_cooperative_matrix";
-  const auto older = places_of(k_system), newer = places_of(k_pinned);
+  const auto older = find_places(k_system), newer = find_places(k_pinned);
   if (!older || !newer) GTEST_SKIP() << "needs both Mesas: ci/setup test and ci/mesa";
   const Compiled old(*older), recent(*newer);
   ASSERT_TRUE(old.result && recent.result);
@@ -187,8 +188,8 @@ TEST(CompiledKernels, OfCooperativeMatricesNeedAMesaThatHasThem) {
 }
 
 TEST(CompiledKernels, AreKeptForTheNextTime) {
-  auto places = places_of(k_pinned);
-  if (!places) places = places_of(k_system);
+  auto places = find_places(k_pinned);
+  if (!places) places = find_places(k_system);
   if (!places) GTEST_SKIP() << "no RADV";
   const Folder cache;
   places->cache = cache.path() + "/kernels";
@@ -201,9 +202,9 @@ TEST(CompiledKernels, AreKeptForTheNextTime) {
   ASSERT_NE(at, std::string::npos);
   text.insert(at + 12, "77");
   std::ofstream(path) << text;
-  const Compiled kept(*places);
-  ASSERT_TRUE(kept.result);
-  EXPECT_NE(kept->codes, cold->codes);
+  const Compiled edited(*places);
+  ASSERT_TRUE(edited.result);
+  EXPECT_NE(edited->codes, cold->codes);
   // One that cannot be read is as if there were none.
   std::ofstream(path) << "{\"compilers\": [";
   const Compiled again(*places);
@@ -213,28 +214,28 @@ TEST(CompiledKernels, AreKeptForTheNextTime) {
 }
 
 TEST(CompiledKernels, ShowTheirMachineCode) {
-  const auto places = places_of(k_pinned);
+  const auto places = find_places(k_pinned);
   if (!places) GTEST_SKIP() << "no Mesa 25.0.7: ci/mesa";
   sys::RealFiles files;
   sys::RealProcesses processes;
   const sys::Stop stop;
   KernelCompiler compiler(files, processes, *places);
   const auto& recorded = llama().kernels();
-  const std::string identity = probes::identity_of(recorded.pipelines.front());
+  const std::string identity = probes::pipeline_hash(recorded.pipelines.front());
   const auto code = compiler.assembly("radv-navi31", llama().files().front(), identity, stop);
   ASSERT_TRUE(code) << code.error().message;
   EXPECT_THAT(*code, HasSubstr("s_endpgm"));  // each program of a Radeon ends in it
-  const auto other = compiler.assembly("radv-navi31", llama().files().front(), "0", stop);
-  ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("no code 0"));
+  const auto missing = compiler.assembly("radv-navi31", llama().files().front(), "0", stop);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("no code 0"));
 }
 
 TEST(CompiledKernels, LoseTheirFiguresAloneWhereTheCompilerGoesWrong) {
-  auto places = places_of(k_pinned);
-  if (!places) places = places_of(k_system);
+  auto places = find_places(k_pinned);
+  if (!places) places = find_places(k_system);
   if (!places) GTEST_SKIP() << "no RADV";
-  const Compiled whole(*places);
-  ASSERT_TRUE(whole.result) << whole.result.error().message;
+  const Compiled intact(*places);
+  ASSERT_TRUE(intact.result) << intact.result.error().message;
   // A driver in front of that one.
   const Folder folder;
   const Json manifest = parse_json(probes::slurp(places->driver)).value();
@@ -250,11 +251,11 @@ TEST(CompiledKernels, LoseTheirFiguresAloneWhereTheCompilerGoesWrong) {
   places->cache = folder.path() + "/kernels";
   // Four kernels whose SPIR-V is of a length of its own.
   std::map<std::size_t, std::vector<std::string>> by_size;
-  for (const auto& [identity, facts] : whole->codes) {
+  for (const auto& [identity, facts] : intact->codes) {
     if (facts.not_compiled.empty())
-      by_size[llama().words_of(identity).size() * 4].push_back(identity);
+      by_size[llama().spirv_of(identity).size() * 4].push_back(identity);
   }
-  std::erase_if(by_size, [](const auto& one) { return one.second.size() != 1; });
+  std::erase_if(by_size, [](const auto& entry) { return entry.second.size() != 1; });
   const std::vector<std::pair<std::string, std::string>> ways = {
       {"crash", "the compiler crashed (signal 11)"},
       {"hang", "took longer than 3 s"},
@@ -273,11 +274,11 @@ TEST(CompiledKernels, LoseTheirFiguresAloneWhereTheCompilerGoesWrong) {
   }
   setenv("BROKEN_COMPILER", wrong.c_str(), 1);
   const auto check = [&](const CompiledCode& part, const char* when) {
-    ASSERT_EQ(part.codes.size(), whole->codes.size()) << when;
+    ASSERT_EQ(part.codes.size(), intact->codes.size()) << when;
     for (const auto& [identity, facts] : part.codes) {
       const std::string* words = look_up(expected, identity);
       if (words == nullptr) {
-        EXPECT_EQ(facts, whole->codes.at(identity)) << when << identity;
+        EXPECT_EQ(facts, intact->codes.at(identity)) << when << identity;
       } else {
         EXPECT_EQ(facts.not_compiled, *words) << when;
         EXPECT_THAT(facts.costs, IsEmpty()) << when;
@@ -289,8 +290,8 @@ TEST(CompiledKernels, LoseTheirFiguresAloneWhereTheCompilerGoesWrong) {
   check(*part.result, "first ");
   // A crash is kept, what took too long is tried again.
   setenv("BROKEN_COMPILER", "", 1);
-  for (auto one = expected.begin(); one != expected.end();) {
-    one = one->second == "took longer than 3 s" ? expected.erase(one) : std::next(one);
+  for (auto entry = expected.begin(); entry != expected.end();) {
+    entry = entry->second == "took longer than 3 s" ? expected.erase(entry) : std::next(entry);
   }
   const Compiled later(*places);
   ASSERT_TRUE(later.result) << later.result.error().message;
@@ -309,20 +310,20 @@ TEST(CodeCache, IsSharedByRunsAndForgetsWhatWasNotAskedFor) {
     ASSERT_TRUE(some.save());
   };
   // Two that began before either had written.
-  CodeCache one = cache(), other = cache("radv-navi21, Mesa 1");
-  one.put("first", {.costs = {{"registers", 84}}});
-  other.put("first", {.not_compiled = "the compiler crashed (signal 11)"});
-  ASSERT_TRUE(one.save() && other.save());
+  CodeCache first = cache(), second = cache("radv-navi21, Mesa 1");
+  first.put("first", {.costs = {{"registers", 84}}});
+  second.put("first", {.not_compiled = "the compiler crashed (signal 11)"});
+  ASSERT_TRUE(first.save() && second.save());
   ASSERT_NE(cache().find("first"), nullptr);
   EXPECT_EQ(cache().find("first")->costs.at("registers"), 84);
   ASSERT_NE(cache("radv-navi21, Mesa 1").find("first"), nullptr);
   EXPECT_EQ(cache("radv-navi21, Mesa 2").find("first"), nullptr);
   // 20 000 codes are all that there is room for.
   fill("a", 15'000);
-  CodeCache asked = cache();
-  ASSERT_NE(asked.find("a7"), nullptr);
-  for (int i = 0; i < 6000; ++i) asked.put("b" + std::to_string(i), {.costs = {{"waves", i}}});
-  ASSERT_TRUE(asked.save());
+  CodeCache full = cache();
+  ASSERT_NE(full.find("a7"), nullptr);
+  for (int i = 0; i < 6000; ++i) full.put("b" + std::to_string(i), {.costs = {{"waves", i}}});
+  ASSERT_TRUE(full.save());
   EXPECT_NE(cache().find("b7"), nullptr);
   EXPECT_NE(cache().find("a7"), nullptr) << "asked for since";
   EXPECT_EQ(cache().find("a8"), nullptr);
@@ -330,11 +331,12 @@ TEST(CodeCache, IsSharedByRunsAndForgetsWhatWasNotAskedFor) {
 }
 
 // SPIR-V spelled as words: a header, and instructions of {operation, operands…}.
-std::vector<std::uint32_t> module_of(const std::vector<std::vector<std::uint32_t>>& instructions) {
+std::vector<std::uint32_t> assemble_module(
+    const std::vector<std::vector<std::uint32_t>>& instructions) {
   std::vector<std::uint32_t> out = {0x07230203, 0x00010600, 0, 100, 0};
-  for (const auto& one : instructions) {
-    out.push_back(static_cast<std::uint32_t>(one.size()) << 16 | one.front());
-    out.insert(out.end(), one.begin() + 1, one.end());
+  for (const auto& instruction : instructions) {
+    out.push_back(static_cast<std::uint32_t>(instruction.size()) << 16 | instruction.front());
+    out.insert(out.end(), instruction.begin() + 1, instruction.end());
   }
   return out;
 }
@@ -343,7 +345,7 @@ TEST(SpirvOfKernels, NeedsWhatItsCapabilitiesStandFor) {
   // 17 OpCapability: 1 Shader, 9 Float16, 6022 CooperativeMatrixKHR.
   replay::Device device;
   const auto check = [&](const std::vector<std::vector<std::uint32_t>>& capabilities) {
-    const auto fits = replay::check_capabilities(device, module_of(capabilities));
+    const auto fits = replay::check_capabilities(device, assemble_module(capabilities));
     return fits ? "" : fits.error().message;
   };
   EXPECT_EQ(check({{17, 1}, {17, 9}}), "");

@@ -53,14 +53,14 @@ void add_kernels(const std::string& cubin, std::map<std::uint64_t, std::set<Cost
   std::map<std::string, Cost> costs;
   std::map<std::string, std::uint64_t> hashes;
   const Elf64_Shdr *info = nullptr, *symbols = nullptr;
-  for (const Elf64_Shdr& one : sections) {
-    const std::string name = text_at(sections[head.e_shstrndx], one.sh_name);
-    if (name == ".nv.info") info = &one;
-    if (one.sh_type == SHT_SYMTAB) symbols = &one;
+  for (const Elf64_Shdr& section : sections) {
+    const std::string name = text_at(sections[head.e_shstrndx], section.sh_name);
+    if (name == ".nv.info") info = &section;
+    if (section.sh_type == SHT_SYMTAB) symbols = &section;
     if (!name.starts_with(".text.")) continue;
-    costs[name.substr(6)].code_bytes = one.sh_size;
-    hashes[name.substr(6)] =
-        weir_probe::hash_bytes(weir_probe::k_hash_seed, cubin.data() + one.sh_offset, one.sh_size);
+    costs[name.substr(6)].code_bytes = section.sh_size;
+    hashes[name.substr(6)] = weir_probe::hash_bytes(
+        weir_probe::k_hash_seed, cubin.data() + section.sh_offset, section.sh_size);
   }
   if (info == nullptr || symbols == nullptr) return;
   struct Entry {
@@ -90,12 +90,12 @@ std::map<std::uint64_t, std::set<Cost>> kernels_for(const std::string& library, 
   for (std::size_t i = bytes.find(mark); i != std::string::npos; i = bytes.find(mark, i + 4)) {
     if (i + 64 > bytes.size() || at<std::uint32_t>(bytes, i + 28) != std::uint32_t(arch)) continue;
     const auto header = at<std::uint32_t>(bytes, i + 4), packed = at<std::uint32_t>(bytes, i + 16);
-    const auto whole = at<std::uint64_t>(bytes, i + 56);
-    if (packed == 0 || whole == 0 || whole > (1U << 28)) continue;
-    std::string cubin(whole, '\0');
+    const auto unpacked_size = at<std::uint64_t>(bytes, i + 56);
+    if (packed == 0 || unpacked_size == 0 || unpacked_size > (1U << 28)) continue;
+    std::string cubin(unpacked_size, '\0');
     const std::size_t got =
         ZSTD_decompress(cubin.data(), cubin.size(), bytes.data() + i + header, packed);
-    if (ZSTD_isError(got) == 0 && got == whole) add_kernels(cubin, &out);
+    if (ZSTD_isError(got) == 0 && got == unpacked_size) add_kernels(cubin, &out);
   }
   return out;
 }
@@ -110,16 +110,16 @@ class CudaLlama : public testing::Test {
       return {};
     }
     const auto twin = read_twin(slurp(WEIR_SOURCE_DIR "/configs/devices/" + gpu + ".json"));
-    const auto made = twin ? compile_cuda_twin(*twin, 1) : tl::unexpected(twin.error());
-    if (!made) {
-      ADD_FAILURE() << made.error().message;
+    const auto compiled = twin ? compile_cuda_twin(*twin, 1) : tl::unexpected(twin.error());
+    if (!compiled) {
+      ADD_FAILURE() << compiled.error().message;
       return {};
     }
     const std::string bytes = slurp(library);
     const std::string_view elf = bytes;
-    const auto kernels = read_cuda_kernels({&elf, 1}, made->major, made->minor);
+    const auto kernels = read_cuda_kernels({&elf, 1}, compiled->major, compiled->minor);
     const Folder place, counted;
-    std::ofstream(place.path() + "/twin") << made->blob;
+    std::ofstream(place.path() + "/twin") << compiled->blob;
     std::ofstream(place.path() + "/kernels") << kernels.value_or(CudaKernels()).table;
     for (const char* name :
          {"libcudart.so.13", "libcublas.so.13", "libcuda.so.1", "libnccl.so.2"}) {
@@ -152,9 +152,9 @@ TEST_F(CudaLlama, SaysWhatItsKernelsCostAsTheMachineCodeHasIt) {
     const Cost cost{static_cast<std::uint32_t>(facts.costs.at("registers")),
                     static_cast<std::uint32_t>(facts.costs.at("scratch_bytes")),
                     static_cast<std::size_t>(facts.costs.at("code_bytes"))};
-    const auto found = truth.find(std::stoull(hash, nullptr, 16));
-    ASSERT_NE(found, truth.end()) << key;
-    EXPECT_TRUE(found->second.contains(cost)) << key << ": " << cost.registers << " registers";
+    const auto match = truth.find(std::stoull(hash, nullptr, 16));
+    ASSERT_NE(match, truth.end()) << key;
+    EXPECT_TRUE(match->second.contains(cost)) << key << ": " << cost.registers << " registers";
     // A multiprocessor of compute capability 8.9 holds 48 warps.
     EXPECT_GE(facts.costs.at("occupancy"), 1) << key;
     EXPECT_LE(facts.costs.at("occupancy"), 48) << key;

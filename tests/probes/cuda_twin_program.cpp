@@ -18,12 +18,12 @@ namespace {
 
 template <class R = int, class... A>
 R call(const char* name, A... arguments) {
-  void* found = dlsym(RTLD_DEFAULT, name);  // as the loader binds an engine's calls
-  if (found == nullptr) {
+  void* function = dlsym(RTLD_DEFAULT, name);  // as the loader binds an engine's calls
+  if (function == nullptr) {
     std::printf("no %s\n", name);
     std::exit(2);
   }
-  return reinterpret_cast<R (*)(A...)>(found)(arguments...);
+  return reinterpret_cast<R (*)(A...)>(function)(arguments...);
 }
 
 struct Size3 {
@@ -39,7 +39,7 @@ struct __attribute__((packed)) Entry {
   std::uint16_t minor = 8, major = 1;
   std::uint32_t arch;
   std::uint32_t names[2] = {};
-  std::uint64_t flags = 0x11, zero = 0, whole = 0;
+  std::uint64_t flags = 0x11, zero = 0, unpacked_bytes = 0;
 };
 struct __attribute__((packed, aligned(8))) Fat {
   std::uint32_t magic = 0xba55ed50;
@@ -95,7 +95,7 @@ void* ready(void* graph) {
 }
 
 void counts() {
-  void *stream = new_stream(), *other = new_stream(), *event = nullptr, *memory = nullptr;
+  void *stream = new_stream(), *second_stream = new_stream(), *event = nullptr, *memory = nullptr;
   launch(&g_scale, stream);
   launch(&g_scale, stream);
   call("cudaStreamSynchronize", stream);  // sync 1
@@ -104,8 +104,8 @@ void counts() {
   for (int i = 0; i < 4; ++i) call("cudaGraphLaunch", exec, stream);
   call("cudaEventCreateWithFlags", &event, 2U);
   call("cudaEventRecord", event, stream);
-  call("cudaStreamWaitEvent", other, event, 0U);  // barrier
-  call("cudaEventSynchronize", event);            // sync 2
+  call("cudaStreamWaitEvent", second_stream, event, 0U);  // barrier
+  call("cudaEventSynchronize", event);                    // sync 2
   char bytes[48] = {1};
   call("cudaMalloc", &memory, sizeof bytes);
   call("cudaMemcpyAsync", memory, static_cast<void*>(bytes), sizeof bytes, 1, stream);
@@ -139,10 +139,10 @@ void errors() {
   struct {
     int result;
     void *node, *from;
-  } told{};
+  } update{};
   std::printf("update by the same shape %d",
-              call("cudaGraphExecUpdate", exec, captured(stream, 3), &told));
-  std::printf(", by another %d\n", call("cudaGraphExecUpdate", exec, captured(stream, 4), &told));
+              call("cudaGraphExecUpdate", exec, captured(stream, 3), &update));
+  std::printf(", by another %d\n", call("cudaGraphExecUpdate", exec, captured(stream, 4), &update));
   std::size_t free_bytes = 0, total = 0;
   call("cudaMemGetInfo", &free_bytes, &total);
   call("cudaMemGetInfo", &free_bytes, static_cast<std::size_t*>(nullptr));
@@ -197,7 +197,7 @@ void threads() {
       call("cudaStreamDestroy", stream);
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
 }
 
 // Handles and addresses of what ended are another thread's at once, where the allocator does so.
@@ -218,7 +218,7 @@ void reuse() {
       }
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
   // Memory that the first thread kept, and memory that is asked for now.
   void* memory = nullptr;
   call("cudaMalloc", &memory, std::size_t{64} << 20);

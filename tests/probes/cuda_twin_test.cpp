@@ -276,9 +276,9 @@ TEST(CudaDescriptions, RecordedThroughTheDriverOfATwinAreThatTwin) {
     if (!twin || !twin->cuda.is_object()) continue;
     ++tried;
     const Folder folder;
-    const auto made = compile_cuda_twin(*twin, 2);
-    ASSERT_TRUE(made) << name;
-    ASSERT_TRUE(sys::RealFiles().write_atomic(folder.path() + "/twin", made->blob));
+    const auto compiled = compile_cuda_twin(*twin, 2);
+    ASSERT_TRUE(compiled) << name;
+    ASSERT_TRUE(sys::RealFiles().write_atomic(folder.path() + "/twin", compiled->blob));
     std::filesystem::create_symlink(WEIR_CUDA_TWIN_LIBRARY, folder.path() + "/libcuda.so.1");
     const Ran ran = run({WEIR_BINARY_DIR "/libexec/weir/weir-devices", "--describe"},
                         {{"LD_LIBRARY_PATH", folder.path()},
@@ -292,7 +292,7 @@ TEST(CudaDescriptions, RecordedThroughTheDriverOfATwinAreThatTwin) {
     ASSERT_TRUE(again) << name;
     const auto remade = compile_cuda_twin(*again, 2);
     ASSERT_TRUE(remade) << name << ": " << remade.error().message;
-    EXPECT_TRUE(remade->blob == made->blob) << name << ": " << again->cuda.dump();
+    EXPECT_TRUE(remade->blob == compiled->blob) << name << ": " << again->cuda.dump();
   }
   EXPECT_GE(tried, 10);
 }
@@ -301,8 +301,8 @@ TEST(CudaDescriptions, AreRefusedWithWhatIsWrongInThem) {
   const auto problem = [](const std::string& cuda) {
     const auto twin = read_twin(R"({"weir": {"schema": "weir.device/1", "cuda": )" + cuda + "}}");
     EXPECT_TRUE(twin) << cuda;
-    const auto made = compile_cuda_twin(twin.value_or(Twin()), 1);
-    return made ? "made" : made.error().message;
+    const auto compiled = compile_cuda_twin(twin.value_or(Twin()), 1);
+    return compiled ? "made" : compiled.error().message;
   };
   EXPECT_THAT(problem(R"({"name": "x"})"), HasSubstr("memory_bytes"));
   EXPECT_THAT(problem(R"({"name": "x", "memory_bytes": 1, "multiprocessors": 1,
@@ -390,13 +390,13 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
     std::uint32_t registers, flags;
   };
   const std::string elf = library();
-  const std::string_view one = elf;
+  const std::string_view image = elf;
   EXPECT_TRUE(holds_cuda_code(elf));
   for (const Case& c :
        {Case{8, 6, 30, 0}, Case{8, 9, 30, 0}, Case{12, 0, 50, 0},
         // PTX alone fits: those of the nearest, said to be a guess
         Case{9, 0, 30, WEIR_CUDA_KERNEL_GUESSED}, Case{8, 0, 30, WEIR_CUDA_KERNEL_GUESSED}}) {
-    const auto kernels = read_cuda_kernels({&one, 1}, c.major, c.minor);
+    const auto kernels = read_cuda_kernels({&image, 1}, c.major, c.minor);
     ASSERT_TRUE(kernels);
     ASSERT_EQ(kernels->kernels, 1U);
     weir_cuda_kernel kernel;
@@ -411,16 +411,16 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
 }
 
 TEST(CudaKernels, SurviveDamageAndShortFiles) {
-  const std::string whole = library();
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    const std::string_view part = std::string_view(whole).substr(0, size);
+  const std::string intact = library();
+  for (std::size_t size = 0; size < intact.size(); ++size) {
+    const std::string_view part = std::string_view(intact).substr(0, size);
     static_cast<void>(read_cuda_kernels({&part, 1}, 8, 6));
   }
-  for (std::size_t at = 0; at < whole.size(); ++at) {
-    std::string damaged = whole;
+  for (std::size_t at = 0; at < intact.size(); ++at) {
+    std::string damaged = intact;
     damaged[at] = static_cast<char>(0xff);
-    const std::string_view one = damaged;
-    static_cast<void>(read_cuda_kernels({&one, 1}, 8, 6));
+    const std::string_view image = damaged;
+    static_cast<void>(read_cuda_kernels({&image, 1}, 8, 6));
   }
 }
 

@@ -123,9 +123,10 @@ void stand_in_copy(size_t bytes) {
 }
 void stand_in_graphs(int times, void* stream) {
   cudaGraphExec_t exec = reinterpret_cast<cudaGraphExec_t>(0x6000);
-  cudaGraphInstantiate_v12000_params made{};
-  made.pGraphExec = &exec;
-  call(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiate_v12000, made, 0);
+  cudaGraphInstantiate_v12000_params instantiation{};
+  instantiation.pGraphExec = &exec;
+  call(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiate_v12000,
+       instantiation, 0);
   cudaGraphLaunch_v10000_params launch{exec, static_cast<cudaStream_t>(stream)};
   for (int i = 0; i < times; ++i) {
     call(CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000, launch, 0);

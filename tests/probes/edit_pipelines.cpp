@@ -82,9 +82,9 @@ struct Plan {
   Plan() {
     const std::string text = variable("EDIT_PIPELINES");
     lists = text.empty();
-    for (const std::string& one : split(text, ';')) {
-      const std::size_t at = one.find(':');
-      if (at != std::string::npos) edits[one.substr(0, at)] = split(one.substr(at + 1), ',');
+    for (const std::string& entry : split(text, ';')) {
+      const std::size_t at = entry.find(':');
+      if (at != std::string::npos) edits[entry.substr(0, at)] = split(entry.substr(at + 1), ',');
     }
     std::ifstream file(variable("EDIT_PIPELINES_NAMES"));
     for (std::string hash, name; file >> hash >> name;) names[hash] = name;
@@ -139,26 +139,27 @@ struct Stage {
 
   bool set_constant(std::uint32_t id, std::uint32_t value) {
     auto entry = std::find_if(entries.begin(), entries.end(),
-                              [&](const auto& one) { return one.constantID == id; });
+                              [&](const auto& constant) { return constant.constantID == id; });
     if (entry == entries.end()) {
       entries.push_back({id, static_cast<std::uint32_t>(data.size()), 4});
       data.append(4, '\0');
       entry = entries.end() - 1;
     }
-    const bool other = std::memcmp(data.data() + entry->offset, &value, 4) != 0;
+    const bool is_changed = std::memcmp(data.data() + entry->offset, &value, 4) != 0;
     std::memcpy(data.data() + entry->offset, &value, 4);
-    return other;
+    return is_changed;
   }
 
   bool edit(const std::string& how) {
     std::vector<std::string> words = split(how, ' ');
     if (words[0] == "constant") {
       const std::vector<std::string> both = split(words.at(1), '=');
-      return set_constant(weir::edit::number_of(both.at(0)), weir::edit::number_of(both.at(1)));
+      return set_constant(weir::edit::parse_number(both.at(0)),
+                          weir::edit::parse_number(both.at(1)));
     }
     if (words[0] == "subgroup") {
       const std::uint32_t was = subgroup.requiredSubgroupSize;
-      subgroup.requiredSubgroupSize = weir::edit::number_of(words.at(1));
+      subgroup.requiredSubgroupSize = weir::edit::parse_number(words.at(1));
       return subgroup.requiredSubgroupSize != was;
     }
     if (words[0] == "code") {
@@ -241,8 +242,8 @@ VkResult create_pipeline(VkDevice device, VkPipelineCache cache,
       module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
       module.codeSize = stage.code.size() * 4;
       module.pCode = stage.code.data();
-      const VkResult made = next_create_module(device, &module, allocator, &edited);
-      if (made != VK_SUCCESS) return made;
+      const VkResult created = next_create_module(device, &module, allocator, &edited);
+      if (created != VK_SUCCESS) return created;
       stage.info.module = edited;
     }
     info.stage = stage.info;
@@ -261,8 +262,8 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache
                                                 VkPipeline* out) {
   VkResult result = VK_SUCCESS;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const VkResult one = create_pipeline(device, cache, infos[i], allocator, &out[i]);
-    if (one != VK_SUCCESS) result = one;
+    const VkResult created = create_pipeline(device, cache, infos[i], allocator, &out[i]);
+    if (created != VK_SUCCESS) result = created;
   }
   return result;
 }
@@ -271,9 +272,9 @@ VKAPI_ATTR VkResult VKAPI_CALL name_object(VkDevice device,
                                            const VkDebugUtilsObjectNameInfoEXT* info) {
   if (plan().lists && info->objectType == VK_OBJECT_TYPE_PIPELINE) {
     const std::lock_guard<std::mutex> locked(lock);
-    const auto known = hashes.find(reinterpret_cast<VkPipeline>(info->objectHandle));
+    const auto match = hashes.find(reinterpret_cast<VkPipeline>(info->objectHandle));
     std::ofstream file(variable("EDIT_PIPELINES_NAMES"), std::ios::app);
-    if (known != hashes.end()) file << known->second << " " << info->pObjectName << "\n";
+    if (match != hashes.end()) file << match->second << " " << info->pObjectName << "\n";
   }
   return next_name_object(device, info);
 }
@@ -317,7 +318,7 @@ VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const 
       next_free(the_device, memory, nullptr);
     }
   }
-  if (k_words.size() == 2 && number == weir::edit::number_of(k_words[1])) make_pipeline();
+  if (k_words.size() == 2 && number == weir::edit::parse_number(k_words[1])) make_pipeline();
   return next_submit(queue, count, infos, fence);
 }
 
@@ -389,8 +390,8 @@ PFN_vkVoidFunction ours(const char* name) {
       {"vkCreateComputePipelines", as_void(&create_pipelines)},
       {"vkQueueSubmit", as_void(&submit)},
       {"vkSetDebugUtilsObjectNameEXT", as_void(&name_object)}};
-  const auto found = all.find(name);
-  return found == all.end() ? nullptr : found->second;
+  const auto match = all.find(name);
+  return match == all.end() ? nullptr : match->second;
 }
 
 PFN_vkVoidFunction get_device(VkDevice device, const char* name) {

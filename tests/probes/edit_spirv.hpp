@@ -24,7 +24,8 @@ class Module {
 
   [[nodiscard]] Words words() const {
     Words out = header_;
-    for (const Words& one : all_) out.insert(out.end(), one.begin(), one.end());
+    for (const Words& instruction : all_)
+      out.insert(out.end(), instruction.begin(), instruction.end());
     return out;
   }
 
@@ -38,9 +39,9 @@ class Module {
   }
   // Another instruction with the same operands. `most`: of the first so many.
   bool swap(std::uint32_t from, std::uint32_t to, int most) {
-    return each(from, [&](Words& one) {
+    return each(from, [&](Words& instruction) {
       if (most-- <= 0) return false;
-      one[0] = (one[0] & 0xffff0000) | to;
+      instruction[0] = (instruction[0] & 0xffff0000) | to;
       return true;
     });
   }
@@ -48,95 +49,97 @@ class Module {
   bool repeat(std::uint32_t op, std::size_t times) {
     std::vector<Words> out;
     bool any = false;
-    for (Words& one : all_) {
-      const bool fits = op_of(one) == op;
+    for (Words& instruction : all_) {
+      const bool fits = op_of(instruction) == op;
       any = any || fits;
-      out.insert(out.end(), fits ? times : 1, one);
+      out.insert(out.end(), fits ? times : 1, instruction);
     }
     all_ = std::move(out);
     return any;
   }
   bool undecorate(std::uint32_t decoration) {
-    return std::erase_if(all_, [&](const Words& one) {
-             return (op_of(one) == 71 && one[2] == decoration) ||
-                    (op_of(one) == 72 && one[3] == decoration);
+    return std::erase_if(all_, [&](const Words& instruction) {
+             return (op_of(instruction) == 71 && instruction[2] == decoration) ||
+                    (op_of(instruction) == 72 && instruction[3] == decoration);
            }) > 0;
   }
   // NoContraction on sums, differences and products of floats: none becomes a fused multiply-add.
   bool precise() {
     std::vector<Words> marks;
-    for (const Words& one : all_) {
-      const std::uint32_t op = op_of(one);
-      if (op == 129 || op == 131 || op == 133) marks.push_back({3U << 16 | 71, one[2], 42});
+    for (const Words& instruction : all_) {
+      const std::uint32_t op = op_of(instruction);
+      if (op == 129 || op == 131 || op == 133) marks.push_back({3U << 16 | 71, instruction[2], 42});
     }
     insert_annotations(marks);
     return !marks.empty();
   }
   // A scalar constant of 32 bits.
   bool literal(std::uint32_t from, std::uint32_t to) {
-    return each(43, [&](Words& one) {
-      if (one.size() != 4 || one[3] != from) return false;
-      one[3] = to;
+    return each(43, [&](Words& instruction) {
+      if (instruction.size() != 4 || instruction[3] != from) return false;
+      instruction[3] = to;
       return true;
     });
   }
   bool fallback(std::uint32_t spec_id, std::uint32_t to) {
     std::uint32_t id = 0;
-    for (const Words& one : all_) {
-      if (op_of(one) == 71 && one[2] == 1 && one[3] == spec_id) id = one[1];
+    for (const Words& instruction : all_) {
+      if (op_of(instruction) == 71 && instruction[2] == 1 && instruction[3] == spec_id)
+        id = instruction[1];
     }
-    return id != 0 && each(50, [&](Words& one) {
-             if (one[2] != id) return false;
-             one[3] = to;
+    return id != 0 && each(50, [&](Words& instruction) {
+             if (instruction[2] != id) return false;
+             instruction[3] = to;
              return true;
            });
   }
   // Arrays in shared memory, longer by a factor.
   bool shared(std::uint32_t factor) {
     std::vector<std::uint32_t> types;  // types of Workgroup pointers
-    for (const Words& one : all_) {
-      if (op_of(one) == 32 && one[2] == 4) types.push_back(one[3]);
+    for (const Words& instruction : all_) {
+      if (op_of(instruction) == 32 && instruction[2] == 4) types.push_back(instruction[3]);
     }
     std::vector<Words> out;
     bool any = false;
-    for (Words one : all_) {
-      if (op_of(one) == 28 && std::count(types.begin(), types.end(), one[1]) > 0) {
-        const std::uint32_t number = type_of(one[3]);
+    for (Words instruction : all_) {
+      if (op_of(instruction) == 28 && std::count(types.begin(), types.end(), instruction[1]) > 0) {
+        const std::uint32_t number = type_of(instruction[3]);
         const std::uint32_t times = header_[3]++, length = header_[3]++;
         out.push_back({4U << 16 | 43, number, times, factor});
-        out.push_back({6U << 16 | 52, number, length, 132, one[3], times});
-        one[3] = length;
+        out.push_back({6U << 16 | 52, number, length, 132, instruction[3], times});
+        instruction[3] = length;
         any = true;
       }
-      out.push_back(std::move(one));
+      out.push_back(std::move(instruction));
     }
     all_ = std::move(out);
     return any;
   }
   // A local size that the code says by itself.
   bool local_size(std::uint32_t x) {
-    return each(16, [&](Words& one) {
-      if (one[2] != 17) return false;
-      one[3] = x;
+    return each(16, [&](Words& instruction) {
+      if (instruction[2] != 17) return false;
+      instruction[3] = x;
       return true;
     });
   }
 
  private:
-  static std::uint32_t op_of(const Words& one) { return one[0] & 0xffff; }
+  static std::uint32_t op_of(const Words& instruction) { return instruction[0] & 0xffff; }
 
   template <class Change>
   bool each(std::uint32_t op, const Change& change) {
     bool any = false;
-    for (Words& one : all_) {
-      if (op_of(one) == op && change(one)) any = true;
+    for (Words& instruction : all_) {
+      if (op_of(instruction) == op && change(instruction)) any = true;
     }
     return any;
   }
   // Constants have their type first.
   [[nodiscard]] std::uint32_t type_of(std::uint32_t id) const {
-    for (const Words& one : all_) {
-      if (op_of(one) >= 41 && op_of(one) <= 52 && one[2] == id) return one[1];
+    for (const Words& instruction : all_) {
+      if (op_of(instruction) >= 41 && op_of(instruction) <= 52 && instruction[2] == id)
+        return instruction[1];
     }
     return 0;
   }
@@ -153,7 +156,7 @@ class Module {
 };
 
 // "16", "0x10", and floats by their bits: "0.5".
-inline std::uint32_t number_of(const std::string& text) {
+inline std::uint32_t parse_number(const std::string& text) {
   if (text.find('.') != std::string::npos) return std::bit_cast<std::uint32_t>(std::stof(text));
   return static_cast<std::uint32_t>(std::stoul(text, nullptr, 0));
 }
@@ -162,12 +165,13 @@ inline std::uint32_t number_of(const std::string& text) {
 // "literal 0.125 0.25", "default 2 64", "shared 2", "local 128". false: nothing to change.
 inline bool apply(Module& code, const std::vector<std::string>& words) {
   const auto number = [&](std::size_t at, std::uint32_t otherwise) {
-    return at < words.size() ? number_of(words[at]) : otherwise;
+    return at < words.size() ? parse_number(words[at]) : otherwise;
   };
   const std::string& what = words[0];
-  const std::uint32_t a = words.size() > 1 && what != "unroll" ? number_of(words[1]) : 0;
+  const std::uint32_t a = words.size() > 1 && what != "unroll" ? parse_number(words[1]) : 0;
   if (what == "unroll") {
-    return code.unroll(words.at(1) == "on" ? 1 : words.at(1) == "off" ? 2 : 0);
+    if (words.at(1) == "on") return code.unroll(1);
+    return code.unroll(words.at(1) == "off" ? 2 : 0);
   }
   if (what == "swap") return code.swap(a, number(2, 0), static_cast<int>(number(3, 1U << 20)));
   if (what == "repeat") return code.repeat(a, number(2, 2));

@@ -36,10 +36,10 @@ struct ElfBytes {
       put(symbols, here ? 0x1000 : 0, 8);
       put(symbols, 0, 8);
     };
-    for (const std::string& one : imported) symbol(one, false);
-    for (const std::string& one : exported) symbol(one, true);
+    for (const std::string& function : imported) symbol(function, false);
+    for (const std::string& function : exported) symbol(function, true);
     std::vector<std::pair<std::uint64_t, std::uint64_t>> tags;
-    for (const std::string& one : needed) tags.emplace_back(1, name(one));
+    for (const std::string& library : needed) tags.emplace_back(1, name(library));
     if (!soname.empty()) tags.emplace_back(14, name(soname));
     if (!rpath.empty()) tags.emplace_back(15, name(rpath));
     if (!runpath.empty()) tags.emplace_back(29, name(runpath));
@@ -78,8 +78,8 @@ struct ElfBytes {
     put(out, segments, 2);
     put(out, 64, 2);
     put(out, 0, 4);
-    const std::size_t whole = dynamic_at + dynamic_text.size();
-    segment(out, 1, 0, whole);
+    const std::size_t file_size = dynamic_at + dynamic_text.size();
+    segment(out, 1, 0, file_size);
     if (loader) segment(out, 3, loader_at, loader_text.size());
     if (dynamic) segment(out, 2, dynamic_at, dynamic_text.size());
     return out + loader_text + symbols + names + dynamic_text;

@@ -144,7 +144,7 @@ TEST(Elf, SurvivesAnyBytesWithoutReadingMoreThanTheFileHolds) {
   EXPECT_GT(read_well, 1000U) << "most of the inputs never reach the tables";
 }
 
-std::string output_of(const std::string& command) {
+std::string command_output(const std::string& command) {
   std::string out;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return out;
@@ -178,13 +178,14 @@ TEST(Elf, AgreesWithReadelf) {
     }
     std::vector<std::string> needed;
     std::set<std::string> imported, exported;
-    for (const std::string& line : text::lines(output_of("readelf -dW '" + path + "'"))) {
+    for (const std::string& line : text::lines(command_output("readelf -dW '" + path + "'"))) {
       const std::size_t from = line.find('['), to = line.find(']');
       if (line.find("(NEEDED)") != std::string::npos) {
         needed.push_back(line.substr(from + 1, to - from - 1));
       }
     }
-    for (const std::string& line : text::lines(output_of("readelf --dyn-syms -W '" + path + "'"))) {
+    for (const std::string& line :
+         text::lines(command_output("readelf --dyn-syms -W '" + path + "'"))) {
       const std::size_t name = line.find(" ggml_");
       if (name == std::string::npos || line.find(" LOCAL ") != std::string::npos) continue;
       const std::string symbol =

@@ -75,6 +75,14 @@ TEST(Fit, SaysWhichProbesSeeAProgramAndHow) {
   EXPECT_THAT(fit_of(facts, "vulkan").how, HasSubstr("libggml-vulkan.so needs"));
 }
 
+void run_by_env(ProgramFacts& facts) {
+  facts.libraries.clear();
+  facts.path = "/usr/bin/env";
+}
+void run_by_script(ProgramFacts& facts) {
+  facts = only("run.sh", of_kind(FileKind::script, "/bin/sh"));
+}
+
 TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
   struct Case {
     const char* probe;
@@ -84,52 +92,42 @@ TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
     std::function<void(ProgramFacts&)> change;
   };
   const std::vector<Case> cases{
-      {"ggml", State::blind, "statically linked", "-static",
+      {"ggml", State::cannot_see, "statically linked", "-static",
        [](ProgramFacts& facts) {
          facts =
              only("/opt/engine", read({.type = 2, .machine = own_elf_machine(), .dynamic = false}));
        }},
-      {"vulkan", State::blind, "setuid", "cp",
+      {"vulkan", State::cannot_see, "setuid", "cp",
        [](ProgramFacts& facts) { facts.changes_rights = true; }},
-      {"ggml", State::blind, "musl", "glibc",
+      {"ggml", State::cannot_see, "musl", "glibc",
        [](ProgramFacts& facts) { facts.file.loader = "/lib/ld-musl-x86_64.so.1"; }},
-      {"ggml", State::blind, "built for RISC-V", "Build weir",
+      {"ggml", State::cannot_see, "built for RISC-V", "Build weir",
        [](ProgramFacts& facts) { facts.file.machine = 243; }},
-      {"ggml", State::blind, "inside the program", "BUILD_SHARED_LIBS",
+      {"ggml", State::cannot_see, "inside the program", "BUILD_SHARED_LIBS",
        [](ProgramFacts& facts) {
          facts.libraries.clear();
          facts.holds_ggml = true;
        }},
-      {"ggml", State::perhaps, "-Bsymbolic", "Link it without",
+      {"ggml", State::may_see, "-Bsymbolic", "Link it without",
        [](ProgramFacts& facts) { facts.libraries[0].file.symbolic = true; }},
       {"ggml", State::unused, "no ggml", "", [](ProgramFacts& facts) { facts.libraries.clear(); }},
       {"vulkan", State::unused, "nothing in it uses Vulkan", "",
        [](ProgramFacts& facts) { facts.libraries.clear(); }},
-      {"vulkan", State::perhaps, "if it opens that", "",
+      {"vulkan", State::may_see, "if it opens that", "",
        [](ProgramFacts& facts) {
          facts.libraries.clear();
          facts.names = {"vulkan"};
        }},
-      {"opencl", State::perhaps, "if it opens that", "",
+      {"opencl", State::may_see, "if it opens that", "",
        [](ProgramFacts& facts) {
          facts.libraries.clear();
          facts.names = {"opencl"};
        }},
-      {"hip", State::perhaps, "runs what it is given", "",
-       [](ProgramFacts& facts) {
-         facts.libraries.clear();
-         facts.path = "/usr/bin/env";
-       }},
-      {"instrument", State::perhaps, "seen if that has marks", "",
-       [](ProgramFacts& facts) {
-         facts.libraries.clear();
-         facts.path = "/usr/bin/env";
-       }},
-      {"instrument", State::perhaps, "seen if that has marks", "",
-       [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
-      {"vulkan", State::perhaps, "a script for /bin/sh", "Name the program",
-       [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
-      {"ggml", State::perhaps, "a program of macOS that cannot be read", "",
+      {"hip", State::may_see, "runs what it is given", "", run_by_env},
+      {"instrument", State::may_see, "seen if that has marks", "", run_by_env},
+      {"instrument", State::may_see, "seen if that has marks", "", run_by_script},
+      {"vulkan", State::may_see, "a script for /bin/sh", "Name the program", run_by_script},
+      {"ggml", State::may_see, "a program of macOS that cannot be read", "",
        [](ProgramFacts& facts) { facts = only("x", of_kind(FileKind::mach_o)); }},
       {"metal", State::unused, "needs macOS", "", [](ProgramFacts&) {}},
       {"cuda", State::absent, "no such probe", "profile_args", [](ProgramFacts& facts) {
@@ -247,27 +245,31 @@ TEST(Fit, OfInstructionsDependsOnTheMachineNotOnTheProgram) {
     const char* how;
     const char* cure;
   };
-  for (const Case& one : std::vector<Case>{
+  for (const Case& entry : std::vector<Case>{
            {{}, State::sees, "by perf events", ""},
            {{.no_perf = no_counters, .has_valgrind = true},
-            State::perhaps,
+            State::may_see,
             "no counters; by valgrind",
             "Buy some"},
-           {{.no_perf = no_counters}, State::blind, "valgrind is not in PATH", "apt-get install"},
+           {{.no_perf = no_counters},
+            State::cannot_see,
+            "valgrind is not in PATH",
+            "apt-get install"},
            {{.no_perf = no_counters, .has_valgrind = true, .wants_perf = true},
-            State::blind,
+            State::cannot_see,
             "not by perf events: no counters",
             "Buy some"},
            {{.has_valgrind = true, .wants_valgrind = true}, State::sees, "by valgrind", ""},
-           {{.wants_valgrind = true}, State::blind, "not in PATH", "apt-get install"}}) {
+           {{.wants_valgrind = true}, State::cannot_see, "not in PATH", "apt-get install"}}) {
     ProgramFacts facts = only("/opt/engine", read(program()));
-    const Fit fit = judge_instructions(facts, one.ways);
+    const Fit fit = judge_instructions(facts, entry.ways);
     EXPECT_EQ(fit.probe, "instructions");
-    EXPECT_EQ(fit.state, one.state) << fit.how;
-    EXPECT_THAT(fit.how, HasSubstr(one.how));
-    EXPECT_THAT(fit.cure, HasSubstr(one.cure));
+    EXPECT_EQ(fit.state, entry.state) << fit.how;
+    EXPECT_THAT(fit.how, HasSubstr(entry.how));
+    EXPECT_THAT(fit.cure, HasSubstr(entry.cure));
   }
-  EXPECT_EQ(judge_instructions(only("/opt/x", of_kind(FileKind::mach_o)), {}).state, State::blind);
+  EXPECT_EQ(judge_instructions(only("/opt/x", of_kind(FileKind::mach_o)), {}).state,
+            State::cannot_see);
   EXPECT_EQ(judge_instructions(only("/opt/x", of_kind(FileKind::script, "sh")), {}).state,
             State::sees);
 }

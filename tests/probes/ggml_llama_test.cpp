@@ -221,15 +221,15 @@ TEST(GgmlInLlama, AgreesWithTheGraphsThatTheSchedulerPrints) {
       std::vector<Printed> printed = printed_graphs(ran.ran.err);
       for (Printed& graph : printed) graph.nodes.clear();  // the counts have no order
       ASSERT_FALSE(ran.counts.graphs.empty()) << model;
-      std::vector<Printed> seen(ran.counts.graphs.size());
+      std::vector<Printed> counted(ran.counts.graphs.size());
       for (const profile::OpCount& op : ran.counts.ops) {
         const auto at = static_cast<std::size_t>(op.graph);
         const profile::GraphCount& graph = ran.counts.graphs[at];
-        seen[at].splits = static_cast<int>(graph.splits);
-        seen[at].ops[op.backend.substr(0, 5) + " " + op.op.substr(0, 10)] +=
+        counted[at].splits = static_cast<int>(graph.splits);
+        counted[at].ops[op.backend.substr(0, 5) + " " + op.op.substr(0, 10)] +=
             op.count / graph.computed;
       }
-      for (const Printed& graph : seen) {
+      for (const Printed& graph : counted) {
         EXPECT_THAT(printed, Contains(graph)) << model << " -ngl " << layers;
       }
     }
@@ -263,13 +263,13 @@ TEST(GgmlInLlama, TellsEachNodeInTheOrderAndOnTheBackendThatTheSchedulerPrints) 
         for (const observed::Graph& graph : process.graphs) {
           if (graph.nodes.empty()) continue;
           ++graphs;
-          std::vector<std::string> seen;
+          std::vector<std::string> nodes;
           for (const observed::Node& node : graph.nodes) {
-            seen.push_back(node.op.substr(0, 10) + " " +
-                           std::string(text::trim(node.name.substr(0, 20))) + " " +
-                           node.backend.substr(0, 5));
+            nodes.push_back(node.op.substr(0, 10) + " " +
+                            std::string(text::trim(node.name.substr(0, 20))) + " " +
+                            node.backend.substr(0, 5));
           }
-          EXPECT_THAT(printed, Contains(seen)) << model << " -ngl " << layers;
+          EXPECT_THAT(printed, Contains(nodes)) << model << " -ngl " << layers;
         }
       }
       EXPECT_GE(graphs, 2) << model << " -ngl " << layers;  // one of a prompt and one of a token

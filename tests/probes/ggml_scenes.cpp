@@ -40,15 +40,15 @@ void token(const StandIn& ggml) {
 // A program's own evaluation callback: waits for one node, and has the fourth token end there.
 struct Watch {
   const void* wanted;
-  int asked, told;
+  int questions, reports;
 };
 bool watch(void* tensor, bool asks, void* data) {
-  auto* seen = static_cast<Watch*>(data);
+  auto* counts = static_cast<Watch*>(data);
   if (asks) {
-    ++seen->asked;
-    return tensor == seen->wanted;
+    ++counts->questions;
+    return tensor == counts->wanted;
   }
-  return ++seen->told != 4;
+  return ++counts->reports != 4;
 }
 
 void print(const char* what, const std::vector<int>& numbers) {
@@ -98,12 +98,12 @@ int play(const char* scene) {
     for (int i = 0; i < 10; ++i) token(ggml);
     ggml_backend_graph_compute(ggml.cpu, ggml.graph_of_1);  // without a scheduler
   } else if (std::strcmp(scene, "watched") == 0) {
-    Watch seen{ggml.on_gpu, 0, 0};
-    ggml_backend_sched_set_eval_callback(ggml.sched, watch, &seen);
+    Watch counts{ggml.on_gpu, 0, 0};
+    ggml_backend_sched_set_eval_callback(ggml.sched, watch, &counts);
     for (int i = 0; i < 6; ++i) token(ggml);
     ggml_backend_sched_set_eval_callback(ggml.sched, nullptr, nullptr);
     token(ggml);
-    std::printf("asked %d told %d\n", seen.asked, seen.told);
+    std::printf("asked %d told %d\n", counts.questions, counts.reports);
     return 0;
   } else if (std::strcmp(scene, "batches") == 0) {
     for (const char* attended :

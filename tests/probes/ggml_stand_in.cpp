@@ -91,14 +91,14 @@ Tensor make(int type, long long a, long long b, Buffer* buffer) {
   return tensor;
 }
 
-void add(Graph* graph, const char* op, Backend* backend, Tensor result, Tensor* one, Tensor* two,
-         int flags = 16) {
+void add(Graph* graph, const char* op, Backend* backend, Tensor result, Tensor* first,
+         Tensor* second, int flags = 16) {
   Node& node = graph->nodes[graph->count++];
   node.op = op;
   node.backend = backend;
   node.tensor = result;
-  node.tensor.src[0] = one;
-  node.tensor.src[1] = two;
+  node.tensor.src[0] = first;
+  node.tensor.src[1] = second;
   node.tensor.flags = flags;
 }
 
@@ -117,10 +117,10 @@ StandIn stand_in() {
   static Node nodes[4][256];
   static Graph graphs[4] = {
       {nullptr, 0, nodes[0]}, {nullptr, 0, nodes[1]}, {nullptr, 0, nodes[2]}, {&g_me, 0, nodes[3]}};
-  static bool made = false;
+  static bool is_built = false;
   for (const long long rows : {1LL, 7LL}) {
     Graph& graph = graphs[rows == 1 ? 0 : 1];
-    if (made) break;
+    if (is_built) break;
     graph.owner = &g_me;
     Tensor* tokens = new Tensor(make(26, rows, 1, &g_host));
     add(&graph, "GET_ROWS", &g_cpu, make(0, 256, rows, &g_host), &table, tokens);
@@ -134,33 +134,33 @@ StandIn stand_in() {
   }
   static const char* const k_ops[] = {"MUL_MAT", "ADD", "RMS_NORM", "MUL", "VIEW", "ROPE"};
   static Tensor rows[6];
-  for (int i = 0; i < 240 && !made; ++i) {
+  for (int i = 0; i < 240 && !is_built; ++i) {
     rows[i % 6] = make(0, 256 * (1 + i % 6), 1, &g_gpu_buffer);
     add(&graphs[2], k_ops[i % 6], &g_gpu, rows[i % 6], &weights, &rows[i % 6]);
   }
   graphs[2].owner = &g_me;
   static float mask_values[3 * 8];
   static Tensor mask = make(0, 8, 3, &g_host);
-  if (!made) {
+  if (!is_built) {
     mask.flags = 1;  // an input
     mask.data = mask_values;
     add(&graphs[3], "GET_ROWS", &g_cpu, make(0, 256, 3, &g_host), &table, nullptr);
     add(&graphs[3], "FLASH_ATTN_EXT", &g_gpu, make(0, 256, 3, &g_gpu_buffer), nullptr, nullptr);
     nodes[3][1].tensor.src[3] = &mask;
   }
-  static Node whole[5];
-  if (!made) {
-    Graph numbers{&g_me, 0, whole};
+  static Node number_nodes[5];
+  if (!is_built) {
+    Graph numbers{&g_me, 0, number_nodes};
     add(&numbers, "ARGSORT", &g_gpu, make(26, 8, 3, &g_gpu_buffer), nullptr, nullptr);
     Tensor top = make(26, 2, 3, &g_gpu_buffer);
     top.nb[1] = 8 * sizeof(int);
-    top.view_src = &whole[0].tensor;
-    add(&numbers, "VIEW", &g_gpu, top, &whole[0].tensor, nullptr);
+    top.view_src = &number_nodes[0].tensor;
+    add(&numbers, "VIEW", &g_gpu, top, &number_nodes[0].tensor, nullptr);
     add(&numbers, "ARGMAX", &g_gpu, make(26, 1, 1, &g_gpu_buffer), nullptr, nullptr);
     add(&numbers, "NONE", &g_gpu, make(26, 4, 1, &g_gpu_buffer), nullptr, nullptr);
     add(&numbers, "ARGSORT", &g_cpu, make(26, 8, 1, &g_host), nullptr, nullptr);
   }
-  made = true;
+  is_built = true;
   StandIn out{};
   out.sched = const_cast<char*>(&g_me);
   out.cpu = &g_cpu;
@@ -172,11 +172,11 @@ StandIn stand_in() {
   out.mask = mask_values;
   out.on_host = &graphs[0].nodes[0].tensor;
   out.on_gpu = &graphs[0].nodes[1].tensor;
-  out.sorted = &whole[0].tensor;
-  out.top = &whole[1].tensor;
-  out.largest = &whole[2].tensor;
-  out.given = &whole[3].tensor;
-  out.sorted_on_host = &whole[4].tensor;
+  out.sorted = &number_nodes[0].tensor;
+  out.top = &number_nodes[1].tensor;
+  out.largest = &number_nodes[2].tensor;
+  out.given = &number_nodes[3].tensor;
+  out.sorted_on_host = &number_nodes[4].tensor;
   out.calls = g_calls;
   return out;
 }
@@ -284,7 +284,9 @@ int ggml_graph_n_nodes(Graph* graph) { return graph->count; }
 Tensor* ggml_graph_node(Graph* graph, int i) { return &graph->nodes[i].tensor; }
 const char* ggml_op_desc(const Tensor* tensor) { return node_of(tensor)->op; }
 const char* ggml_type_name(int type) {
-  return type == 0 ? "f32" : type == 1 ? "f16" : type == 2 ? "q4_0" : "i32";
+  if (type == 0) return "f32";
+  if (type == 1) return "f16";
+  return type == 2 ? "q4_0" : "i32";
 }
 size_t ggml_type_size(int type) { return static_cast<size_t>(type) + 1; }
 size_t ggml_element_size(const Tensor* tensor) { return ggml_type_size(tensor->type); }

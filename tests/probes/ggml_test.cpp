@@ -200,12 +200,12 @@ TEST(GgmlProbe, TellsRowsOfSeveralSequencesByTheMaskWhereEventsAreRecorded) {
   const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
   ASSERT_TRUE(timeline && timeline->processes.size() == 1);
   const observed::Process& process = timeline->processes[0];
-  std::vector<bool> apart;
+  std::vector<bool> rows_apart;
   for (const observed::GraphRun& run : process.graph_runs) {
     EXPECT_EQ(process.graphs.at(run.graph).rows, 3U);
-    apart.push_back(process.graphs[run.graph].rows_apart);
+    rows_apart.push_back(process.graphs[run.graph].rows_apart);
   }
-  EXPECT_THAT(apart, ElementsAre(false, true, true));
+  EXPECT_THAT(rows_apart, ElementsAre(false, true, true));
   EXPECT_GT(timeline->recording, 0) << "each graph and each fresh block add to it";
   // Counts need no masks.
   const Probed counted({WEIR_GGML_SCENES, "batches"});

@@ -25,9 +25,9 @@ void launch(const void* function, void* stream) {
 }
 
 void* stream() {
-  void* made = nullptr;
-  ok(hipStreamCreate(&made), "stream");
-  return made;
+  void* handle = nullptr;
+  ok(hipStreamCreate(&handle), "stream");
+  return handle;
 }
 
 // Null stream: 3 launches, 2 blocking copies. Stream a: 5 launches, 1 copy, 1 fill. Stream b:
@@ -97,18 +97,18 @@ int threads() {
       }
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
   return 0;
 }
 
 // At once: 1000 + 2000, then 2000 + 500, at last 2000 + 500 + 4096.
 int memory() {
-  void *one = nullptr, *two = nullptr, *three = nullptr, *handle = nullptr, *none = nullptr;
+  void *first = nullptr, *second = nullptr, *third = nullptr, *handle = nullptr, *none = nullptr;
   char place[4096];
-  ok(hipMalloc(&one, 1000), "memory");
-  ok(hipMalloc(&two, 2000), "memory");
-  ok(hipFree(one), "free");
-  ok(hipMallocAsync(&three, 500, nullptr), "memory");  // allocates within: one call
+  ok(hipMalloc(&first, 1000), "memory");
+  ok(hipMalloc(&second, 2000), "memory");
+  ok(hipFree(first), "free");
+  ok(hipMallocAsync(&third, 500, nullptr), "memory");  // allocates within: one call
   require(hipMalloc(&none, size_t{1} << 50) == 2, "refused");
   ok(hipMemCreate(&handle, 4096, nullptr, 0), "memory");
   ok(hipMemMap(place, 4096, 0, handle, 0), "map");

@@ -20,9 +20,9 @@ std::map<void*, Graph*> g_capturing;  // stream -> what it is captured into
 int g_polls;
 
 bool capture(void* stream, const Node& node) {
-  const auto found = g_capturing.find(stream);
-  if (found == g_capturing.end()) return false;
-  found->second->nodes.push_back(new Node(node));
+  const auto match = g_capturing.find(stream);
+  if (match == g_capturing.end()) return false;
+  match->second->nodes.push_back(new Node(node));
   return true;
 }
 

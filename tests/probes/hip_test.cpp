@@ -84,12 +84,12 @@ TEST(HipProbe, CountsTheKernelsOfAGraphEachTimeItIsLaunched) {
   EXPECT_EQ(played.counts.kernels,
             (std::map<std::string, std::int64_t>{{"kernel_one", 20}, {"kernel_two", 10}}));
   ASSERT_THAT(played.files, SizeIs(1));
-  for (const ProbeLaunch& one : played.files[0].launches) {
-    if (one.count == 0) continue;
-    EXPECT_EQ(one.dimensions, 2U);
-    EXPECT_THAT(one.global, testing::ElementsAre(4 * 32, 2, 1));
-    EXPECT_THAT(one.local, testing::ElementsAre(32, 1, 1));
-    EXPECT_EQ(one.shared, 128U);
+  for (const ProbeLaunch& launch : played.files[0].launches) {
+    if (launch.count == 0) continue;
+    EXPECT_EQ(launch.dimensions, 2U);
+    EXPECT_THAT(launch.global, testing::ElementsAre(4 * 32, 2, 1));
+    EXPECT_THAT(launch.local, testing::ElementsAre(32, 1, 1));
+    EXPECT_EQ(launch.shared, 128U);
   }
 }
 

@@ -93,12 +93,12 @@ TEST_F(Holds, EndWithWhoeverBeganThem) {
 }
 
 TEST_F(Holds, AreOfProcessesWhoseProbesCanAlone) {
-  Probe other(scratch_.at("b.weirprobe"), 0, 18);
+  Probe not_holding(scratch_.at("b.weirprobe"), 0, 18);
   EXPECT_TRUE(files_.write_unsynced(scratch_.at("c.weirprobe"), "short"));
   EXPECT_TRUE(files_.write_unsynced(scratch_.at("d.weirprobe"), std::string(4096, 'x')));
   EXPECT_TRUE(Hold(files_, scratch_.path()).processes().empty());
   EXPECT_TRUE(Hold(files_, scratch_.at("none")).processes().empty());
-  Probe one(scratch_.at("e.weirprobe"), WEIR_PROBE_HOLDS, 19);
+  Probe holding(scratch_.at("e.weirprobe"), WEIR_PROBE_HOLDS, 19);
   EXPECT_EQ(Hold(files_, scratch_.path()).processes(), std::vector<std::int64_t>{19});
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t k_code[] =
 #include "kernel_scenes.inc"
     ;
-constexpr VkDeviceSize k_input = 1024, k_output = 2048, k_whole = 16384;
+constexpr VkDeviceSize k_input = 1024, k_output = 2048, k_buffer_bytes = 16384;
 constexpr auto k_bound = VK_PIPELINE_BIND_POINT_COMPUTE;
 
 #define CHECK(call)                        \
@@ -82,19 +82,19 @@ void open() {
 
 VkBuffer buffer() {
   auto info = of_type<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
-  info.size = k_whole;
+  info.size = k_buffer_bytes;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT |
                VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  VkBuffer made;
-  CHECK(vkCreateBuffer(g_device, &info, nullptr, &made));
+  VkBuffer handle;
+  CHECK(vkCreateBuffer(g_device, &info, nullptr, &handle));
   VkMemoryRequirements needs;
-  vkGetBufferMemoryRequirements(g_device, made, &needs);
+  vkGetBufferMemoryRequirements(g_device, handle, &needs);
   auto memory = of_type<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
   memory.allocationSize = needs.size;
   VkDeviceMemory bytes;
   CHECK(vkAllocateMemory(g_device, &memory, nullptr, &bytes));
-  CHECK(vkBindBufferMemory(g_device, made, bytes, 0));
-  return made;
+  CHECK(vkBindBufferMemory(g_device, handle, bytes, 0));
+  return handle;
 }
 
 struct Layouts {
@@ -114,12 +114,13 @@ Layouts layouts(VkDescriptorType input, VkDescriptorSetLayoutCreateFlags flags) 
   Layouts out{};
   CHECK(vkCreateDescriptorSetLayout(g_device, &info, nullptr, &out.set));
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 4};
-  auto whole = of_type<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
-  whole.setLayoutCount = 1;
-  whole.pSetLayouts = &out.set;
-  whole.pushConstantRangeCount = 1;
-  whole.pPushConstantRanges = &range;
-  CHECK(vkCreatePipelineLayout(g_device, &whole, nullptr, &out.pipeline));
+  auto layout_info =
+      of_type<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  layout_info.setLayoutCount = 1;
+  layout_info.pSetLayouts = &out.set;
+  layout_info.pushConstantRangeCount = 1;
+  layout_info.pPushConstantRanges = &range;
+  CHECK(vkCreatePipelineLayout(g_device, &layout_info, nullptr, &out.pipeline));
   return out;
 }
 
@@ -141,16 +142,16 @@ VkPipeline pipeline(VkPipelineLayout layout, const char* name, bool base = false
   info.stage.module = code;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &special;
-  VkPipeline made;
-  CHECK(vkCreateComputePipelines(g_device, VK_NULL_HANDLE, 1, &info, nullptr, &made));
+  VkPipeline handle;
+  CHECK(vkCreateComputePipelines(g_device, VK_NULL_HANDLE, 1, &info, nullptr, &handle));
   vkDestroyShaderModule(g_device, code, nullptr);
   auto named =
       of_type<VkDebugUtilsObjectNameInfoEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT);
   named.objectType = VK_OBJECT_TYPE_PIPELINE;
-  named.objectHandle = (std::uint64_t)made;
+  named.objectHandle = (std::uint64_t)handle;
   named.pObjectName = name;
   get<PFN_vkSetDebugUtilsObjectNameEXT>("vkSetDebugUtilsObjectNameEXT")(g_device, &named);
-  return made;
+  return handle;
 }
 
 VkDescriptorSet set(const Layouts& of) {
@@ -158,14 +159,14 @@ VkDescriptorSet set(const Layouts& of) {
   info.descriptorPool = g_sets;
   info.descriptorSetCount = 1;
   info.pSetLayouts = &of.set;
-  VkDescriptorSet made;
-  CHECK(vkAllocateDescriptorSets(g_device, &info, &made));
-  return made;
+  VkDescriptorSet handle;
+  CHECK(vkAllocateDescriptorSets(g_device, &info, &handle));
+  return handle;
 }
 
-VkWriteDescriptorSet write_of(VkDescriptorSet into, std::uint32_t first,
-                              const VkDescriptorBufferInfo* bound, std::uint32_t count,
-                              VkDescriptorType type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
+VkWriteDescriptorSet make_write(VkDescriptorSet into, std::uint32_t first,
+                                const VkDescriptorBufferInfo* bound, std::uint32_t count,
+                                VkDescriptorType type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) {
   auto write = of_type<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
   write.dstSet = into;
   write.dstBinding = first;
@@ -180,15 +181,15 @@ VkCommandBuffer begin(bool secondary = false) {
   info.commandPool = g_pool;
   info.level = secondary ? VK_COMMAND_BUFFER_LEVEL_SECONDARY : VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   info.commandBufferCount = 1;
-  VkCommandBuffer made;
-  CHECK(vkAllocateCommandBuffers(g_device, &info, &made));
+  VkCommandBuffer handle;
+  CHECK(vkAllocateCommandBuffers(g_device, &info, &handle));
   const auto inherited =
       of_type<VkCommandBufferInheritanceInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO);
   auto start = of_type<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
   start.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   if (secondary) start.pInheritanceInfo = &inherited;
-  CHECK(vkBeginCommandBuffer(made, &start));
-  return made;
+  CHECK(vkBeginCommandBuffer(handle, &start));
+  return handle;
 }
 
 void use(VkCommandBuffer commands, VkPipelineLayout layout, const char* name, bool base = false) {
@@ -214,9 +215,9 @@ VkDescriptorUpdateTemplate make_template(const Layouts& of, bool pushes) {
   info.descriptorSetLayout = of.set;
   info.pipelineBindPoint = k_bound;
   info.pipelineLayout = of.pipeline;
-  VkDescriptorUpdateTemplate made;
-  CHECK(vkCreateDescriptorUpdateTemplate(g_device, &info, nullptr, &made));
-  return made;
+  VkDescriptorUpdateTemplate handle;
+  CHECK(vkCreateDescriptorUpdateTemplate(g_device, &info, nullptr, &handle));
+  return handle;
 }
 
 }  // namespace
@@ -232,16 +233,16 @@ int main() {
   const VkCommandBuffer commands = begin();
 
   const VkDescriptorSet written = set(plain);
-  const auto one_write = write_of(written, 0, both, 2);  // the second is the next binding
-  vkUpdateDescriptorSets(g_device, 1, &one_write, 0, nullptr);
+  const auto write = make_write(written, 0, both, 2);  // the second is the next binding
+  vkUpdateDescriptorSets(g_device, 1, &write, 0, nullptr);
   use(commands, plain.pipeline, "written");
   bind(commands, plain.pipeline, written);
   for (int i = 0; i < 3; ++i) vkCmdDispatch(commands, 2, 1, 1);
 
   const VkDescriptorSet moved = set(dynamic);
   const VkWriteDescriptorSet two[] = {
-      write_of(moved, 0, &both[0], 1, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC),
-      write_of(moved, 1, &both[1], 1)};
+      make_write(moved, 0, &both[0], 1, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC),
+      make_write(moved, 1, &both[1], 1)};
   vkUpdateDescriptorSets(g_device, 2, two, 0, nullptr);
   use(commands, dynamic.pipeline, "dynamic");
   const std::uint32_t offset = 256;
@@ -270,8 +271,8 @@ int main() {
   vkCmdDispatch(commands, 2, 1, 1);
 
   use(commands, pushed.pipeline, "pushed");
-  const VkWriteDescriptorSet pushes[] = {write_of(VK_NULL_HANDLE, 0, &both[0], 1),
-                                         write_of(VK_NULL_HANDLE, 1, &both[1], 1)};
+  const VkWriteDescriptorSet pushes[] = {make_write(VK_NULL_HANDLE, 0, &both[0], 1),
+                                         make_write(VK_NULL_HANDLE, 1, &both[1], 1)};
   get<PFN_vkCmdPushDescriptorSetKHR>("vkCmdPushDescriptorSetKHR")(commands, k_bound,
                                                                   pushed.pipeline, 0, 2, pushes);
   vkCmdDispatch(commands, 2, 1, 1);
@@ -282,7 +283,7 @@ int main() {
 
   const VkDescriptorSet shared = set(plain);
   const VkDescriptorBufferInfo halves[] = {{to, 4096, k_input}, {to, 8192, k_output}};
-  const auto shared_write = write_of(shared, 0, halves, 2);
+  const auto shared_write = make_write(shared, 0, halves, 2);
   vkUpdateDescriptorSets(g_device, 1, &shared_write, 0, nullptr);
   use(commands, plain.pipeline, "shared");
   bind(commands, plain.pipeline, shared);
@@ -310,10 +311,10 @@ int main() {
   const VkCommandBuffer clear = begin();
   vkCmdFillBuffer(clear, from, 0, VK_WHOLE_SIZE, 0);
   CHECK(vkEndCommandBuffer(clear));
-  for (const VkCommandBuffer one : {clear, commands}) {
+  for (const VkCommandBuffer work : {clear, commands}) {
     auto submit = of_type<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
     submit.commandBufferCount = 1;
-    submit.pCommandBuffers = &one;
+    submit.pCommandBuffers = &work;
     CHECK(vkQueueSubmit(g_queue, 1, &submit, VK_NULL_HANDLE));
     CHECK(vkQueueWaitIdle(g_queue));
   }

@@ -17,6 +17,8 @@ void put(const std::filesystem::path& path, bool program = false) {
   if (program) std::filesystem::permissions(path, std::filesystem::perms::all);
 }
 
+std::optional<std::string> no_variable(std::string_view) { return std::nullopt; }
+
 TEST(Locate, FindsProbesBesideABuildAndBelowAnInstallation) {
   const sys::RealFiles files;
   const Folder folder;
@@ -71,8 +73,8 @@ TEST(EnvironmentFor, HidesNoOtherLayerFromTheLoader) {
   const Places places{folder.path(), ""};
   const auto path = [&](std::map<std::string, std::string> has) {
     const auto env = environment_for("vulkan", places, "/out", files, [&](std::string_view name) {
-      const auto found = has.find(std::string(name));
-      return found == has.end() ? std::optional<std::string>() : found->second;
+      const auto match = has.find(std::string(name));
+      return match == has.end() ? std::optional<std::string>() : match->second;
     });
     EXPECT_TRUE(env);
     EXPECT_EQ(env->at("WEIR_PROBE_DIR"), "/out");
@@ -98,13 +100,13 @@ TEST(EnvironmentFor, PreloadsTheGgmlProbeForEveryDevice) {
   const Folder folder;
   put(folder.path() + "/libweir_ggml.so");
   put(folder.path() + "/a b/libweir_ggml.so");
-  const auto nothing = [](std::string_view) { return std::optional<std::string>(); };
-  const auto env = environment_for("ggml", {folder.path(), ""}, "/out", files, nothing);
+  const auto env = environment_for("ggml", {folder.path(), ""}, "/out", files, no_variable);
   ASSERT_TRUE(env) << env.error().message;
   EXPECT_EQ(env->at("WEIR_PROBE_DIR"), "/out");
   EXPECT_EQ(env->at("LD_PRELOAD"), folder.path() + "/libweir_ggml.so");
   // The loader would look for two libraries.
-  const auto blank = environment_for("ggml", {folder.path() + "/a b", ""}, "/out", files, nothing);
+  const auto blank =
+      environment_for("ggml", {folder.path() + "/a b", ""}, "/out", files, no_variable);
   ASSERT_FALSE(blank);
   EXPECT_EQ(blank.error().code, Code::unavailable);
   const auto& devices = probe_devices().at("ggml");
@@ -115,8 +117,7 @@ TEST(EnvironmentFor, PreloadsTheGgmlProbeForEveryDevice) {
 
 TEST(EnvironmentFor, SwitchesOnTheMarksOfAnEngineThatLoadsNothing) {
   const sys::RealFiles files;
-  const auto nothing = [](std::string_view) { return std::optional<std::string>(); };
-  const auto env = environment_for("instrument", {"/nowhere", ""}, "/out", files, nothing);
+  const auto env = environment_for("instrument", {"/nowhere", ""}, "/out", files, no_variable);
   ASSERT_TRUE(env) << env.error().message;
   EXPECT_THAT(*env, testing::UnorderedElementsAre(testing::Pair("WEIR_PROBE_DIR", "/out"),
                                                   testing::Pair("WEIR_PROFILE", "counts,ops")));
@@ -128,33 +129,32 @@ TEST(EnvironmentFor, LetsTheDriverLoadASecondCudaProbeWhereItIsBuiltAndNobodyEls
   const Folder folder;
   put(folder.path() + "/libweir_cuda.so");
   std::map<std::string, std::string> set;
-  const auto asked = [&] {
+  const auto cuda_environment = [&] {
     return environment_for("cuda", {folder.path(), ""}, "/out", files,
                            [&](std::string_view name) -> std::optional<std::string> {
-                             const auto found = set.find(std::string(name));
-                             return found == set.end() ? std::nullopt
-                                                       : std::optional(found->second);
+                             const auto match = set.find(std::string(name));
+                             return match == set.end() ? std::nullopt
+                                                       : std::optional(match->second);
                            })
         .value_or(std::map<std::string, std::string>());
   };
   const std::map<std::string, std::string> alone{
       {"WEIR_PROBE_DIR", "/out"}, {"LD_PRELOAD", folder.path() + "/libweir_cuda.so"}};
-  EXPECT_EQ(asked(), alone);
+  EXPECT_EQ(cuda_environment(), alone);
   put(folder.path() + "/libweir_cupti.so");
-  EXPECT_EQ(asked()["CUDA_INJECTION64_PATH"], folder.path() + "/libweir_cupti.so");
+  EXPECT_EQ(cuda_environment()["CUDA_INJECTION64_PATH"], folder.path() + "/libweir_cupti.so");
   set["CUDA_INJECTION64_PATH"] = "/a/profiler.so";
-  EXPECT_EQ(asked(), alone);
+  EXPECT_EQ(cuda_environment(), alone);
 }
 
 TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const sys::RealFiles files;
   const Folder folder;
-  const auto nothing = [](std::string_view) { return std::optional<std::string>(); };
-  const auto unknown = environment_for("tracing", {folder.path(), ""}, "/out", files, nothing);
+  const auto unknown = environment_for("tracing", {folder.path(), ""}, "/out", files, no_variable);
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().code, Code::config);
   for (const char* probe : {"vulkan", "ggml", "opencl", "cuda", "hip", "metal"}) {
-    const auto missing = environment_for(probe, {folder.path(), ""}, "/out", files, nothing);
+    const auto missing = environment_for(probe, {folder.path(), ""}, "/out", files, no_variable);
     ASSERT_FALSE(missing) << probe;
     EXPECT_EQ(missing.error().code, Code::unavailable) << probe;
   }

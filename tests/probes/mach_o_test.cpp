@@ -42,14 +42,16 @@ struct Bytes {
       ++count;
     };
     if (dyld) add(0xe, little(12) + "/usr/lib/dyld");
-    for (const std::string& one : libraries) add(0xc, little(24) + little(0, 8) + little(0) + one);
+    for (const std::string& library : libraries)
+      add(0xc, little(24) + little(0, 8) + little(0) + library);
     if (restrict_segment) add(0x19, std::string("__RESTRICT").append(54, '\0'));
     std::string signature;
     if (signature_flags) {
       const std::string directory =
           big(0xfade0c02) + big(44) + big(0x20400) + big(*signature_flags) + std::string(28, '\0');
       std::string list = "<plist><dict><key>other</key><false/>";
-      for (const std::string& one : entitlements) list += "<key>" + one + "</key>\n  <true/>";
+      for (const std::string& entitlement : entitlements)
+        list += "<key>" + entitlement + "</key>\n  <true/>";
       const std::string index =
           big(0) + big(28) + big(5) + big(28 + static_cast<std::uint32_t>(directory.size()));
       signature = big(0xfade0cc0) + big(0) + big(2) + index + directory + big(0xfade7171) +
@@ -61,7 +63,7 @@ struct Bytes {
   }
 };
 
-ProgramFacts facts_of(const std::string& bytes, const std::string& path = "/opt/engine") {
+ProgramFacts read_facts(const std::string& bytes, const std::string& path = "/opt/engine") {
   ProgramFacts facts;
   facts.path = path;
   auto file = read_program_file(bytes_of(bytes));
@@ -89,7 +91,7 @@ TEST(MachO, TellsLibrariesAndRightsAlsoOfAUniversalFile) {
   std::string padded = universal;
   padded.resize(128, 'x');
   for (const std::string& text : {bytes.str(), padded + bytes.str()}) {
-    const ProgramFacts facts = facts_of(text);
+    const ProgramFacts facts = read_facts(text);
     EXPECT_EQ(facts.file.kind, FileKind::mach_o);
     ASSERT_TRUE(facts.file.mach_o);
     const MachO& file = *facts.file.mach_o;
@@ -112,25 +114,25 @@ TEST(MachO, SaysWhichProgramsDyldPutsNothingInto) {
   };
   const std::vector<std::string> with_metal{k_metal};
   const Case cases[] = {
-      {{.libraries = with_metal}, "/opt/engine", State::perhaps, "on macOS, not here", "Mac"},
-      {{}, "/opt/engine", State::perhaps, "opens uses Metal", ""},
-      {{.libraries = with_metal}, "/usr/bin/engine", State::blind, "SIP", "your own"},
-      {{.libraries = with_metal}, "/System/Library/x", State::blind, "SIP", "your own"},
-      {{.libraries = with_metal}, "/usr/local/bin/x", State::perhaps, "dyld", ""},
-      {{.type = 6}, "/opt/lib.dylib", State::perhaps, "a library", "Name that"},
-      {{.dyld = false, .libraries = {}}, "/opt/x", State::blind, "statically", "dynamically"},
-      {{.restrict_segment = true}, "/opt/x", State::blind, "restricted", "your own"},
-      {{.signature_flags = 0x800}, "/opt/x", State::blind, "restricted", "your own"},
-      {{.signature_flags = 0x10000}, "/opt/x", State::blind, k_variables, "codesign"},
+      {{.libraries = with_metal}, "/opt/engine", State::may_see, "on macOS, not here", "Mac"},
+      {{}, "/opt/engine", State::may_see, "opens uses Metal", ""},
+      {{.libraries = with_metal}, "/usr/bin/engine", State::cannot_see, "SIP", "your own"},
+      {{.libraries = with_metal}, "/System/Library/x", State::cannot_see, "SIP", "your own"},
+      {{.libraries = with_metal}, "/usr/local/bin/x", State::may_see, "dyld", ""},
+      {{.type = 6}, "/opt/lib.dylib", State::may_see, "a library", "Name that"},
+      {{.dyld = false, .libraries = {}}, "/opt/x", State::cannot_see, "statically", "dynamically"},
+      {{.restrict_segment = true}, "/opt/x", State::cannot_see, "restricted", "your own"},
+      {{.signature_flags = 0x800}, "/opt/x", State::cannot_see, "restricted", "your own"},
+      {{.signature_flags = 0x10000}, "/opt/x", State::cannot_see, k_variables, "codesign"},
       {{.signature_flags = 0x10000, .entitlements = {k_variables}},
        "/opt/x",
-       State::blind,
+       State::cannot_see,
        k_validation,
        "codesign"},
-      {{.signature_flags = 0x2}, "/opt/x", State::perhaps, "opens uses Metal", ""},  // ad hoc
+      {{.signature_flags = 0x2}, "/opt/x", State::may_see, "opens uses Metal", ""},  // ad hoc
   };
   for (const Case& c : cases) {
-    const Fit fit = fit_of(facts_of(c.bytes.str(), c.path), "metal");
+    const Fit fit = fit_of(read_facts(c.bytes.str(), c.path), "metal");
     EXPECT_EQ(fit.state, c.state) << c.path << ": " << fit.how;
     EXPECT_THAT(fit.how, HasSubstr(c.how));
     EXPECT_THAT(fit.cure, HasSubstr(c.cure));
@@ -138,11 +140,11 @@ TEST(MachO, SaysWhichProgramsDyldPutsNothingInto) {
 }
 
 TEST(MachO, NamesAnEngineThatHasGgmlInsideIt) {
-  ProgramFacts facts = facts_of(Bytes{.libraries = {k_metal}}.str());
+  ProgramFacts facts = read_facts(Bytes{.libraries = {k_metal}}.str());
   facts.holds_ggml = true;
-  EXPECT_EQ(fit_of(facts, "ggml").state, State::blind);
+  EXPECT_EQ(fit_of(facts, "ggml").state, State::cannot_see);
   EXPECT_THAT(fit_of(facts, "ggml").cure, HasSubstr("BUILD_SHARED_LIBS"));
-  EXPECT_EQ(fit_of(facts, "metal").state, State::perhaps);  // Metal is never inside
+  EXPECT_EQ(fit_of(facts, "metal").state, State::may_see);  // Metal is never inside
 }
 
 TEST(MachO, TrustsNoNumber) {
@@ -150,14 +152,14 @@ TEST(MachO, TrustsNoNumber) {
       Bytes{.libraries = {k_metal}, .signature_flags = 0x10000, .entitlements = {k_variables}}
           .str();
   for (std::size_t size = 4; size < good.size(); ++size) {
-    const ProgramFacts facts = facts_of(good.substr(0, size));
+    const ProgramFacts facts = read_facts(good.substr(0, size));
     EXPECT_EQ(facts.file.kind, FileKind::mach_o);
     EXPECT_FALSE(judge_fit(facts, {}).empty());
   }
   for (std::size_t at = 4; at < good.size(); ++at) {
     std::string bad = good;
     bad[at] = '\xff';
-    EXPECT_FALSE(judge_fit(facts_of(bad), {}).empty());
+    EXPECT_FALSE(judge_fit(read_facts(bad), {}).empty());
   }
 }
 

@@ -29,7 +29,7 @@ TEST(Mask, RowsAreApartThatEachAttendToATokenOfTheirOwn) {
     const char* what;
     const char* drawn;
     std::int64_t sheets;
-    std::uint64_t apart;
+    std::uint64_t expected;
   } cases[] = {
       {"one token", "xxx.\n", 1, 1},
       {"a prompt", "x...\nxx..\nxxx.\nxxxx\n", 1, 0},
@@ -46,9 +46,11 @@ TEST(Mask, RowsAreApartThatEachAttendToATokenOfTheirOwn) {
       {"the same, of two prompts", "x..\nxx.\nx..\nxx.\n", 2, 0},
       {"nothing", "...\n...\n", 1, 0},
   };
-  for (const auto& one : cases) {
-    EXPECT_EQ(rows_apart<std::uint32_t>(one.drawn, 0xFF800000U, one.sheets), one.apart) << one.what;
-    EXPECT_EQ(rows_apart<std::uint16_t>(one.drawn, 0xFC00U, one.sheets), one.apart) << one.what;
+  for (const auto& entry : cases) {
+    EXPECT_EQ(rows_apart<std::uint32_t>(entry.drawn, 0xFF800000U, entry.sheets), entry.expected)
+        << entry.what;
+    EXPECT_EQ(rows_apart<std::uint16_t>(entry.drawn, 0xFC00U, entry.sheets), entry.expected)
+        << entry.what;
   }
 }
 

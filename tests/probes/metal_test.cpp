@@ -68,8 +68,9 @@ TEST(MetalProbe, KeepsTheSizesOfLaunches) {
   ASSERT_THAT(played.files, SizeIs(1));
   const ProbeFile& file = played.files[0];
   std::map<std::string, const ProbeLaunch*> by_kernel;
-  for (const ProbeLaunch& one : file.launches) {
-    if (one.count > 0) by_kernel[file.kernels[one.kernel].name + std::to_string(one.count)] = &one;
+  for (const ProbeLaunch& launch : file.launches) {
+    if (launch.count > 0)
+      by_kernel[file.kernels[launch.kernel].name + std::to_string(launch.count)] = &launch;
   }
   ASSERT_THAT(by_kernel, testing::UnorderedElementsAre(
                              testing::Key("kernel_one5"), testing::Key("kernel_one3"),

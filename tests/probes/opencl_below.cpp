@@ -40,8 +40,8 @@ cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info what,
   if (what != CL_PLATFORM_HOST_TIMER_RESOLUTION) {
     return next.clGetPlatformInfo(platform, what, size, value, size_out);
   }
-  const cl_ulong one = 1;
-  if (value != nullptr) std::memcpy(value, &one, sizeof one);
+  const cl_ulong resolution = 1;
+  if (value != nullptr) std::memcpy(value, &resolution, sizeof resolution);
   return CL_SUCCESS;
 }
 

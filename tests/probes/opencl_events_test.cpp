@@ -71,17 +71,17 @@ Environment below(const std::string& what) {
   return {{"OPENCL_BELOW", what}, {"OPENCL_LAYERS", WEIR_OPENCL_BELOW ":" + k_layer}};
 }
 
-std::map<std::string, std::int64_t> kernels_of(const std::vector<LoneCommand>& commands) {
+std::map<std::string, std::int64_t> count_kernels(const std::vector<LoneCommand>& commands) {
   std::map<std::string, std::int64_t> out;
-  for (const LoneCommand& one : commands) {
-    if (one.command.kind == Command::Kind::dispatch) ++out[one.command.name];
+  for (const LoneCommand& entry : commands) {
+    if (entry.command.kind == Command::Kind::dispatch) ++out[entry.command.name];
   }
   return out;
 }
 
 std::int64_t timed(const std::vector<LoneCommand>& commands) {
   return std::count_if(commands.begin(), commands.end(),
-                       [](const LoneCommand& one) { return one.device.has_value(); });
+                       [](const LoneCommand& entry) { return entry.device.has_value(); });
 }
 
 TEST(OpenClEvents, ChangeNoCount) {
@@ -106,11 +106,11 @@ TEST(OpenClEvents, TellAsManyCommandsAndSyncsAsWereCounted) {
     for (const char* timing : {"off", "batched"}) {
       const Played played = scene(name, timing);
       const auto commands = played.commands();
-      EXPECT_EQ(kernels_of(commands), played.counts.kernels) << name;
+      EXPECT_EQ(count_kernels(commands), played.counts.kernels) << name;
       std::int64_t bytes = 0, copies = 0, syncs = 0;
-      for (const LoneCommand& one : commands) {
-        copies += one.command.kind == Command::Kind::copy ? 1 : 0;
-        bytes += static_cast<std::int64_t>(one.command.bytes);
+      for (const LoneCommand& entry : commands) {
+        copies += entry.command.kind == Command::Kind::copy ? 1 : 0;
+        bytes += static_cast<std::int64_t>(entry.command.bytes);
       }
       for (const observed::Wait& wait : played.timeline.processes.at(0).waits) {
         syncs += wait.sync ? 1 : 0;
@@ -148,20 +148,20 @@ TEST(OpenClEvents, PlaceDeviceTimesBetweenTheCallAndTheWait) {
     const std::vector<observed::Wait>& waits = played.timeline.processes[0].waits;
     constexpr double k_slack = 1e-4;  // seconds between two readings of one clock on a busy machine
     double before = 0;
-    for (const LoneCommand& one : commands) {
-      ASSERT_TRUE(one.device);
-      EXPECT_GE(one.device->begin, one.enqueued - k_slack) << one.command.name;
-      EXPECT_GE(one.device->end, one.device->begin);
-      if (one.queue == 0) {  // in order
-        EXPECT_GE(one.device->begin, before - k_slack);
-        before = one.device->end;
+    for (const LoneCommand& entry : commands) {
+      ASSERT_TRUE(entry.device);
+      EXPECT_GE(entry.device->begin, entry.enqueued - k_slack) << entry.command.name;
+      EXPECT_GE(entry.device->end, entry.device->begin);
+      if (entry.queue == 0) {  // in order
+        EXPECT_GE(entry.device->begin, before - k_slack);
+        before = entry.device->end;
       }
       // Some later wait saw it done.
       const bool waited = std::any_of(waits.begin(), waits.end(), [&](const observed::Wait& wait) {
-        return wait.sync && wait.queue == one.queue && wait.call.end >= one.enqueued &&
-               wait.call.end >= one.device->end - k_slack;
+        return wait.sync && wait.queue == entry.queue && wait.call.end >= entry.enqueued &&
+               wait.call.end >= entry.device->end - k_slack;
       });
-      EXPECT_TRUE(waited) << one.command.name;
+      EXPECT_TRUE(waited) << entry.command.name;
     }
   }
 }
@@ -176,11 +176,11 @@ TEST(OpenClEvents, TieTheClocksByTheDriversTimersOnlyWhereTheyAreTheCpus) {
 TEST(OpenClEvents, TellTheKindAndTheBytesOfEachCopy) {
   const Played played = scene("copies", "batched");
   ASSERT_EQ(played.ran.status, 0) << played.ran.err;
-  std::vector<std::string> told;
-  for (const LoneCommand& one : played.commands()) {
-    told.push_back(fmt::format("{} {}", one.command.name, one.command.bytes));
+  std::vector<std::string> lines;
+  for (const LoneCommand& entry : played.commands()) {
+    lines.push_back(fmt::format("{} {}", entry.command.name, entry.command.bytes));
   }
-  ASSERT_THAT(told, SizeIs(2 * 15));
+  ASSERT_THAT(lines, SizeIs(2 * 15));
   const std::vector<std::string> expected = {"copy to device 200",
                                              "copy to host 100",
                                              "copy to device 32",
@@ -196,8 +196,8 @@ TEST(OpenClEvents, TellTheKindAndTheBytesOfEachCopy) {
                                              "copy to host 64",
                                              "copy to device 32" /* a map to write */,
                                              "copy buffer 0" /* migration */};
-  EXPECT_EQ(std::vector(told.begin(), told.begin() + 15), expected);
-  EXPECT_EQ(std::vector(told.begin() + 15, told.end()), expected);
+  EXPECT_EQ(std::vector(lines.begin(), lines.begin() + 15), expected);
+  EXPECT_EQ(std::vector(lines.begin() + 15, lines.end()), expected);
 }
 
 TEST(OpenClEvents, TellHowTheProgramWaited) {
@@ -270,7 +270,7 @@ TEST(OpenClEvents, GoOnWithoutTimesWhereQueuesHaveNoProfiling) {
   EXPECT_EQ(played.ran.status, 0) << played.ran.err;
   EXPECT_THAT(text::lines(text::trim(played.ran.err)),
               ElementsAre(HasSubstr("a queue is without profiling")));
-  EXPECT_EQ(kernels_of(played.commands()), played.counts.kernels);
+  EXPECT_EQ(count_kernels(played.commands()), played.counts.kernels);
   EXPECT_THAT(played.commands(), SizeIs(16));
   EXPECT_EQ(timed(played.commands()), 0);
   EXPECT_EQ(played.counts.counts.at("syncs"), 7);

@@ -92,16 +92,16 @@ TEST(OpenClLayer, TellsTheSizesOfEachLaunch) {
   const Played played({WEIR_OPENCL_SCENES, "all"});
   ASSERT_THAT(played.files, SizeIs(1));
   const ProbeFile& file = played.files[0];
-  std::vector<std::string> told;
-  for (const ProbeLaunch& one : file.launches) {
-    if (one.count == 0) continue;
-    told.push_back(fmt::format("{} {} {}x{}x{} by {} x{}", file.kernels[one.kernel].name,
-                               one.dimensions, one.global[0], one.global[1], one.global[2],
-                               one.local[0], one.count));
+  std::vector<std::string> lines;
+  for (const ProbeLaunch& launch : file.launches) {
+    if (launch.count == 0) continue;
+    lines.push_back(fmt::format("{} {} {}x{}x{} by {} x{}", file.kernels[launch.kernel].name,
+                                launch.dimensions, launch.global[0], launch.global[1],
+                                launch.global[2], launch.local[0], launch.count));
   }
   EXPECT_THAT(
-      told, testing::UnorderedElementsAre("scale 1 64x1x1 by 16 x5", "add 2 8x8x1 by 0 x3",
-                                          "nothing 1 1x1x1 by 1 x1", "nothing 1 64x1x1 by 16 x1"));
+      lines, testing::UnorderedElementsAre("scale 1 64x1x1 by 16 x5", "add 2 8x8x1 by 0 x3",
+                                           "nothing 1 1x1x1 by 1 x1", "nothing 1 64x1x1 by 16 x1"));
 }
 
 // Each way of making the program was launched another number of times.
@@ -231,9 +231,9 @@ TEST(OpenClLayer, IsAttachedByTheEnvironmentThatIsNamedForIt) {
 }
 
 TEST(OpenClLayer, KnowsItsDeviceByTheClassThatWeirDevicesTells) {
-  const Ran asked = run({WEIR_BINARY_DIR "/libexec/weir/weir-devices", "opencl"}, pocl());
-  ASSERT_EQ(asked.status, 0) << asked.err;
-  const auto json = parse_json(asked.out, {.bytes = 1 << 20, .depth = 8});
+  const Ran ran = run({WEIR_BINARY_DIR "/libexec/weir/weir-devices", "opencl"}, pocl());
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto json = parse_json(ran.out, {.bytes = 1 << 20, .depth = 8});
   ASSERT_TRUE(json) << json.error().message;
   ASSERT_EQ(json->at("opencl").size(), 1U);
   EXPECT_FALSE(json->contains("vulkan"));

@@ -50,15 +50,15 @@ struct Device {
   }
   [[nodiscard]] cl_command_queue queue(cl_command_queue_properties properties = 0) const {
     cl_int error = 0;
-    cl_command_queue made = clCreateCommandQueue(context, device, properties, &error);
+    cl_command_queue handle = clCreateCommandQueue(context, device, properties, &error);
     ok(error, "queue");
-    return made;
+    return handle;
   }
   [[nodiscard]] cl_kernel kernel(const char* name) const {
     cl_int error = 0;
-    cl_kernel made = clCreateKernel(program, name, &error);
+    cl_kernel handle = clCreateKernel(program, name, &error);
     ok(error, name);
-    return made;
+    return handle;
   }
 };
 
@@ -77,9 +77,9 @@ int all(const Device& d) {
   std::vector<cl_int> values(k_elements, 1);
   const size_t bytes = k_elements * sizeof(cl_int);
   cl_int error = 0;
-  cl_mem one = clCreateBuffer(d.context, CL_MEM_READ_WRITE, bytes, nullptr, &error);
+  cl_mem from = clCreateBuffer(d.context, CL_MEM_READ_WRITE, bytes, nullptr, &error);
   ok(error, "buffer");
-  cl_mem other = clCreateBuffer(d.context, CL_MEM_READ_WRITE, bytes, nullptr, &error);
+  cl_mem to = clCreateBuffer(d.context, CL_MEM_READ_WRITE, bytes, nullptr, &error);
   ok(error, "buffer");
 
   // A kernel without its argument is refused: no dispatch.
@@ -89,10 +89,10 @@ int all(const Device& d) {
           "a launch that must fail");
   ok(clFinish(a), "finish");  // a wait, but nothing to wait for
 
-  ok(clEnqueueWriteBuffer(a, one, CL_TRUE, 0, bytes, values.data(), 0, nullptr, nullptr),
+  ok(clEnqueueWriteBuffer(a, from, CL_TRUE, 0, bytes, values.data(), 0, nullptr, nullptr),
      "write");  // submit 1, sync 1
-  ok(clSetKernelArg(scale, 0, sizeof one, &one), "argument");
-  ok(clSetKernelArg(add, 0, sizeof one, &one), "argument");
+  ok(clSetKernelArg(scale, 0, sizeof from, &from), "argument");
+  ok(clSetKernelArg(add, 0, sizeof from, &from), "argument");
   for (int i = 0; i < 5; ++i) launch(a, scale);
   for (int i = 0; i < 2; ++i) ok(clEnqueueBarrierWithWaitList(a, 0, nullptr, nullptr), "barrier");
   const size_t square[2] = {8, 8};
@@ -109,10 +109,10 @@ int all(const Device& d) {
   ok(clFinish(a), "finish");  // a wait for nothing
 
   const cl_int zero = 0;
-  ok(clEnqueueFillBuffer(a, other, &zero, sizeof zero, 0, bytes, 0, nullptr, nullptr), "fill");
-  ok(clEnqueueCopyBuffer(a, one, other, 0, 0, bytes, 0, nullptr, nullptr), "copy");
+  ok(clEnqueueFillBuffer(a, to, &zero, sizeof zero, 0, bytes, 0, nullptr, nullptr), "fill");
+  ok(clEnqueueCopyBuffer(a, from, to, 0, 0, bytes, 0, nullptr, nullptr), "copy");
   cl_event read = nullptr;
-  ok(clEnqueueReadBuffer(a, other, CL_FALSE, 0, bytes, values.data(), 0, nullptr, &read), "read");
+  ok(clEnqueueReadBuffer(a, to, CL_FALSE, 0, bytes, values.data(), 0, nullptr, &read), "read");
   ok(clFlush(a), "flush");  // submit 3
   for (cl_int status = CL_QUEUED; status != CL_COMPLETE;) {
     ok(clGetEventInfo(read, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
@@ -120,13 +120,13 @@ int all(const Device& d) {
   }                                       // sync 3
   ok(clWaitForEvents(1, &read), "wait");  // a wait for what was seen done
   for (const cl_int value : values) require(value == 35, "1 * 2^5 + 3");
-  ok(clEnqueueReadBuffer(a, other, CL_TRUE, 0, bytes, values.data(), 0, nullptr, nullptr),
+  ok(clEnqueueReadBuffer(a, to, CL_TRUE, 0, bytes, values.data(), 0, nullptr, nullptr),
      "read");  // submit 4, sync 4
-  void* mapped = clEnqueueMapBuffer(a, one, CL_TRUE, CL_MAP_READ, 0, bytes, 0, nullptr, nullptr,
+  void* mapped = clEnqueueMapBuffer(a, from, CL_TRUE, CL_MAP_READ, 0, bytes, 0, nullptr, nullptr,
                                     &error);  // submit 5, sync 5
   ok(error, "map");
   cl_event events[2] = {};
-  ok(clEnqueueUnmapMemObject(a, one, mapped, 0, nullptr, &events[0]), "unmap");
+  ok(clEnqueueUnmapMemObject(a, from, mapped, 0, nullptr, &events[0]), "unmap");
   launch(b, nothing, &events[1]);
   ok(clWaitForEvents(2, events), "wait");  // submit 6 and, on B, 1; sync 6 and 1; one call
   ok(clFinish(b), "finish");               // a wait for nothing
@@ -138,15 +138,15 @@ int all(const Device& d) {
 int memory(const Device& d) {
   const cl_command_queue queue = d.queue();
   cl_int error = 0;
-  cl_mem one = clCreateBuffer(d.context, CL_MEM_READ_WRITE, 1000, nullptr, &error);
-  cl_mem two = clCreateBuffer(d.context, CL_MEM_READ_WRITE, 600, nullptr, &error);
+  cl_mem first = clCreateBuffer(d.context, CL_MEM_READ_WRITE, 1000, nullptr, &error);
+  cl_mem second = clCreateBuffer(d.context, CL_MEM_READ_WRITE, 600, nullptr, &error);
   const cl_buffer_region region = {0, 128};
   cl_mem part =
-      clCreateSubBuffer(two, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
+      clCreateSubBuffer(second, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
   ok(error, "part");
-  ok(clRetainMemObject(one), "retain");
-  ok(clReleaseMemObject(one), "release");  // it is still there
-  ok(clReleaseMemObject(one), "release");
+  ok(clRetainMemObject(first), "retain");
+  ok(clReleaseMemObject(first), "release");  // it is still there
+  ok(clReleaseMemObject(first), "release");
   char host[512] = {};
   cl_mem own = clCreateBuffer(d.context, CL_MEM_USE_HOST_PTR, sizeof host, host, &error);
   const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
@@ -160,7 +160,7 @@ int memory(const Device& d) {
   clSVMFree(d.context, shared);
   launch(queue, d.kernel("nothing"));
   ok(clFinish(queue), "finish");
-  for (cl_mem memory : {part, two, own, image}) ok(clReleaseMemObject(memory), "release");
+  for (cl_mem memory : {part, second, own, image}) ok(clReleaseMemObject(memory), "release");
   return 0;
 }
 
@@ -176,7 +176,7 @@ int threads(const Device& d) {
       }
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
   return 0;
 }
 
@@ -197,7 +197,7 @@ int shared(const Device& d) {
       }
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
   ok(clFinish(queue), "finish");
   return 0;
 }
@@ -265,8 +265,8 @@ int copies(const Device& d) {
       clCreateCommandQueueWithProperties(d.context, d.device, nullptr, &error),
       clCreateCommandQueueWithProperties(d.context, d.device, profiled, &error)};
   require(queues[0] != nullptr && queues[1] != nullptr, "queues with properties");
-  cl_mem one = clCreateBuffer(d.context, CL_MEM_READ_WRITE, k_bytes, nullptr, &error);
-  cl_mem other = clCreateBuffer(d.context, CL_MEM_READ_WRITE, k_bytes, nullptr, &error);
+  cl_mem from = clCreateBuffer(d.context, CL_MEM_READ_WRITE, k_bytes, nullptr, &error);
+  cl_mem to = clCreateBuffer(d.context, CL_MEM_READ_WRITE, k_bytes, nullptr, &error);
   const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
   cl_image_desc shape = {};
   shape.image_type = CL_MEM_OBJECT_IMAGE2D;
@@ -283,35 +283,35 @@ int copies(const Device& d) {
     cl_event events[16] = {};
     size_t n = 0;
     const auto event = [&]() { return q == queues[1] ? &events[n++] : nullptr; };
-    ok(clEnqueueWriteBuffer(q, one, CL_TRUE, 0, 200, host, 0, nullptr, event()), "write");
-    ok(clEnqueueReadBuffer(q, one, CL_FALSE, 0, 100, host, 0, nullptr, event()), "read");
-    ok(clEnqueueWriteBufferRect(q, one, CL_TRUE, origin, origin, rect, 8, 16, 8, 16, host, 0,
+    ok(clEnqueueWriteBuffer(q, from, CL_TRUE, 0, 200, host, 0, nullptr, event()), "write");
+    ok(clEnqueueReadBuffer(q, from, CL_FALSE, 0, 100, host, 0, nullptr, event()), "read");
+    ok(clEnqueueWriteBufferRect(q, from, CL_TRUE, origin, origin, rect, 8, 16, 8, 16, host, 0,
                                 nullptr, event()),
        "write a part");
-    ok(clEnqueueReadBufferRect(q, one, CL_TRUE, origin, origin, rect, 8, 16, 8, 16, host, 0,
+    ok(clEnqueueReadBufferRect(q, from, CL_TRUE, origin, origin, rect, 8, 16, 8, 16, host, 0,
                                nullptr, event()),
        "read a part");
-    ok(clEnqueueCopyBuffer(q, one, other, 0, 0, 128, 0, nullptr, event()), "copy");
-    ok(clEnqueueCopyBufferRect(q, one, other, origin, origin, rect, 8, 16, 8, 16, 0, nullptr,
+    ok(clEnqueueCopyBuffer(q, from, to, 0, 0, 128, 0, nullptr, event()), "copy");
+    ok(clEnqueueCopyBufferRect(q, from, to, origin, origin, rect, 8, 16, 8, 16, 0, nullptr,
                                event()),
        "copy a part");
-    ok(clEnqueueFillBuffer(q, one, &zero, sizeof zero, 0, 64, 0, nullptr, event()), "fill");
+    ok(clEnqueueFillBuffer(q, from, &zero, sizeof zero, 0, 64, 0, nullptr, event()), "fill");
     ok(clEnqueueFillImage(q, image, color, origin, all, 0, nullptr, event()), "fill an image");
     ok(clEnqueueCopyImage(q, image, picture, origin, origin, all, 0, nullptr, event()),
        "copy an image");
-    ok(clEnqueueCopyImageToBuffer(q, image, one, origin, all, 0, 0, nullptr, event()),
+    ok(clEnqueueCopyImageToBuffer(q, image, from, origin, all, 0, 0, nullptr, event()),
        "copy an image to a buffer");
-    ok(clEnqueueCopyBufferToImage(q, one, image, 0, origin, all, 0, nullptr, event()),
+    ok(clEnqueueCopyBufferToImage(q, from, image, 0, origin, all, 0, nullptr, event()),
        "copy a buffer to an image");
     ok(clEnqueueWriteImage(q, image, CL_TRUE, origin, all, 0, 0, host, 0, nullptr, event()),
        "write an image");
     ok(clEnqueueReadImage(q, image, CL_TRUE, origin, all, 0, 0, host, 0, nullptr, event()),
        "read an image");
-    void* mapped = clEnqueueMapBuffer(q, one, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, 32, 0,
+    void* mapped = clEnqueueMapBuffer(q, from, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, 32, 0,
                                       nullptr, event(), &error);
     ok(error, "map");
-    ok(clEnqueueUnmapMemObject(q, one, mapped, 0, nullptr, nullptr), "unmap");
-    ok(clEnqueueMigrateMemObjects(q, 1, &one, 0, 0, nullptr, event()), "migrate");
+    ok(clEnqueueUnmapMemObject(q, from, mapped, 0, nullptr, nullptr), "unmap");
+    ok(clEnqueueMigrateMemObjects(q, 1, &from, 0, 0, nullptr, event()), "migrate");
     ok(clFinish(q), "finish");
     for (size_t i = 0; i < n; ++i) ok(clReleaseEvent(events[i]), "the program's own event");
   }
@@ -406,10 +406,10 @@ int codes(const Device& d) {
   const cl_command_queue queue = d.queue();
   cl_int error = 0;
   const auto source = [&](std::vector<const char*> parts) {
-    cl_program made = clCreateProgramWithSource(d.context, static_cast<cl_uint>(parts.size()),
-                                                parts.data(), nullptr, &error);
+    cl_program handle = clCreateProgramWithSource(d.context, static_cast<cl_uint>(parts.size()),
+                                                  parts.data(), nullptr, &error);
     ok(error, "program");
-    return made;
+    return handle;
   };
   const auto built = [&](cl_program program, const char* options) {
     ok(clBuildProgram(program, 1, &d.device, options, nullptr, nullptr), "build");
@@ -425,10 +425,10 @@ int codes(const Device& d) {
     return program;
   };
   const auto linked = [&](cl_program program, const char* options) {
-    cl_program made =
+    cl_program handle =
         clLinkProgram(d.context, 1, &d.device, options, 1, &program, nullptr, nullptr, &error);
     ok(error, "link");
-    return made;
+    return handle;
   };
   const auto launches = [&](int count, cl_program program) {
     cl_kernel kernel = clCreateKernel(program, "work", &error);
@@ -440,20 +440,20 @@ int codes(const Device& d) {
   };
   const char *begin = "#ifndef N\n#define N 1\n#endif\n",
              *work = "kernel void work() { volatile int a = N; }\n",
-             *whole =
+             *unsplit =
                  "#ifndef N\n#define N 1\n#endif\nkernel void work() { volatile int a = N; }\n",
-             *other = "kernel void work() { volatile int a = 2; }\n",
+             *changed = "kernel void work() { volatile int a = 2; }\n",
              *with_header = "#include \"n.h\"\nkernel void work() { volatile int a = N; }\n";
-  launches(1, built(source({whole}), ""));
+  launches(1, built(source({unsplit}), ""));
   launches(2, built(source({begin, work}), nullptr));  // the same
-  launches(4, built(source({other}), ""));
-  launches(8, built(source({whole}), "-DN=3"));
-  launches(16, built(built(source({whole}), "-DN=3"), "-DN=4"));
-  launches(32, linked(compiled(source({whole}), ""), ""));
-  launches(64, linked(compiled(source({whole}), "-DN=5"), ""));
+  launches(4, built(source({changed}), ""));
+  launches(8, built(source({unsplit}), "-DN=3"));
+  launches(16, built(built(source({unsplit}), "-DN=3"), "-DN=4"));
+  launches(32, linked(compiled(source({unsplit}), ""), ""));
+  launches(64, linked(compiled(source({unsplit}), "-DN=5"), ""));
   launches(128, linked(compiled(source({with_header}), "", {source({"#define N 6\n"})}), ""));
   launches(256, linked(compiled(source({with_header}), "", {source({"#define N 7\n"})}), ""));
-  cl_program from = built(source({whole}), "");
+  cl_program from = built(source({unsplit}), "");
   size_t size = 0;
   ok(clGetProgramInfo(from, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr), "size");
   std::vector<unsigned char> bytes(size);
@@ -473,9 +473,9 @@ int failing(const Device& d) {
   const cl_kernel kernel = d.kernel("nothing");
   const cl_command_queue queue = d.queue();
   const size_t global = k_elements;
-  cl_event held = nullptr;  // without it PoCL 3.1 aborts by itself
+  cl_event launched = nullptr;  // without it PoCL 3.1 aborts by itself
   cl_event gate = clCreateUserEvent(d.context, &error);
-  ok(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 1, &gate, &held),
+  ok(clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &global, nullptr, 1, &gate, &launched),
      "launch");
   ok(clSetUserEventStatus(gate, -1), "set");
   (void)clFinish(queue);
@@ -496,8 +496,8 @@ int main(int count, char** arguments) {
                 {"idle", idle},       {"extension", extension}, {"copies", copies},
                 {"held up", held_up}, {"flood", flood},         {"exits", exits},
                 {"failing", failing}, {"shared", shared},       {"codes", codes}};
-  for (const auto& one : scenes) {
-    if (scene == one.name) std::_Exit(one.play(device));
+  for (const auto& entry : scenes) {
+    if (scene == entry.name) std::_Exit(entry.play(device));
   }
   return 2;
 }

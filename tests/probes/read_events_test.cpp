@@ -33,7 +33,7 @@ std::string record(std::uint16_t kind, std::uint32_t index, const Body& body,
 std::string thread(std::uint32_t id) { return bytes_of(weir_event{WEIR_EVENT_THREAD, 1, id}); }
 
 // A file of blocks that hold these records.
-std::string file_of(const std::vector<std::string>& blocks) {
+std::string make_file(const std::vector<std::string>& blocks) {
   weir_events_header header{};
   std::memcpy(header.magic, WEIR_EVENTS_MAGIC, sizeof header.magic);
   header.version = WEIR_EVENTS_VERSION;
@@ -84,7 +84,7 @@ std::string a_submission(bool calibrated) {
          record(WEIR_EVENT_TIMES, 0, weir_event_times{1, 0, 0, 900, 2100, 2, 0}, pairs);
 }
 
-observed::Timeline timeline_of(const std::string& bytes, const ProbeFile& counts) {
+observed::Timeline read_timeline(const std::string& bytes, const ProbeFile& counts) {
   auto events = read_event_file(bytes);
   EXPECT_TRUE(events) << events.error().message;
   std::vector<ProbeRecord> records;
@@ -96,7 +96,7 @@ TEST(ReadEventFile, PutsTheBlocksOfAThreadTogetherAlsoWhereOneChangesHands) {
   const auto wait = [](std::uint64_t at) {
     return record(WEIR_EVENT_WAIT, 0, weir_event_wait{at, at + 1, 0, 0});
   };
-  const std::string bytes = file_of(
+  const std::string bytes = make_file(
       {thread(7) + wait(1), thread(8) + wait(2), thread(7) + wait(3) + thread(9) + wait(4)});
   const auto read = read_event_file(bytes);
   ASSERT_TRUE(read) << read.error().message;
@@ -108,7 +108,7 @@ TEST(ReadEventFile, PutsTheBlocksOfAThreadTogetherAlsoWhereOneChangesHands) {
 }
 
 TEST(ReadEventFile, RefusesWhatIsNotWhole) {
-  const std::string good = file_of({thread(1) + a_submission(true)});
+  const std::string good = make_file({thread(1) + a_submission(true)});
   ASSERT_TRUE(read_event_file(good));
   const auto changed = [&](std::size_t at, std::uint32_t value) {
     std::string out = good;
@@ -141,7 +141,7 @@ TEST(ReadEventFile, RefusesWhatIsNotWhole) {
 }
 
 TEST(Timeline, TiesDeviceTimesToTheClockOfTheCpu) {
-  const auto timeline = timeline_of(file_of({thread(5) + a_submission(true)}), counts_with(3));
+  const auto timeline = read_timeline(make_file({thread(5) + a_submission(true)}), counts_with(3));
   EXPECT_THAT(timeline.warnings, SizeIs(0));
   ASSERT_THAT(timeline.processes, SizeIs(1));
   ASSERT_THAT(timeline.processes[0].submissions, SizeIs(1));
@@ -161,7 +161,7 @@ TEST(Timeline, TiesDeviceTimesToTheClockOfTheCpu) {
 }
 
 TEST(Timeline, PlacesDeviceWorkAtItsSubmissionWhereTheDriverTiesNothing) {
-  const auto timeline = timeline_of(file_of({thread(5) + a_submission(false)}), counts_with(3));
+  const auto timeline = read_timeline(make_file({thread(5) + a_submission(false)}), counts_with(3));
   const observed::Submission& submission = timeline.processes.at(0).submissions.at(0);
   ASSERT_TRUE(submission.buffers.at(0).device);
   EXPECT_NEAR(submission.buffers[0].device->begin, submission.call.begin, 1e-12);
@@ -176,22 +176,22 @@ TEST(Timeline, TiesCommandsByTheTimeOfTheirCall) {
       record(WEIR_EVENT_COMMAND, 1, weir_event_command{1000, 1100, 1300, 0, 0, 0, 50'000}) +
       record(WEIR_EVENT_COMMAND, 2, weir_event_command{1020, 1300, 1400, 0, 0, 0, 50'100}) +
       record(WEIR_EVENT_COMMAND, 0, weir_event_command{0, 0, 0, 64, 0, 1 + WEIR_COPY_READ, 60'000});
-  const auto timeline = timeline_of(file_of({thread(5) + commands}), counts_with(3));
+  const auto timeline = read_timeline(make_file({thread(5) + commands}), counts_with(3));
   EXPECT_THAT(timeline.warnings, testing::ElementsAre(HasSubstr("as early as its submission")));
-  const auto& told = timeline.processes.at(0).commands;
-  ASSERT_THAT(told, SizeIs(3));
-  EXPECT_EQ(told[1].command.name, "kernel2");
+  const auto& lone_commands = timeline.processes.at(0).commands;
+  ASSERT_THAT(lone_commands, SizeIs(3));
+  EXPECT_EQ(lone_commands[1].command.name, "kernel2");
   // Tick 1000 is 50 000 ns of the CPU's clock: the first call came closest to its tick.
-  ASSERT_TRUE(told[0].device && told[1].device);
-  EXPECT_NEAR(told[0].enqueued, 0, 1e-12);
-  EXPECT_NEAR(told[0].device->begin, 1e-6, 1e-12);
-  EXPECT_NEAR(told[0].device->length(), 2e-6, 1e-12);
-  EXPECT_NEAR(told[1].enqueued, 0.1e-6, 1e-12);
-  EXPECT_NEAR(told[1].device->begin, 3e-6, 1e-12);
-  EXPECT_FALSE(told[2].device);
-  EXPECT_EQ(told[2].command.name, "copy to host");
-  EXPECT_EQ(told[2].command.bytes, 64U);
-  EXPECT_NEAR(told[2].enqueued, 10e-6, 1e-12);
+  ASSERT_TRUE(lone_commands[0].device && lone_commands[1].device);
+  EXPECT_NEAR(lone_commands[0].enqueued, 0, 1e-12);
+  EXPECT_NEAR(lone_commands[0].device->begin, 1e-6, 1e-12);
+  EXPECT_NEAR(lone_commands[0].device->length(), 2e-6, 1e-12);
+  EXPECT_NEAR(lone_commands[1].enqueued, 0.1e-6, 1e-12);
+  EXPECT_NEAR(lone_commands[1].device->begin, 3e-6, 1e-12);
+  EXPECT_FALSE(lone_commands[2].device);
+  EXPECT_EQ(lone_commands[2].command.name, "copy to host");
+  EXPECT_EQ(lone_commands[2].command.bytes, 64U);
+  EXPECT_NEAR(lone_commands[2].enqueued, 10e-6, 1e-12);
 }
 
 TEST(Timeline, LeavesOutWhatPointsNowhereAndSaysSo) {
@@ -200,7 +200,7 @@ TEST(Timeline, LeavesOutWhatPointsNowhereAndSaysSo) {
                              record(WEIR_EVENT_TRANSFER, 3, weir_event_transfer{1, 2, 3}) +
                              record(WEIR_EVENT_NODE, 3, weir_event_node{4, 5}, "x");
   const auto timeline =
-      timeline_of(file_of({thread(5) + a_submission(true) + strays}), counts_with(2));
+      read_timeline(make_file({thread(5) + a_submission(true) + strays}), counts_with(2));
   EXPECT_THAT(timeline.warnings, Contains(HasSubstr("4 records of events make no sense")));
   EXPECT_EQ(timeline.processes.at(0).submissions.at(0).buffers.at(0).commands.at(2).name,
             "(unknown)");
@@ -209,13 +209,13 @@ TEST(Timeline, LeavesOutWhatPointsNowhereAndSaysSo) {
 TEST(Timeline, ForgetsASubmissionThatWasRefused) {
   const std::string refused = record(WEIR_EVENT_BUFFER, 0, weir_event_buffer{1, 0, 1}) +
                               record(WEIR_EVENT_DISPATCH, 1, weir_event_dispatch{});
-  const auto timeline = timeline_of(file_of({thread(5) + refused}), counts_with(2));
+  const auto timeline = read_timeline(make_file({thread(5) + refused}), counts_with(2));
   EXPECT_THAT(timeline.processes.at(0).submissions, SizeIs(0));
 }
 
 TEST(Timeline, SurvivesTenThousandDamagedFiles) {
   const std::string good =
-      file_of({thread(5) + a_submission(true), thread(6) + a_submission(false)});
+      make_file({thread(5) + a_submission(true), thread(6) + a_submission(false)});
   std::mt19937 random(20260101);
   for (int i = 0; i < 10'000; ++i) {
     std::string bytes = good;
@@ -235,7 +235,7 @@ TEST(Timeline, SurvivesTenThousandDamagedFiles) {
   }
 }
 
-DeviceClock clock_of(const std::vector<weir_event_clock>& pairs) {
+DeviceClock make_clock(const std::vector<weir_event_clock>& pairs) {
   DeviceClock clock;
   for (const weir_event_clock& pair : pairs) clock.add(pair);
   clock.finish();
@@ -244,9 +244,9 @@ DeviceClock clock_of(const std::vector<weir_event_clock>& pairs) {
 
 TEST(DeviceClock, FollowsTheDriftBetweenTwoPairsInWhateverOrderTheyCome) {
   // 0.5 % slow. A thread hands in the first and the last pair before another one those between.
-  const DeviceClock clock = clock_of({{1000, 50'000, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
-                                      {3000, 52'020, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
-                                      {2000, 51'005, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED}});
+  const DeviceClock clock = make_clock({{1000, 50'000, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
+                                        {3000, 52'020, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED},
+                                        {2000, 51'005, 0, 1e-9, 64, WEIR_CLOCK_CALIBRATED}});
   EXPECT_NEAR(*clock.cpu_nanoseconds(1500, 50'400), 50'502.5, 1e-6);
   // Between the second and the third: 1015 for 1000 ticks is beyond 1 %, so a jump: the tick's own.
   EXPECT_NEAR(*clock.cpu_nanoseconds(2500, 51'400), 51'505, 1e-6);
@@ -255,7 +255,7 @@ TEST(DeviceClock, FollowsTheDriftBetweenTwoPairsInWhateverOrderTheyCome) {
 }
 
 TEST(DeviceClock, GoesOnWhereACounterBeginsAgainAlsoAfterManyRounds) {
-  const DeviceClock clock = clock_of({{0xfff0, 1'000, 0, 1e-9, 16, WEIR_CLOCK_CALIBRATED}});
+  const DeviceClock clock = make_clock({{0xfff0, 1'000, 0, 1e-9, 16, WEIR_CLOCK_CALIBRATED}});
   EXPECT_NEAR(*clock.cpu_nanoseconds(0x0010, 1'030), 1'032, 1e-9);
   EXPECT_NEAR(*clock.cpu_nanoseconds(0x0010, 1'032 + 10 * 65'536), 1'032 + 10 * 65'536, 1e-6);
   EXPECT_NEAR(*clock.length(0xfff0, 0x0010), 32, 1e-9);
@@ -282,7 +282,7 @@ TEST(Timeline, TakesNoMoreNodesThanAFileMayTell) {
   ProbeFile counts = counts_with(1);
   counts.ops.resize(1);
   counts.graphs.resize(20);
-  const auto timeline = timeline_of(file_of({records}), counts);
+  const auto timeline = read_timeline(make_file({records}), counts);
   std::size_t nodes = 0;
   for (const observed::Graph& graph : timeline.processes.at(0).graphs) nodes += graph.nodes.size();
   EXPECT_LE(nodes, std::size_t{1} << 20);

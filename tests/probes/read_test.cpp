@@ -320,30 +320,30 @@ TEST(ReadProbeFile, TakesAProcessorForNoOtherTypeWhateverItWasDeclaredAs) {
       {"vulkan", "cpu", "cpu", false},
       {"metal", "integrated", "integrated", false},
   };
-  for (const auto& one : cases) {
+  for (const auto& entry : cases) {
     Image image;
     weir_probe_device& device = image.device("a-class");
-    std::strcpy(device.api, one.api);
-    std::strcpy(device.type, one.type);
+    std::strcpy(device.api, entry.api);
+    std::strcpy(device.type, entry.type);
     image.queue(0, 1);
     const ProbeFile file = image.file();
-    EXPECT_EQ(file.devices[0].type, one.want) << one.api;
-    EXPECT_EQ(is_cpu_backend(file.devices[0]), one.cpu) << one.api;
+    EXPECT_EQ(file.devices[0].type, entry.want) << entry.api;
+    EXPECT_EQ(is_cpu_backend(file.devices[0]), entry.cpu) << entry.api;
   }
 }
 
 TEST(MergeProbeFiles, AddsUpProcessesThatDidSomething) {
-  Image one = sample();
-  Image two = sample();
-  two.queues[0].counters[WEIR_COUNT_DISPATCHES] = 10;
-  two.kernels[1].dispatches = 10;
-  two.kernels[2].dispatches = 0;
+  Image first = sample();
+  Image second = sample();
+  second.queues[0].counters[WEIR_COUNT_DISPATCHES] = 10;
+  second.kernels[1].dispatches = 10;
+  second.kernels[2].dispatches = 0;
   Image idle;  // made a device of another class and waited, but submitted nothing
   idle.device("vulkan-8086-56a0-1-1-22").counters[WEIR_COUNT_WAITS] = 100;
   idle.queue(0, 0);
-  Image other = sample();
-  std::strcpy(other.header.probe, "opencl");
-  const std::vector<ProbeFile> files{one.file(), two.file(), idle.file(), other.file()};
+  Image opencl = sample();
+  std::strcpy(opencl.header.probe, "opencl");
+  const std::vector<ProbeFile> files{first.file(), second.file(), idle.file(), opencl.file()};
   const profile::ProbeCounts counts = merge("vulkan", files);
   EXPECT_EQ(counts.probe, "vulkan");
   EXPECT_EQ(counts.counts.at("dispatches"), 75);
@@ -358,10 +358,10 @@ TEST(MergeProbeFiles, TellsAnIdleDeviceFromNone) {
   Image idle;
   idle.device("vulkan-8086-56a0-1-1-22");
   idle.queue(0, 0);
-  const profile::ProbeCounts made = merge("vulkan", std::vector{idle.file()});
-  ASSERT_THAT(made.devices, SizeIs(1));
-  EXPECT_EQ(made.counts.at("dispatches"), 0);
-  EXPECT_FALSE(made.kernels_named);
+  const profile::ProbeCounts counts = merge("vulkan", std::vector{idle.file()});
+  ASSERT_THAT(counts.devices, SizeIs(1));
+  EXPECT_EQ(counts.counts.at("dispatches"), 0);
+  EXPECT_FALSE(counts.kernels_named);
   const profile::ProbeCounts none = merge("vulkan", std::vector{Image().file()});
   EXPECT_THAT(none.devices, IsEmpty());
   EXPECT_THAT(none.counts, IsEmpty());

@@ -58,9 +58,9 @@ TEST(RecordedTwin, GivesByteForByteWhatTheDeviceItselfAnswers) {
   std::memcpy(&header, blob.data(), sizeof header);
   std::size_t compared = 0, described_structs = 0;
   const auto compare = [&](const std::string& key, const char* name, std::string bytes) {
-    const auto found = answers.find(key);
-    ASSERT_NE(found, answers.end()) << key;
-    std::string theirs = found->second;
+    const auto answer = answers.find(key);
+    ASSERT_NE(answer, answers.end()) << key;
+    std::string theirs = answer->second;
     ASSERT_EQ(theirs.size(), bytes.size()) << key;
     if (name != nullptr) forget_identity(*find_struct(name), theirs);
     EXPECT_EQ(bytes, theirs) << key << " " << (name == nullptr ? "" : name);
@@ -85,18 +85,19 @@ TEST(RecordedTwin, GivesByteForByteWhatTheDeviceItselfAnswers) {
         break;
       case WEIR_TWIN_STRUCTS:
         for (std::uint32_t j = 0; j < section.count; ++j) {
-          weir_twin_struct one;
-          std::memcpy(&one, bytes.data() + std::size_t{j} * section.entry_size, sizeof one);
+          weir_twin_struct description;
+          std::memcpy(&description, bytes.data() + std::size_t{j} * section.entry_size,
+                      sizeof description);
           const char* name = nullptr;
           for (const weir_struct& as : all_structs()) {
-            if (as.type == one.type && as.chain != WEIR_CHAIN_NONE) name = as.name;
+            if (as.type == description.type && as.chain != WEIR_CHAIN_NONE) name = as.name;
           }
           ASSERT_NE(name, nullptr);
-          std::string own(one.size, '\0');
-          std::memcpy(own.data(), &one.type, sizeof one.type);
-          if (one.offset != 0) own = blob.substr(one.offset, one.size);
-          described_structs += one.offset != 0 ? 1U : 0U;
-          compare(std::to_string(one.type), name, own);
+          std::string own(description.size, '\0');
+          std::memcpy(own.data(), &description.type, sizeof description.type);
+          if (description.offset != 0) own = blob.substr(description.offset, description.size);
+          described_structs += description.offset != 0 ? 1U : 0U;
+          compare(std::to_string(description.type), name, own);
         }
         break;
       default:

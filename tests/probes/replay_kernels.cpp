@@ -95,8 +95,9 @@ std::map<std::uint32_t, std::uint32_t> constants(const RecordedKernels& all,
                                                  const RecordedWork& work) {
   const RecordedPipeline& pipeline = all.pipelines[work.pipeline];
   std::map<std::uint32_t, std::uint32_t> out;
-  for (const auto& one : pipeline.constants) {
-    std::memcpy(&out[one.id], pipeline.data.data() + one.offset, std::min(one.size, 4U));
+  for (const auto& constant : pipeline.constants) {
+    std::memcpy(&out[constant.id], pipeline.data.data() + constant.offset,
+                std::min(constant.size, 4U));
   }
   return out;
 }
@@ -205,7 +206,7 @@ TEST(ReplayedKernels, RunAllWithoutAWordOfTheValidationLayers) {
     EXPECT_EQ(replayed.seconds.size(), all.works.size());
     for (const auto& [work, seconds] : replayed.seconds) {
       EXPECT_EQ(seconds.size(), 3U);
-      for (const double one : seconds) EXPECT_GT(one, 0) << all.works[work].name;
+      for (const double duration : seconds) EXPECT_GT(duration, 0) << all.works[work].name;
     }
   }
 }
@@ -232,12 +233,12 @@ TEST(RecordedKernels, AreSeenHoweverTheyAreBound) {
       {"secondary", 2, 0, 0, 1024 + 2048},  // executed twice
   };
   for (const auto& c : cases) {
-    const auto found = by_name.find(c.how);
-    if (found == by_name.end()) {
+    const auto match = by_name.find(c.how);
+    if (match == by_name.end()) {
       ADD_FAILURE() << c.how << " is not there";
       continue;
     }
-    const RecordedWork& work = *found->second;
+    const RecordedWork& work = *match->second;
     EXPECT_EQ(work.count, c.count) << c.how;
     ASSERT_EQ(work.descriptors.size(), 2U) << c.how << ": binding 7 is not the shader's";
     EXPECT_EQ(work.descriptors[0].offset, c.input) << c.how;
@@ -286,13 +287,13 @@ TEST(RecordedKernels, AreTheCodeAloneWhereOnlyThatIsAskedFor) {
   EXPECT_EQ(counts.code_facts, code_facts(recorded));
   // A piece alone is a recording, too.
   for (std::size_t i = 0; i < recorded.pipelines.size(); ++i) {
-    const auto one = read_recorded_kernels(recording_of(recorded, i));
-    ASSERT_TRUE(one) << one.error().message;
-    const std::string identity = identity_of(recorded.pipelines[i]);
-    EXPECT_EQ(identity_of(one->pipelines.at(0)), identity);
-    EXPECT_EQ(code_facts(*one).at(identity), counts.code_facts.at(identity));
-    EXPECT_EQ(one->codes.at(0).words, recorded.codes[recorded.pipelines[i].head.code].words);
-    EXPECT_EQ(one->devices.at(0).extensions, recorded.devices.at(0).extensions);
+    const auto piece = read_recorded_kernels(single_pipeline_recording(recorded, i));
+    ASSERT_TRUE(piece) << piece.error().message;
+    const std::string identity = pipeline_hash(recorded.pipelines[i]);
+    EXPECT_EQ(pipeline_hash(piece->pipelines.at(0)), identity);
+    EXPECT_EQ(code_facts(*piece).at(identity), counts.code_facts.at(identity));
+    EXPECT_EQ(piece->codes.at(0).words, recorded.codes[recorded.pipelines[i].head.code].words);
+    EXPECT_EQ(piece->devices.at(0).extensions, recorded.devices.at(0).extensions);
   }
 }
 
@@ -307,11 +308,11 @@ TEST(RecordedKernels, AreHostileUntilRead) {
     for (const RecordedWork& work : read->works) {
       ASSERT_LT(work.pipeline, read->pipelines.size());
       ASSERT_LT(read->pipelines[work.pipeline].head.code, read->codes.size());
-      for (const auto& one : work.descriptors) {
-        if (one.buffer == UINT32_MAX) continue;
-        ASSERT_LT(one.buffer, work.buffers.size());
-        ASSERT_LE(one.offset, work.buffers[one.buffer].span);
-        ASSERT_LE(one.range, work.buffers[one.buffer].span - one.offset);
+      for (const auto& descriptor : work.descriptors) {
+        if (descriptor.buffer == UINT32_MAX) continue;
+        ASSERT_LT(descriptor.buffer, work.buffers.size());
+        ASSERT_LE(descriptor.offset, work.buffers[descriptor.buffer].span);
+        ASSERT_LE(descriptor.range, work.buffers[descriptor.buffer].span - descriptor.offset);
       }
     }
   };

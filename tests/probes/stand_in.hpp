@@ -116,27 +116,27 @@ class StandIn {
 
   [[nodiscard]] VkCommandPool pool() const {
     VkCommandPoolCreateInfo info{};
-    VkCommandPool made = VK_NULL_HANDLE;
-    vk.CreateCommandPool(device, &info, nullptr, &made);
-    return made;
+    VkCommandPool handle = VK_NULL_HANDLE;
+    vk.CreateCommandPool(device, &info, nullptr, &handle);
+    return handle;
   }
   [[nodiscard]] VkCommandBuffer begin(VkCommandPool from) const {
     VkCommandBufferAllocateInfo info{};
     info.commandPool = from;
     info.commandBufferCount = 1;
-    VkCommandBuffer made = VK_NULL_HANDLE;
-    vk.AllocateCommandBuffers(device, &info, &made);
+    VkCommandBuffer handle = VK_NULL_HANDLE;
+    vk.AllocateCommandBuffers(device, &info, &handle);
     VkCommandBufferBeginInfo begin_info{};
-    vk.BeginCommandBuffer(made, &begin_info);
-    return made;
+    vk.BeginCommandBuffer(handle, &begin_info);
+    return handle;
   }
   [[nodiscard]] VkPipeline pipeline(const std::string& name) const {
     VkComputePipelineCreateInfo info{};
     info.stage.pName = "main";
-    VkPipeline made = VK_NULL_HANDLE;
-    vk.CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, nullptr, &made);
-    this->name(made, name);
-    return made;
+    VkPipeline handle = VK_NULL_HANDLE;
+    vk.CreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, nullptr, &handle);
+    this->name(handle, name);
+    return handle;
   }
   void name(VkPipeline which, const std::string& given) const {
     VkDebugUtilsObjectNameInfoEXT naming{};
@@ -362,8 +362,8 @@ class StandIn {
       return all;
     }();
     if (driver.missing.count(name) != 0) return nullptr;
-    const auto found = functions.find(name);
-    return found == functions.end() ? nullptr : found->second;
+    const auto match = functions.find(name);
+    return match == functions.end() ? nullptr : match->second;
   }
 
   static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance, const char* name) {
@@ -376,8 +376,8 @@ class StandIn {
         {"vkGetPhysicalDeviceQueueFamilyProperties", untyped(&families)},
         {"vkEnumerateDeviceExtensionProperties", untyped(&extensions)},
     };
-    const auto found = functions.find(name);
-    return found == functions.end() ? nullptr : found->second;
+    const auto match = functions.find(name);
+    return match == functions.end() ? nullptr : match->second;
   }
 
   PFN_vkGetDeviceProcAddr get_device_ = nullptr;

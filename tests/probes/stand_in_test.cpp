@@ -181,19 +181,19 @@ TEST_F(VulkanLayerOverAStandIn, NeedsNoPointersForHandles) {
 TEST_F(VulkanLayerOverAStandIn, KeepsUpWithManyCommandBuffers) {
   const VkPipeline kernel = layer_.pipeline("many buffers");
   const VkCommandPool pool = layer_.pool();
-  std::vector<VkCommandBuffer> kept;
+  std::vector<VkCommandBuffer> buffers;
   for (int i = 0; i < 20000; ++i) {
-    kept.push_back(layer_.begin(pool));
-    layer_.dispatch(kept.back(), kernel, 1);
+    buffers.push_back(layer_.begin(pool));
+    layer_.dispatch(buffers.back(), kernel, 1);
     if (i % 2 == 0) continue;
-    layer_.vk.FreeCommandBuffers(layer_.device, pool, 1, &kept.back());
-    kept.pop_back();
+    layer_.vk.FreeCommandBuffers(layer_.device, pool, 1, &buffers.back());
+    buffers.pop_back();
   }
-  for (const VkCommandBuffer work : kept) layer_.submit(layer_.queues[0], work);
+  for (const VkCommandBuffer work : buffers) layer_.submit(layer_.queues[0], work);
   EXPECT_EQ(dispatches_of("many buffers"), 10000U);
   // A reset of the pool empties all of them.
   layer_.vk.ResetCommandPool(layer_.device, pool, 0);
-  layer_.submit(layer_.queues[0], kept[0]);
+  layer_.submit(layer_.queues[0], buffers[0]);
   EXPECT_EQ(dispatches_of("many buffers"), 10000U);
 }
 
@@ -215,12 +215,13 @@ TEST_F(VulkanLayerOverAStandIn, CountsKernelsBeyondItsTableTogether) {
   const std::uint64_t before = dispatches_of("(other)");
   layer_.submit(layer_.queues[0], work);
   const ProbeFile file = read();
-  std::uint64_t known = 0;
+  std::uint64_t named_dispatches = 0;
   for (const ProbeKernel& kernel : file.kernels) {
-    if (kernel.device + 1 == file.devices.size() && kernel.named) known += kernel.dispatches;
+    if (kernel.device + 1 == file.devices.size() && kernel.named)
+      named_dispatches += kernel.dispatches;
   }
   EXPECT_GT(dispatches_of("(other)") - before, 0U);
-  EXPECT_EQ(known + dispatches_of("(other)") - before, 2U * k_kernels);
+  EXPECT_EQ(named_dispatches + dispatches_of("(other)") - before, 2U * k_kernels);
   EXPECT_NE(file.flags & WEIR_PROBE_KERNELS_OVERFLOWED, 0U);
 }
 

@@ -42,18 +42,18 @@ int main() {
   vkGetPhysicalDeviceQueueFamilyProperties(vulkan.physical, &count, families.data());
   print("families", families.data(), sizeof families[0] * count);
   for (std::uint32_t i = 0; i < weir_struct_count; ++i) {
-    const weir_struct& one = weir_structs[i];
-    if (one.chain == WEIR_CHAIN_NONE) continue;
-    std::vector<std::uint64_t> room((one.size + 7) / 8);
-    std::memcpy(room.data(), &one.type, sizeof one.type);
-    if (one.chain == WEIR_CHAIN_FEATURES) {
+    const weir_struct& entry = weir_structs[i];
+    if (entry.chain == WEIR_CHAIN_NONE) continue;
+    std::vector<std::uint64_t> room((entry.size + 7) / 8);
+    std::memcpy(room.data(), &entry.type, sizeof entry.type);
+    if (entry.chain == WEIR_CHAIN_FEATURES) {
       features.pNext = room.data();
       vkGetPhysicalDeviceFeatures2(vulkan.physical, &features);
     } else {
       properties.pNext = room.data();
       vkGetPhysicalDeviceProperties2(vulkan.physical, &properties);
     }
-    print(std::to_string(one.type).c_str(), room.data(), one.size);
+    print(std::to_string(entry.type).c_str(), room.data(), entry.size);
   }
   std::fflush(stdout);
   std::_Exit(0);

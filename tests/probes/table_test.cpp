@@ -26,14 +26,14 @@ TEST(HandleTable, DoesWhatAMapDoes) {
         map[handle] = value(static_cast<std::uint64_t>(i));
         break;
       case 1: {
-        const auto known = map.find(handle);
-        ASSERT_EQ(table.remove(handle), known == map.end() ? nullptr : known->second);
+        const auto expected = map.find(handle);
+        ASSERT_EQ(table.remove(handle), expected == map.end() ? nullptr : expected->second);
         map.erase(handle);
         break;
       }
       default: {
-        const auto known = map.find(handle);
-        ASSERT_EQ(table.find(handle), known == map.end() ? nullptr : known->second);
+        const auto expected = map.find(handle);
+        ASSERT_EQ(table.find(handle), expected == map.end() ? nullptr : expected->second);
       }
     }
     ASSERT_EQ(table.live(), map.size());

@@ -164,17 +164,17 @@ class BlobWriter {
 
 template <class T>
 void copy_struct(BlobWriter& out, VkPhysicalDevice device, VkStructureType type, bool features) {
-  T one{};
-  one.sType = type;
+  T answer{};
+  answer.sType = type;
   if (features) {
-    VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &one, {}};
+    VkPhysicalDeviceFeatures2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &answer, {}};
     vkGetPhysicalDeviceFeatures2(device, &all);
   } else {
-    VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &one, {}};
+    VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &answer, {}};
     vkGetPhysicalDeviceProperties2(device, &all);
   }
-  one.pNext = nullptr;
-  out.described(type, &one, sizeof one);
+  answer.pNext = nullptr;
+  out.described(type, &answer, sizeof answer);
 }
 
 struct Change {
@@ -208,10 +208,10 @@ std::string describe(VkPhysicalDevice device, const std::string& name, Edit chan
   out.section(WEIR_TWIN_EXTENSIONS, extensions);
   std::vector<weir_twin_format> formats;
   for (std::uint32_t format = 1; format <= VK_FORMAT_ASTC_12x12_SRGB_BLOCK; ++format) {
-    VkFormatProperties one;
-    vkGetPhysicalDeviceFormatProperties(device, static_cast<VkFormat>(format), &one);
-    formats.push_back(
-        {format, one.linearTilingFeatures, one.optimalTilingFeatures, one.bufferFeatures});
+    VkFormatProperties format_properties;
+    vkGetPhysicalDeviceFormatProperties(device, static_cast<VkFormat>(format), &format_properties);
+    formats.push_back({format, format_properties.linearTilingFeatures,
+                       format_properties.optimalTilingFeatures, format_properties.bufferFeatures});
   }
   out.section(WEIR_TWIN_FORMATS, formats);
 #define WEIR_FEATURES(name, type) \

@@ -109,9 +109,9 @@ TEST(TwinDriver, TakesLlamaThroughACardByTheWayItsMemoryIsReached) {
     // Whatever memory reads as, this engine's counts do not depend on it.
     Environment filled = twin(c.name);
     filled["WEIR_TWIN_FILL"] = "127";
-    const auto other = decode(filled, "9");
-    EXPECT_EQ(other.counts, more.counts) << c.name;
-    EXPECT_EQ(other.kernels, more.kernels) << c.name;
+    const auto refilled = decode(filled, "9");
+    EXPECT_EQ(refilled.counts, more.counts) << c.name;
+    EXPECT_EQ(refilled.kernels, more.kernels) << c.name;
   }
 }
 

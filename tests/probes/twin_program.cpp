@@ -67,15 +67,15 @@ void random(uint64_t first, uint64_t count) {
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < k_threads; ++t) {
     threads.emplace_back([&, t] {
-      VkQueue queue, other;
+      VkQueue queue, second_queue;
       vkGetDeviceQueue(vk.device, 0, 2 * t, &queue);
-      vkGetDeviceQueue(vk.device, 0, 2 * t + 1, &other);
+      vkGetDeviceQueue(vk.device, 0, 2 * t + 1, &second_queue);
       for (uint64_t seed = first + t; seed < first + count; seed += k_threads) {
-        Sequence(vk, queue, other, seed, fill_byte()).play();
+        Sequence(vk, queue, second_queue, seed, fill_byte()).play();
       }
     });
   }
-  for (std::thread& one : threads) one.join();
+  for (std::thread& thread : threads) thread.join();
   vk.destroy();
 }
 
@@ -117,13 +117,13 @@ void heap() {
 uint64_t own_kib() {
   std::ifstream in("/proc/self/smaps_rollup");
   uint64_t sum = 0, kib = 0;
-  int found = 0;
+  int fields = 0;
   for (std::string word; in >> word;) {
     if ((word != "Pss_Anon:" && word != "Pss_Shmem:") || !(in >> kib)) continue;
     sum += kib;
-    ++found;
+    ++fields;
   }
-  REQUIRE(found == 2);
+  REQUIRE(fields == 2);
   return sum;
 }
 
@@ -146,8 +146,8 @@ void open_memory() {
 void untouched() {
   const Vulkan vk;
   const uint64_t before = own_kib();
-  const Held there = hold(vk, k_gib, 0, false);
-  Held here = hold(vk, k_gib, 1, false);
+  const OwnBuffer there = make_buffer(vk, k_gib, 0, false);
+  OwnBuffer here = make_buffer(vk, k_gib, 1, false);
   void* mapped = nullptr;
   CHECK(vkMapMemory(vk.device, here.memory, 0, VK_WHOLE_SIZE, 0, &mapped));
   here.bytes = static_cast<uint8_t*>(mapped);
@@ -211,7 +211,8 @@ void offers() {
   std::vector<VkExtensionProperties> extensions(count);
   vkEnumerateDeviceExtensionProperties(vk.physical, nullptr, &count, extensions.data());
   std::vector<const char*> names;
-  for (const VkExtensionProperties& one : extensions) names.push_back(one.extensionName);
+  for (const VkExtensionProperties& extension : extensions)
+    names.push_back(extension.extensionName);
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.pNext = &all;
@@ -267,9 +268,9 @@ void host_event() {
   vk.submit({work}, done);
   REQUIRE(vkGetFenceStatus(vk.device, done) == VK_NOT_READY);
   REQUIRE(vkWaitForFences(vk.device, 1, &done, VK_TRUE, 1000000) == VK_TIMEOUT);
-  std::thread other([&] { CHECK(vkSetEvent(vk.device, event)); });
+  std::thread setter([&] { CHECK(vkSetEvent(vk.device, event)); });
   vk.wait(done);
-  other.join();
+  setter.join();
 }
 
 // The devices in order, one a line: name and UUID.

@@ -19,7 +19,7 @@ namespace weir::probes {
 }
 
 // A buffer in memory of its own. `shadow` is what it must hold, where the host can see it.
-struct Held {
+struct OwnBuffer {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
   VkDeviceSize size = 0;
@@ -27,8 +27,8 @@ struct Held {
   std::vector<uint8_t> shadow;
 };
 
-inline Held hold(const Vulkan& vk, VkDeviceSize size, uint32_t type, bool visible) {
-  Held out;
+inline OwnBuffer make_buffer(const Vulkan& vk, VkDeviceSize size, uint32_t type, bool visible) {
+  OwnBuffer out;
   out.size = size;
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
@@ -51,16 +51,22 @@ inline Held hold(const Vulkan& vk, VkDeviceSize size, uint32_t type, bool visibl
   out.shadow.assign(size, 0);
   return out;
 }
-inline void let_go(const Vulkan& vk, const Held& held) {
-  vkDestroyBuffer(vk.device, held.buffer, nullptr);
-  vkFreeMemory(vk.device, held.memory, nullptr);
+inline void free_buffer(const Vulkan& vk, const OwnBuffer& own) {
+  vkDestroyBuffer(vk.device, own.buffer, nullptr);
+  vkFreeMemory(vk.device, own.memory, nullptr);
 }
 
 class Sequence {
  public:
-  // `queue` and `other` are this sequence's alone. `fill`: what memory out of sight reads as.
-  Sequence(const Vulkan& vk, VkQueue queue, VkQueue other, uint64_t seed, uint8_t fill)
-      : vk_(vk), queue_(queue), other_(other), random_(seed), fill_(fill), seed_(seed) {
+  // `queue` and `second_queue` are this sequence's alone. `fill`: what memory out of sight reads
+  // as.
+  Sequence(const Vulkan& vk, VkQueue queue, VkQueue second_queue, uint64_t seed, uint8_t fill)
+      : vk_(vk),
+        queue_(queue),
+        second_queue_(second_queue),
+        random_(seed),
+        fill_(fill),
+        seed_(seed) {
     pool_ = vk.make_pool();
     VkPhysicalDeviceMemoryProperties memory;
     vkGetPhysicalDeviceMemoryProperties(vk.physical, &memory);
@@ -68,8 +74,8 @@ class Sequence {
       const uint32_t type = below(memory.memoryTypeCount);
       const bool visible =
           (memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
-      held_.push_back(hold(vk, 256 + 4 * below(8192), type, visible));
-      Held& last = held_.back();
+      buffers_.push_back(make_buffer(vk, 256 + 4 * below(8192), type, visible));
+      OwnBuffer& last = buffers_.back();
       for (size_t at = 0; at < last.shadow.size(); ++at) {
         if (last.bytes[at] != fill_) say("fresh memory is not what it should be");
         last.shadow[at] = last.bytes[at] = static_cast<uint8_t>(random_());
@@ -101,7 +107,7 @@ class Sequence {
     vkDestroySemaphore(vk_.device, binary_, nullptr);
     vkDestroySemaphore(vk_.device, timeline_, nullptr);
     vkDestroyCommandPool(vk_.device, pool_, nullptr);
-    for (const Held& held : held_) let_go(vk_, held);
+    for (const OwnBuffer& own : buffers_) free_buffer(vk_, own);
   }
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
@@ -134,9 +140,9 @@ class Sequence {
     fail("seed " + std::to_string(seed_) + ": " + what);
   }
 
-  void add_one(VkCommandBuffer into, std::vector<Effect>& effects, bool inner = false) {
-    Held& from = held_[below(4)];
-    Held& to = held_[below(4)];
+  void add_command(VkCommandBuffer into, std::vector<Effect>& effects, bool inner = false) {
+    OwnBuffer& from = buffers_[below(4)];
+    OwnBuffer& to = buffers_[below(4)];
     switch (below(7)) {
       case 0:
       case 1: {
@@ -158,11 +164,12 @@ class Sequence {
       }
       case 2: {
         const VkDeviceSize offset = 4 * below(static_cast<uint32_t>(to.size / 4));
-        const bool whole = below(2) == 0;
+        const bool fills_rest = below(2) == 0;
         const VkDeviceSize size =
-            whole ? to.size - offset : 4 + 4 * below(static_cast<uint32_t>((to.size - offset) / 4));
+            fills_rest ? to.size - offset
+                       : 4 + 4 * below(static_cast<uint32_t>((to.size - offset) / 4));
         const uint32_t word = below(2) == 0 ? 0 : static_cast<uint32_t>(random_());
-        vkCmdFillBuffer(into, to.buffer, offset, whole ? VK_WHOLE_SIZE : size, word);
+        vkCmdFillBuffer(into, to.buffer, offset, fills_rest ? VK_WHOLE_SIZE : size, word);
         effects.push_back([&to, offset, size, word] {
           if (to.bytes == nullptr) return;
           for (VkDeviceSize i = 0; i < size; i += 4) std::memcpy(&to.shadow[offset + i], &word, 4);
@@ -201,14 +208,14 @@ class Sequence {
     std::vector<Effect> inner_effects;
     if (below(3) == 0) {
       inner = vk_.begin(pool_, true);
-      for (uint32_t i = 1 + below(3); i > 0; --i) add_one(inner, inner_effects, true);
+      for (uint32_t i = 1 + below(3); i > 0; --i) add_command(inner, inner_effects, true);
       CHECK(vkEndCommandBuffer(inner));
     }
     out.buffer = vk_.begin(pool_);
     written_ = below(k_queries + 1);
     vkCmdResetQueryPool(out.buffer, queries_, 0, k_queries);
     for (uint32_t i = 0; i < written_; ++i) {
-      add_one(out.buffer, out.effects);
+      add_command(out.buffer, out.effects);
       vkCmdWriteTimestamp(out.buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, i);
     }
     for (uint32_t i = below(12); i > 0; --i) {
@@ -216,7 +223,7 @@ class Sequence {
         vkCmdExecuteCommands(out.buffer, 1, &inner);
         out.effects.insert(out.effects.end(), inner_effects.begin(), inner_effects.end());
       } else {
-        add_one(out.buffer, out.effects);
+        add_command(out.buffer, out.effects);
       }
     }
     CHECK(vkEndCommandBuffer(out.buffer));
@@ -230,7 +237,7 @@ class Sequence {
         CHECK(vkQueueWaitIdle(queue_));
         break;
       case 1: {  // two queues with a binary semaphore between them
-        submit_with(other_, VK_NULL_HANDLE, {}, {binary_, 0});
+        submit_with(second_queue_, VK_NULL_HANDLE, {}, {binary_, 0});
         submit_with(queue_, work, {binary_, 0}, {}, fence_);
         vk_.wait(fence_);
         break;
@@ -239,7 +246,7 @@ class Sequence {
         const uint64_t value = ++value_;
         submit_with(queue_, work, {timeline_, value}, {}, fence_);
         if (vkGetFenceStatus(vk_.device, fence_) != VK_NOT_READY) say("done before its time");
-        submit_with(other_, VK_NULL_HANDLE, {}, {timeline_, value});
+        submit_with(second_queue_, VK_NULL_HANDLE, {}, {timeline_, value});
         vk_.wait(fence_);
         break;
       }
@@ -257,7 +264,7 @@ class Sequence {
         break;
     }
     // Waits for the queue, so that its work does not disturb the next recording.
-    CHECK(vkQueueWaitIdle(other_));
+    CHECK(vkQueueWaitIdle(second_queue_));
     CHECK(vkQueueWaitIdle(queue_));
   }
 
@@ -303,8 +310,8 @@ class Sequence {
   }
 
   void compare() const {
-    for (const Held& held : held_) {
-      if (held.bytes != nullptr && std::memcmp(held.bytes, held.shadow.data(), held.size) != 0) {
+    for (const OwnBuffer& own : buffers_) {
+      if (own.bytes != nullptr && std::memcmp(own.bytes, own.shadow.data(), own.size) != 0) {
         say("memory is not what the commands make of it");
       }
     }
@@ -318,12 +325,12 @@ class Sequence {
   }
 
   const Vulkan& vk_;
-  VkQueue queue_, other_;
+  VkQueue queue_, second_queue_;
   std::mt19937_64 random_;
   uint8_t fill_;
   uint64_t seed_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
-  std::vector<Held> held_;
+  std::vector<OwnBuffer> buffers_;
   VkSemaphore timeline_ = VK_NULL_HANDLE, binary_ = VK_NULL_HANDLE;
   uint64_t value_ = 0;
   VkEvent event_ = VK_NULL_HANDLE;

@@ -71,19 +71,20 @@ class Blob {
   template <class T>
   [[nodiscard]] T entry(weir_twin_section_kind kind, std::size_t index = 0) const {
     T out{};
-    const weir_twin_section* found = section(kind);
-    EXPECT_TRUE(found != nullptr && index < found->count && found->entry_size == sizeof(T));
-    if (found != nullptr && index < found->count)
-      std::memcpy(&out, bytes_.data() + found->offset + index * found->entry_size, sizeof out);
+    const weir_twin_section* table = section(kind);
+    EXPECT_TRUE(table != nullptr && index < table->count && table->entry_size == sizeof(T));
+    if (table != nullptr && index < table->count)
+      std::memcpy(&out, bytes_.data() + table->offset + index * table->entry_size, sizeof out);
     return out;
   }
   // The struct of this type; nothing where it is not known, an empty one where it is not described.
   [[nodiscard]] std::optional<std::string> chained(std::uint32_t type) const {
-    const weir_twin_section* found = section(WEIR_TWIN_STRUCTS);
-    for (std::uint32_t i = 0; found != nullptr && i < found->count; ++i) {
-      const auto one = entry<weir_twin_struct>(WEIR_TWIN_STRUCTS, i);
-      if (one.type != type) continue;
-      return one.offset == 0 ? std::string() : bytes_.substr(one.offset, one.size);
+    const weir_twin_section* table = section(WEIR_TWIN_STRUCTS);
+    for (std::uint32_t i = 0; table != nullptr && i < table->count; ++i) {
+      const auto description = entry<weir_twin_struct>(WEIR_TWIN_STRUCTS, i);
+      if (description.type != type) continue;
+      return description.offset == 0 ? std::string()
+                                     : bytes_.substr(description.offset, description.size);
     }
     return std::nullopt;
   }
@@ -108,17 +109,17 @@ TEST(Twins, TellTheDriverWhereAStructsFieldsEnd) {
       {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_EXT, 20},  // head and 1
       {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES, 28},             // head and 3
       {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, 24}};   // head and 2
-  std::size_t seen = 0;
+  std::size_t checked = 0;
   for (std::uint32_t i = 0; i < blob.section(WEIR_TWIN_STRUCTS)->count; ++i) {
-    const auto one = blob.entry<weir_twin_struct>(WEIR_TWIN_STRUCTS, i);
-    EXPECT_LE(one.used, one.size) << one.type;
-    EXPECT_GE(one.used + 8, one.size) << one.type;
-    const auto known = expected.find(one.type);
-    if (known == expected.end()) continue;
-    ++seen;
-    EXPECT_EQ(one.used, known->second) << one.type;
+    const auto description = blob.entry<weir_twin_struct>(WEIR_TWIN_STRUCTS, i);
+    EXPECT_LE(description.used, description.size) << description.type;
+    EXPECT_GE(description.used + 8, description.size) << description.type;
+    const auto match = expected.find(description.type);
+    if (match == expected.end()) continue;
+    ++checked;
+    EXPECT_EQ(description.used, match->second) << description.type;
   }
-  EXPECT_EQ(seen, expected.size());
+  EXPECT_EQ(checked, expected.size());
 }
 
 TEST(Twins, AreCompiledIntoWhatTheDriverMaps) {
@@ -166,9 +167,9 @@ TEST(Twins, KnowEveryStructOfTheTwoChainsAlsoWhereItIsNotDescribed) {
   const Blob blob(compile_twin(twin));
   // VkPhysicalDeviceCooperativeMatrixFeaturesKHR is newer than Debian's headers.
   for (const std::uint32_t type : {1000506000U, 1000593000U, 1000141000U, 1000068001U}) {
-    const auto found = blob.chained(type);
-    ASSERT_TRUE(found) << type;
-    EXPECT_EQ(*found, "") << type;
+    const auto chain = blob.chained(type);
+    ASSERT_TRUE(chain) << type;
+    EXPECT_EQ(*chain, "") << type;
   }
   EXPECT_FALSE(blob.chained(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT));
 }
@@ -208,12 +209,12 @@ TEST(Twins, TellOfWhatTheyDoNotKnowAndGoOn) {
        {{"subgroupSize", 32}},
        "differ"},
   };
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     Json document = small_document();
-    document[Json::json_pointer(one.pointer)] = one.value;
+    document[Json::json_pointer(entry.pointer)] = entry.value;
     Twin twin = read_ok(document);
     static_cast<void>(compile_twin(twin));
-    EXPECT_THAT(twin.warnings, testing::Contains(HasSubstr(one.warning))) << one.what;
+    EXPECT_THAT(twin.warnings, testing::Contains(HasSubstr(entry.warning))) << entry.what;
   }
 }
 
@@ -280,46 +281,46 @@ TEST(Twins, ShowNoCoresWhereAStructOfThemIsDescribedAsEmpty) {
 TEST(Twins, AreTheSameAgainFromTheDocumentThatIsWrittenOfThem) {
   const std::string folder = std::string(WEIR_SOURCE_DIR) + "/configs/devices";
   const sys::RealFiles files;
-  const auto found = list_twins(files, {folder});
-  ASSERT_TRUE(found);
-  for (const TwinEntry& one : *found) {
-    auto twin = load_twin(files, {folder}, one.name);
-    ASSERT_TRUE(twin) << one.name;
+  const auto twins = list_twins(files, {folder});
+  ASSERT_TRUE(twins);
+  for (const TwinEntry& entry : *twins) {
+    auto twin = load_twin(files, {folder}, entry.name);
+    ASSERT_TRUE(twin) << entry.name;
     Twin again = read_ok(document_of(*twin));
-    EXPECT_EQ(again.cuda, twin->cuda) << one.name;
+    EXPECT_EQ(again.cuda, twin->cuda) << entry.name;
     if (twin->has_vulkan()) {
-      EXPECT_EQ(compile_twin(*twin), compile_twin(again)) << one.name;
+      EXPECT_EQ(compile_twin(*twin), compile_twin(again)) << entry.name;
     }
-    EXPECT_EQ(facts_of(*twin), facts_of(again)) << one.name;
+    EXPECT_EQ(facts_of(*twin), facts_of(again)) << entry.name;
   }
 }
 
 TEST(Twins, ThatComeWithWeirAreReadWithoutADoubtAndSayWhereTheyAreFrom) {
   const std::string folder = std::string(WEIR_SOURCE_DIR) + "/configs/devices";
   const sys::RealFiles files;
-  const auto found = list_twins(files, {folder});
-  ASSERT_TRUE(found);
-  EXPECT_GE(found->size(), 12U);
-  for (const TwinEntry& one : *found) {
-    EXPECT_EQ(one.error, "");
-    auto twin = load_twin(files, {folder}, one.name);
-    ASSERT_TRUE(twin) << one.name;
-    EXPECT_TRUE(one.vulkan || one.cuda) << one.name;
-    if (one.vulkan) static_cast<void>(compile_twin(*twin));
-    EXPECT_THAT(twin->warnings, IsEmpty()) << one.name;
-    EXPECT_THAT(one.source, testing::StartsWith("from public data: ")) << one.name;
-    EXPECT_FALSE(twin->assumed.empty()) << one.name;
-    const auto text = files.read(one.path, 1 << 20);
+  const auto twins = list_twins(files, {folder});
+  ASSERT_TRUE(twins);
+  EXPECT_GE(twins->size(), 12U);
+  for (const TwinEntry& entry : *twins) {
+    EXPECT_EQ(entry.error, "");
+    auto twin = load_twin(files, {folder}, entry.name);
+    ASSERT_TRUE(twin) << entry.name;
+    EXPECT_TRUE(entry.vulkan || entry.cuda) << entry.name;
+    if (entry.vulkan) static_cast<void>(compile_twin(*twin));
+    EXPECT_THAT(twin->warnings, IsEmpty()) << entry.name;
+    EXPECT_THAT(entry.source, testing::StartsWith("from public data: ")) << entry.name;
+    EXPECT_FALSE(twin->assumed.empty()) << entry.name;
+    const auto text = files.read(entry.path, 1 << 20);
     const auto document = parse_json(*text);
-    EXPECT_EQ((*document)["weir"]["name"], one.name);
+    EXPECT_EQ((*document)["weir"]["name"], entry.name);
   }
 }
 
 TEST(Twins, SurviveRandomDamage) {
   const sys::RealFiles files;
-  const auto whole =
+  const auto intact =
       files.read(std::string(WEIR_SOURCE_DIR) + "/configs/devices/intel-arc-b580.json", 1 << 20);
-  ASSERT_TRUE(whole);
+  ASSERT_TRUE(intact);
   std::mt19937 random(20260704);
   std::size_t read = 0;
   for (int i = 0; i < 10000; ++i) {
@@ -328,7 +329,7 @@ TEST(Twins, SurviveRandomDamage) {
       // A small document, since most damage to a big one hits little.
       text = dump_json(small_document());
     } else {
-      text = *whole;
+      text = *intact;
     }
     const int times = 1 + static_cast<int>(random() % 4);
     for (int j = 0; j < times; ++j) {
@@ -377,12 +378,12 @@ TEST(TwinFolders, PutTheNearerDescriptionInFront) {
   std::ofstream(folder.path() + "/share/weir/devices/c.json") << "no";
   const auto folders = twin_folders(files, folder.path() + "/home", folder.path() + "/bin/weir");
   EXPECT_EQ(folders.size(), 2U);
-  const auto found = list_twins(files, folders);
-  ASSERT_TRUE(found);
-  ASSERT_EQ(found->size(), 3U);
-  EXPECT_EQ((*found)[0].title, "near");
-  EXPECT_EQ((*found)[1].title, "other");
-  EXPECT_THAT((*found)[2].error, HasSubstr("c.json"));
+  const auto twins = list_twins(files, folders);
+  ASSERT_TRUE(twins);
+  ASSERT_EQ(twins->size(), 3U);
+  EXPECT_EQ((*twins)[0].title, "near");
+  EXPECT_EQ((*twins)[1].title, "other");
+  EXPECT_THAT((*twins)[2].error, HasSubstr("c.json"));
   const auto twin = load_twin(files, folders, "a");
   ASSERT_TRUE(twin);
   // A file's name is the device's.

@@ -56,14 +56,14 @@ TEST(VulkanLayerInAHostileWorld, DegradesToCountsWithOneLineWhereThereAreNoTimes
         layer.vk.QueueWaitIdle(layer.queues[0]);
       }
     }
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string message = testing::internal::GetCapturedStderr();
     // Also of command buffers that went with their device.
     EXPECT_EQ(StandIn::query_pools_alive, 0);
     if (c.says[0] == '\0') {
-      EXPECT_EQ(said, "");
+      EXPECT_EQ(message, "");
     } else {
-      EXPECT_THAT(said, HasSubstr(c.says));
-      EXPECT_THAT(text::lines(text::trim(said)), SizeIs(1));
+      EXPECT_THAT(message, HasSubstr(c.says));
+      EXPECT_THAT(text::lines(text::trim(message)), SizeIs(1));
     }
     EXPECT_EQ(fresh.counts().counts.at("dispatches"), 403);
     EXPECT_EQ(fresh.counts().counts.at("barriers"), 403);
@@ -147,9 +147,9 @@ TEST(VulkanLayerInAHostileWorld, SaysThatItCannotWorkWithALoaderThatIsTooOld) {
   interface.loaderLayerInterfaceVersion = 1;
   testing::internal::CaptureStderr();
   EXPECT_EQ(negotiate(&interface), VK_ERROR_INITIALIZATION_FAILED);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(said, HasSubstr("the vulkan probe is not counting: the Vulkan loader is too old"));
-  EXPECT_THAT(text::lines(text::trim(said)), SizeIs(1));
+  const std::string message = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(message, HasSubstr("the vulkan probe is not counting: the Vulkan loader is too old"));
+  EXPECT_THAT(text::lines(text::trim(message)), SizeIs(1));
   interface.loaderLayerInterfaceVersion = 9;  // a newer one takes what it is offered
   EXPECT_EQ(negotiate(&interface), VK_SUCCESS);
   EXPECT_EQ(interface.loaderLayerInterfaceVersion, 2U);

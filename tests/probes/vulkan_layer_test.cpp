@@ -195,7 +195,7 @@ TEST(VulkanLayer, GivesKernelsWithoutNamesThoseOfTheirFiles) {
   EXPECT_EQ(counts.kernels.at("eight"), 7);  // 3 + 4, of two pipelines
   EXPECT_FALSE(counts.kernels_named) << "one has constants of its own, which no file tells";
   std::erase_if(counts.kernels,
-                [](const auto& one) { return one.first.find('@') != std::string::npos; });
+                [](const auto& entry) { return entry.first.find('@') != std::string::npos; });
   name_kernels(*shaders, counts);
   EXPECT_TRUE(counts.kernels_named);
   counts.kernels = {{"(other)", 1}, {"eight", 2}};

@@ -81,9 +81,9 @@ class Vulkan {
     VkCommandPoolCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-    VkCommandPool made;
-    CHECK(vkCreateCommandPool(device, &info, nullptr, &made));
-    return made;
+    VkCommandPool handle;
+    CHECK(vkCreateCommandPool(device, &info, nullptr, &handle));
+    return handle;
   }
 
   VkPipeline pipeline(uint32_t size, const char* name, uint32_t special = 0) const {
@@ -104,11 +104,11 @@ class Vulkan {
     info.stage.module = module;
     info.stage.pName = "main";
     if (special != 0) info.stage.pSpecializationInfo = &special_info;
-    VkPipeline made;
-    CHECK(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, nullptr, &made));
+    VkPipeline handle;
+    CHECK(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, nullptr, &handle));
     vkDestroyShaderModule(device, module, nullptr);
-    if (name != nullptr) rename(made, name);
-    return made;
+    if (name != nullptr) rename(handle, name);
+    return handle;
   }
 
   void rename(VkPipeline which, const char* name) const {
@@ -126,10 +126,10 @@ class Vulkan {
     info.commandPool = from;
     info.level = secondary ? VK_COMMAND_BUFFER_LEVEL_SECONDARY : VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     info.commandBufferCount = 1;
-    VkCommandBuffer made;
-    CHECK(vkAllocateCommandBuffers(device, &info, &made));
-    begin_again(made, secondary);
-    return made;
+    VkCommandBuffer handle;
+    CHECK(vkAllocateCommandBuffers(device, &info, &handle));
+    begin_again(handle, secondary);
+    return handle;
   }
   VkCommandBuffer begin() const { return begin(pool); }
 
@@ -159,9 +159,9 @@ class Vulkan {
   VkFence fence() const {
     VkFenceCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-    VkFence made;
-    CHECK(vkCreateFence(device, &info, nullptr, &made));
-    return made;
+    VkFence handle;
+    CHECK(vkCreateFence(device, &info, nullptr, &handle));
+    return handle;
   }
 
   void submit(const std::vector<VkCommandBuffer>& buffers, VkFence done = VK_NULL_HANDLE) const {
@@ -188,16 +188,16 @@ class Vulkan {
     info.size = 4096;
     info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                  VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
-    VkBuffer made;
-    CHECK(vkCreateBuffer(device, &info, nullptr, &made));
+    VkBuffer handle;
+    CHECK(vkCreateBuffer(device, &info, nullptr, &handle));
     VkMemoryRequirements needs;
-    vkGetBufferMemoryRequirements(device, made, &needs);
+    vkGetBufferMemoryRequirements(device, handle, &needs);
     VkMemoryAllocateInfo memory_info{};
     memory_info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
     memory_info.allocationSize = needs.size;
     CHECK(vkAllocateMemory(device, &memory_info, nullptr, &memory));
-    CHECK(vkBindBufferMemory(device, made, memory, 0));
-    return made;
+    CHECK(vkBindBufferMemory(device, handle, memory, 0));
+    return handle;
   }
 
   void destroy() const {

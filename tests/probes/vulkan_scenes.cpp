@@ -372,20 +372,20 @@ void recycled() {
   Vulkan vk;
   for (int i = 0; i < 20; ++i) {
     const VkFence first = vk.fence();
-    VkCommandBuffer one = vk.begin();
-    Vulkan::dispatch(one, vk.add, 2);
-    CHECK(vkEndCommandBuffer(one));
-    vk.submit({one}, first);
+    VkCommandBuffer first_work = vk.begin();
+    Vulkan::dispatch(first_work, vk.add, 2);
+    CHECK(vkEndCommandBuffer(first_work));
+    vk.submit({first_work}, first);
     vk.wait(first);
-    vkFreeCommandBuffers(vk.device, vk.pool, 1, &one);
-    VkCommandBuffer other = vk.begin();
-    Vulkan::dispatch(other, vk.mul, 1);
-    CHECK(vkEndCommandBuffer(other));
+    vkFreeCommandBuffers(vk.device, vk.pool, 1, &first_work);
+    VkCommandBuffer second_work = vk.begin();
+    Vulkan::dispatch(second_work, vk.mul, 1);
+    CHECK(vkEndCommandBuffer(second_work));
     vk.submit({}, first);
-    vk.submit({other});
-    vk.wait(first);  // for the work before `other`
+    vk.submit({second_work});
+    vk.wait(first);  // for the work before `second_work`
     CHECK(vkQueueWaitIdle(vk.queue));
-    vkFreeCommandBuffers(vk.device, vk.pool, 1, &other);
+    vkFreeCommandBuffers(vk.device, vk.pool, 1, &second_work);
     vkDestroyFence(vk.device, first, nullptr);
   }
 }
@@ -440,7 +440,7 @@ void threads() {
       vkDestroyCommandPool(vk.device, pool, nullptr);
     });
   }
-  for (std::thread& one : all) one.join();
+  for (std::thread& thread : all) thread.join();
 }
 
 void submit_once(int dispatches) {

@@ -106,7 +106,7 @@ TEST(Assemble, FindsCountsPerTokenAndThoseOfTheStart) {
 TEST(Assemble, CountsKernelsByTheSameLineAndLeavesOutThoseOfTheStart) {
   const Profile profile = assemble(facts(), reference());
   ASSERT_TRUE(profile.kernels);
-  EXPECT_TRUE(profile.kernels->named);
+  EXPECT_TRUE(profile.kernels->has_names);
   EXPECT_EQ(profile.kernels->scope, unit::Scope::per_token);
   EXPECT_EQ(profile.kernels->counts, (std::map<std::string, Rational>{{"mul", 65}}));
 }
@@ -122,9 +122,9 @@ TEST(Assemble, DoesNotDependOnTheOrderOfTheRecords) {
 
 TEST(Assemble, PassesOverRecordsOfOtherCells) {
   std::vector<RunRecord> records = reference();
-  RunRecord other = counted(9, 8, 1);
-  other.cell = "other/m/b/p";
-  records.push_back(other);
+  RunRecord foreign = counted(9, 8, 1);
+  foreign.cell = "other/m/b/p";
+  records.push_back(foreign);
   EXPECT_EQ(exact(assemble(facts(), records), "dispatches_per_token"), Rational(65));
 }
 
@@ -211,8 +211,8 @@ TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
     const Profile profile = assemble(facts(c.sweep), c.records);
     EXPECT_THAT(profile.errors, IsEmpty()) << c.what;
     ASSERT_TRUE(profile.kernels && profile.codes && profile.code_groups) << c.what;
-    EXPECT_TRUE(profile.kernels->named) << c.what;
-    EXPECT_FALSE(profile.kernels->varies) << c.what;
+    EXPECT_TRUE(profile.kernels->has_names) << c.what;
+    EXPECT_FALSE(profile.kernels->runs_disagree) << c.what;
     EXPECT_EQ(profile.kernels->scope, c.scope) << c.what;
     EXPECT_EQ(profile.kernels->counts, c.kernels) << c.what;
     EXPECT_EQ(profile.codes->counts.at("mul_mat@01"), c.kernels.at("mul_mat")) << c.what;
@@ -227,7 +227,7 @@ TEST(Assemble, ComparesNoKernelsOfABurstThatDisagreesOrWasNotHeld) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
   for (RunRecord& record : records) record.held = record.parameters.repeats = 4;
   records[1].probes[0].kernels = {{"mul", 508}, {"load", 4}};
-  EXPECT_TRUE(assemble(facts(Sweep::held), records).kernels->varies);
+  EXPECT_TRUE(assemble(facts(Sweep::held), records).kernels->runs_disagree);
   records[1].held.reset();
   EXPECT_FALSE(assemble(facts(Sweep::held), records).kernels);
 }
@@ -367,7 +367,7 @@ TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {
   EXPECT_EQ(profile.kernels->scope, unit::Scope::at_length);
   EXPECT_EQ(profile.kernels->length, 24);
   EXPECT_EQ(profile.kernels->counts.at("mul"), Rational(1697));
-  EXPECT_FALSE(profile.kernels->varies) << "no line, and still the same in every run";
+  EXPECT_FALSE(profile.kernels->runs_disagree) << "no line, and still the same in every run";
 }
 
 TEST(Assemble, TakesWhatIsThereAtOnceFromTheLongestRun) {
@@ -422,7 +422,7 @@ TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
   EXPECT_DOUBLE_EQ(*measured.repeatability, 2.0 / 1106);
   EXPECT_THAT(measured.warnings, ElementsAre(HasSubstr("3 runs of 16 tokens disagree")));
   ASSERT_TRUE(profile.kernels);
-  EXPECT_TRUE(profile.kernels->varies) << "also where the longest runs agree";
+  EXPECT_TRUE(profile.kernels->runs_disagree) << "also where the longest runs agree";
   EXPECT_THAT(profile.warnings,
               testing::Contains(HasSubstr("disagree about 1 of them (mul): they are not gated")));
   EXPECT_EQ(profile.metrics.at("dispatches_at_8").nature, Nature::exact);
@@ -489,7 +489,7 @@ TEST(Assemble, TellsTheInstructionsOfFunctionsPerToken) {
   const Profile profile = assemble(facts(), counted_with_instructions());
   ASSERT_TRUE(profile.functions);
   EXPECT_EQ(profile.functions->scope, unit::Scope::per_token);
-  EXPECT_FALSE(profile.functions->named) << "they are never gated";
+  EXPECT_FALSE(profile.functions->has_names) << "they are never gated";
   EXPECT_EQ(profile.functions->counts,
             (std::map<std::string, Rational>{{"dot", 90}, {"(other)", 11}}))
       << "what only loading took is no work per token";

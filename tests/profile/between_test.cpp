@@ -9,7 +9,7 @@ namespace between_test {
 using testing::HasSubstr;
 
 // Builds counts of a token's graph and a prompt's graph, computed `tokens` and `prompts` times.
-ProbeCounts seen(std::int64_t tokens, std::int64_t prompts) {
+ProbeCounts counted(std::int64_t tokens, std::int64_t prompts) {
   ProbeCounts probe;
   probe.probe = "ggml";
   probe.counts = {{"graphs", tokens + prompts}, {"cpu_ops", 0}};
@@ -26,18 +26,18 @@ ProbeCounts seen(std::int64_t tokens, std::int64_t prompts) {
 }
 
 TEST(Between, IsTheSecondReadingLessTheFirst) {
-  const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(11, 2)};
+  const std::vector<ProbeCounts> before{counted(3, 1)}, after{counted(11, 2)};
   const auto between = counts_between(before, after);
   ASSERT_TRUE(between) << between.error().message;
-  EXPECT_EQ(*between, std::vector{seen(8, 1)});
+  EXPECT_EQ(*between, std::vector{counted(8, 1)});
 }
 
 TEST(Between, LeavesOutKindsOfGraphThatWereNotComputedAndFindsThoseThatRemain) {
-  const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(3, 3)};
+  const std::vector<ProbeCounts> before{counted(3, 1)}, after{counted(3, 3)};
   const auto between = counts_between(before, after);
   ASSERT_TRUE(between) << between.error().message;
   // The token's graph is first in both readings, so the prompt's takes its place.
-  EXPECT_EQ(*between, std::vector{seen(0, 2)});
+  EXPECT_EQ(*between, std::vector{counted(0, 2)});
 }
 
 // Shapes grow with the context, and a long list joins them in one entry. The graph keeps its kind.
@@ -92,13 +92,13 @@ TEST(Between, KeepsCountsThatStayedAsZeroAndDropsKernelsThatDidNotRun) {
 }
 
 TEST(Between, IsAllOfAProbeThatHadSeenNothingBefore) {
-  const auto between = counts_between({}, std::vector{seen(2, 1)});
+  const auto between = counts_between({}, std::vector{counted(2, 1)});
   ASSERT_TRUE(between) << between.error().message;
-  EXPECT_EQ(*between, std::vector{seen(2, 1)});
+  EXPECT_EQ(*between, std::vector{counted(2, 1)});
 }
 
 TEST(Between, RefusesCountsThatWentBack) {
-  const auto between = counts_between(std::vector{seen(5, 1)}, std::vector{seen(4, 1)});
+  const auto between = counts_between(std::vector{counted(5, 1)}, std::vector{counted(4, 1)});
   ASSERT_FALSE(between);
   EXPECT_THAT(between.error().message, HasSubstr("the ggml probe's count of graphs went back"));
 }

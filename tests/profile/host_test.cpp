@@ -81,15 +81,15 @@ TEST(Host, HowThreadsMeetIsSampledAndTheirOtherCallsAreExact) {
 }
 
 TEST(Host, AnEngineThatCouldNotBeTracedLeavesItsOtherCounts) {
-  RunRecord other = traced(3, 8);
-  other.host = false;
-  other.probes.front().probe = "ggml";
-  other.probes.front().counts = {{"graphs", 8}};
-  other.probes.front().functions.clear();
+  RunRecord untraced = traced(3, 8);
+  untraced.host = false;
+  untraced.probes.front().probe = "ggml";
+  untraced.probes.front().counts = {{"graphs", 8}};
+  untraced.probes.front().functions.clear();
   RunRecord refused = traced(0, 8);
   refused.probes.clear();
   refused.error = "could not be started: ptrace: Operation not permitted";
-  const Profile profile = assemble(facts(), std::vector{refused, other});
+  const Profile profile = assemble(facts(), std::vector{refused, untraced});
   EXPECT_THAT(profile.errors,
               testing::ElementsAre("system calls: could not be started: ptrace: Operation not "
                                    "permitted"));
@@ -113,8 +113,8 @@ TEST(Host, WhatATimedProcessTookGoesIntoPairs) {
   }
   const PairedRuns runs = paired_runs(facts(), records);
   const auto metric = [&](const std::string& name) {
-    for (const PairedMetric& one : runs.metrics) {
-      if (one.metric.name == name) return one;
+    for (const PairedMetric& paired : runs.metrics) {
+      if (paired.metric.name == name) return paired;
     }
     throw std::runtime_error(name);
   };

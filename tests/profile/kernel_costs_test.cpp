@@ -98,7 +98,7 @@ TEST(KernelCosts, AreNotSummedWithoutACompilerOrOverGroupsThatVary) {
   EXPECT_THAT(sums(with(codes, 0)), IsEmpty());
   Profile nobody = with(codes), varying = with(codes), ungrouped = with(codes);
   nobody.compiler.clear();
-  varying.code_groups->varies = true;
+  varying.code_groups->runs_disagree = true;
   ungrouped.code_groups.reset();
   for (const Profile& profile : {nobody, varying, ungrouped}) EXPECT_THAT(sums(profile), IsEmpty());
 }

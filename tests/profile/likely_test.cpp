@@ -41,8 +41,8 @@ TEST(Divergence, TakesWhatTheOtherSideDoesNotNameForNoLikelierThanWhatItNames) {
   // No token is shared: "a" and "b" have at most 0.01 each there, and at most the remaining
   // probability.
   const Likely likely = {tokens("a", {{"a", 0.7}, {"b", 0.2}})};
-  const Likely other = {tokens("x", {{"x", 0.9}, {"y", 0.01}})};
-  EXPECT_GT(*divergence(likely, other), 0.9 * std::log(0.9 / 0.02) - 0.3);
+  const Likely disjoint = {tokens("x", {{"x", 0.9}, {"y", 0.01}})};
+  EXPECT_GT(*divergence(likely, disjoint), 0.9 * std::log(0.9 / 0.02) - 0.3);
   const Likely sure = {tokens("a", {{"a", 0.99}, {"b", 0.01}})};
   const Likely wrong = {tokens("x", {{"x", 0.99}, {"y", 0.01}})};
   EXPECT_GT(*divergence(sure, wrong), 10);
@@ -61,16 +61,16 @@ TEST(LikelyTokens, AreKeptByTheirHashesAndNoMoreThanWereAskedFor) {
 
 TEST(Divergence, EndsWhereAnotherTokenIsTaken) {
   const LikelyTokens same = tokens("a", {{"a", 0.9}});
-  const LikelyTokens other = tokens("b", {{"a", 0.4}, {"b", 0.5}});
+  const LikelyTokens divergent = tokens("b", {{"a", 0.4}, {"b", 0.5}});
   const LikelyTokens far = tokens("x", {{"x", 1}}), away = tokens("y", {{"y", 1}});
   const double position = 0.9 * std::log(0.9 / 0.4) + 0.1 * std::log(0.1 / 0.6);
-  EXPECT_NEAR(*divergence({same, same, far}, {same, other, away}), position / 2, 1e-12);
+  EXPECT_NEAR(*divergence({same, same, far}, {same, divergent, away}), position / 2, 1e-12);
 }
 
 TEST(Divergence, BearsProbabilitiesThatNobodyCanHave) {
   LikelyTokens never{"a", {{"a", -INFINITY}}}, more{"a", {{"a", 0}, {"b", 0}}};
-  for (const auto& [entry, other] : {std::pair(never, more), {more, never}, {more, more}}) {
-    const auto far = divergence({entry}, {other});
+  for (const auto& [first, second] : {std::pair(never, more), {more, never}, {more, more}}) {
+    const auto far = divergence({first}, {second});
     ASSERT_TRUE(far);
     EXPECT_TRUE(std::isfinite(*far) && *far >= 0) << *far;
   }

@@ -11,28 +11,30 @@ namespace load_picture_test {
 using ::testing::ElementsAre;
 
 // Builds requests one second apart from their durations.
-std::vector<std::int64_t> requests(const std::vector<std::int64_t>& took) {
+std::vector<std::int64_t> requests(const std::vector<std::int64_t>& durations) {
   std::vector<std::int64_t> latencies;
-  for (std::size_t i = 0; i < took.size(); ++i) {
+  for (std::size_t i = 0; i < durations.size(); ++i) {
     const std::int64_t begun = static_cast<std::int64_t>(i) * 1'000'000;
-    latencies.insert(latencies.end(), {begun, took[i] / 2, took[i]});
+    latencies.insert(latencies.end(), {begun, durations[i] / 2, durations[i]});
   }
   return latencies;
 }
 
-std::vector<std::int64_t> kept(const std::vector<std::int64_t>& took, std::size_t most) {
-  const std::vector<std::int64_t> thin = thin_latencies(requests(took), most);
+std::vector<std::int64_t> thin_durations(const std::vector<std::int64_t>& durations,
+                                         std::size_t most) {
+  const std::vector<std::int64_t> thin = thin_latencies(requests(durations), most);
   std::vector<std::int64_t> left;
   for (std::size_t i = 2; i < thin.size(); i += k_latencies_of_request) left.push_back(thin[i]);
   return left;
 }
 
 TEST(LoadPicture, RequestsAreTheFastestAndSlowestOfEveryFewInTheirOrder) {
-  EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 6), ElementsAre(5, 9, 7, 1, 8, 6));
-  EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 4), ElementsAre(5, 9, 1, 8));
-  EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 5), ElementsAre(5, 9, 1, 8)) << "two of each group";
-  EXPECT_THAT(kept({3, 3, 3, 3}, 2), ElementsAre(3)) << "all alike: one is enough";
-  EXPECT_THAT(kept({}, 2), ElementsAre());
+  EXPECT_THAT(thin_durations({5, 9, 7, 1, 8, 6}, 6), ElementsAre(5, 9, 7, 1, 8, 6));
+  EXPECT_THAT(thin_durations({5, 9, 7, 1, 8, 6}, 4), ElementsAre(5, 9, 1, 8));
+  EXPECT_THAT(thin_durations({5, 9, 7, 1, 8, 6}, 5), ElementsAre(5, 9, 1, 8))
+      << "two of each group";
+  EXPECT_THAT(thin_durations({3, 3, 3, 3}, 2), ElementsAre(3)) << "all alike: one is enough";
+  EXPECT_THAT(thin_durations({}, 2), ElementsAre());
 }
 
 TEST(LoadPicture, HalfARequestIsNone) {

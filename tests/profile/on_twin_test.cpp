@@ -50,6 +50,14 @@ std::vector<RunRecord> a_pass() {
   return {counted(0, 4), counted(1, 8), counted(2, 12), counted(3, 4, 0xa5)};
 }
 
+// Returns a change of a record: its process ended by this signal.
+auto signaled(int signal) {
+  return [signal](RunRecord& record) {
+    record.ended = Ended::signaled;
+    record.signal = signal;
+  };
+}
+
 TEST(OnTwin, CountsAsTheDeviceAndLeavesOutWhatItMakesUp) {
   const Profile profile = assemble(facts(), a_pass());
   EXPECT_THAT(profile.errors, IsEmpty());
@@ -97,12 +105,11 @@ TEST(OnTwin, ATwinWithTooLittleMemoryIsTheErrorAndANumber) {
     change(others[1]);
     return assemble(facts(), others).metrics.contains("fits");
   };
-  EXPECT_TRUE(fits_after(
-      [](RunRecord& run_record) { run_record.ended = Ended::signaled, run_record.signal = 6; }));
-  EXPECT_FALSE(fits_after([](RunRecord& one) { one.ended = Ended::signaled, one.signal = 11; }));
-  EXPECT_FALSE(fits_after([](RunRecord& one) { one.ended = Ended::timed_out; }));
-  EXPECT_FALSE(fits_after([](RunRecord& one) { one.probes[0].counts["out_of_memory"] = 0; }));
-  EXPECT_FALSE(fits_after([](RunRecord& one) { one.error.reset(); }));
+  EXPECT_TRUE(fits_after(signaled(6)));
+  EXPECT_FALSE(fits_after(signaled(11)));
+  EXPECT_FALSE(fits_after([](RunRecord& record) { record.ended = Ended::timed_out; }));
+  EXPECT_FALSE(fits_after([](RunRecord& record) { record.probes[0].counts["out_of_memory"] = 0; }));
+  EXPECT_FALSE(fits_after([](RunRecord& record) { record.error.reset(); }));
   for (RunRecord& record : records) record.probes[0].counts["out_of_memory"] = 0;
   EXPECT_TRUE(assemble(facts(), records).metrics.empty()) << "it ended for another reason";
 }
@@ -118,21 +125,17 @@ TEST(OnTwin, NamesTheTwinAsAPossibleCauseOfACrashAlone) {
     EXPECT_THAT(profile.errors, testing::SizeIs(1));
     return profile.errors.at(0);
   };
-  const auto signaled = [](int signal) {
-    return [signal](RunRecord& run_record) {
-      run_record.ended = Ended::signaled, run_record.signal = signal;
-    };
-  };
   constexpr int k_abort = 6, k_segv = 11, k_kill = 9;
   const auto blames_twin = HasSubstr("it ended; the device twin may be why");
   EXPECT_THAT(error_after(signaled(k_abort)), blames_twin);
   EXPECT_THAT(error_after(signaled(k_segv)), blames_twin);
-  EXPECT_THAT(error_after([](RunRecord& one) { one.exit_code = 128 + k_segv; }), blames_twin);
+  EXPECT_THAT(error_after([](RunRecord& record) { record.exit_code = 128 + k_segv; }), blames_twin);
   EXPECT_THAT(error_after(signaled(k_kill)), testing::Not(blames_twin));
-  EXPECT_THAT(error_after([](RunRecord& one) { one.exit_code = 1; }), testing::Not(blames_twin));
-  EXPECT_THAT(error_after([&](RunRecord& one) {
-                signaled(k_abort)(one);
-                one.probes[0].counts["out_of_memory"] = 1;
+  EXPECT_THAT(error_after([](RunRecord& record) { record.exit_code = 1; }),
+              testing::Not(blames_twin));
+  EXPECT_THAT(error_after([&](RunRecord& record) {
+                signaled(k_abort)(record);
+                record.probes[0].counts["out_of_memory"] = 1;
               }),
               testing::Not(blames_twin))
       << "the twin says itself that it has too little memory";

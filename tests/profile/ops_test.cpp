@@ -67,8 +67,8 @@ ProbeCounts ggml(const std::vector<Op>& ops, std::int64_t graphs) {
 }
 
 // Builds a run of `tokens` tokens and a warm-up of one: the graph is computed once more.
-RunRecord run_of(const CellFacts& facts, std::int64_t order, std::int64_t tokens,
-                 const std::vector<Op>& ops) {
+RunRecord make_run(const CellFacts& facts, std::int64_t order, std::int64_t tokens,
+                   const std::vector<Op>& ops) {
   RunRecord record;
   record.cell = facts.cell.str();
   record.pass = Pass::counted;
@@ -90,11 +90,11 @@ RunRecord run_of(const CellFacts& facts, std::int64_t order, std::int64_t tokens
   return record;
 }
 
-std::vector<RunRecord> runs_of(const CellFacts& facts, const std::vector<Op>& ops) {
+std::vector<RunRecord> make_runs(const CellFacts& facts, const std::vector<Op>& ops) {
   const bool repeats = facts.sweep == Sweep::repeats;
   std::vector<RunRecord> records;
   for (const std::int64_t length : {1, 2, 3}) {
-    records.push_back(run_of(facts, length, repeats ? length : 4 * length, ops));
+    records.push_back(make_run(facts, length, repeats ? length : 4 * length, ops));
   }
   return records;
 }
@@ -105,7 +105,7 @@ std::optional<Rational> exact(const Profile& profile, const char* name) {
 }
 
 TEST(FusibleRows, AreCountedPerTokenWhereTheOrderOfEachGraphIsKnown) {
-  auto records = runs_of(facts(), k_on_gpu);
+  auto records = make_runs(facts(), k_on_gpu);
   EXPECT_EQ(assemble(facts(), records).fusible, std::nullopt);
   for (RunRecord& record : records) {
     record.probes.back().graphs.front().fusible = {{"RMS_NORM+MUL", 2}};
@@ -118,7 +118,7 @@ TEST(FusibleRows, AreCountedPerTokenWhereTheOrderOfEachGraphIsKnown) {
 }
 
 TEST(OpCounts, StandBesideThoseOfTheDevice) {
-  const Profile profile = assemble(facts(), runs_of(facts(), k_on_gpu));
+  const Profile profile = assemble(facts(), make_runs(facts(), k_on_gpu));
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(5));
   EXPECT_EQ(exact(profile, "graphs_per_token"), Rational(1));
   EXPECT_EQ(exact(profile, "splits_per_token"), Rational(2));
@@ -137,9 +137,9 @@ TEST(OpCounts, StandBesideThoseOfTheDevice) {
 TEST(OpCounts, AreTheKernelsOfACellThatNoDeviceProbeSees) {
   std::vector<Op> ops = k_on_gpu;
   for (Op& op : ops) op.backend = "CPU";
-  const Profile profile = assemble(facts("cpu"), runs_of(facts("cpu"), ops));
+  const Profile profile = assemble(facts("cpu"), make_runs(facts("cpu"), ops));
   ASSERT_TRUE(profile.kernels);
-  EXPECT_TRUE(profile.kernels->named);
+  EXPECT_TRUE(profile.kernels->has_names);
   EXPECT_EQ(profile.kernels->scope, unit::Scope::per_token);
   EXPECT_EQ(profile.kernels->counts,
             (std::map<std::string, Rational>{{"GET_ROWS f16,f32->f32 256x512,1->256", 1},
@@ -155,7 +155,7 @@ TEST(OpCounts, KeepNoShapesAsKernelsWhereThoseGrowWithTheContext) {
   const CellFacts cpu = facts("cpu");
   std::vector<RunRecord> records;
   for (const std::int64_t tokens : {4, 8, 12}) {
-    RunRecord record = run_of(cpu, tokens, tokens, {{"SWIGLU", "768", "CPU", 1}});
+    RunRecord record = make_run(cpu, tokens, tokens, {{"SWIGLU", "768", "CPU", 1}});
     // One multiplication over a cache of 4, 8 and 12 rows, for four tokens each. The first includes
     // the warm-up.
     for (std::int64_t rows = 4; rows <= tokens; rows += 4) {
@@ -173,7 +173,7 @@ TEST(OpCounts, KeepNoShapesAsKernelsWhereThoseGrowWithTheContext) {
 }
 
 TEST(OpCounts, WarnWhereATokensGraphAndTheSlopeDisagree) {
-  std::vector<RunRecord> records = runs_of(facts(), k_on_gpu);
+  std::vector<RunRecord> records = make_runs(facts(), k_on_gpu);
   for (RunRecord& record : records) record.probes[1].graphs[0].splits = 3;
   EXPECT_THAT(assemble(facts(), records).warnings,
               Contains("splits: the graph of one token has 3, the slope says 2 a token"));
@@ -181,7 +181,7 @@ TEST(OpCounts, WarnWhereATokensGraphAndTheSlopeDisagree) {
 
 TEST(OpCounts, ThatSawNoGraphSkipACpuCellInsteadOfCountingZeros) {
   const CellFacts cpu = facts("cpu");
-  std::vector<RunRecord> records = runs_of(cpu, k_on_gpu);
+  std::vector<RunRecord> records = make_runs(cpu, k_on_gpu);
   ProbeCounts nothing;
   nothing.probe = "ggml";
   for (RunRecord& record : records) record.probes = {nothing};
@@ -208,7 +208,7 @@ class OpPlaces : public ::testing::TestWithParam<Refuted> {};
 TEST_P(OpPlaces, IsToldByOpShapeAndNumber) {
   const Refuted& refuted = GetParam();
   const CellFacts cell_facts = facts(refuted.device, refuted.sweep);
-  const Profile profile = assemble(cell_facts, runs_of(cell_facts, refuted.ops));
+  const Profile profile = assemble(cell_facts, make_runs(cell_facts, refuted.ops));
   EXPECT_EQ(profile.placement.state, refuted.state);
   EXPECT_EQ(profile.placement.reason, refuted.says);
   EXPECT_EQ(profile.placement.cpu_ops, refuted.cpu_ops);
@@ -275,7 +275,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(OpPlacement, DoesNotCountOpsOfTheStart) {
-  std::vector<RunRecord> records = runs_of(facts(), k_on_gpu);
+  std::vector<RunRecord> records = make_runs(facts(), k_on_gpu);
   for (RunRecord& record : records) {
     record.probes[1].ops.push_back({"SOFT_MAX", "", "32", "CPU", true, 0, 9});
     record.probes[1].counts["ops"] += 9;
@@ -287,7 +287,7 @@ TEST(OpPlacement, DoesNotCountOpsOfTheStart) {
 }
 
 TEST(OpPlacement, IsNotShownByAListWithGaps) {
-  std::vector<RunRecord> records = runs_of(facts(), k_on_gpu);
+  std::vector<RunRecord> records = make_runs(facts(), k_on_gpu);
   for (RunRecord& record : records) record.probes[1].ops.pop_back();
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(profile.placement.state, State::seen) << "the device got work: that much is known";
@@ -297,7 +297,7 @@ TEST(OpPlacement, IsNotShownByAListWithGaps) {
 TEST(OpPlacement, LeavesTheDevicesOwnReasonWhereItGotNoWork) {
   std::vector<Op> ops = k_on_gpu;
   for (Op& op : ops) op.backend = "CPU";
-  std::vector<RunRecord> records = runs_of(facts(), ops);
+  std::vector<RunRecord> records = make_runs(facts(), ops);
   for (RunRecord& record : records) record.probes[0].counts["dispatches"] = 0;
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(profile.placement.state, State::refuted);
@@ -310,17 +310,17 @@ TEST(OpPlaces, HoldOpsThatMayStayForSomeShapesToThose) {
                                {"SOFT_MAX", "512,1->512", "CPU", 1}};
   CellFacts cell_facts = facts();
   cell_facts.cpu_ops_allowed = {{"SOFT_MAX", "cheaper than a dispatch"}};
-  const auto place_of = [&](const std::vector<Op>& seen) {
-    return assemble(cell_facts, runs_of(cell_facts, seen)).placement;
+  const auto find_placement = [&](const std::vector<Op>& listed) {
+    return assemble(cell_facts, make_runs(cell_facts, listed)).placement;
   };
-  EXPECT_EQ(place_of(ops).state, State::shown);
+  EXPECT_EQ(find_placement(ops).state, State::shown);
   cell_facts.cpu_ops_when = {{"SOFT_MAX", {"ne0 < 128"}}};
-  EXPECT_EQ(place_of(ops).state, State::refuted);
-  EXPECT_EQ(place_of(ops).reason,
+  EXPECT_EQ(find_placement(ops).state, State::refuted);
+  EXPECT_EQ(find_placement(ops).reason,
             "asked for vulkan: SOFT_MAX 512,1->512 ran on the CPU once a token, which "
             "cpu_ops_allowed does not name (SOFT_MAX: only where ne0 < 128)");
-  EXPECT_THAT(place_of(ops).not_allowed, testing::ElementsAre("SOFT_MAX"));
-  EXPECT_EQ(place_of({ops[0], ops[1]}).state, State::shown);
+  EXPECT_THAT(find_placement(ops).not_allowed, testing::ElementsAre("SOFT_MAX"));
+  EXPECT_EQ(find_placement({ops[0], ops[1]}).state, State::shown);
 }
 
 TEST(ShapeCondition, IsOfTheSizesOfAnOpsResult) {

@@ -114,10 +114,10 @@ TEST(PairedRuns, ATimeOutAndOneCrashAreInfinitelySlowAndToldAndNoPairIsDropped) 
 TEST(PairedRuns, KeepTheLastWordsOfTheProcessWhoseErrorItIs) {
   auto records = warm_up();
   const auto add = [&](std::int64_t pair, Side side, Ended how, const char* words) {
-    const Side other = side == Side::base ? Side::candidate : Side::base;
+    const Side opposite = side == Side::base ? Side::candidate : Side::base;
     records.push_back(ended(run(2 * pair, pair, side, {1}), how));
     records.back().stderr_tail = words;
-    records.push_back(run(2 * pair + 1, pair, other, {100}));
+    records.push_back(run(2 * pair + 1, pair, opposite, {100}));
   };
   add(1, Side::candidate, Ended::signaled, "the candidate's first");
   add(2, Side::base, Ended::signaled, "the base's");
@@ -166,9 +166,9 @@ TEST(PairedRuns, GivesUpNamingTheSideThatHangsOrCrashes) {
     auto records = warm_up();
     std::int64_t order = 2, pair = 1;
     for (const auto& [side, how] : entry.failures) {
-      const Side other = side == Side::base ? Side::candidate : Side::base;
+      const Side opposite = side == Side::base ? Side::candidate : Side::base;
       records.push_back(ended(run(order++, pair, side, {1}), how));
-      records.push_back(run(order++, pair++, other, {100}));
+      records.push_back(run(order++, pair++, opposite, {100}));
     }
     const PairedRuns runs = paired_runs(facts(), records);
     if (*entry.error == '\0') {

@@ -104,9 +104,9 @@ struct Answer {
   bool none = false, quiet = false;
 };
 Answer ask(const std::vector<CellReach>& cells, ChangedFile changed,
-           std::vector<std::string> known = {}) {
-  known.insert(known.end(), {"src/a.cpp", "src/b.cpp", "x/src/a.cpp", "main.cpp"});
-  const DiffReach reach = reach_of_diff(cells, std::vector{std::move(changed)}, known);
+           std::vector<std::string> files = {}) {
+  files.insert(files.end(), {"src/a.cpp", "src/b.cpp", "x/src/a.cpp", "main.cpp"});
+  const DiffReach reach = reach_of_diff(cells, std::vector{std::move(changed)}, files);
   Answer answer;
   for (const ReachedCell& cell : reach.cells) {
     if (cell.by.empty()) continue;
@@ -172,8 +172,8 @@ TEST(ReachOfDiff, FindsFilesOfABuildElsewhereByTheLongestCommonEnd) {
     // b.cpp gives the record debug information.
     const std::vector<CellReach> cells = {{"c", "cpu", ran({entry.ran, "src/b.cpp"})}};
     if (std::string_view(entry.changed) == "src/b.cpp") {
-      const std::vector<CellReach> other = {{"c", "cpu", ran({entry.ran, "main.cpp"})}};
-      EXPECT_EQ(!ask(other, {entry.changed}).cells.empty(), entry.reached) << entry.because;
+      const std::vector<CellReach> without_debug = {{"c", "cpu", ran({entry.ran, "main.cpp"})}};
+      EXPECT_EQ(!ask(without_debug, {entry.changed}).cells.empty(), entry.reached) << entry.because;
       continue;
     }
     EXPECT_EQ(!ask(cells, {entry.changed}).cells.empty(), entry.reached)
@@ -237,9 +237,9 @@ TEST(ReachOfDiff, ARecordWithoutDebugInformationIsNoRecord) {
   Reach none = ran({"elf/rtld.c", "/usr/include/c++/12/bits/vector.tcc"});
   EXPECT_THAT(ask({{"c", "cpu", none}}, {"src/c.cpp"}).why, HasSubstr("no debug information"));
   Reach part = ran({"src/a.cpp"});
-  part.executed.blind = {"/usr/lib/libgomp.so.1"};
+  part.executed.without_debug_info = {"/usr/lib/libgomp.so.1"};
   EXPECT_THAT(ask({{"c", "cpu", part}}, {"src/c.cpp"}).cells, IsEmpty());
-  part.executed.blind.insert("/build/libggml.so");
+  part.executed.without_debug_info.insert("/build/libggml.so");
   EXPECT_EQ(ask({{"c", "cpu", part}}, {"src/c.cpp"}).why,
             "libggml.so ran without debug information");
 }

@@ -40,7 +40,7 @@ TEST(Reach, ComesBackFromJsonAsItWas) {
   reach.source = "callgrind";
   add_executed(reach.executed, "src/a.cpp", "main");
   add_executed(reach.executed, "src/b.cpp", "");
-  reach.executed.blind = {"/x/lib.so"};
+  reach.executed.without_debug_info = {"/x/lib.so"};
   reach.ops = {"MUL_MAT"};
   for (const bool counted : {false, true}) {
     if (counted) reach.kernels = std::set<std::string>{"add_f32"};

@@ -48,7 +48,7 @@ TEST(Summary, OfTwoRequestsIsWhatOneCountsByHand) {
   const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}), request(2, {5, 5.25, 5.5})};
   const ServedSummary summary = summarise(requests);
   EXPECT_EQ(summary.requests, 2);
-  EXPECT_EQ(summary.whole, 2);
+  EXPECT_EQ(summary.succeeded, 2);
   EXPECT_DOUBLE_EQ(summary.span_seconds, 4.5);  // 1 … 5.5
   // Two values a, b: numpy.percentile gives a + (b − a)·p
   EXPECT_DOUBLE_EQ(summary.first_token->p50, 2);
@@ -160,7 +160,7 @@ TEST(Summary, FailedOnesAreCountedByFaultAndInNoLatency) {
       failed(1, 8, ServedFault::status), failed(2, 9, ServedFault::status)};
   const ServedSummary summary = summarise(requests);
   EXPECT_EQ(summary.requests, 4);
-  EXPECT_EQ(summary.whole, 1);
+  EXPECT_EQ(summary.succeeded, 1);
   EXPECT_EQ(summary.faults, (std::map<ServedFault, std::int64_t>{{ServedFault::timeout_token, 1},
                                                                  {ServedFault::status, 2}}));
   EXPECT_EQ(summary.end_to_end->samples, 1);
@@ -178,8 +178,8 @@ TEST(Summary, OfNothingIsAbsentAndNotZero) {
     EXPECT_EQ(summary, ServedSummary{});
     EXPECT_TRUE(figures_of(summary).empty());
   }
-  const std::vector<ServedRequest> none_whole = {failed(0, 1, ServedFault::refused)};
-  const ServedSummary summary = summarise(none_whole);
+  const std::vector<ServedRequest> failures = {failed(0, 1, ServedFault::refused)};
+  const ServedSummary summary = summarise(failures);
   EXPECT_FALSE(summary.first_token);
   EXPECT_EQ(summary.output_tokens_per_second, 0);
 }
@@ -267,11 +267,11 @@ TEST(ServedRequests, InJsonHaveAllThatIsKnown) {
                     {"model", "m"},
                     {"build", "b1"}}},
                   {"failure", {{"fault", "status"}, {"status", 500}, {"detail", "no memory"}}}}));
-  const Json other = write_fields(failed(0, 1, ServedFault::tls));
-  EXPECT_EQ(other["failure"], (Json{{"fault", "tls"}, {"detail", ""}}));
-  EXPECT_EQ(other["token_times"], Json::array());
+  const Json short_form = write_fields(failed(0, 1, ServedFault::tls));
+  EXPECT_EQ(short_form["failure"], (Json{{"fault", "tls"}, {"detail", ""}}));
+  EXPECT_EQ(short_form["token_times"], Json::array());
   for (const char* absent : {"warm_up", "connected", "answered", "tokens_of_each"}) {
-    EXPECT_FALSE(other.contains(absent)) << absent;
+    EXPECT_FALSE(short_form.contains(absent)) << absent;
   }
 }
 

@@ -17,12 +17,12 @@ using tests::GithubStore;
 using tests::StoreApi;
 using Kind = Answer::Kind;
 
-const std::string k_sha(40, 'a'), k_other(40, 'b');
+const std::string k_sha(40, 'a'), k_second_sha(40, 'b');
 constexpr const char* k_cell = "llama.cpp/tiny/vulkan/decode";
 constexpr const char* k_file = "allowances/7.json";
 constexpr const char* k_branch = "perf-baselines";
 
-verdict::GateVerdict failing(const std::string& to = "77") {
+verdict::GateVerdict failing_gate(const std::string& to = "77") {
   verdict::Judgement metric;
   metric.metric = *unit::find_metric("dispatches_per_token");
   metric.verdict = verdict::Outcome::fail;
@@ -47,11 +47,11 @@ verdict::GateVerdict failing(const std::string& to = "77") {
 Target target_at(const std::string& sha, std::int64_t run = 1) {
   return {.repository = "o/r", .pull_request = 7, .sha = sha, .run = {run, 1}, .base = "main"};
 }
-std::string code_of(const verdict::GateVerdict& gate, const std::string& sha = k_sha) {
+std::string make_code(const verdict::GateVerdict& gate, const std::string& sha = k_sha) {
   return acceptance_code(target_at(sha), "gate", verdict::needed_allowances(gate));
 }
 std::string accepts(const verdict::GateVerdict& gate, const std::string& reason = "fine") {
-  return "/weir accept " + code_of(gate) + " " + reason;
+  return "/weir accept " + make_code(gate) + " " + reason;
 }
 
 class Comments : public testing::Test {
@@ -108,20 +108,22 @@ class Comments : public testing::Test {
 };
 
 TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
-  post(failing());
-  const Answer answered = answer(says("ada", accepts(failing(), "a new fusion, measured twice")));
+  post(failing_gate());
+  const Answer answered =
+      answer(says("ada", accepts(failing_gate(), "a new fusion, measured twice")));
   EXPECT_EQ(answered.kind, Kind::accepted) << answered.why;
   EXPECT_TRUE(answered.green);
   EXPECT_TRUE(answered.fork);
-  const auto kept = verdict::parse_allowances(store_.file(k_branch, k_file).get<std::string>(), 7);
-  ASSERT_TRUE(kept) << kept.error().message;
-  ASSERT_THAT(*kept, SizeIs(1));
-  EXPECT_EQ((*kept)[0].what.from, "65");
-  EXPECT_EQ((*kept)[0].what.to, "77");
-  EXPECT_EQ((*kept)[0].head, k_sha);
-  EXPECT_EQ((*kept)[0].base, "main");
-  EXPECT_EQ((*kept)[0].who, "ada");
-  EXPECT_EQ((*kept)[0].reason, "a new fusion, measured twice");
+  const auto allowances =
+      verdict::parse_allowances(store_.file(k_branch, k_file).get<std::string>(), 7);
+  ASSERT_TRUE(allowances) << allowances.error().message;
+  ASSERT_THAT(*allowances, SizeIs(1));
+  EXPECT_EQ((*allowances)[0].what.from, "65");
+  EXPECT_EQ((*allowances)[0].what.to, "77");
+  EXPECT_EQ((*allowances)[0].head, k_sha);
+  EXPECT_EQ((*allowances)[0].base, "main");
+  EXPECT_EQ((*allowances)[0].who, "ada");
+  EXPECT_EQ((*allowances)[0].reason, "a new fusion, measured twice");
   ASSERT_THAT(store_.check_runs(), SizeIs(1));
   EXPECT_EQ(store_.check_runs()[0]["conclusion"], "success");
   EXPECT_THAT(store_.check_runs()[0]["output"]["title"].get<std::string>(),
@@ -134,17 +136,17 @@ TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
 TEST_F(Comments, AreOfferedForAForksRunThatWasJudgedHere) {
   MeasuringRun fork{.conclusion = "failure", .fork = true, .judged_here = true};
   fork.of_pull_request = true;
-  const std::string line = "/weir accept " + code_of(failing()) + " REASON";
-  EXPECT_THAT(texts_of(failing(), {}, fork, target_at(k_sha)).comment, HasSubstr(line));
+  const std::string line = "/weir accept " + make_code(failing_gate()) + " REASON";
+  EXPECT_THAT(texts_of(failing_gate(), {}, fork, target_at(k_sha)).comment, HasSubstr(line));
   fork.judged_here = false;
-  EXPECT_THAT(texts_of(failing(), {}, fork, target_at(k_sha)).comment,
+  EXPECT_THAT(texts_of(failing_gate(), {}, fork, target_at(k_sha)).comment,
               testing::Not(HasSubstr(line)));
 }
 
 TEST_F(Comments, AreOfferedReadyToCopyWhereTheVerdictIsShown) {
-  post(failing());
-  const std::string line = "\n/weir accept " + code_of(failing()) + " REASON\n";
-  EXPECT_EQ(code_of(failing()).size(), 40U);  // 160 bits: a collision takes 2^80 tries
+  post(failing_gate());
+  const std::string line = "\n/weir accept " + make_code(failing_gate()) + " REASON\n";
+  EXPECT_EQ(make_code(failing_gate()).size(), 40U);  // 160 bits: a collision takes 2^80 tries
   EXPECT_THAT(store_.comments(7)[0]["body"].get<std::string>(), HasSubstr(line));
   EXPECT_THAT(store_.check_runs()[0]["output"]["summary"].get<std::string>(), HasSubstr(line));
   EXPECT_THAT(store_.check_runs()[0]["output"]["text"].get<std::string>(),
@@ -152,7 +154,7 @@ TEST_F(Comments, AreOfferedReadyToCopyWhereTheVerdictIsShown) {
 }
 
 TEST(AcceptanceCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
-  const verdict::NeededAllowances take = verdict::needed_allowances(failing());
+  const verdict::NeededAllowances take = verdict::needed_allowances(failing_gate());
   std::set<std::string> codes{acceptance_code(target_at(k_sha), "gate", take)};
   const auto differs = [&](const Target& target, const std::string& gate,
                            const verdict::NeededAllowances& what, const char* about) {
@@ -168,45 +170,46 @@ TEST(AcceptanceCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
   target.pull_request = 8;
   differs(target, "gate", take, "another pull request");
   differs(target_at(k_sha), "gpu", take, "another gate");
-  verdict::NeededAllowances other = take;
-  other.rules->commit.back() = 'e';
-  differs(target_at(k_sha), "gate", other, "rules of another commit");
-  other = take;
-  other.rules->text_hash.back() = 'f';
-  differs(target_at(k_sha), "gate", other, "another text of rules");
-  other = take;
-  other.rules->accept_own = true;
-  differs(target_at(k_sha), "gate", other, "others may accept");
-  other = take;
-  other.beyond = {"more"};
-  differs(target_at(k_sha), "gate", other, "more that is wrong");
-  differs(target_at(k_sha), "gate", verdict::needed_allowances(failing("78")), "another value");
+  verdict::NeededAllowances changed = take;
+  changed.rules->commit.back() = 'e';
+  differs(target_at(k_sha), "gate", changed, "rules of another commit");
+  changed = take;
+  changed.rules->text_hash.back() = 'f';
+  differs(target_at(k_sha), "gate", changed, "another text of rules");
+  changed = take;
+  changed.rules->accept_own = true;
+  differs(target_at(k_sha), "gate", changed, "others may accept");
+  changed = take;
+  changed.beyond = {"more"};
+  differs(target_at(k_sha), "gate", changed, "more that is wrong");
+  differs(target_at(k_sha), "gate", verdict::needed_allowances(failing_gate("78")),
+          "another value");
   // The code does not depend on the run that measured it.
   EXPECT_FALSE(codes.insert(acceptance_code(target_at(k_sha, 9), "gate", take)).second);
 }
 
 TEST_F(Comments, OfThePullRequestsAuthorAreRefusedUnlessTheBasesRulesSayOtherwise) {
-  post(failing());
+  post(failing_gate());
   for (const char* login : {"contributor", "Contributor"}) store_.set_permission(login, "admin");
-  expect_refused(says("Contributor", accepts(failing())), "somebody else has to accept it");
-  verdict::GateVerdict own = failing();
+  expect_refused(says("Contributor", accepts(failing_gate())), "somebody else has to accept it");
+  verdict::GateVerdict own = failing_gate();
   own.rules->accept_own = true;
   post(own, k_sha, 2);
-  expect_refused(says("contributor", accepts(failing())), "no code of what stands there now");
+  expect_refused(says("contributor", accepts(failing_gate())), "no code of what stands there now");
   EXPECT_EQ(answer(says("contributor", accepts(own))).kind, Kind::accepted);
 }
 
 TEST_F(Comments, OfWhoMayNotWriteHereAreRefused) {
-  post(failing());
+  post(failing_gate());
   expect_refused(says("eve", "/weir accept please"), "eve may not write here");
   expect_refused(says("nobody", "/weir accept please"), "nobody may not write here");
   store_.set_permission("mia", "maintain");
-  EXPECT_EQ(answer(says("mia", accepts(failing()))).kind, Kind::accepted);
+  EXPECT_EQ(answer(says("mia", accepts(failing_gate()))).kind, Kind::accepted);
 }
 
 TEST_F(Comments, ThatWereEditedOrAreByProgramsOrOnIssuesCountForNothing) {
-  post(failing());
-  CommentEvent event = says("ada", accepts(failing()));
+  post(failing_gate());
+  CommentEvent event = says("ada", accepts(failing_gate()));
   event.created = false;
   expect_refused(event, "not one that was edited", Kind::nothing);
   event.created = true;
@@ -220,8 +223,8 @@ TEST_F(Comments, ThatWereEditedOrAreByProgramsOrOnIssuesCountForNothing) {
 }
 
 TEST_F(Comments, ThatWereEditedSinceOrAreGoneAreRefused) {
-  post(failing());
-  const CommentEvent event = says("ada", accepts(failing()));
+  post(failing_gate());
+  const CommentEvent event = says("ada", accepts(failing_gate()));
   store_.login = "ada";
   (void)store_.answer({.method = "PATCH",
                        .path = fmt::format("/repos/o/r/issues/comments/{}", event.comment),
@@ -235,31 +238,32 @@ TEST_F(Comments, ThatWereEditedSinceOrAreGoneAreRefused) {
 // Bad M is measured; harmless B is pushed; a maintainer accepts B; M is pushed back before the
 // comment's job begins.
 TEST_F(Comments, AboutAHarmlessCommitDoNotAcceptTheBadOneThatWasPushedBack) {
-  post(failing("500"));
-  store_.add_pull(7, k_other);
-  post(failing(), k_other, 2);
-  const CommentEvent event = says("ada", "/weir accept " + code_of(failing(), k_other) + " fine");
+  post(failing_gate("500"));
+  store_.add_pull(7, k_second_sha);
+  post(failing_gate(), k_second_sha, 2);
+  const CommentEvent event =
+      says("ada", "/weir accept " + make_code(failing_gate(), k_second_sha) + " fine");
   store_.add_pull(7, k_sha);
   // The answer has the line that would accept M, for those who have looked at it.
-  expect_refused(event, "then comment: /weir accept " + code_of(failing("500")) + " REASON");
+  expect_refused(event, "then comment: /weir accept " + make_code(failing_gate("500")) + " REASON");
   store_.add_pull(7, std::string(40, 'c'));
   expect_refused(event, "has posted no verdict of ccccccc");
-  store_.add_pull(7, k_other);
+  store_.add_pull(7, k_second_sha);
   EXPECT_EQ(answer(event).kind, Kind::accepted) << "B is the head again";
 }
 
 TEST_F(Comments, BeforeAnotherMeasurementOfTheSameCommitAreVoidUnlessItSaysTheSame) {
-  post(failing());
-  const CommentEvent event = says("ada", accepts(failing()));
-  post(failing("500"), k_sha, 2);
+  post(failing_gate());
+  const CommentEvent event = says("ada", accepts(failing_gate()));
+  post(failing_gate("500"), k_sha, 2);
   expect_refused(event, "no code of what stands there now");
-  post(failing(), k_sha, 3);
+  post(failing_gate(), k_sha, 3);
   EXPECT_EQ(answer(event).kind, Kind::accepted);
 }
 
 TEST_F(Comments, AreForTheBaseThatThePullRequestHadThen) {
-  post(failing());
-  const CommentEvent event = says("ada", accepts(failing()));
+  post(failing_gate());
+  const CommentEvent event = says("ada", accepts(failing_gate()));
   store_.add_pull(7, k_sha, {{"base", {{"ref", "lax"}}}});
   expect_refused(event,
                  "has posted no verdict of aaaaaaa, the head of the pull request now, for lax");
@@ -268,11 +272,11 @@ TEST_F(Comments, AreForTheBaseThatThePullRequestHadThen) {
 // Two pull requests of one head into one branch share the name of their check.
 TEST_F(Comments, TurnNoCheckGreenThatStandsForAnotherPullRequestWhichIsRed) {
   store_.add_pull(8, k_sha, {{"user", {{"login", "ada"}}}});
-  post(failing());
-  Target other = target_at(k_sha, 2);
-  other.pull_request = 8;
-  (void)publish::post(api_, other, texts_of(failing(), {}, {}, other), {}, [](double) {});
-  const Answer answered = answer(says("ada", accepts(failing())));
+  post(failing_gate());
+  Target second = target_at(k_sha, 2);
+  second.pull_request = 8;
+  (void)publish::post(api_, second, texts_of(failing_gate(), {}, {}, second), {}, [](double) {});
+  const Answer answered = answer(says("ada", accepts(failing_gate())));
   EXPECT_EQ(answered.kind, Kind::accepted);
   EXPECT_FALSE(answered.green);
   EXPECT_THAT(answered.notes.at(0), HasSubstr("waits for pull request 8"));
@@ -280,34 +284,34 @@ TEST_F(Comments, TurnNoCheckGreenThatStandsForAnotherPullRequestWhichIsRed) {
 }
 
 TEST_F(Comments, DoNotAcceptWhatAForgedArtifactClaims) {
-  post(failing());
-  options_.claimed = verdict::needed_allowances(failing("500"));
-  expect_refused(says("ada", accepts(failing())), "says other things than the check run");
-  options_.claimed = verdict::needed_allowances(failing());
-  EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
+  post(failing_gate());
+  options_.claimed = verdict::needed_allowances(failing_gate("500"));
+  expect_refused(says("ada", accepts(failing_gate())), "says other things than the check run");
+  options_.claimed = verdict::needed_allowances(failing_gate());
+  EXPECT_EQ(answer(says("ada", accepts(failing_gate()))).kind, Kind::accepted);
 }
 
 TEST_F(Comments, DoNotBelieveACheckRunOfAnotherAppOrName) {
-  post(failing());
+  post(failing_gate());
   options_.app = "weir-of-ours";
-  expect_refused(says("ada", accepts(failing())), "has posted no verdict");
+  expect_refused(says("ada", accepts(failing_gate())), "has posted no verdict");
   options_.app = "github-actions";
   options_.gate = "gpu";
-  expect_refused(says("ada", accepts(failing())), "has posted no verdict");
+  expect_refused(says("ada", accepts(failing_gate())), "has posted no verdict");
 }
 
 TEST_F(Comments, NeedACodeAReasonAndAFail) {
-  post(failing());
-  expect_refused(says("ada", accepts(failing(), "  ")), "say why");
+  post(failing_gate());
+  expect_refused(says("ada", accepts(failing_gate(), "  ")), "say why");
   for (const char* without : {"/weir accept", "/weir accept fine", "/weir accept 0123 fine"}) {
-    expect_refused(says("ada", without), "/weir accept " + code_of(failing()) + " REASON");
+    expect_refused(says("ada", without), "/weir accept " + make_code(failing_gate()) + " REASON");
   }
-  EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
-  EXPECT_THAT(answer(says("ada", accepts(failing()))).why, HasSubstr("nothing to accept"));
+  EXPECT_EQ(answer(says("ada", accepts(failing_gate()))).kind, Kind::accepted);
+  EXPECT_THAT(answer(says("ada", accepts(failing_gate()))).why, HasSubstr("nothing to accept"));
 }
 
 TEST_F(Comments, LeaveTheCheckRedWhereMoreThanAllowedIsWrong) {
-  verdict::GateVerdict gate = failing();
+  verdict::GateVerdict gate = failing_gate();
   gate.cells[0].put("placement").verdict = verdict::Outcome::fail;
   gate.cells[0].put("placement").reason = "moved to the CPU: MUL_MAT";
   post(gate);
@@ -320,27 +324,27 @@ TEST_F(Comments, LeaveTheCheckRedWhereMoreThanAllowedIsWrong) {
 }
 
 TEST_F(Comments, OnTheBranchAreWrittenAgainWhereSomebodyWasFaster) {
-  post(failing());
-  int others = 2;
-  const auto other = [&](const std::string& cell) {
+  post(failing_gate());
+  int rivals = 2;
+  const auto make_allowance = [&](const std::string& cell) {
     return verdict::Allowance{
         {cell, "syncs_per_token", "1", "2"}, 7, {}, "other", "mia", "2026-12-31"};
   };
   api_.before = [&](const ApiRequest& request) {
-    if (request.method != "PUT" || others == 0) return;
-    --others;
+    if (request.method != "PUT" || rivals == 0) return;
+    --rivals;
     const Json there = store_.file(k_branch, k_file);
     std::vector<verdict::Allowance> all;
     if (there.is_string()) all = *verdict::parse_allowances(there.get<std::string>(), 7);
-    all.push_back(other(fmt::format("e/m/b/p{}", others)));
+    all.push_back(make_allowance(fmt::format("e/m/b/p{}", rivals)));
     store_.set_file(k_branch, k_file, verdict::to_text(7, all));
   };
-  EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
+  EXPECT_EQ(answer(says("ada", accepts(failing_gate()))).kind, Kind::accepted);
   EXPECT_THAT(*verdict::parse_allowances(store_.file(k_branch, k_file).get<std::string>(), 7),
               SizeIs(3));
   // It gives up after some tries.
-  others = 100;
-  EXPECT_FALSE(write_allowances(api_, "o/r", k_branch, 7, {other("e/m/b/q")}, "m"));
+  rivals = 100;
+  EXPECT_FALSE(write_allowances(api_, "o/r", k_branch, 7, {make_allowance("e/m/b/q")}, "m"));
 }
 
 TEST_F(Comments, OfARunNameTheWholeHeadThatWasRead) {
@@ -354,7 +358,7 @@ TEST_F(Comments, OfARunNameTheWholeHeadThatWasRead) {
   expect_refused(says("ada", "/weir run aaaaaaa"), line);  // seven digits can be forged
   expect_refused(says("ada", "/weir run " + k_sha.substr(1)), line);
   const CommentEvent event = says("ada", "/weir run " + k_sha);
-  store_.add_pull(7, k_other);
+  store_.add_pull(7, k_second_sha);
   expect_refused(event, "another head by now");
 }
 

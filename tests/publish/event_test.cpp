@@ -165,7 +165,7 @@ struct Wrong {
   const char* about;
   const char* pointer;
   Json value;
-  const char* said;
+  const char* message;
 };
 
 TEST(Event, ThatIsNotAsItShouldBeSaysWhatAndWhere) {
@@ -189,7 +189,7 @@ TEST(Event, ThatIsNotAsItShouldBeSaysWhatAndWhere) {
     json[Json::json_pointer(wrong.pointer)] = wrong.value;
     const auto event = read(json, k_runner);
     ASSERT_FALSE(event) << wrong.about;
-    EXPECT_THAT(event.error().message, HasSubstr(wrong.said)) << wrong.about;
+    EXPECT_THAT(event.error().message, HasSubstr(wrong.message)) << wrong.about;
     EXPECT_EQ(event.error().code, Code::data) << wrong.about;
   }
 }

@@ -35,7 +35,7 @@ struct FaultServer::State {
   bool end = false;
   GithubStore store;
   std::vector<Rule> rules;
-  std::vector<SeenRequest> seen;
+  std::vector<ReceivedRequest> requests;
   int answered = 0;
   std::set<int> open;
   std::vector<std::thread> threads;  // one per connection
@@ -44,15 +44,15 @@ struct FaultServer::State {
   [[nodiscard]] std::string url() const { return fmt::format("http://127.0.0.1:{}", port); }
   void accept_all();
   void serve(int fd);
-  bool serve_one(int fd, const SeenRequest& request);
-  std::optional<Fault> fault_for(const SeenRequest& request);
-  Wire carry_out(const SeenRequest& request);
+  bool answer_request(int fd, const ReceivedRequest& request);
+  std::optional<Fault> find_fault(const ReceivedRequest& request);
+  Wire carry_out(const ReceivedRequest& request);
   bool send_slowly(int fd, const std::string& text, double pause);
 };
 
 // Returns the fault for this request, if any. Call it with the mutex held, as for all rules and the
 // store.
-std::optional<Fault> FaultServer::State::fault_for(const SeenRequest& request) {
+std::optional<Fault> FaultServer::State::find_fault(const ReceivedRequest& request) {
   for (Rule& rule : rules) {
     const When& when = rule.when;
     if (!when.method.empty() && when.method != request.method) continue;
@@ -64,30 +64,31 @@ std::optional<Fault> FaultServer::State::fault_for(const SeenRequest& request) {
   return std::nullopt;
 }
 
-Wire FaultServer::State::carry_out(const SeenRequest& request) {
+Wire FaultServer::State::carry_out(const ReceivedRequest& request) {
   Wire wire;
   wire.headers = {{"Content-Type", "application/json; charset=utf-8"},
                   {"X-RateLimit-Limit", "1000"},
                   {"X-RateLimit-Remaining", "900"}};
   const auto header = [&](const char* name) {
-    const auto found = request.headers.find(name);
-    return found == request.headers.end() ? std::string() : found->second;
+    const auto match = request.headers.find(name);
+    return match == request.headers.end() ? std::string() : match->second;
   };
   StoreAnswer answer;
-  const StoreRequest asked = store_request(request);
+  const StoreRequest parsed_request = store_request(request);
   if (header("user-agent").empty()) {
     answer = {.status = 403, .body = {{"message", "Request forbidden by administrative rules."}}};
   } else if (!token.empty() && header("authorization") != "Bearer " + token) {
     answer = {.status = 401, .body = {{"message", "Bad credentials"}}};
   } else {
-    answer = store.answer(asked);
+    answer = store.answer(parsed_request);
   }
   wire.status = answer.status;
   if (!answer.body.is_null()) wire.body = dump_json(answer.body);
   if (answer.next_page > 0) {
-    wire.headers.emplace_back("Link", fmt::format(R"(<{}>; rel="next", <{}>; rel="last")",
-                                                  at_page(url(), asked, answer.next_page),
-                                                  at_page(url(), asked, answer.last_page)));
+    wire.headers.emplace_back("Link",
+                              fmt::format(R"(<{}>; rel="next", <{}>; rel="last")",
+                                          at_page(url(), parsed_request, answer.next_page),
+                                          at_page(url(), parsed_request, answer.last_page)));
   }
   if (request.method == "GET" && wire.status == 200) {
     const std::string tag = "W/\"" + short_hash(wire.body, 16) + "\"";
@@ -111,17 +112,18 @@ bool FaultServer::State::send_slowly(int fd, const std::string& text, double pau
 }
 
 // Answers one request. Returns false if the connection is over.
-bool FaultServer::State::serve_one(int fd, const SeenRequest& request) {
+bool FaultServer::State::answer_request(int fd, const ReceivedRequest& request) {
   Fault fault;
   Wire wire;
   {
     const std::lock_guard lock(mutex);
-    seen.push_back(request);
-    const auto found = fault_for(request);
-    if (!found || found->carried_out || (found->status == 0 && found->how == Fault::How::whole)) {
+    requests.push_back(request);
+    const auto match = find_fault(request);
+    if (!match || match->carried_out ||
+        (match->status == 0 && match->how == Fault::How::complete)) {
       wire = carry_out(request);
     }
-    if (found) fault = *found;
+    if (match) fault = *match;
     const int count = ++answered;
     if (fault.status != 0) {
       wire = {.status = fault.status, .headers = fault.headers, .body = fault.body};
@@ -141,7 +143,7 @@ bool FaultServer::State::serve_one(int fd, const SeenRequest& request) {
   }
   const std::string text = to_text(wire);
   switch (fault.how) {
-    case Fault::How::whole:
+    case Fault::How::complete:
       return send_all(fd, text);
     case Fault::How::cut:
       return false;
@@ -161,7 +163,7 @@ bool FaultServer::State::serve_one(int fd, const SeenRequest& request) {
 void FaultServer::State::serve(int fd) {
   std::string buffer;
   while (auto request = read_request(fd, buffer)) {
-    if (!serve_one(fd, *request)) break;
+    if (!answer_request(fd, *request)) break;
   }
   const std::lock_guard lock(mutex);
   open.erase(fd);
@@ -223,24 +225,24 @@ void FaultServer::store(const std::function<void(GithubStore&)>& look) {
   look(state_->store);
 }
 
-std::vector<SeenRequest> FaultServer::seen() const {
+std::vector<ReceivedRequest> FaultServer::requests() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->seen;
+  return state_->requests;
 }
 
 int FaultServer::count(const std::string& method, const std::string& path) const {
-  int found = 0;
-  for (const SeenRequest& request : seen()) {
+  int matches = 0;
+  for (const ReceivedRequest& request : requests()) {
     if ((method.empty() || request.method == method) &&
         request.target.find(path) != std::string::npos) {
-      ++found;
+      ++matches;
     }
   }
-  return found;
+  return matches;
 }
 
 bool FaultServer::saw(const std::string& text) const {
-  for (const SeenRequest& request : seen()) {
+  for (const ReceivedRequest& request : requests()) {
     std::string all = request.method + " " + request.target + "\n" + request.body;
     for (const auto& [name, value] : request.headers) all += "\n" + name + ": " + value;
     if (all.find(text) != std::string::npos) return true;

@@ -19,7 +19,7 @@
 namespace weir::tests {
 
 // A request as it came. Header names are in lower case.
-struct SeenRequest {
+struct ReceivedRequest {
   std::string method{}, target{}, body{};  // target: path and query
   std::map<std::string, std::string> headers{};
 };
@@ -30,10 +30,10 @@ struct Fault {
   int status = 0;            // 0: the store's own answer (carried_out is true)
   std::vector<std::pair<std::string, std::string>> headers{};  // added
   std::string body{}, content_type = "application/json; charset=utf-8";
-  // How the answer is sent. whole: completely. never: not at all, and the connection stays open.
+  // How the answer is sent. complete: all of it. never: not at all, and the connection stays open.
   // cut: the connection closes instead. half: it closes within the body. drip: byte by byte with
   // `pause` seconds between.
-  enum class How { whole, never, cut, half, drip } how = How::whole;
+  enum class How { complete, never, cut, half, drip } how = How::complete;
   double pause = 0.02;
 };
 
@@ -84,7 +84,7 @@ class FaultServer {
   // Reads or changes the store while no request is being answered.
   void store(const std::function<void(GithubStore&)>& look);
 
-  [[nodiscard]] std::vector<SeenRequest> seen() const;
+  [[nodiscard]] std::vector<ReceivedRequest> requests() const;
   [[nodiscard]] int count(const std::string& method, const std::string& path) const;
   // Returns true if any request held this text anywhere: line, headers, body.
   [[nodiscard]] bool saw(const std::string& text) const;

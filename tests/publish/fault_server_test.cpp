@@ -11,23 +11,23 @@ TEST(GithubStore, ShowsACommentInListsOnlyAfterItsLag) {
   store.add_pull(7, "abc");
   store.create_lag = 2;
   const std::string path = "/repos/o/r/issues/7/comments";
-  const StoreAnswer made = store.answer({"POST", path, {}, R"({"body": "hello"})"});
-  ASSERT_EQ(made.status, 201);
+  const StoreAnswer created = store.answer({"POST", path, {}, R"({"body": "hello"})"});
+  ASSERT_EQ(created.status, 201);
   EXPECT_EQ(store.answer({"GET", path, {}, ""}).body.size(), 0U);
   EXPECT_EQ(store.answer({"GET", path, {}, ""}).body.size(), 0U);
   EXPECT_EQ(store.answer({"GET", path, {}, ""}).body.size(), 1U);
-  const std::string one = "/repos/o/r/issues/comments/" + dump_json(made.body["id"]);
-  EXPECT_EQ(store.answer({"GET", one, {}, ""}).status, 200);
+  const std::string comment_path = "/repos/o/r/issues/comments/" + dump_json(created.body["id"]);
+  EXPECT_EQ(store.answer({"GET", comment_path, {}, ""}).status, 200);
 }
 
 TEST(GithubStore, ShowsADeletedCommentInListsForItsLag) {
   GithubStore store;
   store.add_pull(7, "abc");
-  const std::string one =
+  const std::string comment_path =
       "/repos/o/r/issues/comments/" + std::to_string(store.add_comment(7, store.login, "old"));
   store.delete_lag = 1;
-  EXPECT_EQ(store.answer({"DELETE", one, {}, ""}).status, 204);
-  EXPECT_EQ(store.answer({"GET", one, {}, ""}).status, 404);
+  EXPECT_EQ(store.answer({"DELETE", comment_path, {}, ""}).status, 204);
+  EXPECT_EQ(store.answer({"GET", comment_path, {}, ""}).status, 404);
   EXPECT_EQ(store.answer({"GET", "/repos/o/r/issues/7/comments", {}, ""}).body.size(), 1U);
   EXPECT_EQ(store.answer({"GET", "/repos/o/r/issues/7/comments", {}, ""}).body.size(), 0U);
   EXPECT_TRUE(store.comments(7).empty());
@@ -43,15 +43,16 @@ TEST(GithubStore, RefusesWhatGithubRefuses) {
   };
   // Limits as documented at docs.github.com/rest.
   const std::string long_body(65'537, 'x');
-  Json fifty_one = {{"name", "weir"},
-                    {"head_sha", "abc"},
-                    {"output", {{"title", "t"}, {"summary", "s"}, {"annotations", Json::array()}}}};
+  Json oversized_check = {
+      {"name", "weir"},
+      {"head_sha", "abc"},
+      {"output", {{"title", "t"}, {"summary", "s"}, {"annotations", Json::array()}}}};
   for (int i = 0; i < 51; ++i) {
-    fifty_one["output"]["annotations"].push_back({{"path", "weir.yaml"},
-                                                  {"start_line", 1},
-                                                  {"end_line", 1},
-                                                  {"annotation_level", "notice"},
-                                                  {"message", "m"}});
+    oversized_check["output"]["annotations"].push_back({{"path", "weir.yaml"},
+                                                        {"start_line", 1},
+                                                        {"end_line", 1},
+                                                        {"annotation_level", "notice"},
+                                                        {"message", "m"}});
   }
   const Case cases[] = {
       {"a comment too long", "POST", "/repos/o/r/issues/7/comments",
@@ -61,7 +62,7 @@ TEST(GithubStore, RefusesWhatGithubRefuses) {
       {"an empty comment", "POST", "/repos/o/r/issues/7/comments", R"({"body": ""})", 422},
       {"no JSON", "POST", "/repos/o/r/issues/7/comments", "{", 400},
       {"no such pull request", "POST", "/repos/o/r/issues/8/comments", R"({"body": "x"})", 404},
-      {"51 annotations", "POST", "/repos/o/r/check-runs", dump_json(fifty_one), 422},
+      {"51 annotations", "POST", "/repos/o/r/check-runs", dump_json(oversized_check), 422},
       {"a check without a name", "POST", "/repos/o/r/check-runs", R"({"head_sha": "abc"})", 422},
       {"a strange conclusion", "POST", "/repos/o/r/check-runs",
        R"({"name": "weir", "head_sha": "abc", "conclusion": "green"})", 422},
@@ -83,15 +84,17 @@ TEST(GithubStore, AddsUpTheAnnotationsOfBatches) {
                                                      {"end_line", 1},
                                                      {"annotation_level", "notice"},
                                                      {"message", "m"}}})}};
-  const StoreAnswer made =
+  const StoreAnswer created =
       store.answer({"POST",
                     "/repos/o/r/check-runs",
                     {},
                     dump_json({{"name", "weir"}, {"head_sha", "abc"}, {"output", output}})});
-  ASSERT_EQ(made.status, 201);
-  const std::string one = "/repos/o/r/check-runs/" + dump_json(made.body["id"]);
+  ASSERT_EQ(created.status, 201);
+  const std::string check_path = "/repos/o/r/check-runs/" + dump_json(created.body["id"]);
   EXPECT_EQ(
-      store.answer({"PATCH", one, {}, dump_json({{"conclusion", "success"}, {"output", output}})})
+      store
+          .answer(
+              {"PATCH", check_path, {}, dump_json({{"conclusion", "success"}, {"output", output}})})
           .status,
       200);
   ASSERT_EQ(store.check_runs().size(), 1U);

@@ -8,7 +8,7 @@
 namespace weir::tests::faults {
 namespace {
 
-std::string said(const std::string& message) {
+std::string message_body(const std::string& message) {
   return dump_json({{"message", message}, {"documentation_url", "https://docs.github.com/rest"}});
 }
 
@@ -18,7 +18,7 @@ Fault status(int status, const std::string& message, bool carried_out) {
   Fault fault;
   fault.status = status;
   fault.carried_out = carried_out;
-  if (!message.empty()) fault.body = said(message);
+  if (!message.empty()) fault.body = message_body(message);
   return fault;
 }
 

@@ -35,13 +35,13 @@ inline std::int64_t number(const std::string& text, std::int64_t otherwise) {
 }
 
 inline std::string query(const StoreRequest& request, const std::string& name) {
-  const auto found = request.query.find(name);
-  return found == request.query.end() ? "" : found->second;
+  const auto match = request.query.find(name);
+  return match == request.query.end() ? "" : match->second;
 }
 
 // Returns one page of a list, as `per_page` (30, at most 100) and `page` request.
-inline StoreAnswer page_of(const StoreRequest& request, const std::vector<Json>& all,
-                           const char* wrapped_as = nullptr) {
+inline StoreAnswer make_page(const StoreRequest& request, const std::vector<Json>& all,
+                             const char* wrapped_as = nullptr) {
   const auto per_page = std::clamp<std::int64_t>(number(query(request, "per_page"), 30), 1, 100);
   const auto page = std::max<std::int64_t>(number(query(request, "page"), 1), 1);
   const auto total = static_cast<std::int64_t>(all.size());
@@ -63,12 +63,12 @@ inline std::size_t characters(const std::string& utf8) {
 }
 
 inline std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  const auto match = json.find(key);
+  return match != json.end() && match->is_string() ? match->get<std::string>() : "";
 }
 
 template <std::size_t N>
-bool one_of(const std::string& word, const std::array<const char*, N>& words) {
+bool is_one_of(const std::string& word, const std::array<const char*, N>& words) {
   return std::any_of(words.begin(), words.end(), [&](const char* w) { return word == w; });
 }
 

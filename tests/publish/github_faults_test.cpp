@@ -48,9 +48,9 @@ struct Rig {
     return silent;
   }
   GithubApi api() {
-    auto made = GithubApi::make(settings, {http, clock, pause, coin, stop});
-    EXPECT_TRUE(made) << made.error().message;
-    return std::move(*made);
+    auto result = GithubApi::make(settings, {http, clock, pause, coin, stop});
+    EXPECT_TRUE(result) << result.error().message;
+    return std::move(*result);
   }
   template <class T>
   std::string error_of(const Result<T>& result) {
@@ -78,15 +78,17 @@ ApiRequest creation() {
 TEST(GithubApiOnAServer, CreatesChangesListsAndRemoves) {
   Rig rig;
   GithubApi api = rig.api();
-  const auto made = api.call(creation());
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->status, 201);
-  const std::string one = "/repos/o/r/issues/comments/" + dump_json(made->body["id"]);
-  EXPECT_EQ(api.call({.method = "PATCH", .path = one, .body = {{"body", "changed"}}})->status, 200);
+  const auto created = api.call(creation());
+  ASSERT_TRUE(created) << created.error().message;
+  EXPECT_EQ(created->status, 201);
+  const std::string comment_path = "/repos/o/r/issues/comments/" + dump_json(created->body["id"]);
+  EXPECT_EQ(
+      api.call({.method = "PATCH", .path = comment_path, .body = {{"body", "changed"}}})->status,
+      200);
   const auto list = api.list(k_comments, 100);
   ASSERT_TRUE(list) << list.error().message;
   EXPECT_EQ((*list)[0]["body"], "changed");
-  EXPECT_EQ(api.call({.method = "DELETE", .path = one})->status, 204);
+  EXPECT_EQ(api.call({.method = "DELETE", .path = comment_path})->status, 204);
   EXPECT_EQ(api.list(k_comments, 100)->size(), 0U);
 }
 
@@ -116,7 +118,7 @@ TEST(GithubApiOnAServer, AsksOnlyForWhatHasChanged) {
   const auto first = api.list(k_comments, 10);
   const auto second = api.list(k_comments, 10);
   ASSERT_TRUE(first && second);
-  EXPECT_EQ(rig.server.seen().at(1).headers.count("if-none-match"), 1U);
+  EXPECT_EQ(rig.server.requests().at(1).headers.count("if-none-match"), 1U);
   EXPECT_EQ(*first, *second);
   ASSERT_TRUE(api.call(creation()));
   EXPECT_EQ(api.list(k_comments, 10)->size(), 1U);
@@ -132,7 +134,7 @@ TEST(GithubApiOnAServer, CreatesOnceOrSaysThatItMayHave) {
     bool works;
     bool maybe_done;
     std::size_t comments;
-    const char* said;
+    const char* message;
   };
   const Case cases[] = {
       {"401", faults::unauthorized(), false, false, 0, "401 Unauthorized: Bad credentials"},
@@ -166,7 +168,7 @@ TEST(GithubApiOnAServer, CreatesOnceOrSaysThatItMayHave) {
     const auto got = api.call(creation());
     EXPECT_EQ(got.has_value(), c.works) << c.what << ": " << (got ? "" : got.error().message);
     if (!got) {
-      EXPECT_THAT(rig.error_of(got), HasSubstr(c.said)) << c.what;
+      EXPECT_THAT(rig.error_of(got), HasSubstr(c.message)) << c.what;
       EXPECT_EQ(rig.written.find("\n::"), std::string::npos) << c.what;
     }
     EXPECT_EQ(api.maybe_done(), c.maybe_done) << c.what;
@@ -210,14 +212,14 @@ TEST(GithubApiOnAServer, AnswersWithRefusalsAndTriesThemOnce) {
     const auto got = rig.api().call(creation());
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_EQ(got->status, status);
-    EXPECT_EQ(rig.server.seen().size(), 1U);
+    EXPECT_EQ(rig.server.requests().size(), 1U);
   }
 }
 
 TEST(GithubApiOnAServer, ComesToAnEndWithListsThatDoNot) {
   struct Case {
     tests::Fault fault;
-    const char* said;
+    const char* message;
   };
   const Case cases[] = {
       {faults::endless_pages(), "more than 20 pages"},
@@ -229,29 +231,29 @@ TEST(GithubApiOnAServer, ComesToAnEndWithListsThatDoNot) {
     Rig rig;
     rig.settings.most_pages = 20;
     rig.server.fault({.times = 0}, c.fault);
-    EXPECT_THAT(rig.error_of(rig.api().list(k_comments, 1000)), HasSubstr(c.said));
-    EXPECT_LE(rig.server.seen().size(), 20U);
+    EXPECT_THAT(rig.error_of(rig.api().list(k_comments, 1000)), HasSubstr(c.message));
+    EXPECT_LE(rig.server.requests().size(), 20U);
   }
 }
 
 TEST(GithubApiOnAServer, GivesTheTokenToNoOtherServer) {
   Rig rig;
-  tests::FaultServer other;
+  tests::FaultServer foreign_server;
   rig.server.fault({.method = "GET", .path = "/redirected"},
-                   faults::redirect(other.url() + "/x", 307));
+                   faults::redirect(foreign_server.url() + "/x", 307));
   rig.server.fault({.method = "POST", .path = "/redirected"},
-                   faults::redirect(other.url() + "/x", 308));
+                   faults::redirect(foreign_server.url() + "/x", 308));
   tests::Fault elsewhere = faults::body("[]");
-  elsewhere.headers = {{"Link", "<" + other.url() + "/repos/o/r?page=2>; rel=\"next\""}};
+  elsewhere.headers = {{"Link", "<" + foreign_server.url() + "/repos/o/r?page=2>; rel=\"next\""}};
   rig.server.fault({.path = "/elsewhere"}, elsewhere);
   GithubApi api = rig.api();
-  const std::string host = other.url();
+  const std::string host = foreign_server.url();
   EXPECT_THAT(rig.error_of(api.call({.method = "GET", .path = "/redirected"})), HasSubstr(host));
   EXPECT_THAT(rig.error_of(api.call({.method = "POST", .path = "/redirected", .body = {{"a", 1}}})),
               HasSubstr(host));
   EXPECT_THAT(rig.error_of(api.list("/elsewhere", 10)), HasSubstr("not followed"));
-  EXPECT_FALSE(other.saw(k_token));
-  EXPECT_TRUE(other.seen().empty());
+  EXPECT_FALSE(foreign_server.saw(k_token));
+  EXPECT_TRUE(foreign_server.requests().empty());
   EXPECT_TRUE(rig.server.saw(k_token));  // proves that the check works
 }
 

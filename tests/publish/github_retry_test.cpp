@@ -22,7 +22,7 @@ TEST(AfterAnswer, DecidesByStatusHeadersAndWhetherItMayBeSentTwice) {
     sys::HttpResponse response;
     bool once;
     What expected;
-    double asked;  // seconds to wait; -1: none
+    double wait_seconds;  // seconds to wait; -1: none
     bool maybe_done;
   };
   const Case cases[] = {
@@ -68,7 +68,7 @@ TEST(AfterAnswer, DecidesByStatusHeadersAndWhetherItMayBeSentTwice) {
   for (const Case& c : cases) {
     const Next next = after_answer(c.response, c.once, k_now, {});
     EXPECT_EQ(next.what, c.expected) << c.what;
-    EXPECT_EQ(next.requested_seconds.value_or(-1), c.asked) << c.what;
+    EXPECT_EQ(next.requested_seconds.value_or(-1), c.wait_seconds) << c.what;
     EXPECT_EQ(next.maybe_done, c.maybe_done) << c.what;
     EXPECT_EQ(next.why.empty(), c.expected == What::answer) << c.what;
   }
@@ -136,7 +136,7 @@ TEST(GithubWords, TellWhatCameSafely) {
   struct Case {
     const char* what;
     sys::HttpResponse response;
-    const char* said;
+    const char* expected;
   };
   const Case cases[] = {
       {"nothing", answer(502), "502 Bad Gateway"},
@@ -154,8 +154,8 @@ TEST(GithubWords, TellWhatCameSafely) {
   };
   for (const Case& c : cases) {
     const std::string text = describe_answer(c.response, masker);
-    if (c.said != nullptr) {
-      EXPECT_EQ(text, c.said) << c.what;
+    if (c.expected != nullptr) {
+      EXPECT_EQ(text, c.expected) << c.what;
     }
     EXPECT_EQ(text.find("::error"), std::string::npos) << text;
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;

@@ -35,7 +35,7 @@ std::int64_t GithubStore::add_comment(std::int64_t issue, const std::string& by,
                        .login = by,
                        .type = bot ? "Bot" : "User",
                        .body = body,
-                       .made_at = comment_lists_});
+                       .created_at = comment_lists_});
   return comments_.back().id;
 }
 
@@ -63,23 +63,23 @@ Json GithubStore::shown(const Comment& comment) const {
 }
 
 std::vector<Json> GithubStore::comments(std::int64_t issue) const {
-  std::vector<Json> found;
+  std::vector<Json> result;
   for (const Comment& comment : comments_) {
-    if (comment.issue == issue && comment.gone_at < 0) found.push_back(shown(comment));
+    if (comment.issue == issue && comment.gone_at < 0) result.push_back(shown(comment));
   }
-  return found;
+  return result;
 }
 
 std::vector<Json> GithubStore::check_runs() const { return checks_; }
 
 std::vector<Json> GithubStore::statuses(const std::string& sha) const {
-  const auto found = statuses_.find(sha);
-  return found == statuses_.end() ? std::vector<Json>{} : found->second;
+  const auto match = statuses_.find(sha);
+  return match == statuses_.end() ? std::vector<Json>{} : match->second;
 }
 
 Json GithubStore::file(const std::string& branch, const std::string& path) const {
-  const auto found = files_.find({branch, path});
-  return found == files_.end() ? Json() : Json(found->second);
+  const auto match = files_.find({branch, path});
+  return match == files_.end() ? Json() : Json(match->second);
 }
 
 StoreAnswer GithubStore::answer(const StoreRequest& request) {
@@ -113,8 +113,8 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
   }
   if (what == "pulls" && request.method == "GET") return pulls(request, parts);
   if (what == "collaborators" && parts.size() == 7 && parts[6] == "permission") {
-    const auto found = permissions_.find(parts[5]);
-    const std::string permission = found == permissions_.end() ? "none" : found->second;
+    const auto match = permissions_.find(parts[5]);
+    const std::string permission = match == permissions_.end() ? "none" : match->second;
     return {.body = {{"permission", permission}, {"user", {{"login", parts[5]}}}}};
   }
   if (what == "contents" && parts.size() >= 6) {
@@ -129,8 +129,8 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
 StoreAnswer GithubStore::pulls(const StoreRequest& request, const Parts& parts) const {
   const bool of_commit = parts[4] == "commits";
   if (!of_commit && parts.size() == 6) {
-    const auto found = pulls_.find(number(parts[5], 0));
-    return found == pulls_.end() ? not_found() : StoreAnswer{.body = found->second};
+    const auto match = pulls_.find(number(parts[5], 0));
+    return match == pulls_.end() ? not_found() : StoreAnswer{.body = match->second};
   }
   if (!of_commit && parts.size() != 5) return not_found();
   std::vector<Json> all;
@@ -144,50 +144,50 @@ StoreAnswer GithubStore::pulls(const StoreRequest& request, const Parts& parts) 
                             : query(request, "head").empty() || query(request, "head") == branch;
     if (wanted) all.push_back(pull);
   }
-  return page_of(request, all);
+  return make_page(request, all);
 }
 
 StoreAnswer GithubStore::issues(const StoreRequest& request, const Parts& parts) {
   if (parts.size() < 7) return issue_calls(request, parts);
   if (parts.size() != 7) return not_found();
-  if (parts[5] == "comments") return one_comment(request, number(parts[6], 0));
+  if (parts[5] == "comments") return comment_calls(request, number(parts[6], 0));
   const std::int64_t issue = number(parts[5], 0);
   if (parts[6] != "comments" || pulls_.count(issue) == 0) return not_found();
   if (request.method == "GET") return list_comments(request, issue);
   if (request.method != "POST") return not_found();
   const auto body = parse_json(request.body);
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
-  const std::string said = text_of(*body, "body");
-  if (said.empty()) return invalid("IssueComment", "body", "body can't be blank");
-  if (characters(said) > k_most_characters) {
+  const std::string text = text_of(*body, "body");
+  if (text.empty()) return invalid("IssueComment", "body", "body can't be blank");
+  if (characters(text) > k_most_characters) {
     return invalid("IssueComment", "body", "body is too long (maximum is 65536 characters)");
   }
-  add_comment(issue, login, said);
+  add_comment(issue, login, text);
   return {.status = 201, .body = shown(comments_.back())};
 }
 
-StoreAnswer GithubStore::one_comment(const StoreRequest& request, std::int64_t id) {
-  const auto found = std::find_if(comments_.begin(), comments_.end(), [&](const Comment& comment) {
+StoreAnswer GithubStore::comment_calls(const StoreRequest& request, std::int64_t id) {
+  const auto match = std::find_if(comments_.begin(), comments_.end(), [&](const Comment& comment) {
     return comment.id == id && comment.gone_at < 0;
   });
-  if (found == comments_.end()) return not_found();
-  if (request.method == "GET") return {.body = shown(*found)};
-  if (found->login != login) return refuse(403, "Resource not accessible by integration");
+  if (match == comments_.end()) return not_found();
+  if (request.method == "GET") return {.body = shown(*match)};
+  if (match->login != login) return refuse(403, "Resource not accessible by integration");
   if (request.method == "DELETE") {
-    found->gone_at = comment_lists_;
+    match->gone_at = comment_lists_;
     return {.status = 204};
   }
   if (request.method != "PATCH") return not_found();
   const auto body = parse_json(request.body);
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
-  const std::string said = text_of(*body, "body");
-  if (said.empty()) return invalid("IssueComment", "body", "body can't be blank");
-  if (characters(said) > k_most_characters) {
+  const std::string text = text_of(*body, "body");
+  if (text.empty()) return invalid("IssueComment", "body", "body can't be blank");
+  if (characters(text) > k_most_characters) {
     return invalid("IssueComment", "body", "body is too long (maximum is 65536 characters)");
   }
-  found->body = said;
-  ++found->edits;
-  return {.body = shown(*found)};
+  match->body = text;
+  ++match->edits;
+  return {.body = shown(*match)};
 }
 
 StoreAnswer GithubStore::list_comments(const StoreRequest& request, std::int64_t issue) {
@@ -196,24 +196,24 @@ StoreAnswer GithubStore::list_comments(const StoreRequest& request, std::int64_t
   for (const Comment& comment : comments_) {
     if (comment.issue != issue) continue;
     // This poster cannot know the change yet: it was made (or deleted) too few list calls ago.
-    if (create_lag > 0 && comment.made_at + create_lag >= comment_lists_) continue;
+    if (create_lag > 0 && comment.created_at + create_lag >= comment_lists_) continue;
     if (comment.gone_at >= 0 && comment.gone_at + delete_lag < comment_lists_) continue;
     all.push_back(shown(comment));
   }
-  return page_of(request, all);
+  return make_page(request, all);
 }
 
 StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string& path) {
   const auto blob = [](const std::string& content) { return short_hash(content, 32); };
   if (request.method == "GET") {
     const std::string branch = query(request, "ref");
-    const auto found = files_.find({branch.empty() ? "main" : branch, path});
-    if (found == files_.end()) return not_found();
+    const auto match = files_.find({branch.empty() ? "main" : branch, path});
+    if (match == files_.end()) return not_found();
     return {.body = {{"type", "file"},
                      {"path", path},
-                     {"sha", blob(found->second)},
+                     {"sha", blob(match->second)},
                      {"encoding", "base64"},
-                     {"content", base64(found->second) + "\n"}}};
+                     {"content", base64(match->second) + "\n"}}};
   }
   if (request.method != "PUT") return not_found();
   const auto body = parse_json(request.body);
@@ -222,11 +222,11 @@ StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string
   if (!content) return refuse(422, "content is not valid Base64");
   std::string branch = text_of(*body, "branch");
   if (branch.empty()) branch = "main";
-  const auto found = files_.find({branch, path});
-  const bool fresh = found == files_.end();
+  const auto match = files_.find({branch, path});
+  const bool fresh = match == files_.end();
   const std::string given = text_of(*body, "sha");
   if (!fresh && given.empty()) return refuse(422, "Invalid request.\n\n\"sha\" wasn't supplied.");
-  if (given != (fresh ? "" : blob(found->second))) {
+  if (given != (fresh ? "" : blob(match->second))) {
     return refuse(409, fmt::format("{} does not match {}", path, given));
   }
   files_[{branch, path}] = *content;

@@ -75,7 +75,7 @@ class GithubStore {
   struct Comment {
     std::int64_t id = 0, issue = 0;
     std::string login, type, body;
-    std::int64_t made_at = 0;  // number of list calls before it
+    std::int64_t created_at = 0;  // number of list calls before it
     std::int64_t gone_at = -1;
     std::int64_t edits = 0;
   };
@@ -85,7 +85,7 @@ class GithubStore {
   [[nodiscard]] StoreAnswer pulls(const StoreRequest& request, const Parts& parts) const;
   StoreAnswer issues(const StoreRequest& request, const Parts& parts);
   StoreAnswer issue_calls(const StoreRequest& request, const Parts& parts);
-  StoreAnswer one_comment(const StoreRequest& request, std::int64_t id);
+  StoreAnswer comment_calls(const StoreRequest& request, std::int64_t id);
   StoreAnswer list_comments(const StoreRequest& request, std::int64_t issue);
   StoreAnswer check_runs_calls(const StoreRequest& request, const Parts& parts);
   StoreAnswer write_check(const StoreRequest& request, Json* there);
@@ -100,7 +100,7 @@ class GithubStore {
   std::map<std::int64_t, Json> pulls_;
   std::vector<Comment> comments_;
   std::vector<Json> issues_, checks_;
-  std::vector<std::int64_t> checks_made_at_;
+  std::vector<std::int64_t> checks_created_at_;
   std::map<std::string, std::vector<Json>> statuses_;
   std::map<std::string, std::string> permissions_;
   std::map<std::string, std::vector<std::string>> branches_, parents_;

@@ -15,14 +15,14 @@ StoreAnswer GithubStore::check_runs_calls(const StoreRequest& request, const Par
   if (parts.size() == 5 && request.method == "POST") return write_check(request, nullptr);
   if (parts.size() < 6) return not_found();
   const std::int64_t id = number(parts[5], 0);
-  const auto found = std::find_if(checks_.begin(), checks_.end(),
+  const auto match = std::find_if(checks_.begin(), checks_.end(),
                                   [&](const Json& check) { return check["id"] == id; });
-  if (found == checks_.end()) return not_found();
+  if (match == checks_.end()) return not_found();
   if (parts.size() == 7 && parts[6] == "annotations") {
-    return page_of(request, (*found)["annotations"].get<std::vector<Json>>());
+    return make_page(request, (*match)["annotations"].get<std::vector<Json>>());
   }
-  if (request.method == "PATCH") return write_check(request, &*found);
-  Json brief = *found;
+  if (request.method == "PATCH") return write_check(request, &*match);
+  Json brief = *match;
   brief.erase("annotations");
   return {.body = brief};
 }
@@ -34,9 +34,9 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
     return refuse(422, "Invalid request.\n\n\"name\", \"head_sha\" weren't supplied.");
   }
   if (body->contains("conclusion") &&
-      !one_of(text_of(*body, "conclusion"),
-              std::array{"action_required", "cancelled", "failure", "neutral", "success", "skipped",
-                         "timed_out"})) {
+      !is_one_of(text_of(*body, "conclusion"),
+                 std::array{"action_required", "cancelled", "failure", "neutral", "success",
+                            "skipped", "timed_out"})) {
     return invalid("CheckRun", "conclusion", "is not a conclusion");
   }
   const Json output = body->value("output", Json::object());
@@ -50,11 +50,13 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
   if (annotations.size() > 50) {
     return refuse(422, "Invalid request.\n\nNo more than 50 items are allowed; annotations.");
   }
-  for (const Json& one : annotations) {
-    if (text_of(one, "path").empty() || text_of(one, "message").empty() ||
-        !one.contains("start_line") || !one.contains("end_line") ||
-        !one_of(text_of(one, "annotation_level"), std::array{"notice", "warning", "failure"}) ||
-        text_of(one, "title").size() > 255 || text_of(one, "message").size() > 65'536) {
+  for (const Json& annotation : annotations) {
+    if (text_of(annotation, "path").empty() || text_of(annotation, "message").empty() ||
+        !annotation.contains("start_line") || !annotation.contains("end_line") ||
+        !is_one_of(text_of(annotation, "annotation_level"),
+                   std::array{"notice", "warning", "failure"}) ||
+        text_of(annotation, "title").size() > 255 ||
+        text_of(annotation, "message").size() > 65'536) {
       return invalid("CheckRun", "annotations", "is not an annotation");
     }
   }
@@ -64,7 +66,7 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
                        {"conclusion", nullptr},
                        {"annotations", Json::array()},
                        {"app", {{"slug", "github-actions"}}}});
-    checks_made_at_.push_back(check_lists_);
+    checks_created_at_.push_back(check_lists_);
     there = &checks_.back();
     (*there)["html_url"] = fmt::format("https://github.com/{}/{}/runs/{}", owner_, repo_,
                                        (*there)["id"].get<std::int64_t>());
@@ -76,7 +78,7 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
   if (body->contains("output")) {
     (*there)["output"] = output;
     (*there)["output"].erase("annotations");
-    for (const Json& one : annotations) (*there)["annotations"].push_back(one);
+    for (const Json& annotation : annotations) (*there)["annotations"].push_back(annotation);
     (*there)["output"]["annotations_count"] = (*there)["annotations"].size();
   }
   Json brief = *there;
@@ -96,7 +98,8 @@ StoreAnswer GithubStore::compare(const std::string& both) const {
   for (const auto& [name, commits] : branches_) {
     const auto a = std::ranges::find(commits, from), b = std::ranges::find(commits, to);
     if (a == commits.end() || b == commits.end()) continue;
-    return {.body = {{"status", a == b ? "identical" : a < b ? "ahead" : "behind"}}};
+    if (a == b) return {.body = {{"status", "identical"}}};
+    return {.body = {{"status", a < b ? "ahead" : "behind"}}};
   }
   return {.body = {{"status", "diverged"}}};
 }
@@ -104,7 +107,7 @@ StoreAnswer GithubStore::compare(const std::string& both) const {
 StoreAnswer GithubStore::commits(const StoreRequest& request, const Parts& parts) {
   if (request.method != "GET") return not_found();
   if (parts[6] == "pulls") return pulls(request, parts);
-  if (parts[6] == "statuses") return page_of(request, statuses(parts[5]));
+  if (parts[6] == "statuses") return make_page(request, statuses(parts[5]));
   if (parts[6] != "check-runs") return not_found();
   if (number(query(request, "page"), 1) <= 1) ++check_lists_;
   const std::string name = query(request, "check_name");
@@ -112,18 +115,18 @@ StoreAnswer GithubStore::commits(const StoreRequest& request, const Parts& parts
   for (std::size_t i = checks_.size(); i-- > 0;) {  // the newest first
     if (checks_[i]["head_sha"] != parts[5] || (!name.empty() && checks_[i]["name"] != name))
       continue;
-    if (create_lag > 0 && checks_made_at_[i] + create_lag >= check_lists_) continue;
+    if (create_lag > 0 && checks_created_at_[i] + create_lag >= check_lists_) continue;
     Json brief = checks_[i];
     brief.erase("annotations");
     all.push_back(brief);
   }
-  return page_of(request, all, "check_runs");
+  return make_page(request, all, "check_runs");
 }
 
 StoreAnswer GithubStore::write_status(const StoreRequest& request, const std::string& sha) {
   const auto body = parse_json(request.body);
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
-  if (!one_of(text_of(*body, "state"), std::array{"error", "failure", "pending", "success"})) {
+  if (!is_one_of(text_of(*body, "state"), std::array{"error", "failure", "pending", "success"})) {
     return invalid("Status", "state", "state is not included in the list");
   }
   if (characters(text_of(*body, "description")) > 140) {

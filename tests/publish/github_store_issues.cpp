@@ -38,7 +38,7 @@ StoreAnswer GithubStore::issue_calls(const StoreRequest& request, const Parts& p
       if (wanted && (label.empty() || issue["labels"][0]["name"] == label)) all.push_back(issue);
     }
     std::reverse(all.begin(), all.end());  // the newest first
-    return page_of(request, all);
+    return make_page(request, all);
   }
   const auto body = parse_json(request.body);
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");

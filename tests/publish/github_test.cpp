@@ -35,9 +35,9 @@ struct Rig {
     http.time = &time;
   }
   GithubApi api() {
-    auto made = GithubApi::make(settings, {http, time, time, coin, stop});
-    EXPECT_TRUE(made) << made.error().message;
-    return std::move(*made);
+    auto result = GithubApi::make(settings, {http, time, time, coin, stop});
+    EXPECT_TRUE(result) << result.error().message;
+    return std::move(*result);
   }
   template <class T>
   std::string error_of(const Result<T>& result) {
@@ -84,11 +84,11 @@ TEST(GithubApi, TakesBaseUrlsThatKeepATokenSafe) {
   for (const auto& [url, good] : cases) {
     Rig rig;
     rig.settings.base_url = url;
-    const auto made =
+    const auto api =
         GithubApi::make(rig.settings, {rig.http, rig.time, rig.time, rig.coin, rig.stop});
-    EXPECT_EQ(made.has_value(), good) << url;
-    if (!made) {
-      EXPECT_EQ(made.error().code, Code::usage);
+    EXPECT_EQ(api.has_value(), good) << url;
+    if (!api) {
+      EXPECT_EQ(api.error().code, Code::usage);
     }
   }
 }
@@ -98,9 +98,9 @@ TEST(GithubApi, RefusesATokenThatWouldEndItsHeader) {
        {"abcdefgh\n", "abc defgh", "abcdefgh\r\nX-Evil: 1", "abcdefgh\xC3\xA9"}) {
     Rig rig;
     rig.settings.token = Secret(token);
-    const auto made =
+    const auto api =
         GithubApi::make(rig.settings, {rig.http, rig.time, rig.time, rig.coin, rig.stop});
-    EXPECT_THAT(rig.error_of(made), Not(HasSubstr("abc")));
+    EXPECT_THAT(rig.error_of(api), Not(HasSubstr("abc")));
   }
 }
 
@@ -254,7 +254,7 @@ TEST(GithubApi, FollowsRedirectsWithinTheApiAlone) {
     const char *method, *location;
     int status;
     bool followed;
-    const char* said;
+    const char* message;
   };
   const Case cases[] = {
       {"GET", "https://ghe.example/api/v3/repositories/1", 301, true, ""},
@@ -279,7 +279,7 @@ TEST(GithubApi, FollowsRedirectsWithinTheApiAlone) {
     EXPECT_EQ(got.has_value(), c.followed) << c.method << " " << c.location;
     EXPECT_EQ(rig.http.requests.size(), c.followed ? 2U : 1U) << c.location;
     if (!c.followed) {
-      EXPECT_THAT(rig.error_of(got), HasSubstr(c.said));
+      EXPECT_THAT(rig.error_of(got), HasSubstr(c.message));
     }
   }
 }
@@ -296,7 +296,7 @@ TEST(GithubApi, SaysWhatCameInPlaceOfJson) {
   struct Case {
     const char* what;
     sys::HttpResponse response;
-    const char* said;
+    const char* message;
   };
   const Case cases[] = {
       {"a page", answer(200, "<!DOCTYPE html>\n<p>log in", {{"content-type", "text/html"}}),
@@ -312,7 +312,7 @@ TEST(GithubApi, SaysWhatCameInPlaceOfJson) {
     rig.http.answers = {c.response};
     GithubApi api = rig.api();
     const auto got = api.call({.method = "POST", .path = k_comments, .body = Json::object()});
-    EXPECT_THAT(rig.error_of(got), HasSubstr(c.said)) << c.what;
+    EXPECT_THAT(rig.error_of(got), HasSubstr(c.message)) << c.what;
     EXPECT_EQ(api.maybe_done(), c.response.status == 200) << c.what;
   }
 }

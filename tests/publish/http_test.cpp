@@ -43,13 +43,13 @@ TEST(RealHttp, SendsARequestAsItIs) {
   const auto response = http.send(request, {}, stop);
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->header("content-type"), "application/json; charset=utf-8");
-  const tests::SeenRequest seen = server.seen().at(0);
-  EXPECT_EQ(seen.method, "PATCH");
-  EXPECT_EQ(seen.target, "/repos/o/r?a=b");
-  EXPECT_EQ(seen.headers.at("authorization"), std::string("Bearer ") + k_token);
-  EXPECT_EQ(seen.headers.at("accept"), "x/y");
-  EXPECT_EQ(seen.headers.count("expect"), 0U);
-  EXPECT_EQ(seen.body, *request.body);
+  const tests::ReceivedRequest received = server.requests().at(0);
+  EXPECT_EQ(received.method, "PATCH");
+  EXPECT_EQ(received.target, "/repos/o/r?a=b");
+  EXPECT_EQ(received.headers.at("authorization"), std::string("Bearer ") + k_token);
+  EXPECT_EQ(received.headers.at("accept"), "x/y");
+  EXPECT_EQ(received.headers.count("expect"), 0U);
+  EXPECT_EQ(received.body, *request.body);
 }
 
 TEST(RealHttp, SendsEveryMethodWithAndWithoutABody) {
@@ -64,8 +64,8 @@ TEST(RealHttp, SendsEveryMethodWithAndWithoutABody) {
       const auto response = http.send(request, {}, stop);
       ASSERT_TRUE(response) << method << response.error().message;
       EXPECT_EQ(response->status, 404);
-      EXPECT_EQ(server.seen().back().method, method);
-      EXPECT_EQ(server.seen().back().body, with_body ? "{}" : "");
+      EXPECT_EQ(server.requests().back().method, method);
+      EXPECT_EQ(server.requests().back().body, with_body ? "{}" : "");
     }
   }
 }
@@ -135,20 +135,20 @@ TEST(RealHttp, RefusesHeadersThatWouldEndTheirLine) {
   request.authorization = Secret();
   request.headers = {{"X", "a\nb"}};
   EXPECT_EQ(http.send(request, {}, stop).error().what, What::invalid);
-  EXPECT_TRUE(server.seen().empty());
+  EXPECT_TRUE(server.requests().empty());
 }
 
 TEST(RealHttp, TellsOfARedirectAndDoesNotFollowIt) {
-  tests::FaultServer other;
+  tests::FaultServer destination;
   tests::FaultServer server;
-  server.fault({}, redirect(other.url() + "/x"));
+  server.fault({}, redirect(destination.url() + "/x"));
   RealHttp http;
   Stop stop;
   const auto response = http.send(get(server.url()), {}, stop);
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status, 302);
-  EXPECT_EQ(response->header("location"), other.url() + "/x");
-  EXPECT_TRUE(other.seen().empty());
+  EXPECT_EQ(response->header("location"), destination.url() + "/x");
+  EXPECT_TRUE(destination.requests().empty());
 }
 
 TEST(RealHttp, DoesNotSendACreationAgainOnAConnectionThatDied) {
@@ -172,7 +172,7 @@ TEST(RealHttp, EndsAtOnceWhenStopped) {
   RealHttp http;
   Stop stop;
   std::thread stopper([&] {
-    while (server.seen().empty()) std::this_thread::yield();
+    while (server.requests().empty()) std::this_thread::yield();
     stop.request();
   });
   const auto response = http.send(get(server.url()), {.total_seconds = 600}, stop);
@@ -194,7 +194,7 @@ TEST(RealHttp, IsFineWithSeveralAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(server.seen().size(), 20U);
+  EXPECT_EQ(server.requests().size(), 20U);
 }
 
 TEST(RealHttp, SpeaksTlsToNobodyWhoDoesNot) {
@@ -217,10 +217,11 @@ class Unvouched {
     folder_ = mkdtemp(pattern);
     const std::string key = folder_ + "/key.pem";
     const std::string certificate = folder_ + "/certificate.pem";
-    const auto made = run({"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
-                           "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-                           "-days", "2", "-keyout", key, "-out", certificate});
-    ready_ = made && made->exit_code == 0;
+    const auto finished =
+        run({"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2", "-keyout", key, "-out",
+             certificate});
+    ready_ = finished && finished->exit_code == 0;
     if (!ready_) return;
     server_ = std::thread([this, key, certificate] {
       (void)run({"s_server", "-accept", "127.0.0.1:" + std::to_string(port_), "-key", key, "-cert",

@@ -62,9 +62,9 @@ TEST_F(Issues, StayWithAChangeWhosePlaceMovesByAPoint) {
   WantedIssue far = change("c9");
   far.near = {"c8", "c10"};
   EXPECT_THAT(outcomes(post({far})), ElementsAre(Outcome::created));
-  WantedIssue other = change();
-  other.series = "mine/m/cpu/decode decode_tokens_per_second another machine";
-  EXPECT_THAT(outcomes(post({other})), ElementsAre(Outcome::created));
+  WantedIssue elsewhere = change();
+  elsewhere.series = "mine/m/cpu/decode decode_tokens_per_second another machine";
+  EXPECT_THAT(outcomes(post({elsewhere})), ElementsAre(Outcome::created));
 }
 
 TEST_F(Issues, ThatSomebodyClosedStayClosed) {
@@ -116,9 +116,9 @@ TEST_F(Issues, OfTwoPostersAtOnceTheLowestStays) {
 // Otherwise it would not be found tomorrow, and a new one would be created every night.
 TEST_F(Issues, WithoutTheirLabelAreClosedAgainAndThatIsSaid) {
   store_.labels_allowed = false;
-  WantedIssue other = change();
-  other.series = "another";
-  const auto parts = post({change(), other});
+  WantedIssue second = change();
+  second.series = "another";
+  const auto parts = post({change(), second});
   EXPECT_THAT(outcomes(parts), ElementsAre(Outcome::failed, Outcome::left_out));
   EXPECT_THAT(parts[0].reason, HasSubstr("without its label"));
   ASSERT_THAT(store_.issues(), SizeIs(1));
@@ -149,9 +149,9 @@ TEST_F(Issues, ThatCanNotBeMadeKeepNoOtherFromBeingPosted) {
     if (request.method == "POST" && ++posts == 1) return tests::StoreApi::Wrong{{Code::io, "lost"}};
     return std::nullopt;
   };
-  WantedIssue other = change();
-  other.series = "another";
-  EXPECT_THAT(outcomes(post({change(), other})), ElementsAre(Outcome::failed, Outcome::created));
+  WantedIssue second = change();
+  second.series = "another";
+  EXPECT_THAT(outcomes(post({change(), second})), ElementsAre(Outcome::failed, Outcome::created));
   EXPECT_FALSE(post_issues(api_, "nobody/here", {change()}, options_, [](double) {}));
 }
 

@@ -25,11 +25,11 @@ TEST(BaseName, OfABranchIsPlainOrOfNoOtherBranch) {
   for (const char* plain : {"", "main", "release/1.2", "a_b-c.d"})
     EXPECT_EQ(base_name(plain), plain);
   std::set<std::string> names;
-  const std::string long_one(200, 'x');
+  const std::string long_branch(200, 'x');
   for (const std::string& branch :
        {std::string("Main"), std::string("MAIN"), std::string("a--b"), std::string("a---b"),
         std::string("<!-- -->"), std::string("a b"), std::string("x) (main"), std::string("ü"),
-        std::string("`@all`\n"), long_one, long_one + "y", base_name("Main")}) {
+        std::string("`@all`\n"), long_branch, long_branch + "y", base_name("Main")}) {
     const std::string name = base_name(branch);
     EXPECT_LE(name.size(), 60U) << branch;
     EXPECT_NE(name, branch);
@@ -51,10 +51,10 @@ TEST(Marker, OfAPullRequestAndBaseIsReadBackAndOfNoOther) {
   EXPECT_TRUE(read->is_same_place(marker));
   EXPECT_EQ(Marker({"gate", {1, 1}, 7, "main"}).text(),
             "weir:gate=gate pr=7 base=main run=1 attempt=1");
-  for (const Marker& other :
+  for (const Marker& different :
        {Marker{"other", {12, 3}, 7, marker.base}, Marker{"nightly", {12, 3}, 8, marker.base},
         Marker{"nightly", {12, 3}, 7, "main"}, Marker{"nightly", {12, 3}}}) {
-    EXPECT_FALSE(other.is_same_place(marker)) << other.text();
+    EXPECT_FALSE(different.is_same_place(marker)) << different.text();
   }
 }
 

@@ -16,7 +16,7 @@ using Outcome = Part::Outcome;
 
 const std::string k_sha(40, 'a');
 
-Target target_of(RunNumber run) {
+Target make_target(RunNumber run) {
   return {.repository = "o/r",
           .pull_request = 7,
           .sha = k_sha,
@@ -25,9 +25,9 @@ Target target_of(RunNumber run) {
           .base = "main",
           .base_sha = std::string(40, 'b')};
 }
-std::string marker_of_run(RunNumber run) { return target_of(run).marker("gate").hidden(); }
+std::string run_marker(RunNumber run) { return make_target(run).marker("gate").hidden(); }
 
-Texts texts_saying(const std::string& words, int annotations = 0) {
+Texts make_texts(const std::string& words, int annotations = 0) {
   Texts texts;
   texts.comment = words;
   texts.check = {"failure", words, "summary: " + words, {}};
@@ -45,13 +45,13 @@ class Post : public testing::Test {
 
   std::vector<Part> post(StoreApi& api, const Texts& texts, RunNumber run = {1, 1},
                          const PostOptions& options = {}) {
-    return publish::post(api, target_of(run), texts, options,
+    return publish::post(api, make_target(run), texts, options,
                          [this](double seconds) { waited_ += seconds; });
   }
   std::vector<Part> post(const std::string& words, RunNumber run = {1, 1},
                          const PostOptions& options = {}) {
     StoreApi api(store_);
-    return post(api, texts_saying(words), run, options);
+    return post(api, make_texts(words), run, options);
   }
   [[nodiscard]] std::string comment(std::size_t i = 0) const {
     return store_.comments(7).at(i)["body"].get<std::string>();
@@ -88,7 +88,7 @@ TEST_F(Post, LeavesOneCommentOneCheckRunAndOneStatus) {
 TEST_F(Post, OfTheSameAgainSendsNothing) {
   post("red");
   StoreApi api(store_);
-  for (const Part& part : post(api, texts_saying("red"))) {
+  for (const Part& part : post(api, make_texts("red"))) {
     EXPECT_EQ(part.outcome, Outcome::unchanged) << part.name;
   }
   EXPECT_EQ(api.writes(), 0);
@@ -109,7 +109,7 @@ TEST_F(Post, OfARerunEditsAndNeverDoubles) {
 TEST_F(Post, OfAnOlderRunLeavesTheNewersAlone) {
   post("newer", {2, 1});
   StoreApi api(store_);
-  for (const Part& part : post(api, texts_saying("older"), {1, 9})) {
+  for (const Part& part : post(api, make_texts("older"), {1, 9})) {
     EXPECT_EQ(part.outcome, Outcome::superseded) << part.name;
     EXPECT_THAT(part.reason, HasSubstr("newer run, 2")) << part.name;
   }
@@ -135,8 +135,8 @@ TEST_F(Post, OfTwoGatesLeavesACommentOfEach) {
   EXPECT_EQ(store_.statuses(k_sha).size(), 2U);
 }
 
-Texts texts_reaching(Texts::Reach reach, const std::string& words) {
-  Texts texts = texts_saying(words);
+Texts texts_with_reach(Texts::Reach reach, const std::string& words) {
+  Texts texts = make_texts(words);
   texts.reach = reach;
   texts.reach_reason = "nobody needs it";
   return texts;
@@ -144,7 +144,7 @@ Texts texts_reaching(Texts::Reach reach, const std::string& words) {
 
 TEST_F(Post, ThatOnlyEditsMakesNoNewComment) {
   StoreApi api(store_);
-  const Texts texts = texts_reaching(Texts::Reach::edit, "green");
+  const Texts texts = texts_with_reach(Texts::Reach::edit, "green");
   const auto parts = post(api, texts);
   EXPECT_EQ(parts[0].outcome, Outcome::left_out);
   EXPECT_EQ(parts[0].reason, "nobody needs it");
@@ -162,12 +162,12 @@ TEST_F(Post, ThatOnlyEditsMakesNoNewComment) {
 TEST_F(Post, ThatOnlyEditsMakesNoNewCommentWhereTheOneThatItEditedIsGone) {
   post("red", {1, 1});
   StoreApi api(store_);
-  const Texts texts = texts_reaching(Texts::Reach::edit, "green");
-  const auto parts = publish::post(api, target_of({2, 1}), texts, k_comment_only, [&](double) {
-    for (const Json& one : store_.comments(7)) {
+  const Texts texts = texts_with_reach(Texts::Reach::edit, "green");
+  const auto parts = publish::post(api, make_target({2, 1}), texts, k_comment_only, [&](double) {
+    for (const Json& entry : store_.comments(7)) {
       (void)api.call(
           {.method = "DELETE",
-           .path = fmt::format("/repos/o/r/issues/comments/{}", one["id"].get<std::int64_t>())});
+           .path = fmt::format("/repos/o/r/issues/comments/{}", entry["id"].get<std::int64_t>())});
     }
   });
   EXPECT_EQ(parts[0].outcome, Outcome::edited);
@@ -177,9 +177,9 @@ TEST_F(Post, ThatOnlyEditsMakesNoNewCommentWhereTheOneThatItEditedIsGone) {
 // The poster of an older run comes a little later and finds no newer comment.
 TEST_F(Post, ThatOnlyEditsCorrectsTheCommentThatAnOlderRunMakesMeanwhile) {
   StoreApi api(store_);
-  const Texts texts = texts_reaching(Texts::Reach::edit, "green");
+  const Texts texts = texts_with_reach(Texts::Reach::edit, "green");
   int waits = 0;
-  const auto parts = publish::post(api, target_of({2, 1}), texts, k_comment_only, [&](double) {
+  const auto parts = publish::post(api, make_target({2, 1}), texts, k_comment_only, [&](double) {
     if (++waits == 2) post("red", {1, 1}, k_comment_only);
   });
   EXPECT_EQ(parts[0].outcome, Outcome::edited);
@@ -190,28 +190,28 @@ TEST_F(Post, ThatOnlyEditsCorrectsTheCommentThatAnOlderRunMakesMeanwhile) {
 TEST_F(Post, ThatIsToLeaveCommentsAloneAsksForNone) {
   post("red", {1, 1});
   StoreApi api(store_);
-  const auto parts = post(api, texts_reaching(Texts::Reach::nothing, "green"), {2, 1});
+  const auto parts = post(api, texts_with_reach(Texts::Reach::nothing, "green"), {2, 1});
   EXPECT_EQ(parts[0].outcome, Outcome::left_out);
   EXPECT_EQ(parts[0].reason, "nobody needs it");
   EXPECT_EQ(parts[1].outcome, Outcome::edited);
   EXPECT_THAT(comment(), HasSubstr("red"));
-  for (const ApiRequest& request : api.seen) {
+  for (const ApiRequest& request : api.requests) {
     EXPECT_THAT(request.path, Not(HasSubstr("comments"))) << "a token may not even read them";
   }
 }
 
 TEST_F(Post, WithoutAPullRequestHasNoComment) {
   StoreApi api(store_);
-  Target target = target_of({1, 1});
+  Target target = make_target({1, 1});
   target.pull_request.reset();
-  const auto parts = publish::post(api, target, texts_saying("red"), {}, [](double) {});
+  const auto parts = publish::post(api, target, make_texts("red"), {}, [](double) {});
   EXPECT_EQ(parts[0].outcome, Outcome::left_out);
   EXPECT_EQ(parts[1].outcome, Outcome::created);
   EXPECT_EQ(parts[2].outcome, Outcome::created);
 }
 
 TEST_F(Post, GivesACommentThatAnybodyWroteWithTheMarkerNoTrust) {
-  const std::string marker = marker_of_run({9999999, 1});
+  const std::string marker = run_marker({9999999, 1});
   store_.add_comment(7, "mallory", marker + "\nall green");
   store_.add_comment(7, "quoting[bot]", "> " + marker + "\nall green");
   const auto parts = post("red");
@@ -225,7 +225,7 @@ TEST_F(Post, GivesACommentThatAnybodyWroteWithTheMarkerNoTrust) {
 }
 
 TEST_F(Post, WithAPersonsTokenTakesNoBotsCommentForItsOwn) {
-  store_.add_comment(7, "other[bot]", marker_of_run({3, 1}) + "\nold");
+  store_.add_comment(7, "other[bot]", run_marker({3, 1}) + "\nold");
   store_.login = "maintainer";
   store_.checks_allowed = false;
   const auto parts = post("red", {4, 1});
@@ -238,9 +238,9 @@ TEST_F(Post, WithAPersonsTokenTakesNoBotsCommentForItsOwn) {
 
 // Any bot may be tricked into writing the line.
 TEST_F(Post, TakesNoOtherBotsCommentForItsOwnWhereItsTokenMayNotSayWhoseItIs) {
-  store_.add_comment(7, "other[bot]", marker_of_run({9, 1}) + "\nall green");
+  store_.add_comment(7, "other[bot]", run_marker({9, 1}) + "\nall green");
   StoreApi api(store_);
-  const auto parts = post(api, texts_saying("red"), {4, 1});
+  const auto parts = post(api, make_texts("red"), {4, 1});
   EXPECT_EQ(parts[0].outcome, Outcome::created);
   EXPECT_THAT(comment(1), HasSubstr("red"));
   EXPECT_EQ(post("red again", {5, 1})[0].outcome, Outcome::edited);
@@ -257,13 +257,13 @@ TEST_F(Post, TakesNoOtherBotsCommentForItsOwnWhereItsTokenMayNotSayWhoseItIs) {
 TEST_F(Post, OfAnotherBaseOrPullRequestLeavesThisOnesAlone) {
   StoreApi api(store_);
   store_.add_pull(8, k_sha);
-  post(api, texts_saying("red"), {1, 1});
-  Target other = target_of({2, 1});
-  other.pull_request = 8;
-  other.base = "lax";
-  Texts green = texts_saying("green");
+  post(api, make_texts("red"), {1, 1});
+  Target second_target = make_target({2, 1});
+  second_target.pull_request = 8;
+  second_target.base = "lax";
+  Texts green = make_texts("green");
   green.check.conclusion = green.status.state = "success";
-  for (const Part& part : publish::post(api, other, green, {}, [](double) {})) {
+  for (const Part& part : publish::post(api, second_target, green, {}, [](double) {})) {
     EXPECT_EQ(part.outcome, Outcome::created) << part.name;
   }
   ASSERT_EQ(store_.check_runs().size(), 2U);
@@ -273,8 +273,8 @@ TEST_F(Post, OfAnotherBaseOrPullRequestLeavesThisOnesAlone) {
   EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (lax #8)");
   EXPECT_EQ(store_.statuses(k_sha)[1]["state"], "failure");
   // Retargeted: comments about main stay there.
-  other.pull_request = 7;
-  (void)publish::post(api, other, green, {}, [](double) {});
+  second_target.pull_request = 7;
+  (void)publish::post(api, second_target, green, {}, [](double) {});
   EXPECT_EQ(store_.comments(7).size(), 2U);
   EXPECT_THAT(comment(), HasSubstr("red"));
 }
@@ -284,34 +284,34 @@ TEST_F(Post, OfAnotherBaseOrPullRequestLeavesThisOnesAlone) {
 TEST_F(Post, OfASecondPullRequestIntoTheSameBaseIsNoGreenWhileTheFirstIsRed) {
   StoreApi api(store_);
   store_.add_pull(8, k_sha);
-  const auto post_of = [&](std::int64_t pull, const char* conclusion, RunNumber run) {
-    Target target = target_of(run);
+  const auto post_for = [&](std::int64_t pull, const char* conclusion, RunNumber run) {
+    Target target = make_target(run);
     target.pull_request = pull;
-    Texts texts = texts_saying(conclusion);
+    Texts texts = make_texts(conclusion);
     texts.check.conclusion = conclusion;
     (void)publish::post(api, target, texts, k_check_only, [](double) {});
   };
   const auto shown = [&] { return store_.check_runs().back()["conclusion"]; };
-  post_of(7, "failure", {1, 1});
-  post_of(8, "success", {2, 1});
+  post_for(7, "failure", {1, 1});
+  post_for(8, "success", {2, 1});
   ASSERT_EQ(store_.check_runs().size(), 2U);
   EXPECT_EQ(shown(), "failure");
   EXPECT_THAT(store_.check_runs()[1]["output"]["title"].get<std::string>(),
               HasSubstr("not judged: pull request 7 has the same commit and base"));
   // A check that waits for the other pull request does not block it.
-  post_of(7, "success", {3, 1});
+  post_for(7, "success", {3, 1});
   EXPECT_EQ(shown(), "success");
-  post_of(8, "success", {4, 1});
+  post_for(8, "success", {4, 1});
   EXPECT_EQ(store_.check_runs()[1]["conclusion"], "success");
   // GitHub shows a later red.
-  post_of(7, "failure", {5, 1});
+  post_for(7, "failure", {5, 1});
   EXPECT_EQ(shown(), "failure");
-  post_of(8, "failure", {5, 2});
-  post_of(7, "success", {6, 1});
+  post_for(8, "failure", {5, 2});
+  post_for(7, "success", {6, 1});
   EXPECT_EQ(shown(), "failure");
   // A pull request that is closed or has another commit is no longer waited for.
   store_.add_pull(8, k_sha, {{"state", "closed"}});
-  post_of(7, "success", {7, 1});
+  post_for(7, "success", {7, 1});
   for (const Json& check : store_.check_runs()) {
     if (check["external_id"] == "weir:gate=gate pr=7 base=main run=7 attempt=1") {
       EXPECT_EQ(check["conclusion"], "success");
@@ -337,8 +337,7 @@ TEST_F(Post, ToAPullRequestThatIsNotThereTellsAndPostsTheRest) {
 
 TEST_F(Post, RemovesWhatCrashedPostersLeft) {
   for (int i = 1; i <= 3; ++i) {
-    store_.add_comment(7, "github-actions[bot]",
-                       fmt::format("{}\nrun {}", marker_of_run({i, 1}), i));
+    store_.add_comment(7, "github-actions[bot]", fmt::format("{}\nrun {}", run_marker({i, 1}), i));
   }
   post("now", {4, 1});
   ASSERT_EQ(store_.comments(7).size(), 1U);
@@ -347,19 +346,19 @@ TEST_F(Post, RemovesWhatCrashedPostersLeft) {
 
 TEST_F(Post, SendsAnnotationsInBatchesOfFifty) {
   StoreApi api(store_);
-  post(api, texts_saying("red", 120), {1, 1}, k_check_only);
+  post(api, make_texts("red", 120), {1, 1}, k_check_only);
   ASSERT_EQ(store_.check_runs().size(), 1U);
   EXPECT_EQ(store_.check_runs()[0]["annotations"].size(), 120U);
   EXPECT_EQ(api.writes(), 3);
-  for (const auto& request : api.seen) {
+  for (const auto& request : api.requests) {
     EXPECT_EQ(request.once, request.method == "PATCH") << request.path;
   }
 }
 
 TEST_F(Post, OfARerunWithOtherAnnotationsMakesAnotherCheckRunSinceNoneCanBeTakenOff) {
   StoreApi api(store_);
-  post(api, texts_saying("red", 3), {1, 1}, k_check_only);
-  Texts now = texts_saying("still red", 5);  // the same three, and two more
+  post(api, make_texts("red", 3), {1, 1}, k_check_only);
+  Texts now = make_texts("still red", 5);  // the same three, and two more
   post(api, now, {1, 2}, k_check_only);
   ASSERT_EQ(store_.check_runs().size(), 1U);
   EXPECT_EQ(store_.check_runs()[0]["annotations"].size(), 5U);
@@ -388,8 +387,8 @@ TEST_F(Post, WithAnyOneAnswerLostLeavesOneOfEachAllTheSame) {
           what = request.method + " " + request.path;
           return StoreApi::Wrong{{Code::unavailable, "the answer was lost"}, carried_out};
         };
-        const auto parts = post(api, texts_saying("red", 60));
-        requests = api.seen.size();
+        const auto parts = post(api, make_texts("red", 60));
+        requests = api.requests.size();
         store_.create_lag = 0;
         const std::string about = fmt::format("{} carried out: {} lag {}", what, carried_out, lag);
         EXPECT_LE(store_.comments(7).size(), 1U) << about;
@@ -412,12 +411,12 @@ TEST_F(Post, WithAnApiThatIsDownFailsInAllPartsAfterAFewRequests) {
   api.wrong = [](const ApiRequest&) {
     return StoreApi::Wrong{{Code::unavailable, "no answer"}, false};
   };
-  const auto parts = post(api, texts_saying("red"));
+  const auto parts = post(api, make_texts("red"));
   for (const Part& part : parts) {
     EXPECT_EQ(part.outcome, Outcome::failed);
     EXPECT_THAT(part.reason, HasSubstr("no answer"));
   }
-  EXPECT_LT(api.seen.size(), 20U);
+  EXPECT_LT(api.requests.size(), 20U);
 }
 
 TEST_F(Post, WhoseTokenCanNotBeAskedForRightNowMakesNoSecondComment) {
@@ -428,7 +427,7 @@ TEST_F(Post, WhoseTokenCanNotBeAskedForRightNowMakesNoSecondComment) {
     if (request.path != "/user") return std::nullopt;
     return StoreApi::Wrong{{Code::unavailable, "HTTP 502"}, false};
   };
-  EXPECT_EQ(post(api, texts_saying("red"), {2, 1}, k_comment_only)[0].outcome, Outcome::failed);
+  EXPECT_EQ(post(api, make_texts("red"), {2, 1}, k_comment_only)[0].outcome, Outcome::failed);
   EXPECT_EQ(store_.comments(7).size(), 1U);
 }
 

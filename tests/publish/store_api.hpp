@@ -24,11 +24,11 @@ class StoreApi final : public publish::Api {
   // Called before each request; a test may run other posters here.
   std::function<void(const publish::ApiRequest&)> before;
   std::function<std::optional<Wrong>(const publish::ApiRequest&)> wrong;
-  std::vector<publish::ApiRequest> seen;
+  std::vector<publish::ApiRequest> requests;
 
   Result<publish::ApiResponse> call(const publish::ApiRequest& request) override {
     if (before) before(request);
-    seen.push_back(request);
+    requests.push_back(request);
     const auto fault = wrong ? wrong(request) : std::nullopt;
     if (fault && !fault->carried_out) return tl::unexpected(fault->error);
     const StoreAnswer answer = store_.answer(as_store_sees(request));
@@ -46,12 +46,12 @@ class StoreApi final : public publish::Api {
       const publish::ApiRequest request{
           .method = "GET", .path = fmt::format("{}{}per_page=100&page={}", path, joint, page)};
       if (before) before(request);
-      seen.push_back(request);
+      requests.push_back(request);
       const auto fault = wrong ? wrong(request) : std::nullopt;
       if (fault) return tl::unexpected(fault->error);
       const StoreAnswer answer = store_.answer(as_store_sees(request));
       if (answer.status != 200) return fail(Code::unavailable, "HTTP {}", answer.status);
-      for (const Json& one : answer.body) all.push_back(one);
+      for (const Json& item : answer.body) all.push_back(item);
       if (all.size() > most) return fail(Code::data, "more than {}", most);
       page = answer.next_page;
     }
@@ -61,7 +61,7 @@ class StoreApi final : public publish::Api {
   // Returns the number of requests that changed something.
   [[nodiscard]] int writes() const {
     int number = 0;
-    for (const auto& request : seen) number += request.method == "GET" ? 0 : 1;
+    for (const auto& request : requests) number += request.method == "GET" ? 0 : 1;
     return number;
   }
 

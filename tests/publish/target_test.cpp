@@ -17,7 +17,7 @@ const std::string k_sha(40, 'a'), k_base(40, 'b');
 class ScriptedApi final : public Api {
  public:
   std::map<std::string, Json> answers;
-  std::vector<std::string> asked;
+  std::vector<std::string> paths;
 
   Result<ApiResponse> call(const ApiRequest& request) override {
     WEIR_TRY(Json body, answer(request.path));
@@ -27,7 +27,7 @@ class ScriptedApi final : public Api {
 
  private:
   Result<Json> answer(const std::string& path) {
-    asked.push_back(path);
+    paths.push_back(path);
     for (const auto& [start, body] : answers) {
       if (path.rfind(start, 0) == 0) return body;
     }
@@ -45,7 +45,7 @@ Json pull(int number, const Json& more = Json::object()) {
   return json;
 }
 
-Event of_a_fork() {
+Event make_fork_event() {
   Event event;
   event.repository = "o/r";
   event.sha = k_sha;
@@ -57,25 +57,25 @@ TEST(LookUp, FindsAForksPullRequestByItsBranchWhereTheCommitDoesNotTell) {
   ScriptedApi api;
   api.answers = {{"/repos/o/r/commits/", Json::array()}, {"/repos/o/r/pulls?", {pull(7)}}};
   api.answers["/repos/o/r/pulls?"] = Json::array({pull(7)});
-  Event event = of_a_fork();
+  Event event = make_fork_event();
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
   EXPECT_EQ(event.pull_request, 7);
   EXPECT_EQ(event.base, "main");
   EXPECT_EQ(event.base_sha, k_base);
   EXPECT_TRUE(event.from_fork);
-  ASSERT_THAT(api.asked, SizeIs(2));
-  EXPECT_EQ(api.asked[1], "/repos/o/r/pulls?state=open&head=someone%3Afix");
+  ASSERT_THAT(api.paths, SizeIs(2));
+  EXPECT_EQ(api.paths[1], "/repos/o/r/pulls?state=open&head=someone%3Afix");
 }
 
 TEST(LookUp, SendsABranchThatIsNoPlainWordEncoded) {
   ScriptedApi api;
   api.answers = {{"/repos/o/r/commits/", Json::array()}, {"/repos/o/r/pulls?", Json::array()}};
-  Event event = of_a_fork();
+  Event event = make_fork_event();
   event.head->branch = "x&state=closed#/../ü";
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
-  EXPECT_EQ(api.asked[1],
+  EXPECT_EQ(api.paths[1],
             "/repos/o/r/pulls?state=open&head=someone%3Ax%26state%3Dclosed%23%2F..%2F%C3%BC");
   EXPECT_FALSE(event.pull_request);
 }
@@ -93,7 +93,7 @@ TEST(LookUp, TakesNoPullRequestThatIsNotExactlyWhatWasMeasured) {
   for (const auto& [about, more] : k_others) {
     ScriptedApi api;
     api.answers["/repos/o/r/"] = Json::array({pull(7, more), nullptr, 3});
-    Event event = of_a_fork();
+    Event event = make_fork_event();
     std::vector<std::string> notes;
     ASSERT_TRUE(look_up(api, event, notes)) << about;
     EXPECT_FALSE(event.pull_request) << about;
@@ -106,7 +106,7 @@ TEST(LookUp, OfOneBranchForTwoPullRequestsTakesNone) {
   ScriptedApi api;
   api.answers["/repos/o/r/commits/"] = Json::array({pull(7)});
   api.answers["/repos/o/r/pulls?"] = Json::array({pull(8)});  // each list alone may lag
-  Event event = of_a_fork();
+  Event event = make_fork_event();
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
   EXPECT_FALSE(event.pull_request);
@@ -116,12 +116,12 @@ TEST(LookUp, OfOneBranchForTwoPullRequestsTakesNone) {
 TEST(LookUp, GoesOnWhereOneOfItsTwoWaysFails) {
   ScriptedApi api;
   api.answers["/repos/o/r/pulls?"] = Json::array({pull(7)});
-  Event event = of_a_fork();
+  Event event = make_fork_event();
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
   EXPECT_EQ(event.pull_request, 7);
   api.answers.clear();
-  event = of_a_fork();
+  event = make_fork_event();
   EXPECT_FALSE(look_up(api, event, notes));
 }
 
@@ -140,12 +140,12 @@ TEST(LookUp, AsksForHeadAndBaseOfAPullRequestThatWasCommentedOn) {
       {{{"head", {{"sha", "main"}}}}, "head.sha is no commit"},
       {{{"base", {{"ref", nullptr}}}}, "base is no branch"},
       {{{"base", {{"sha", "main"}}}}, "base is no branch"}};
-  for (const auto& [more, said] : k_wrong) {
+  for (const auto& [more, message] : k_wrong) {
     api.answers["/repos/o/r/pulls/7"] = pull(7, more);
     event.sha.clear();
     const auto looked = look_up(api, event, notes);
-    ASSERT_FALSE(looked) << said;
-    EXPECT_THAT(looked.error().message, HasSubstr(said));
+    ASSERT_FALSE(looked) << message;
+    EXPECT_THAT(looked.error().message, HasSubstr(message));
   }
 }
 
@@ -172,11 +172,11 @@ TEST(RulesOfTheBase, AreThoseOfItsCommitOrOfALaterOneOnItsBranch) {
   tests::StoreApi api(store);
   const Target target{.repository = "o/r", .sha = k_sha, .base = "main", .base_sha = k_base};
   EXPECT_EQ(why_not_rules_of_base(api, target, k_base), "");
-  EXPECT_TRUE(api.seen.empty()) << "GitHub names it";
+  EXPECT_TRUE(api.requests.empty()) << "GitHub names it";
   EXPECT_EQ(why_not_rules_of_base(api, target, later), "");
   // Commits that main has left behind, of another branch, and of the pull request itself.
-  for (const std::string& other : {old, elsewhere, k_sha}) {
-    EXPECT_THAT(why_not_rules_of_base(api, target, other), HasSubstr("not those of main now"));
+  for (const std::string& commit : {old, elsewhere, k_sha}) {
+    EXPECT_THAT(why_not_rules_of_base(api, target, commit), HasSubstr("not those of main now"));
   }
   EXPECT_THAT(why_not_rules_of_base(api, target, "main"), HasSubstr("no commit"));
   api.wrong = [](const ApiRequest&) {
@@ -191,9 +191,10 @@ TEST(RunUrl, NamesTheRunAndIsReadBack) {
   EXPECT_EQ(url, "https://github.example/o/r/actions/runs/12/attempts/3");
   EXPECT_EQ(parse_run_url(url, "o/r"), (RunNumber{12, 3}));
   EXPECT_EQ(parse_run_url("https://github.com/O/R/actions/runs/12", "o/r"), (RunNumber{12, 1}));
-  for (const char* other : {"", "https://ci.example/12", "https://github.com/o/r/actions/runs/x",
-                            "https://github.com/x/y/actions/runs/12"}) {
-    EXPECT_FALSE(parse_run_url(other, "o/r").is_known()) << other;
+  for (const char* foreign_url :
+       {"", "https://ci.example/12", "https://github.com/o/r/actions/runs/x",
+        "https://github.com/x/y/actions/runs/12"}) {
+    EXPECT_FALSE(parse_run_url(foreign_url, "o/r").is_known()) << foreign_url;
   }
   EXPECT_EQ(make_run_url("https://github.com", "o/r", {}), "");
 }

@@ -14,7 +14,7 @@ using ::testing::StartsWith;
 using verdict::ExitCode;
 using verdict::Outcome;
 
-verdict::GateVerdict gate_of(Outcome outcome, ExitCode exit_code, std::size_t cells = 1) {
+verdict::GateVerdict make_gate(Outcome outcome, ExitCode exit_code, std::size_t cells = 1) {
   verdict::GateVerdict gate;
   gate.verdict = outcome;
   gate.exit_code = exit_code;
@@ -33,12 +33,12 @@ verdict::GateVerdict gate_of(Outcome outcome, ExitCode exit_code, std::size_t ce
 }
 
 TEST(Texts, OfAPassAreGreenAndOfAFailRed) {
-  const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, {"success"});
+  const Texts pass = texts_of(make_gate(Outcome::pass, ExitCode::pass), {}, {"success"});
   EXPECT_EQ(pass.check.conclusion, "success");
   EXPECT_EQ(pass.status.state, "success");
-  const Texts unknown = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, {});
+  const Texts unknown = texts_of(make_gate(Outcome::pass, ExitCode::pass), {}, {});
   EXPECT_EQ(unknown.check.conclusion, "success");
-  const Texts fails = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, {"failure"});
+  const Texts fails = texts_of(make_gate(Outcome::fail, ExitCode::fail), {}, {"failure"});
   EXPECT_EQ(fails.check.conclusion, "failure");
   EXPECT_EQ(fails.status.state, "failure");
   EXPECT_THAT(fails.comment, Not(HasSubstr("not counted"))) << "a red gate makes its run fail";
@@ -46,7 +46,7 @@ TEST(Texts, OfAPassAreGreenAndOfAFailRed) {
 
 TEST(Texts, OfARunThatDidNotEndWellAreNoPass) {
   for (const char* conclusion : {"failure", "cancelled", "timed_out", "skipped", "", "new`word"}) {
-    const Texts texts = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, {conclusion});
+    const Texts texts = texts_of(make_gate(Outcome::pass, ExitCode::pass), {}, {conclusion});
     EXPECT_EQ(texts.check.conclusion, "failure") << conclusion;
     EXPECT_EQ(texts.status.state, "error") << conclusion;
     EXPECT_THAT(texts.comment, HasSubstr("not counted as a pass")) << conclusion;
@@ -57,12 +57,12 @@ TEST(Texts, OfARunThatDidNotEndWellAreNoPass) {
 
 TEST(Texts, OfAForksRunAreNoPassAndStayAFail) {
   const MeasuringRun fork{.conclusion = "success", .fork = true};
-  const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, fork);
+  const Texts pass = texts_of(make_gate(Outcome::pass, ExitCode::pass), {}, fork);
   EXPECT_EQ(pass.check.conclusion, "failure");
   EXPECT_EQ(pass.status.state, "error");
   EXPECT_THAT(pass.check.title, StartsWith("not judged: a fork's own run"));
   EXPECT_THAT(pass.comment, HasSubstr("**Not judged:** a fork"));
-  const Texts fails = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, fork);
+  const Texts fails = texts_of(make_gate(Outcome::fail, ExitCode::fail), {}, fork);
   EXPECT_EQ(fails.status.state, "failure");
   EXPECT_THAT(fails.check.title, Not(HasSubstr("not judged")));
 }
@@ -80,7 +80,7 @@ const Target k_target{.repository = "o/r",
 TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
   MeasuringRun fork{.conclusion = "success", .fork = true, .judged_here = true};
   fork.of_pull_request = true;
-  const auto pass = by_rules(gate_of(Outcome::pass, ExitCode::pass));
+  const auto pass = by_rules(make_gate(Outcome::pass, ExitCode::pass));
   const Texts green = texts_of(pass, {}, fork, k_target);
   EXPECT_EQ(green.check.conclusion, "success");
   EXPECT_EQ(green.status.state, "success");
@@ -88,7 +88,8 @@ TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
     EXPECT_THAT(text, StartsWith("**Judged here by the rules of main, from the records of a fork"));
     EXPECT_THAT(text, HasSubstr("on a machine that ran the fork's code"));
   }
-  const Texts red = texts_of(by_rules(gate_of(Outcome::fail, ExitCode::fail)), {}, fork, k_target);
+  const Texts red =
+      texts_of(by_rules(make_gate(Outcome::fail, ExitCode::fail)), {}, fork, k_target);
   EXPECT_THAT(red.check.summary, StartsWith("**Judged here"));
   EXPECT_EQ(red.check.conclusion, "failure");
   // The measuring job ends like this if its verdict is red.
@@ -100,7 +101,7 @@ TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
 }
 
 TEST(Texts, OfAPullRequestAreNoPassUnlessItsBasesRulesJudgedIt) {
-  const auto pass = by_rules(gate_of(Outcome::pass, ExitCode::pass));
+  const auto pass = by_rules(make_gate(Outcome::pass, ExitCode::pass));
   const MeasuringRun fine{.conclusion = "success", .of_pull_request = true};
   EXPECT_EQ(texts_of(pass, {}, fine, k_target).check.conclusion, "success");
   const auto not_judged = [&](const verdict::GateVerdict& gate, const MeasuringRun& run,
@@ -110,7 +111,7 @@ TEST(Texts, OfAPullRequestAreNoPassUnlessItsBasesRulesJudgedIt) {
     EXPECT_EQ(texts.status.state, "error") << why;
     EXPECT_THAT(texts.check.title, StartsWith(std::string("not judged: ") + why));
   };
-  not_judged(gate_of(Outcome::pass, ExitCode::pass), fine, k_target,
+  not_judged(make_gate(Outcome::pass, ExitCode::pass), fine, k_target,
              "judged by the pull request's own rules");
   MeasuringRun wrong = fine;
   wrong.wrong_rules = "judged by the rules of 1234567, which are not those of main now";
@@ -124,16 +125,16 @@ TEST(Texts, OfAPullRequestAreNoPassUnlessItsBasesRulesJudgedIt) {
   // A merge group has a base and no pull request; a push has neither.
   target = k_target;
   target.pull_request.reset();
-  not_judged(gate_of(Outcome::pass, ExitCode::pass), {"success"}, target, "judged by the pull");
+  not_judged(make_gate(Outcome::pass, ExitCode::pass), {"success"}, target, "judged by the pull");
   EXPECT_EQ(texts_of(pass, {}, {"success"}, target).check.conclusion, "success");
 }
 
 TEST(Texts, OfARunWithoutCellsOrInterruptedAreNoPass) {
-  const Texts empty = texts_of(gate_of(Outcome::pass, ExitCode::pass, 0), {}, {"success"});
+  const Texts empty = texts_of(make_gate(Outcome::pass, ExitCode::pass, 0), {}, {"success"});
   EXPECT_EQ(empty.check.conclusion, "failure");
   EXPECT_EQ(empty.status.state, "error");
   EXPECT_EQ(empty.check.title, "not judged: no cell was measured");
-  const Texts stopped = texts_of(gate_of(Outcome::pass, ExitCode::interrupted), {}, {});
+  const Texts stopped = texts_of(make_gate(Outcome::pass, ExitCode::interrupted), {}, {});
   EXPECT_EQ(stopped.check.conclusion, "cancelled");
   EXPECT_EQ(stopped.status.state, "error");
 }
@@ -167,7 +168,7 @@ Reach reach_of(const verdict::GateVerdict& gate, const MeasuringRun& run = k_fin
   return texts_of(gate, {}, run, k_target).reach;
 }
 verdict::GateVerdict with(Comment comment, Outcome outcome, ExitCode code = ExitCode::pass) {
-  verdict::GateVerdict gate = by_rules(gate_of(outcome, code));
+  verdict::GateVerdict gate = by_rules(make_gate(outcome, code));
   gate.comment = comment;
   return gate;
 }
@@ -189,11 +190,11 @@ TEST(NewComments, AreMadeOfAllButAPassUnlessTheRulesSayOtherwise) {
       {Outcome::accepted, ExitCode::pass, Reach::create},
       {Outcome::skipped, ExitCode::usage, Reach::create},
   };
-  for (const auto& one : cases) {
-    const std::string about(verdict::to_string(one.outcome));
-    EXPECT_EQ(reach_of(with(Comment::changed, one.outcome, one.code)), one.changed) << about;
-    EXPECT_EQ(reach_of(with(Comment::always, one.outcome, one.code)), Reach::create) << about;
-    EXPECT_EQ(reach_of(with(Comment::never, one.outcome, one.code)), Reach::nothing) << about;
+  for (const auto& c : cases) {
+    const std::string about(verdict::to_string(c.outcome));
+    EXPECT_EQ(reach_of(with(Comment::changed, c.outcome, c.code)), c.changed) << about;
+    EXPECT_EQ(reach_of(with(Comment::always, c.outcome, c.code)), Reach::create) << about;
+    EXPECT_EQ(reach_of(with(Comment::never, c.outcome, c.code)), Reach::nothing) << about;
   }
 }
 
@@ -202,7 +203,7 @@ TEST(NewComments, AreMadeOfAPassThatEditsTheRulesOrDoesNotCount) {
   edits.proposals.push_back({.what = "max_drop", .from = "5 %", .to = "20 %"});
   EXPECT_EQ(reach_of(edits), Reach::create);
   EXPECT_EQ(reach_of(with(Comment::changed, Outcome::pass), {"failure"}), Reach::create);
-  EXPECT_EQ(reach_of(by_rules(gate_of(Outcome::pass, ExitCode::pass, 0))), Reach::create);
+  EXPECT_EQ(reach_of(by_rules(make_gate(Outcome::pass, ExitCode::pass, 0))), Reach::create);
 }
 
 TEST(NewComments, AreMadeByTheDefaultWhereAnybodyMayHaveWrittenTheVerdict) {
@@ -250,7 +251,7 @@ TEST(Texts, WithoutAVerdictKeepWhatIsSaidInert) {
 TEST(Texts, OfTenThousandCellsStayWithinGitHubsLimits) {
   for (const Outcome outcome : {Outcome::fail, Outcome::pass}) {
     const Texts texts = texts_of(
-        gate_of(outcome, outcome == Outcome::fail ? ExitCode::fail : ExitCode::pass, 10'000), {},
+        make_gate(outcome, outcome == Outcome::fail ? ExitCode::fail : ExitCode::pass, 10'000), {},
         {"failure"});
     EXPECT_LT(texts.comment.size(), 65'300U);
     EXPECT_LE(texts.check.summary.size(), report::k_check_summary_limit);
@@ -260,7 +261,7 @@ TEST(Texts, OfTenThousandCellsStayWithinGitHubsLimits) {
 
 TEST(Rehearsal, RemembersWhatWouldBeSentAndSupposesThatNothingIsThere) {
   Rehearsal rehearsal;
-  Texts texts = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, {});
+  Texts texts = texts_of(make_gate(Outcome::fail, ExitCode::fail), {}, {});
   texts.check.annotations.resize(60, {"weir.yaml", 1, "failure", "t", "m"});
   const Target target{.repository = "o/r",
                       .pull_request = 7,

@@ -76,8 +76,8 @@ TEST(Url, KnowsWhatLiesBelowTheBase) {
       {"https://g/api/v3/repos", false},    {"https://h/api/v3/../admin", false},
       {"https://h/api/v3/%2e%2E/x", false}, {"https://h/api/v3/.%2e/x", false},
   };
-  for (const Case& c : cases) EXPECT_EQ(below(base, *parse_url(c.text)), c.below) << c.text;
-  EXPECT_TRUE(below(*parse_url("https://h"), *parse_url("https://h/x")));
+  for (const Case& c : cases) EXPECT_EQ(is_below(base, *parse_url(c.text)), c.below) << c.text;
+  EXPECT_TRUE(is_below(*parse_url("https://h"), *parse_url("https://h/x")));
 }
 
 TEST(Url, FindsTheNextPageInALinkHeader) {

@@ -18,9 +18,9 @@ constexpr std::size_t k_most_body = 8 << 20;
 
 std::string decoded(std::string_view text) {
   const auto digit = [](char c) {
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
+    if (c >= '0' && c <= '9') return c - '0';
+    const int lower_case = c | 0x20;
+    return lower_case >= 'a' && lower_case <= 'f' ? lower_case - 'a' + 10 : -1;
   };
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -69,7 +69,7 @@ bool send_all(int fd, std::string_view bytes) {
   return true;
 }
 
-std::optional<SeenRequest> read_request(int fd, std::string& buffer) {
+std::optional<ReceivedRequest> read_request(int fd, std::string& buffer) {
   std::size_t end = 0;
   while ((end = buffer.find("\r\n\r\n")) == std::string::npos) {
     if (buffer.size() > k_most_head || !fill(fd, buffer, buffer.size() + 1)) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<SeenRequest> read_request(int fd, std::string& buffer) {
   buffer.erase(0, end + 4);
   const std::vector<std::string> words = text::split(lines.empty() ? "" : lines[0], ' ');
   if (words.size() != 3) return std::nullopt;
-  SeenRequest request{.method = words[0], .target = words[1]};
+  ReceivedRequest request{.method = words[0], .target = words[1]};
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const std::size_t colon = lines[i].find(':');
     if (colon == std::string::npos) return std::nullopt;
@@ -98,12 +98,13 @@ std::optional<SeenRequest> read_request(int fd, std::string& buffer) {
   return request;
 }
 
-StoreRequest store_request(const SeenRequest& seen) {
-  const std::size_t mark = seen.target.find('?');
-  StoreRequest request{
-      .method = seen.method, .path = decoded(seen.target.substr(0, mark)), .body = seen.body};
+StoreRequest store_request(const ReceivedRequest& received) {
+  const std::size_t mark = received.target.find('?');
+  StoreRequest request{.method = received.method,
+                       .path = decoded(received.target.substr(0, mark)),
+                       .body = received.body};
   if (mark == std::string::npos) return request;
-  for (const std::string& part : text::split(seen.target.substr(mark + 1), '&')) {
+  for (const std::string& part : text::split(received.target.substr(mark + 1), '&')) {
     const std::size_t equal = part.find('=');
     if (equal != std::string::npos) {
       request.query[decoded(part.substr(0, equal))] = decoded(part.substr(equal + 1));

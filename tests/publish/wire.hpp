@@ -20,9 +20,9 @@ std::pair<int, int> bound_socket();
 bool fill(int fd, std::string& buffer, std::size_t until);
 bool send_all(int fd, std::string_view bytes);
 // Reads one request from `fd`; `buffer` keeps the bytes after it.
-std::optional<SeenRequest> read_request(int fd, std::string& buffer);
+std::optional<ReceivedRequest> read_request(int fd, std::string& buffer);
 
-StoreRequest store_request(const SeenRequest& seen);
+StoreRequest store_request(const ReceivedRequest& received);
 // Returns the URL of another page of the same list, as in GitHub's Link headers.
 std::string at_page(const std::string& url, const StoreRequest& request, std::int64_t page);
 void replace_all(std::string& text, const std::string& what, const std::string& with);

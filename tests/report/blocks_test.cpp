@@ -20,7 +20,7 @@ using testing::Not;
 
 struct Failed {
   const char* reason;
-  const char* last_words;
+  const char* stderr_tail;
 };
 
 // Builds cells "model-0", "model-1", … that could not be measured.
@@ -30,7 +30,7 @@ GateVerdict unmeasured(const std::vector<Failed>& all) {
     CellVerdict& cell = gate.cells[i];
     fixtures::absent_device(cell);
     cell.reason = all[i].reason;
-    cell.stderr_tail = all[i].last_words;
+    cell.stderr_tail = all[i].stderr_tail;
   }
   gate.verdict = Outcome::error;
   gate.exit_code = verdict::ExitCode::unmeasured;

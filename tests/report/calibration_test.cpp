@@ -18,7 +18,7 @@ using verdict::CalibratedCell;
 using verdict::CalibratedMetric;
 using verdict::Calibration;
 
-CalibratedMetric metric_of(const char* name, double noise, const char* amount) {
+CalibratedMetric make_metric(const char* name, double noise, const char* amount) {
   CalibratedMetric metric;
   metric.metric = *unit::find_metric(name);
   metric.limit = std::string("may drop ") + amount;
@@ -35,14 +35,14 @@ CalibratedMetric metric_of(const char* name, double noise, const char* amount) {
   return metric;
 }
 
-CalibratedCell cell_of(const char* name) {
+CalibratedCell make_cell(const char* name) {
   CalibratedCell cell;
   cell.cell = *profile::CellKey::parse(name);
   cell.machine_name = "AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB, debian 12";
   cell.date = "2026-11-20";
   cell.pairs = 40;
   cell.pair_seconds = 3.7;
-  cell.metrics = {metric_of("decode_tokens_per_second", 0.042, "5 %")};
+  cell.metrics = {make_metric("decode_tokens_per_second", 0.042, "5 %")};
   cell.unchanged = {30.2, 58, 1};
   cell.at_limit = {27.9, 49, 1};
   cell.holds = true;
@@ -50,16 +50,16 @@ CalibratedCell cell_of(const char* name) {
 }
 
 Calibration several() {
-  Calibration made;
-  made.date = "2026-11-20";
-  made.base = "the same program by another path";
-  made.budget_seconds = 600;
-  made.false_alarm = 0.001;
-  made.replays = 1000;
-  made.failed_at_most = 0.003;
-  CalibratedCell loud = cell_of("llama.cpp/tiny-llama/vulkan/decode");
+  Calibration calibration;
+  calibration.date = "2026-11-20";
+  calibration.base = "the same program by another path";
+  calibration.budget_seconds = 600;
+  calibration.false_alarm = 0.001;
+  calibration.replays = 1000;
+  calibration.failed_at_most = 0.003;
+  CalibratedCell loud = make_cell("llama.cpp/tiny-llama/vulkan/decode");
   loud.metrics.push_back(
-      metric_of("prefill_tokens_per_second", std::numeric_limits<double>::infinity(), "5 %"));
+      make_metric("prefill_tokens_per_second", std::numeric_limits<double>::infinity(), "5 %"));
   loud.metrics[0].decision = stats::Decision::undecided;
   loud.metrics[1].decision = stats::Decision::fail;
   loud.metrics[1].log_slower = 30;
@@ -67,13 +67,13 @@ Calibration several() {
   loud.at_limit = {310, 324, 0.5};
   loud.most_pairs = 324;
   loud.holds = false;
-  CalibratedCell broken = cell_of("llama.cpp/tiny-llama/rx7900/decode");
+  CalibratedCell broken = make_cell("llama.cpp/tiny-llama/rx7900/decode");
   broken.error = "timed: the base program failed in 2 of its processes: exit 1";
-  made.cells = {loud, broken, cell_of("llama.cpp/tiny-llama/cpu/decode")};
-  made.answer =
+  calibration.cells = {loud, broken, make_cell("llama.cpp/tiny-llama/cpu/decode")};
+  calibration.answer =
       "This machine is too noisy for these limits: in more than 5 of 100 gates there is no verdict "
       "on llama.cpp/tiny-llama/vulkan/decode after 324 pairs.";
-  return made;
+  return calibration;
 }
 
 TEST(CalibrationText, ShowsWhatHoldsAndWhatDoesNot) {
@@ -81,23 +81,23 @@ TEST(CalibrationText, ShowsWhatHoldsAndWhatDoesNot) {
 }
 
 TEST(CalibrationText, TellsWhatTwoBuildsDifferBy) {
-  Calibration made = several();
-  made.cells = {made.cells.back()};
-  made.two_builds = true;
-  made.seen_failed = 12;
-  made.holds = true;
-  made.answer = "This machine can hold 5 % within gate.budget (10 m 0 s).";
-  made.base = "HEAD, 1a2b3c4 \"Faster\"";
-  made.notes = {"built in 41 s"};
-  expect_golden("calibration_two_builds.txt", calibration_text(made, {}));
+  Calibration calibration = several();
+  calibration.cells = {calibration.cells.back()};
+  calibration.two_builds = true;
+  calibration.seen_failed = 12;
+  calibration.holds = true;
+  calibration.answer = "This machine can hold 5 % within gate.budget (10 m 0 s).";
+  calibration.base = "HEAD, 1a2b3c4 \"Faster\"";
+  calibration.notes = {"built in 41 s"};
+  expect_golden("calibration_two_builds.txt", calibration_text(calibration, {}));
 }
 
 TEST(CalibrationText, StaysWithinItsWidthAndMakesNamesInert) {
-  Calibration made = several();
-  made.base = "the command a\x1b[31m\n::error::b";
-  made.cells[1].error = "\x1b]0;x\x07 ::warning::\n::error::";
+  Calibration calibration = several();
+  calibration.base = "the command a\x1b[31m\n::error::b";
+  calibration.cells[1].error = "\x1b]0;x\x07 ::warning::\n::error::";
   for (const int width : {40, 80, 120}) {
-    for (const std::string& line : text::lines(calibration_text(made, {width, false}))) {
+    for (const std::string& line : text::lines(calibration_text(calibration, {width, false}))) {
       EXPECT_LE(text::columns(line), static_cast<std::size_t>(width)) << line;
       EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
       EXPECT_FALSE(line.starts_with("::")) << line;

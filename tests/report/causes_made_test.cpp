@@ -12,7 +12,7 @@ namespace causes_made_test {
 
 TEST(CausesMade, NothingThatFailedIsInNeither) {
   std::vector<fixtures::Case> cases = fixtures::all();
-  for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
+  for (fixtures::Case& fixture : fixtures::all_beside()) cases.push_back(std::move(fixture));
   for (auto& [name, gate] : cases) {
     // Once with the findings of the fixture, which claim nothing, and once with weir's own.
     for (const bool explained : {false, true}) {

@@ -81,11 +81,11 @@ TEST(Causes, AreNumberedInTheHeadlineWhereTheyAreFewerThanCells) {
   EXPECT_EQ(headline(fixtures::cache_on_host()), "40 of 40 cells broke a limit, 1 cause");
   EXPECT_EQ(headline(fixtures::two_causes()),
             "40 of 40 cells broke a limit, 2 causes, 1 change unexplained");
-  GateVerdict one = fixtures::red();
+  GateVerdict gate = fixtures::red();
   verdict::Cause cause;
-  cause.cells = {fixtures::decode_on_vulkan(one).cell.str()};
-  one.causes = {cause};
-  EXPECT_EQ(headline(one), "1 of 8 cells broke a limit");
+  cause.cells = {fixtures::decode_on_vulkan(gate).cell.str()};
+  gate.causes = {cause};
+  EXPECT_EQ(headline(gate), "1 of 8 cells broke a limit");
 }
 
 TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
@@ -173,16 +173,17 @@ TEST(Causes, LeaveWhatTheyDoNotExplainInSight) {
 }
 
 TEST(Causes, AreAnnotationsInPlaceOfTheirCells) {
-  const auto one = check_text(fixtures::cache_on_host(), {}).annotations;
-  ASSERT_EQ(one.size(), 1U);
-  EXPECT_EQ(one[0].title, "fail: Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
-  EXPECT_THAT(one[0].message,
+  const auto single = check_text(fixtures::cache_on_host(), {}).annotations;
+  ASSERT_EQ(single.size(), 1U);
+  EXPECT_EQ(single[0].title, "fail: Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
+  EXPECT_THAT(single[0].message,
               HasSubstr("In all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts.\n"));
-  EXPECT_THAT(one[0].message, HasSubstr("\n9 more counts follow from it; beside it: "));
-  const auto more = check_text(fixtures::two_causes(), {}).annotations;
-  ASSERT_EQ(more.size(), 3U);
-  EXPECT_EQ(more[2].title, "fail: Not explained");
-  EXPECT_THAT(more[2].message, HasSubstr("decode tok/s: 28.6 \u2192 25.1 (\u221212.2 %, 2 of 40"));
+  EXPECT_THAT(single[0].message, HasSubstr("\n9 more counts follow from it; beside it: "));
+  const auto several = check_text(fixtures::two_causes(), {}).annotations;
+  ASSERT_EQ(several.size(), 3U);
+  EXPECT_EQ(several[2].title, "fail: Not explained");
+  EXPECT_THAT(several[2].message,
+              HasSubstr("decode tok/s: 28.6 \u2192 25.1 (\u221212.2 %, 2 of 40"));
 }
 
 TEST(Causes, FitAlsoWhereMuchIsNotExplained) {

@@ -35,12 +35,12 @@ GateVerdict all_new() {
   return gate;
 }
 
-GateVerdict with(GateVerdict gate, ExitCode code) {
+GateVerdict gate_with(GateVerdict gate, ExitCode code) {
   gate.exit_code = code;
   return gate;
 }
 
-GateVerdict with(GateVerdict gate, Outcome outcome) {
+GateVerdict gate_with(GateVerdict gate, Outcome outcome) {
   gate.verdict = outcome;
   gate.cells[0].verdict = outcome;
   return gate;
@@ -60,21 +60,23 @@ TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
       {"a broken limit", fixtures::red(), "failure", "failure"},
       {"a cell that could not be measured", fixtures::errors(), "failure", "error"},
       {"not decided", fixtures::undecided(), "neutral", "success"},
-      {"not decided, where that fails", with(fixtures::undecided(), ExitCode::inconclusive),
+      {"not decided, where that fails", gate_with(fixtures::undecided(), ExitCode::inconclusive),
        "failure", "failure"},
       {"some cells new", fixtures::mixed(), "success", "success"},
       {"all cells new", all_new(), "failure", "error"},
-      {"all cells skipped", with(fixtures::all_skipped(), ExitCode::usage), "failure", "error"},
+      {"all cells skipped", gate_with(fixtures::all_skipped(), ExitCode::usage), "failure",
+       "error"},
       {"no cell at all", empty, "failure", "error"},
-      {"improved", with(fixtures::green(), Outcome::improved), "success", "success"},
-      {"accepted", with(fixtures::green(), Outcome::accepted), "success", "success"},
-      {"interrupted", with(fixtures::green(), ExitCode::interrupted), "cancelled", "error"},
-      {"interrupted after a broken limit", with(fixtures::red(), ExitCode::interrupted), "failure",
-       "failure"},
+      {"improved", gate_with(fixtures::green(), Outcome::improved), "success", "success"},
+      {"accepted", gate_with(fixtures::green(), Outcome::accepted), "success", "success"},
+      {"interrupted", gate_with(fixtures::green(), ExitCode::interrupted), "cancelled", "error"},
+      {"interrupted after a broken limit", gate_with(fixtures::red(), ExitCode::interrupted),
+       "failure", "failure"},
       // A verdict file is not trusted: its parts have to agree before it is green.
-      {"a pass that exits 1", with(fixtures::green(), ExitCode::fail), "failure", "failure"},
-      {"a pass that exits 3", with(fixtures::green(), ExitCode::unmeasured), "failure", "error"},
-      {"a pass that exits 2", with(fixtures::green(), ExitCode::usage), "failure", "error"},
+      {"a pass that exits 1", gate_with(fixtures::green(), ExitCode::fail), "failure", "failure"},
+      {"a pass that exits 3", gate_with(fixtures::green(), ExitCode::unmeasured), "failure",
+       "error"},
+      {"a pass that exits 2", gate_with(fixtures::green(), ExitCode::usage), "failure", "error"},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(check_text(row.gate, {}).conclusion, row.conclusion) << row.what;
@@ -96,7 +98,7 @@ TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
   EXPECT_THAT(markdown(all_new(), {}), HasSubstr(why));
   EXPECT_THAT(terminal(all_new(), {.width = 200}), StartsWith("weir 0.1.0  8 cells  " + why));
   EXPECT_THAT(html(all_new()), HasSubstr("<title>weir: " + why));
-  GateVerdict required = with(all_new(), ExitCode::unmeasured);
+  GateVerdict required = gate_with(all_new(), ExitCode::unmeasured);
   for (CellVerdict& cell : required.cells) {
     cell.verdict = Outcome::error;
     cell.not_compared = cell.reason;
@@ -106,7 +108,7 @@ TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
   EXPECT_THAT(comment, HasSubstr("error: all 8 cells: "));
   EXPECT_THAT(comment, Not(HasSubstr("| dispatches/token"))) << "the reason is all there is to say";
   EXPECT_EQ(check_text(required, {}).annotations.size(), 1U);
-  GateVerdict placed = with(all_new(), Outcome::fail);
+  GateVerdict placed = gate_with(all_new(), Outcome::fail);
   placed.exit_code = ExitCode::fail;
   EXPECT_EQ(check_text(placed, {}).title, "1 of 8 cells broke a limit \u00b7 " + why);
 }
@@ -179,11 +181,11 @@ TEST(Check, KeepsToTheLimitsOfGitHub) {
     EXPECT_LE(check.summary.size(), k_check_summary_limit);
     EXPECT_GT(check.summary.size(), 1000U);
     EXPECT_LE(check.annotations.size(), 200U);
-    for (const CheckAnnotation& one : check.annotations) {
-      EXPECT_LE(one.title.size(), 4 * 255U);
-      EXPECT_LE(text::columns(one.title), 255U);
-      EXPECT_LE(one.message.size(), 64U << 10U);
-      EXPECT_FALSE(one.message.empty());
+    for (const CheckAnnotation& annotation : check.annotations) {
+      EXPECT_LE(annotation.title.size(), 4 * 255U);
+      EXPECT_LE(text::columns(annotation.title), 255U);
+      EXPECT_LE(annotation.message.size(), 64U << 10U);
+      EXPECT_FALSE(annotation.message.empty());
     }
     EXPECT_LE(text::columns(status_text(gate).description), 140U);
     EXPECT_LE(text::columns(check.title), 255U);

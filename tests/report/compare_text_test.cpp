@@ -55,13 +55,13 @@ TEST(CompareText, LookAsStored) {
 
 TEST(CompareText, SaysWhichCommandBuffersMakeTheDifferenceOfAToken) {
   const auto run = [](double rate, double moe, std::int64_t buffers) {
-    observed::Observed made;
-    made.format = "hf2q";
-    made.profiled_tokens = 1;
-    made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
-    made.buffers = {{"layer.attn_moe_ffn", buffers, {}, {}, {}, {}, moe, {}, {}},
-                    {"output|head", 2, {}, {}, {}, {}, 0.005, {}, {}}};
-    return made;
+    observed::Observed observed;
+    observed.format = "hf2q";
+    observed.profiled_tokens = 1;
+    observed.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
+    observed.buffers = {{"layer.attn_moe_ffn", buffers, {}, {}, {}, {}, moe, {}, {}},
+                        {"output|head", 2, {}, {}, {}, {}, 0.005, {}, {}}};
+    return observed;
   };
   const observed::Observed before = run(40, 0.010, 40), after = run(32, 0.015, 43);
   const std::vector all{explain::compare({"a", &before}, {"b", &after})};
@@ -83,24 +83,25 @@ TEST(CompareText, SaysWhichCommandBuffersMakeTheDifferenceOfAToken) {
 
 TEST(CompareText, CallNoDifferenceAPartOfASmallerOne) {
   const auto run = [](double rate, double seconds) {
-    observed::Observed made;
-    made.format = "hf2q";
-    made.profiled_tokens = 1;
-    made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
-    made.buffers = {{"head", 2, {}, {}, {}, {}, seconds, {}, {}}};
-    return made;
+    observed::Observed observed;
+    observed.format = "hf2q";
+    observed.profiled_tokens = 1;
+    observed.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
+    observed.buffers = {{"head", 2, {}, {}, {}, {}, seconds, {}, {}}};
+    return observed;
   };
   struct Case {
     double rate, seconds;
     const char* text;
   };
   const observed::Observed before = run(40, 0.010);
-  for (const Case& one : {Case{32, 0.015, "+6.25 ms. Command buffers take +5.00 ms of it: head"},
-                          Case{32, 0.019, "+6.25 ms. Command buffers take +9.00 ms: head"},
-                          Case{50, 0.015, "5.00 ms. Command buffers take +5.00 ms: head"}}) {
-    const observed::Observed after = run(one.rate, one.seconds);
+  for (const Case& test_case :
+       {Case{32, 0.015, "+6.25 ms. Command buffers take +5.00 ms of it: head"},
+        Case{32, 0.019, "+6.25 ms. Command buffers take +9.00 ms: head"},
+        Case{50, 0.015, "5.00 ms. Command buffers take +5.00 ms: head"}}) {
+    const observed::Observed after = run(test_case.rate, test_case.seconds);
     const std::vector all{explain::compare({"a", &before}, {"b", &after})};
-    EXPECT_THAT(compare_text(all, {.width = 200}), HasSubstr(one.text));
+    EXPECT_THAT(compare_text(all, {.width = 200}), HasSubstr(test_case.text));
   }
 }
 
@@ -113,9 +114,9 @@ TEST(CompareText, KeepToTheirWidth) {
 }
 
 TEST(CompareText, OfAgaveAndLlamaMatchByRole) {
-  const auto made = compared("agave-profile", "vk-perf-logger").front();
+  const auto comparison = compared("agave-profile", "vk-perf-logger").front();
   std::map<std::string, const explain::OpChange*> by_role;
-  for (const auto& op : made.ops) by_role[op.role] = &op;
+  for (const auto& op : comparison.ops) by_role[op.role] = &op;
   for (const char* role : {"MUL_MAT", "FLASH_ATTN_EXT", "RMS_NORM", "ROPE", "GET_ROWS"}) {
     ASSERT_TRUE(by_role.contains(role)) << role;
     EXPECT_TRUE(by_role[role]->a && by_role[role]->b) << role;
@@ -136,9 +137,9 @@ TEST(CompareText, AreInertWhateverNamesAre) {
   const std::vector all{explain::compare({bad, &before}, {bad, &after})};
   const std::string text = compare_text(all, {});
   const std::string markdown = compare_markdown(all, 100, 65'000);
-  for (const std::string* one : {&text, &markdown}) {
-    EXPECT_THAT(*one, Not(HasSubstr("\x1b")));
-    EXPECT_THAT(*one, Not(HasSubstr("\n::")));
+  for (const std::string* output : {&text, &markdown}) {
+    EXPECT_THAT(*output, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(*output, Not(HasSubstr("\n::")));
   }
   EXPECT_THAT(markdown, Not(HasSubstr("<!--")));
 }

@@ -45,12 +45,12 @@ void dump(std::string& out, const Part& part, std::size_t depth) {
   for (const auto& row : part.rows) {
     line(text::join(collect<std::string>(row, plain_text), " | "));
   }
-  for (const Number& one : part.numbers) {
-    std::vector<std::string> cells{one.label,    one.base,  one.candidate, one.change,
-                                   one.evidence, one.limit, one.where,     one.why};
+  for (const Number& number : part.numbers) {
+    std::vector<std::string> cells{number.label,    number.base,  number.candidate, number.change,
+                                   number.evidence, number.limit, number.where,     number.why};
     std::erase(cells, "");
-    line(text::join(cells, " | ") + readers(one.readers));
-    dump(out, one.below, depth + 2);
+    line(text::join(cells, " | ") + readers(number.readers));
+    dump(out, number.below, depth + 2);
   }
   dump(out, part.parts, depth + 1);
 }
@@ -61,7 +61,7 @@ void dump(std::string& out, const Parts& parts, std::size_t depth) {
 
 TEST(Compose, BuildsTheTreeThatIsStored) {
   auto all = fixtures::all();
-  for (auto& one : fixtures::all_beside()) all.push_back(std::move(one));
+  for (auto& fixture : fixtures::all_beside()) all.push_back(std::move(fixture));
   for (const auto& [name, gate] : all) {
     std::string out;
     dump(out, compose(gate), 0);

@@ -15,8 +15,8 @@ using support::expect_golden;
 using testing::HasSubstr;
 using testing::Not;
 
-profile::Profile on(const std::string& device, std::int64_t barriers,
-                    std::map<std::string, Rational> kernels) {
+profile::Profile make_profile(const std::string& device, std::int64_t barriers,
+                              std::map<std::string, Rational> kernels) {
   profile::Profile out;
   out.cell = {.engine = "llama.cpp",
               .variant = "default",
@@ -39,15 +39,15 @@ profile::Profile on(const std::string& device, std::int64_t barriers,
 }
 
 std::vector<profile::Profile> three_kinds() {
-  return {on("amd-rx-580", 46, {{"flash_attn", 4}, {"mul_mat_vec", 29}}),
-          on("amd-rx-6900-xt", 46, {{"flash_attn", 4}, {"mul_mat_vec", 29}}),
-          on("amd-rx-7900-xtx", 46, {{"flash_attn_cm1", 4}, {"mul_mat_vec", 29}}),
-          on("intel-arc-b580", 54, {{"flash_attn", 4}, {"mul_mat_vec", 29}})};
+  return {make_profile("amd-rx-580", 46, {{"flash_attn", 4}, {"mul_mat_vec", 29}}),
+          make_profile("amd-rx-6900-xt", 46, {{"flash_attn", 4}, {"mul_mat_vec", 29}}),
+          make_profile("amd-rx-7900-xtx", 46, {{"flash_attn_cm1", 4}, {"mul_mat_vec", 29}}),
+          make_profile("intel-arc-b580", 54, {{"flash_attn", 4}, {"mul_mat_vec", 29}})};
 }
 
 TEST(DeviceMatrix, PutsDevicesThatDoTheSameInOneColumn) {
   auto profiles = three_kinds();
-  profiles.push_back(on("broken", 0, {}));
+  profiles.push_back(make_profile("broken", 0, {}));
   profiles.back().errors = {"counted: crashed\n::error::here"};
   expect_golden("device-matrix.txt", device_matrix_text(profiles, false, 80));
   expect_golden("device-matrix-all.txt", device_matrix_text(profiles, true, 80));
@@ -57,7 +57,7 @@ TEST(DeviceMatrix, StaysWithinItsWidthWithManyDevicesAndLongNames) {
   std::vector<profile::Profile> profiles;
   for (int i = 0; i < 40; ++i) {
     const std::string kernel(static_cast<std::size_t>(20 + i), 'k');
-    profiles.push_back(on(fmt::format("device-{}", i), 46 + i, {{kernel, 1000000 + i}}));
+    profiles.push_back(make_profile(fmt::format("device-{}", i), 46 + i, {{kernel, 1000000 + i}}));
   }
   for (const int width : {40, 80, 120}) {
     const std::string text = device_matrix_text(profiles, true, width);

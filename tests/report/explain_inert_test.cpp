@@ -67,8 +67,8 @@ verdict::GateVerdict gate_with(const std::vector<Explanation>& all) {
   verdict::GateVerdict gate = fixtures::red();
   verdict::CellVerdict cell = fixtures::decode_on_vulkan(gate);
   gate.cells.clear();
-  for (const Explanation& one : all) {
-    for (const verdict::Finding& finding : one.findings) {
+  for (const Explanation& explanation : all) {
+    for (const verdict::Finding& finding : explanation.findings) {
       cell.findings = {finding};
       gate.cells.push_back(cell);
     }
@@ -90,10 +90,10 @@ void expect_plain(const std::string& text, const std::string& name) {
 
 TEST(ExplanationsOfHostileNames, NameThem) {
   // Otherwise the tests below would prove nothing.
-  for (const Explanation& one : with_name("evil_name")) {
-    ASSERT_FALSE(one.findings.empty());
+  for (const Explanation& explanation : with_name("evil_name")) {
+    ASSERT_FALSE(explanation.findings.empty());
     std::string all;
-    for (const verdict::Finding& finding : one.findings) all += finding.text() + "\n";
+    for (const verdict::Finding& finding : explanation.findings) all += finding.text() + "\n";
     EXPECT_THAT(all, HasSubstr("evil"));
   }
 }
@@ -122,8 +122,8 @@ TEST(ExplanationsOfHostileNames, AreOneLineEachInJson) {
     for (const Json& finding : json.at("findings")) {
       for (const char* list : {"ops", "tensors", "lines"}) {
         if (!finding.contains(list)) continue;
-        for (const Json& one : finding.at(list)) {
-          const auto words = one.get<std::string>();
+        for (const Json& item : finding.at(list)) {
+          const auto words = item.get<std::string>();
           EXPECT_EQ(words.find_first_of("\n\r\x1b"), std::string::npos) << name;
           EXPECT_LE(words.size(), 2000U) << list;
         }

@@ -71,12 +71,12 @@ TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
 TEST(ExplainText, SaysOneCauseOfManyCellsOnceThoughTheirNumbersDiffer) {
   std::vector<explain::Explanation> all;
   for (std::int64_t i = 1; i <= 5; ++i) {
-    explain::Explanation& one = all.emplace_back();
-    one.cell = fmt::format("llama.cpp/model-{}/vulkan/decode", i);
-    one.differs = true;
-    one.totals = {{"dispatches", Rational(690), Rational(690 - i)},
-                  {"syncs", Rational(1), Rational(1 + i)}};
-    explain::Finding& finding = one.findings.emplace_back();
+    explain::Explanation& explanation = all.emplace_back();
+    explanation.cell = fmt::format("llama.cpp/model-{}/vulkan/decode", i);
+    explanation.differs = true;
+    explanation.totals = {{"dispatches", Rational(690), Rational(690 - i)},
+                          {"syncs", Rational(1), Rational(1 + i)}};
+    explain::Finding& finding = explanation.findings.emplace_back();
     finding.kind = "work_moved_to_cpu";
     finding.ops = {i == 1 ? "set_rows_f32_f16_i64" : "set_rows_f32_f16_i32"};
     finding.headline = fmt::format("SET_ROWS moved to the CPU, {} times a token.", i);
@@ -104,7 +104,7 @@ TEST(ExplainText, SaysThatNothingDiffers) {
 TEST(ExplainText, HasTheChecklistOfOneProfileUnasked) {
   std::vector<explain::Explanation> all(1);
   all.front().cell = "llama.cpp/tiny/vulkan/decode";
-  all.front().alone = true;
+  all.front().has_one_side = true;
   all.front().totals = {{"dispatches", Rational(690), Rational(690)}};
   all.front().checklist = {{"Syncs: 3 a token or fewer", explain::Check::Answer::fine, "1"}};
   EXPECT_EQ(explain_text(all, {}),

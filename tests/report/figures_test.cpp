@@ -26,13 +26,13 @@ using verdict::Judgement;
 
 void add_time(CellVerdict& cell, const std::string& name, double value) {
   const bool rate = name.ends_with("per_second");
-  Judgement& made = cell.judgements.emplace_back();
-  made.metric = unit::custom_metric(name, unit::Kind::time,
-                                    rate ? unit::Unit::tokens_per_second : unit::Unit::seconds,
-                                    rate ? unit::Better::higher : unit::Better::lower);
-  made.source = "requests";
-  made.current = value;
-  made.samples = 3;
+  Judgement& judgement = cell.judgements.emplace_back();
+  judgement.metric = unit::custom_metric(name, unit::Kind::time,
+                                         rate ? unit::Unit::tokens_per_second : unit::Unit::seconds,
+                                         rate ? unit::Better::higher : unit::Better::lower);
+  judgement.source = "requests";
+  judgement.current = value;
+  judgement.samples = 3;
 }
 
 CellVerdict serving(std::int64_t concurrency, double first_token, double per_token, double rate) {
@@ -115,8 +115,8 @@ TEST(Html, HasATableOfWhatIsDrawnOfLoads) {
 CellVerdict requested() {
   CellVerdict cell;
   for (std::int64_t i = 0; i < 50; ++i) {
-    const std::int64_t whole = i == 25 ? 1'000'000 : 100'000;
-    for (const std::int64_t number : {i * 100'000, std::int64_t{20'000}, whole}) {
+    const std::int64_t latency = i == 25 ? 1'000'000 : 100'000;
+    for (const std::int64_t number : {i * 100'000, std::int64_t{20'000}, latency}) {
       cell.latencies.push_back(number);
     }
   }

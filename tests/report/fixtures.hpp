@@ -36,21 +36,21 @@ inline profile::CellKey key(std::string model, std::string backend, std::string 
 
 inline Judgement count(const std::string& name, Outcome outcome, std::int64_t baseline,
                        std::int64_t current) {
-  Judgement made;
-  made.metric = unit::find_metric(name).value();
-  made.nature = profile::Nature::exact;
-  made.source = "vulkan";
-  made.verdict = outcome;
-  made.baseline = static_cast<double>(baseline);
-  made.current = static_cast<double>(current);
-  made.baseline_text = std::to_string(baseline);
-  made.current_text = std::to_string(current);
+  Judgement judgement;
+  judgement.metric = unit::find_metric(name).value();
+  judgement.nature = profile::Nature::exact;
+  judgement.source = "vulkan";
+  judgement.verdict = outcome;
+  judgement.baseline = static_cast<double>(baseline);
+  judgement.current = static_cast<double>(current);
+  judgement.baseline_text = std::to_string(baseline);
+  judgement.current_text = std::to_string(current);
   if (baseline != 0) {
-    made.change = static_cast<double>(current - baseline) / static_cast<double>(baseline);
+    judgement.change = static_cast<double>(current - baseline) / static_cast<double>(baseline);
   }
-  made.limit.exact = made.metric.scope != unit::Scope::fixed;
-  made.reason = baseline == current ? "unchanged" : "changed; an exact count must not";
-  return made;
+  judgement.limit.exact = judgement.metric.scope != unit::Scope::fixed;
+  judgement.reason = baseline == current ? "unchanged" : "changed; an exact count must not";
+  return judgement;
 }
 
 // A change with its interval, as ratios.
@@ -60,19 +60,19 @@ struct Interval {
 
 inline Judgement rate(const std::string& name, Outcome outcome, double baseline, double current,
                       Interval interval) {
-  Judgement made;
-  made.metric = unit::find_metric(name).value();
-  made.source = "llama-bench";
-  made.verdict = outcome;
-  made.baseline = baseline;
-  made.current = current;
-  made.change = interval.change;
-  made.low = interval.low;
-  made.high = interval.high;
-  made.samples = 10;
-  made.baseline_sessions = 3;
-  made.limit.max_drop = verdict::MaxChange{{0.05, true}, {0.025, true}};
-  return made;
+  Judgement judgement;
+  judgement.metric = unit::find_metric(name).value();
+  judgement.source = "llama-bench";
+  judgement.verdict = outcome;
+  judgement.baseline = baseline;
+  judgement.current = current;
+  judgement.change = interval.change;
+  judgement.low = interval.low;
+  judgement.high = interval.high;
+  judgement.samples = 10;
+  judgement.baseline_sessions = 3;
+  judgement.limit.max_drop = verdict::MaxChange{{0.05, true}, {0.025, true}};
+  return judgement;
 }
 
 // Keeps the first `count` metrics, and everything that is no metric.
@@ -82,30 +82,31 @@ inline void keep_metrics(CellVerdict& cell, std::ptrdiff_t count) {
 }
 
 inline CellVerdict passing(profile::CellKey cell) {
-  CellVerdict made;
-  made.cell = std::move(cell);
-  made.device = made.cell.backend;
-  made.verdict = Outcome::pass;
-  made.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
-  made.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
-  made.machine_class = "vulkan-10005-0-d-1-0a1b2c3d-cpu-2-8-debian-12";
-  made.machine_name = "Example CPU, 2 cores, 8 GiB";
-  made.base = "same device class";
-  const std::string scope = made.cell.prompt == "prefill" ? "_per_prefill" : "_per_token";
-  for (const char* base : {"dispatches", "barriers", "syncs", "copies", "submits"}) {
-    const std::int64_t value = std::string(base) == "dispatches" ? 65
-                               : std::string(base) == "barriers" ? 46
-                                                                 : 1;
-    made.judgements.push_back(count(base + scope, Outcome::pass, value, value));
+  CellVerdict judged;
+  judged.cell = std::move(cell);
+  judged.device = judged.cell.backend;
+  judged.verdict = Outcome::pass;
+  judged.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
+  judged.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  judged.machine_class = "vulkan-10005-0-d-1-0a1b2c3d-cpu-2-8-debian-12";
+  judged.machine_name = "Example CPU, 2 cores, 8 GiB";
+  judged.base = "same device class";
+  const std::string scope = judged.cell.prompt == "prefill" ? "_per_prefill" : "_per_token";
+  for (const auto& [base, value] : {std::pair{"dispatches", 65},
+                                    {"barriers", 46},
+                                    {"syncs", 1},
+                                    {"copies", 1},
+                                    {"submits", 1}}) {
+    judged.judgements.push_back(count(base + scope, Outcome::pass, value, value));
   }
-  made.judgements.push_back(
-      rate(made.cell.prompt == "prefill" ? "prefill_tokens_per_second" : "decode_tokens_per_second",
-           Outcome::pass, 28.6, 28.4, {-0.007, -0.021, 0.008}));
-  made.judgements.push_back(count("dispatches_fixed", Outcome::info, 65, 65));
-  made.judgements.back().limit.exact = false;
-  made.put("kernels").verdict = Outcome::pass;
-  made.put("placement").verdict = Outcome::pass;
-  return made;
+  judged.judgements.push_back(rate(
+      judged.cell.prompt == "prefill" ? "prefill_tokens_per_second" : "decode_tokens_per_second",
+      Outcome::pass, 28.6, 28.4, {-0.007, -0.021, 0.008}));
+  judged.judgements.push_back(count("dispatches_fixed", Outcome::info, 65, 65));
+  judged.judgements.back().limit.exact = false;
+  judged.put("kernels").verdict = Outcome::pass;
+  judged.put("placement").verdict = Outcome::pass;
+  return judged;
 }
 
 // A gate of two models, two backends, two prompts: eight cells that pass.
@@ -192,7 +193,7 @@ inline GateVerdict moved() {
   on_cpu.put("placement").changed = {changed("MUL_MAT", std::nullopt, 29),
                                      changed("ROPE", std::nullopt, 8),
                                      changed("ADD", std::nullopt, 8)};
-  on_cpu.elsewhere = true;
+  on_cpu.ran_elsewhere = true;
   on_cpu.not_allowed = {"ADD", "MUL_MAT", "ROPE"};
   gate.verdict = Outcome::fail;
   gate.exit_code = verdict::ExitCode::fail;
@@ -284,14 +285,14 @@ inline GateVerdict mixed() {
   better.judgements[0].current = 191.0 / 3;
   better.judgements[0].reason = "8 dispatches fewer, with every op where it was";
   better.put("kernels").changed = {changed("mul_f32", 8, std::nullopt)};
-  CellVerdict& seen = gate.cells[7];
-  seen.judgements[5].verdict = Outcome::info;
-  seen.judgements[5].limit.mode = verdict::Mode::report;
-  seen.judgements[5].current = 25.1;
-  seen.judgements[5].change = -0.122;
-  seen.judgements[5].low = -0.14;
-  seen.judgements[5].high = -0.1;
-  seen.judgements[5].reason = "reported, not gated: new, being observed";
+  CellVerdict& reported = gate.cells[7];
+  reported.judgements[5].verdict = Outcome::info;
+  reported.judgements[5].limit.mode = verdict::Mode::report;
+  reported.judgements[5].current = 25.1;
+  reported.judgements[5].change = -0.122;
+  reported.judgements[5].low = -0.14;
+  reported.judgements[5].high = -0.1;
+  reported.judgements[5].reason = "reported, not gated: new, being observed";
   gate.verdict = Outcome::new_;
   gate.not_judged = {"throughput not decided in 3 of 8 cells", "2 cells new",
                      "1 skipped: no probe sees cpu"};
@@ -466,16 +467,16 @@ inline GateVerdict cache_on_host() {
       for (std::size_t prompt = 0; prompt < prompts.size(); ++prompt) {
         CellVerdict cell = passing(key(models[model], backends[backend], prompts[prompt]));
         const std::string scope = prompt == 0 ? "_per_prefill" : "_per_token";
-        const auto moved = static_cast<std::int64_t>(8 * (model + 1));       // 4 layers, 8 layers
-        const auto other = static_cast<std::int64_t>(4 * backend + prompt);  // e.g. copies
+        const auto moved = static_cast<std::int64_t>(8 * (model + 1));        // 4 layers, 8 layers
+        const auto offset = static_cast<std::int64_t>(4 * backend + prompt);  // e.g. copies
         const auto grown = [&](const char* base, std::int64_t from, std::int64_t by) {
           return count(base + scope, Outcome::fail, from, from + by);
         };
-        cell.judgements[0] = grown("dispatches", 65 + other, -moved);
+        cell.judgements[0] = grown("dispatches", 65 + offset, -moved);
         cell.judgements[0].reason = "fewer dispatches: SET_ROWS ran on the CPU";
-        cell.judgements[1] = grown("barriers", 46 + other, moved);
+        cell.judgements[1] = grown("barriers", 46 + offset, moved);
         cell.judgements[2] = grown("syncs", 1, moved);
-        cell.judgements[3] = grown("copies", 1, 2 * moved + other);
+        cell.judgements[3] = grown("copies", 1, 2 * moved + offset);
         cell.judgements[4] = grown("submits", 1, moved);
         cell.judgements.insert(cell.judgements.begin(), grown("cpu_ops", 0, moved));
         cell.verdict = cell.put("placement").verdict = Outcome::fail;

@@ -120,10 +120,10 @@ TEST(Annotations, AreOneLineEachWithTheirSpecialCharactersEscaped) {
   const std::string hostile = annotations(fixtures::hostile());
   for (const std::string& line : text::lines(hostile)) {
     if (line.empty()) continue;
-    const bool known = line.starts_with("::error title=weir ") ||
-                       line.starts_with("::warning title=weir ") ||
-                       line.starts_with("::notice title=weir ");
-    EXPECT_TRUE(known) << line;
+    const bool is_command = line.starts_with("::error title=weir ") ||
+                            line.starts_with("::warning title=weir ") ||
+                            line.starts_with("::notice title=weir ");
+    EXPECT_TRUE(is_command) << line;
     // A property ends at the first ',' and the title at the first "::".
     const std::string title =
         line.substr(line.find("title="), line.find("::", 2) - line.find("title="));
@@ -147,7 +147,7 @@ TEST(Annotations, StopAtTenOfAKindAndSayHowManyMore) {
 }
 
 TEST(ReportFormats, AreFilesWithAnOptionEach) {
-  const ReportAround around{{"doctor"}, "https://example.org/runs/1"};
+  const ReportContext around{{"doctor"}, "https://example.org/runs/1"};
   std::vector<std::string> texts;
   for (const ReportFormat& format : report_formats()) {
     EXPECT_THAT(std::string(format.option), StartsWith("--"));

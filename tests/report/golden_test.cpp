@@ -31,8 +31,8 @@ std::string written(std::string_view option, const GateVerdict& gate) {
 // A cell that failed, a gate with everything, times judged by pairs.
 std::vector<fixtures::Case> scenes() {
   std::vector<fixtures::Case> all{{"red", fixtures::red()}, {"mixed", fixtures::mixed()}};
-  for (auto& one : fixtures::all_beside()) {
-    if (one.name == "beside-fail") all.push_back(std::move(one));
+  for (auto& fixture : fixtures::all_beside()) {
+    if (fixture.name == "beside-fail") all.push_back(std::move(fixture));
   }
   return all;
 }

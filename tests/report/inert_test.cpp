@@ -93,15 +93,15 @@ const std::vector<std::string>& attacks() {
 
 using Place = std::string;  // a JSON pointer
 
-void strings_of(const Json& json, const Place& at, std::vector<Place>& found) {
-  if (json.is_string()) found.push_back(at);
+void collect_strings(const Json& json, const Place& at, std::vector<Place>& places) {
+  if (json.is_string()) places.push_back(at);
   if (json.is_array()) {
     for (std::size_t i = 0; i < json.size(); ++i) {
-      strings_of(json[i], at + "/" + std::to_string(i), found);
+      collect_strings(json[i], at + "/" + std::to_string(i), places);
     }
   }
   if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) strings_of(value, at + "/" + key, found);
+    for (const auto& [key, value] : json.items()) collect_strings(value, at + "/" + key, places);
   }
 }
 
@@ -120,7 +120,7 @@ GateVerdict everything() {
   fail.put("placement").verdict = Outcome::fail;
   fail.put("placement").reason = "p";
   fail.put("kernels").changed.resize(1);
-  fail.functions = fail.put("placement").changed = fail.of("kernels").changed;
+  fail.functions = fail.put("placement").changed = fail.judgement_of("kernels").changed;
   fail.warnings = fail.notes = {"w"};
   verdict::TwinCheck twin{"t", "d", fail.cell, {"a"}, 1, true, {}, {}};
   twin.differences = {{"n", Rational(1), Rational(2)}};
@@ -173,10 +173,10 @@ const Verbs k_verbs{"baseline accept",
                     "/weir accept"};
 
 MarkdownStyle style() {
-  MarkdownStyle made;
-  made.verbs = k_verbs;
-  made.run_url = "https://example.org/runs/1";
-  return made;
+  MarkdownStyle result;
+  result.verbs = k_verbs;
+  result.run_url = "https://example.org/runs/1";
+  return result;
 }
 
 std::string cmark(const std::string& extensions, const std::string& text) {
@@ -234,7 +234,7 @@ const std::set<std::string>& own_tags() {
 }
 
 // Returns the text outside of code as a reader sees it, with "\n" for each tag. Collects the tags.
-std::string prose_of(const std::string& html, std::set<std::string>& tags) {
+std::string visible_text(const std::string& html, std::set<std::string>& tags) {
   std::string prose;
   bool code = false;
   for (std::size_t at = 0; at < html.size();) {
@@ -272,23 +272,23 @@ std::string bait_in(const std::string& prose) {
   for (std::size_t i = 0; i < prose.size(); ++i) {
     const std::string_view rest = std::string_view(prose).substr(i);
     const bool begins = i == 0 || !word(prose[i - 1]);
-    const auto found = [&] { return prose.substr(i > 20 ? i - 20 : 0, 60); };
+    const auto excerpt = [&] { return prose.substr(i > 20 ? i - 20 : 0, 60); };
     if (std::string_view("@#!~&").find(rest[0]) != std::string_view::npos && word(at(i + 1))) {
-      return found();
+      return excerpt();
     }
-    if (rest[0] == '%' && (word(at(i + 1)) || at(i + 1) == '"')) return found();
-    if (rest[0] == '$') return found();
+    if (rest[0] == '%' && (word(at(i + 1)) || at(i + 1) == '"')) return excerpt();
+    if (rest[0] == '$') return excerpt();
     if ((rest[0] == '{' || rest[0] == '[') && (at(i + 1) == '+' || at(i + 1) == '-')) {
-      return found();
+      return excerpt();
     }
-    if (rest.starts_with("://") || text::lower(rest.substr(0, 4)) == "www.") return found();
-    if (begins && text::lower(rest.substr(0, 3)) == "gh-" && word(at(i + 3))) return found();
+    if (rest.starts_with("://") || text::lower(rest.substr(0, 4)) == "www.") return excerpt();
+    if (begins && text::lower(rest.substr(0, 3)) == "gh-" && word(at(i + 3))) return excerpt();
     std::size_t end = i;
     while (std::isxdigit(static_cast<unsigned char>(at(end))) != 0) ++end;
-    if (begins && end >= i + 7 && !word(at(end))) return found();
+    if (begins && end >= i + 7 && !word(at(end))) return excerpt();
     end = i + 1;
     while (word(at(end)) || at(end) == '+' || at(end) == '-') ++end;
-    if (rest[0] == ':' && end > i + 1 && at(end) == ':') return found();
+    if (rest[0] == ':' && end > i + 1 && at(end) == ':') return excerpt();
   }
   return "";
 }
@@ -309,9 +309,9 @@ std::string order_in(const std::string& text) {
 }
 
 TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
-  const Json whole = write_fields(everything());
+  const Json original = write_fields(everything());
   std::vector<Place> places;
-  strings_of(whole, "", places);
+  collect_strings(original, "", places);
   EXPECT_GT(places.size(), 200U);
   std::set<Place> shown;
   const std::string untouched = markdown(everything(), style());
@@ -319,7 +319,7 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
     std::string all;
     std::size_t documents = 0;
     for (const Place& place : places) {
-      Json hostile = whole;
+      Json hostile = original;
       hostile[Json::json_pointer(place)] = attack;
       const auto gate = read_fields<verdict::GateVerdict>(hostile, "verdict");
       if (!gate) continue;  // reading checks names of cells, verdicts and natures
@@ -333,7 +333,7 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
     for (const char* extensions : {"", "-e footnotes -e tagfilter -e tasklist"}) {
       const std::string html = cmark(extensions, all);
       std::set<std::string> tags;
-      EXPECT_EQ(bait_in(prose_of(html, tags)), "") << attack;
+      EXPECT_EQ(bait_in(visible_text(html, tags)), "") << attack;
       for (const std::string& tag : tags) {
         EXPECT_TRUE(own_tags().contains(tag)) << "a tag that weir never writes: " << tag << "\n"
                                               << attack;
@@ -354,9 +354,9 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
 }
 
 TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
-  const Json whole = write_fields(everything());
+  const Json original = write_fields(everything());
   std::vector<Place> places;
-  strings_of(whole, "", places);
+  collect_strings(original, "", places);
   const std::size_t lines = text::lines(annotations(everything())).size();
   TerminalStyle plain;
   plain.verbs = k_verbs;
@@ -364,16 +364,16 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
     // Other text has no meaning to a runner or a terminal.
     if (attack.find_first_of(":#%\r\x1b\xff\xe2\xe3") == std::string::npos) continue;
     for (const Place& place : places) {
-      Json hostile = whole;
+      Json hostile = original;
       hostile[Json::json_pointer(place)] = attack;
       const auto gate = read_fields<verdict::GateVerdict>(hostile, "verdict");
       if (!gate) continue;
       // In a runner's log: one command a line, each of the three kinds that weir prints.
       const std::string commands = annotations(*gate);
-      const auto got = text::lines(commands);
-      EXPECT_EQ(got.size(), lines) << place << ": " << attack;
+      const auto command_lines = text::lines(commands);
+      EXPECT_EQ(command_lines.size(), lines) << place << ": " << attack;
       EXPECT_EQ(commands.find('\r'), std::string::npos);
-      for (const std::string& line : got) {
+      for (const std::string& line : command_lines) {
         const std::size_t begin = line.find("title=weir ");
         EXPECT_TRUE(begin != std::string::npos &&
                     (line.substr(0, begin) == "::error " || line.substr(0, begin) == "::warning " ||
@@ -387,11 +387,12 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
       // A check and a status, as GitHub shows them and as --dry-run prints them.
       const CheckText check = check_text(*gate, style());
       std::vector<std::string> words{check.title, status_text(*gate).description};
-      for (const CheckAnnotation& one : check.annotations) {
-        words.push_back(one.title);
-        words.push_back(one.message);
-        EXPECT_EQ(one.path.find_first_of("\\:\r\n"), std::string::npos);
-        EXPECT_FALSE(one.path.starts_with('/') || one.path.find("..") != std::string::npos);
+      for (const CheckAnnotation& annotation : check.annotations) {
+        words.push_back(annotation.title);
+        words.push_back(annotation.message);
+        EXPECT_EQ(annotation.path.find_first_of("\\:\r\n"), std::string::npos);
+        EXPECT_FALSE(annotation.path.starts_with('/') ||
+                     annotation.path.find("..") != std::string::npos);
       }
       for (const std::string& text : words) {
         EXPECT_EQ(text::disarm(text::printable(text)), text) << place << ": " << attack;
@@ -412,14 +413,14 @@ TEST(Inert, IsTextFromOutsideInCauses) {
     EXPECT_EQ(order_in(document), "") << attack;
     const std::string html = cmark("", document + "\n\nend\n");
     std::set<std::string> tags;
-    EXPECT_EQ(bait_in(prose_of(html, tags)), "") << attack;
+    EXPECT_EQ(bait_in(visible_text(html, tags)), "") << attack;
     for (const std::string& tag : tags) EXPECT_TRUE(own_tags().contains(tag)) << tag;
     EXPECT_EQ(support::occurrences(html, "<p>end</p>\n"), 1U) << attack;
     EXPECT_EQ(html.find("<p>|"), std::string::npos) << "a torn table: " << attack;
     std::vector<std::string> texts{terminal(gate, plain)};
-    for (const CheckAnnotation& one : check_text(gate, style()).annotations) {
-      texts.push_back(one.title);
-      texts.push_back(one.message);
+    for (const CheckAnnotation& annotation : check_text(gate, style()).annotations) {
+      texts.push_back(annotation.title);
+      texts.push_back(annotation.message);
     }
     for (const std::string& text : texts) {
       EXPECT_EQ(text::disarm(text::printable(text)), text) << attack;
@@ -439,7 +440,7 @@ TEST(Inert, AreNamesOfCellsThatWereNotRead) {
     EXPECT_EQ(order_in(document), "") << attack;
     const std::string html = cmark("", document + "\n\nend\n");
     std::set<std::string> tags;
-    EXPECT_EQ(bait_in(prose_of(html, tags)), "") << attack;
+    EXPECT_EQ(bait_in(visible_text(html, tags)), "") << attack;
     for (const std::string& tag : tags) EXPECT_TRUE(own_tags().contains(tag)) << tag;
     EXPECT_EQ(support::occurrences(html, "<p>end</p>\n"), 1U) << attack;
   }

@@ -13,16 +13,16 @@ namespace kernels_text_test {
 using support::expect_golden;
 
 profile::Profile decode() {
-  profile::Profile made;
-  made.cell = *profile::CellKey::parse("llama.cpp/tiny-gemma3/radeon/decode");
-  made.compiler = "radv-navi31, Mesa 25.0.7-2~bpo12+1";
-  made.codes.emplace().scope = unit::Scope::per_token;
-  made.code_groups.emplace().scope = unit::Scope::per_token;
+  profile::Profile profile;
+  profile.cell = *profile::CellKey::parse("llama.cpp/tiny-gemma3/radeon/decode");
+  profile.compiler = "radv-navi31, Mesa 25.0.7-2~bpo12+1";
+  profile.codes.emplace().scope = unit::Scope::per_token;
+  profile.code_groups.emplace().scope = unit::Scope::per_token;
   const auto add = [&](const std::string& kernel, const std::string& hash, int calls, int groups,
                        profile::CodeFacts facts) {
-    made.codes->counts[kernel + "@" + hash] = calls;
-    if (groups > 0) made.code_groups->counts[kernel + "@" + hash] = groups;
-    made.code_facts[hash] = std::move(facts);
+    profile.codes->counts[kernel + "@" + hash] = calls;
+    if (groups > 0) profile.code_groups->counts[kernel + "@" + hash] = groups;
+    profile.code_facts[hash] = std::move(facts);
   };
   const auto costs = [](std::map<std::string, std::int64_t> all) {
     profile::CodeFacts facts;
@@ -49,7 +49,7 @@ profile::Profile decode() {
   profile::CodeFacts left_out;
   left_out.not_compiled = "needs VK_KHR_cooperative_matrix";
   add("matmul_\x1b[31m_" + std::string(90, 'x'), "00000000000000d1", 1, 2, left_out);
-  return made;
+  return profile;
 }
 
 TEST(KernelsText, ShowsWhatEachCodeCostsWithinEightyColumns) {

@@ -83,9 +83,9 @@ TEST(Markdown, KeepsAReasonWhyNothingWasJudgedInert) {
 TEST(Markdown, CountsLinesOfAListThatHaveNoRoom) {
   auto gate = fixtures::red();
   for (int i = 0; i < 40; ++i) {
-    verdict::Proposal one;
-    one.what = "limits.decode_tokens_per_second of a long name " + std::to_string(i);
-    gate.proposals.push_back(std::move(one));
+    verdict::Proposal proposal;
+    proposal.what = "limits.decode_tokens_per_second of a long name " + std::to_string(i);
+    gate.proposals.push_back(std::move(proposal));
   }
   EXPECT_THAT(markdown(gate, {}), HasSubstr("- and 28 more\n"));
 }
@@ -202,12 +202,12 @@ TEST(Markdown, EscapesTextSoThatItReadsAsWritten) {
            Row{"+ list", "<p>+ list</p>\n"},
            Row{"back\\slash \\| pipe", "<p>back\\slash \\| pipe</p>\n"},
        }) {
-    std::string seen = rendered(markdown_text(text));
-    for (std::size_t at = seen.find(k_zero_width); at != std::string::npos;
-         at = seen.find(k_zero_width)) {
-      seen.erase(at, k_zero_width.size());
+    std::string shown = rendered(markdown_text(text));
+    for (std::size_t at = shown.find(k_zero_width); at != std::string::npos;
+         at = shown.find(k_zero_width)) {
+      shown.erase(at, k_zero_width.size());
     }
-    EXPECT_EQ(seen, html) << text;
+    EXPECT_EQ(shown, html) << text;
   }
   EXPECT_EQ(markdown_code("a|b`c"), "<code>a&#124;b&#96;c</code>");
   EXPECT_EQ(markdown_code("a_b*c<d>"), "`a_b*c<d>`");

@@ -18,7 +18,7 @@ namespace observed_page_test {
 using testing::HasSubstr;
 using testing::Not;
 
-Json head_of(const TimelineDocument& page) {
+Json read_head(const TimelineDocument& page) {
   const std::string data = page.data();
   const std::string begin = "id=\"weir-profile\">";
   const std::size_t at = data.find(begin) + begin.size();
@@ -28,19 +28,19 @@ Json head_of(const TimelineDocument& page) {
 }
 
 Json table(const Json& head, std::string_view title) {
-  for (const Json& one : head["tables"]) {
-    if (one["title"] == title) return one;
+  for (const Json& entry : head["tables"]) {
+    if (entry["title"] == title) return entry;
   }
   ADD_FAILURE() << "no table " << title;
   return {};
 }
 
 observed::ObservedOp op(const char* name, std::int64_t calls, double seconds) {
-  observed::ObservedOp made;
-  made.op = name;
-  made.calls = calls;
-  made.seconds = seconds;
-  return made;
+  observed::ObservedOp result;
+  result.op = name;
+  result.calls = calls;
+  result.seconds = seconds;
+  return result;
 }
 
 observed::Observed two_ops() {
@@ -52,7 +52,7 @@ observed::Observed two_ops() {
 }
 
 TEST(PageOfObserved, HasATableOfOpsWithRates) {
-  const Json head = head_of(observed_page(two_ops(), nullptr, {}));
+  const Json head = read_head(observed_page(two_ops(), nullptr, {}));
   const Json ops = table(head, "Ops");
   std::vector<std::string> titles;
   for (const Json& column : ops["columns"]) titles.push_back(column["title"]);
@@ -76,7 +76,7 @@ TEST(PageOfObserved, HasATableOfResultsAsLlamaBenchPrintsIt) {
   test.facts = {{"model_type", "llama 1B"}, {"n_threads", "2"}, {"test_time", "now"}};
   test.timings.push_back({*unit::find_metric("prefill_tokens_per_second"), {10, 12, 14}, {}, {}});
   observed.cases = {test};
-  const Json results = table(head_of(observed_page(observed, nullptr, {})), "Results");
+  const Json results = table(read_head(observed_page(observed, nullptr, {})), "Results");
   EXPECT_EQ(results["rows"], Json::parse(R"([["pp16", "llama 1B", 2, 12.0, 2.0]])"))
       << "squares of 2, 0 and 2 over n - 1 = 2 are 4: a deviation of 2";
   EXPECT_EQ(results["columns"][3]["unit"], "tok/s");
@@ -91,7 +91,7 @@ TEST(PageOfObserved, HasSizesAndCountsOfResultsAsNumbers) {
     test.facts = {{"model_size", size}, {"model_n_params", params}, {"n_threads", "many"}};
     observed.cases.push_back(test);
   }
-  const Json results = table(head_of(observed_page(observed, nullptr, {})), "Results");
+  const Json results = table(read_head(observed_page(observed, nullptr, {})), "Results");
   EXPECT_EQ(results["rows"], Json::parse(R"([["pp16", 2621440, 2360000, "many"],
                                              ["pp16", 1048576, 1500000000, "many"]])"));
   EXPECT_EQ(results["columns"][1]["unit"], "B");
@@ -229,20 +229,20 @@ TEST(PageOfObserved, HasTracksWhereItIsKnownWhenThingsTookPlace) {
                    {at + 1, 2, 1, 0, true},
                    {at + 0.25, 1, 0, 1, false}};
   moments.left_out = 3;
-  const Json head = head_of(observed_page(observed, &moments, {}));
+  const Json head = read_head(observed_page(observed, &moments, {}));
   std::map<std::string, std::pair<std::string, int>> tracks;
   for (const Json& track : head["tracks"]) {
     tracks[track["name"]] = {track["kind"], track["events"]};
   }
-  using Found = std::pair<std::string, int>;
-  EXPECT_EQ(tracks["thread 1"], Found("cpu", 1));
-  EXPECT_EQ(tracks["thread 1, overlapping"], Found("async", 2));
-  EXPECT_EQ(tracks["stream 7"], Found("device", 1));
-  EXPECT_EQ(tracks["memory"], Found("counter", 0));
+  using KindAndEvents = std::pair<std::string, int>;
+  EXPECT_EQ(tracks["thread 1"], KindAndEvents("cpu", 1));
+  EXPECT_EQ(tracks["thread 1, overlapping"], KindAndEvents("async", 2));
+  EXPECT_EQ(tracks["stream 7"], KindAndEvents("device", 1));
+  EXPECT_EQ(tracks["memory"], KindAndEvents("counter", 0));
   EXPECT_EQ(head["processes"], Json::parse(R"(["python", "GPU"])"));
   EXPECT_EQ(head["counters"][0]["at"], Json::parse("[0, 1000000000]"));
   EXPECT_EQ(head["warnings"], Json::parse(R"(["3 events left out: more than a page can show"])"));
-  for (const Json& one : head["tables"]) EXPECT_NE(one["title"], "Counters");
+  for (const Json& entry : head["tables"]) EXPECT_NE(entry["title"], "Counters");
 }
 
 TEST(PageOfObserved, IsInertWhateverNamesAre) {

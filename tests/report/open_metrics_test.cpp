@@ -35,7 +35,7 @@ bool is_name(std::string_view text) {
 struct Sample {
   std::string name, labels, value;
 };
-std::optional<Sample> sample_of(std::string_view line) {
+std::optional<Sample> parse_sample(std::string_view line) {
   Sample sample;
   std::size_t at = std::min(line.find_first_of("{ "), line.size());
   sample.name = line.substr(0, at);
@@ -64,7 +64,7 @@ TEST(OpenMetrics, KeepsToTheGrammarWhateverNamesHold) {
     const std::string text = open_metrics(gate);
     EXPECT_THAT(text, EndsWith("\n# EOF\n")) << name;
     std::string family;
-    std::set<std::string> families, seen;
+    std::set<std::string> families, samples;
     for (const std::string& line : text::lines(text)) {
       if (line == "# EOF") continue;
       if (line.starts_with("# HELP ")) {
@@ -77,10 +77,10 @@ TEST(OpenMetrics, KeepsToTheGrammarWhateverNamesHold) {
         EXPECT_EQ(line, "# TYPE " + family + " gauge");
         continue;
       }
-      const auto sample = sample_of(line);
+      const auto sample = parse_sample(line);
       ASSERT_TRUE(sample) << name << ": " << line;
       EXPECT_EQ(sample->name, family);
-      EXPECT_TRUE(seen.insert(sample->name + sample->labels).second) << "twice: " << line;
+      EXPECT_TRUE(samples.insert(sample->name + sample->labels).second) << "twice: " << line;
       // GitLab ignores a line after '#'.
       EXPECT_EQ(line.find('#'), std::string::npos) << line;
     }

@@ -25,19 +25,19 @@ inline double bell(std::mt19937& random) {
 
 inline Judgement paired(const std::string& name, Outcome outcome, double base, Ran ran,
                         Interval interval) {
-  Judgement made = rate(name, outcome, base, base * (1 + interval.change), interval);
-  made.samples = ran.pairs;
-  made.baseline_sessions.reset();
-  made.pairs = ran.pairs;
-  if (made.metric.better == unit::Better::lower) {
-    made.limit.max_increase = made.limit.max_drop;
-    made.limit.max_drop.reset();
+  Judgement judgement = rate(name, outcome, base, base * (1 + interval.change), interval);
+  judgement.samples = ran.pairs;
+  judgement.baseline_sessions.reset();
+  judgement.pairs = ran.pairs;
+  if (judgement.metric.better == unit::Better::lower) {
+    judgement.limit.max_increase = judgement.limit.max_drop;
+    judgement.limit.max_drop.reset();
   }
   std::mt19937 random(static_cast<unsigned>(ran.pairs));
   for (int i = 0; i < ran.pairs; ++i) {
-    made.ratios.emplace_back(ran.factor * std::exp(ran.noise * bell(random)));
+    judgement.ratios.emplace_back(ran.factor * std::exp(ran.noise * bell(random)));
   }
-  return made;
+  return judgement;
 }
 
 inline GateVerdict beside_pass() {
@@ -100,7 +100,7 @@ inline GateVerdict beside_open() {
                                 {80, 0.95, 0.3}, {-0.05, -0.1, 0.004});
   unlike.judgements[5].reason =
       "the candidate's runs spread 6.1 x as wide as the base's, and they do not agree: fastest "
-      "tenth +31.0 %, middle -5.0 %, mean -4.2 %, slowest tenth -34.0 %";
+      "tenth +31.0 %, middle \u22125.0 %, mean \u22124.2 %, slowest tenth \u221234.0 %";
   unlike.judgements[5].spread_ratio = 6.1;
   unlike.judgements[5].baseline_runs = verdict::RunSpread{30.1, 28.6, 28.5, 26.9};
   unlike.judgements[5].current_runs = verdict::RunSpread{39.4, 27.2, 27.3, 17.8};

@@ -28,13 +28,13 @@ using verdict::Outcome;
 constexpr const char* k_rate = "decode_tokens_per_second";
 
 Judgement with_ratios(const std::string& name, std::vector<std::optional<double>> ratios) {
-  Judgement made = fixtures::paired(name, Outcome::pass, 100, {0, 1, 0}, {0, -0.01, 0.01});
-  made.pairs = static_cast<std::int64_t>(ratios.size());
-  made.ratios = std::move(ratios);
-  return made;
+  Judgement judgement = fixtures::paired(name, Outcome::pass, 100, {0, 1, 0}, {0, -0.01, 0.01});
+  judgement.pairs = static_cast<std::int64_t>(ratios.size());
+  judgement.ratios = std::move(ratios);
+  return judgement;
 }
 
-std::size_t pairs_of(const Histogram& all, double from, double to) {
+std::size_t count_pairs(const Histogram& all, double from, double to) {
   std::size_t pairs = 0;
   for (const Histogram::Bar& bar : all.bars) {
     if (bar.from >= from && bar.to <= to) pairs += bar.pairs;
@@ -52,16 +52,16 @@ TEST(Ratios, StandOnTheirSideOfEveryMark) {
   EXPECT_EQ(all.not_ended, 1U);
   EXPECT_DOUBLE_EQ(*all.limit, -0.05);
   EXPECT_DOUBLE_EQ(*all.tolerated, -0.025);
-  EXPECT_EQ(pairs_of(all, -1, -0.05), 2U);
-  EXPECT_EQ(pairs_of(all, -0.05, -0.025), 1U);
-  EXPECT_EQ(pairs_of(all, -0.025, 0), 1U);
-  EXPECT_EQ(pairs_of(all, 0, 1), 2U);
+  EXPECT_EQ(count_pairs(all, -1, -0.05), 2U);
+  EXPECT_EQ(count_pairs(all, -0.05, -0.025), 1U);
+  EXPECT_EQ(count_pairs(all, -0.025, 0), 1U);
+  EXPECT_EQ(count_pairs(all, 0, 1), 2U);
 }
 
 TEST(Ratios, OfATimeHaveTheirLimitToTheRight) {
   const Histogram all = histogram(with_ratios("time_to_first_token_seconds", {1.2, 1.3}), 40);
   EXPECT_DOUBLE_EQ(*all.limit, 0.05);
-  EXPECT_EQ(pairs_of(all, 0.05, 1), 2U);
+  EXPECT_EQ(count_pairs(all, 0.05, 1), 2U);
 }
 
 TEST(Ratios, TakePlainAmountsAsAShareOfTheBase) {
@@ -80,7 +80,7 @@ TEST(Ratios, FarOutAreCountedAndDoNotPressTheRestTogether) {
   const Histogram all = histogram(with_ratios(k_rate, ratios), 40);
   EXPECT_EQ(all.below, 1U);
   EXPECT_EQ(all.above, 1U);
-  EXPECT_EQ(pairs_of(all, -1, 10), 40U) << "they stand in the outermost bars";
+  EXPECT_EQ(count_pairs(all, -1, 10), 40U) << "they stand in the outermost bars";
   EXPECT_LT(all.bars.back().to, 0.2);
   const std::string strip = ratio_strip(with_ratios(k_rate, ratios), 70);
   EXPECT_THAT(strip, AllOf(HasSubstr("1 below"), HasSubstr("1 above")));
@@ -176,13 +176,13 @@ TEST(BesideARun, BothRunsAreExplainedAndNothingIsMeasuredOrAccepted) {
       {{"out/a\nb", "out/b"}, {}},
       {{}, {}},  // hidden names
   };
-  for (const auto& one : cases) {
+  for (const auto& test_case : cases) {
     auto gate = fixtures::red();
-    gate.runs = one.runs;
+    gate.runs = test_case.runs;
     const auto all = hints(gate, verbs);
-    ASSERT_EQ(all.size(), one.want.empty() ? 0U : 1U);
+    ASSERT_EQ(all.size(), test_case.want.empty() ? 0U : 1U);
     if (!all.empty()) {
-      EXPECT_EQ(all[0].words, one.want);
+      EXPECT_EQ(all[0].words, test_case.want);
     }
   }
   auto improved = fixtures::mixed();

@@ -30,11 +30,11 @@ Json schema_json() {
 // Returns the validator's complaint about a document; "" if there is none.
 std::string complaint(const Json& document) {
   static const valijson::Schema* const k_schema = [] {
-    auto* made = new valijson::Schema;
+    auto* schema = new valijson::Schema;
     const Json text = schema_json();
     valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), *made);
-    return made;
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), *schema);
+    return schema;
   }();
   valijson::ValidationResults results;
   valijson::Validator validator;
@@ -52,7 +52,7 @@ std::string complaint(const Json& document) {
 
 TEST(Schema, TakesEveryVerdictThatWeirWrites) {
   std::vector<fixtures::Case> cases = fixtures::all();
-  for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
+  for (fixtures::Case& fixture : fixtures::all_beside()) cases.push_back(std::move(fixture));
   for (const auto& [name, gate] : cases) {
     // Reads it as others do: written out (invalid UTF-8 replaced) and parsed again.
     const Json written = Json::parse(dump_json(write_fields(gate)));
@@ -99,7 +99,7 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   red.cells[3].requests = 1;
   red.cells[3].latencies = {0, 20'000, 100'000};
   red.cells[3].batches = {{1, 4, 12}};
-  red.cells[3].elsewhere = true;
+  red.cells[3].ran_elsewhere = true;
   red.cells[3].not_allowed = {"SWIGLU"};
   verdict::Judgement& code = red.cells[3].put(verdict::k_kernel_code);
   code.changed = {{"rms_norm", std::nullopt, Rational(1)}};
@@ -112,16 +112,16 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
     for (const auto& item : object.items()) names.push_back(item.key());
     return names;
   };
-  const Json& of = schema["definitions"];
+  const Json& definitions = schema["definitions"];
   EXPECT_EQ(keys(schema["properties"]), keys(gate));
-  EXPECT_EQ(keys(of["cell"]["properties"]), keys(gate["cells"][3]));
-  EXPECT_EQ(keys(of["metric"]["properties"]), keys(gate["cells"][3]["judgements"][0]));
+  EXPECT_EQ(keys(definitions["cell"]["properties"]), keys(gate["cells"][3]));
+  EXPECT_EQ(keys(definitions["metric"]["properties"]), keys(gate["cells"][3]["judgements"][0]));
   const Json& rules = gate["cells"][3]["judgements"];
   const auto rule = std::ranges::find(rules, verdict::k_kernel_code,
-                                      [](const Json& one) { return one["subject"]; });
+                                      [](const Json& judgement) { return judgement["subject"]; });
   ASSERT_NE(rule, rules.end());
-  EXPECT_EQ(keys(of["rule"]["properties"]), keys(*rule));
-  EXPECT_EQ(keys(of["max_change"]["properties"]),
+  EXPECT_EQ(keys(definitions["rule"]["properties"]), keys(*rule));
+  EXPECT_EQ(keys(definitions["max_change"]["properties"]),
             keys(gate["cells"][3]["judgements"][5]["limit"]["max_drop"]));
 }
 

@@ -21,9 +21,9 @@ TEST(ShownCommand, NeverShowsWhatAnAddressAsksFor) {
       {{"e", "URL=https://h/p?sig=b/c"}, "e URL=p?***", "e URL=https://h/p?***"},
       {{"e", "model-?.gguf"}, "e 'model-?.gguf'", "e 'model-?.gguf'"},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(shown_command(one.words, Private::hidden), one.hidden);
-    EXPECT_EQ(shown_command(one.words, Private::shown), one.shown);
+  for (const Case& test_case : cases) {
+    EXPECT_EQ(shown_command(test_case.words, Private::hidden), test_case.hidden);
+    EXPECT_EQ(shown_command(test_case.words, Private::shown), test_case.shown);
   }
 }
 
@@ -46,8 +46,9 @@ TEST(ShownCommand, TakesALineThatSomebodyElseWroteDown) {
       {"e --passphrase abc --passes 3", "e --passphrase *** --passes 3"},
       {"", ""},
   };
-  for (const Case& one : cases) {
-    EXPECT_EQ(shown_command_line(one.line, Private::hidden), one.hidden) << one.line;
+  for (const Case& test_case : cases) {
+    EXPECT_EQ(shown_command_line(test_case.line, Private::hidden), test_case.hidden)
+        << test_case.line;
   }
   EXPECT_EQ(shown_command_line("/a/e -p 'tell me' --api-key k", Private::shown),
             "/a/e -p 'tell me' --api-key ***");
@@ -62,7 +63,7 @@ TEST(ShownCommand, CutsPlacesOfWindowsInWhatWasSaid) {
       {"10:30 a:b x\\y", "10:30 a:b x\\y"},
       {"see /home/ann/f and https://h/p", "see f and https:p"},
   };
-  for (const auto& [said, shown] : cases) EXPECT_EQ(without_places(said), shown) << said;
+  for (const auto& [text, shown] : cases) EXPECT_EQ(without_places(text), shown) << text;
 }
 
 TEST(ShownCommand, LeavesNamesWithSlashesInPeace) {

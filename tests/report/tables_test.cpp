@@ -15,46 +15,46 @@ namespace tables_test {
 using support::expect_golden;
 
 profile::Measurement exact(const char* name, Rational value) {
-  profile::Measurement made;
-  made.metric = unit::find_metric(name).value();
-  made.nature = profile::Nature::exact;
-  made.source = "vulkan";
-  made.exact = value;
-  return made;
+  profile::Measurement measurement;
+  measurement.metric = unit::find_metric(name).value();
+  measurement.nature = profile::Nature::exact;
+  measurement.source = "vulkan";
+  measurement.exact = value;
+  return measurement;
 }
 
 profile::Profile measured() {
-  profile::Profile made;
-  made.cell = fixtures::key("tiny-llama", "vulkan", "decode");
-  made.device = "vulkan";
-  made.provenance.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  profile::Profile profile;
+  profile.cell = fixtures::key("tiny-llama", "vulkan", "decode");
+  profile.device = "vulkan";
+  profile.provenance.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
   for (const auto& [name, value] : {std::pair{"dispatches_per_token", 65},
                                     {"barriers_per_token", 46},
                                     {"syncs_per_token", 1},
                                     {"dispatches_fixed", 65}}) {
-    made.metrics[name] = exact(name, value);
+    profile.metrics[name] = exact(name, value);
   }
   profile::Measurement rate;
   rate.metric = unit::find_metric("decode_tokens_per_second").value();
   rate.source = "llama-bench";
   rate.samples = {28.1, 28.6, 29.0};
   rate.warnings = {"3 runs: 10 are asked for"};
-  made.metrics[rate.metric.name] = rate;
-  made.counted_runs = 4;
-  made.timed_runs = 3;
-  made.kernels = profile::KernelSet{};
-  made.kernels->named = true;
-  made.kernels->counts = {{"mul_mat_vec_f16_f32_f32", 29}, {"rms_norm_mul_f32", 8}};
-  return made;
+  profile.metrics[rate.metric.name] = rate;
+  profile.counted_runs = 4;
+  profile.timed_runs = 3;
+  profile.kernels = profile::KernelSet{};
+  profile.kernels->has_names = true;
+  profile.kernels->counts = {{"mul_mat_vec_f16_f32_f32", 29}, {"rms_norm_mul_f32", 8}};
+  return profile;
 }
 
 profile::Profile broken() {
-  profile::Profile made;
-  made.cell = fixtures::key("tiny-llama", "cpu", "decode");
-  made.counts_skipped = "no probe sees cpu";
-  made.errors = {"timed: 3 of 10 runs: exit 139 (SIGSEGV)"};
-  made.stderr_tail = "loading\n" + fixtures::evil() + "\n";
-  return made;
+  profile::Profile profile;
+  profile.cell = fixtures::key("tiny-llama", "cpu", "decode");
+  profile.counts_skipped = "no probe sees cpu";
+  profile.errors = {"timed: 3 of 10 runs: exit 139 (SIGSEGV)"};
+  profile.stderr_tail = "loading\n" + fixtures::evil() + "\n";
+  return profile;
 }
 
 TEST(ProfileText, ShowsWhatWasMeasuredAndJudgesNothing) {
@@ -94,36 +94,37 @@ TEST(ProfileText, ShowsWhatAServerSaysOfItselfWithinEightyColumns) {
 }
 
 baseline::Baseline stored() {
-  baseline::Baseline made;
-  made.cell = "llama.cpp/tiny-llama/vulkan/decode";
-  made.fingerprint = "0123456789abcdef";
-  made.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
-  made.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
-  made.lengths = {8, 16, 24};
+  baseline::Baseline baseline;
+  baseline.cell = "llama.cpp/tiny-llama/vulkan/decode";
+  baseline.fingerprint = "0123456789abcdef";
+  baseline.device_class = "vulkan-10005-0-d-1-0a1b2c3d";
+  baseline.device_name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+  baseline.lengths = {8, 16, 24};
   const auto profile = measured();
   for (const auto& [name, measurement] : profile.metrics) {
-    if (measurement.exact) made.counts[name] = measurement;
+    if (measurement.exact) baseline.counts[name] = measurement;
   }
-  made.counts["instructions_per_token"] =
+  baseline.counts["instructions_per_token"] =
       exact("instructions_per_token", Rational::make(5'158'000'001, 2).value());
-  made.counts["instructions_per_token"].nature = profile::Nature::nearly_exact;
-  made.counts["instructions_per_token"].repeatability = 0.0009;
-  made.kernels = profile.kernels;
-  made.sessions["vulkan-10005-example-cpu-2-8-debian-12"] = {
+  baseline.counts["instructions_per_token"].nature = profile::Nature::nearly_exact;
+  baseline.counts["instructions_per_token"].repeatability = 0.0009;
+  baseline.kernels = profile.kernels;
+  baseline.sessions["vulkan-10005-example-cpu-2-8-debian-12"] = {
       {"b1", {{"decode_tokens_per_second", {28.1, 28.6, 29.0}}}},
       {"b1", {{"decode_tokens_per_second", {27.0, 28.0}}}}};
-  return made;
+  return baseline;
 }
 
 TEST(BaselineText, ListsAndShowsWhatIsStored) {
-  auto other = stored();
-  other.device_class = "vulkan-10005-0-d-2-ffffffff";
-  other.sessions.clear();
-  other.reason = "the new sampler takes twelve more kernels, and is right for temperatures above 1";
-  const std::vector<baseline::Baseline> all{stored(), other};
+  auto changed = stored();
+  changed.device_class = "vulkan-10005-0-d-2-ffffffff";
+  changed.sessions.clear();
+  changed.reason =
+      "the new sampler takes twelve more kernels, and is right for temperatures above 1";
+  const std::vector<baseline::Baseline> all{stored(), changed};
   expect_golden("baseline-list.txt", baseline_list(all));
-  other.sessions = stored().sessions;
-  expect_golden("baseline-show.txt", baseline_show(other));
+  changed.sessions = stored().sessions;
+  expect_golden("baseline-show.txt", baseline_show(changed));
   EXPECT_EQ(baseline_list({}), "No baselines are stored.\n");
 }
 

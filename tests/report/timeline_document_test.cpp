@@ -30,13 +30,13 @@ std::string block(const std::string& text, const std::string& id) {
   return text.substr(begin, text.find("</script>", begin) - begin);
 }
 
-Json head_of(const TimelineDocument& page) {
+Json read_head(const TimelineDocument& page) {
   const auto json = parse_json(block(page.data(), "weir-profile"));
   EXPECT_TRUE(json) << json.error().message;
   return json ? *json : Json();
 }
 
-std::string events_of(const TimelineDocument& page) { return block(page.data(), "weir-events"); }
+std::string read_events(const TimelineDocument& page) { return block(page.data(), "weir-events"); }
 
 TEST(DocumentOfATimeline, HoldsEventsAsColumnsOfVarints) {
   TimelineDocument page({"a run", {{"machine", "m"}}, {"a doubt"}, {}});
@@ -45,7 +45,7 @@ TEST(DocumentOfATimeline, HoldsEventsAsColumnsOfVarints) {
   // Events are out of order. The earliest of all is at 1 us: times count from there.
   page.event(track, {3e-6, 3.2e-6}, "add");
   page.event(track, {1e-6, 1.05e-6}, "mul", {{{"node", "q"}}, 64, {}});
-  const Json head = head_of(page);
+  const Json head = read_head(page);
   EXPECT_EQ(head["schema"], "weir.profile-page/1");
   EXPECT_EQ(head["title"], "a run");
   EXPECT_EQ(head["facts"], Json::parse(R"([["machine", "m"]])"));
@@ -56,7 +56,7 @@ TEST(DocumentOfATimeline, HoldsEventsAsColumnsOfVarints) {
                                              "events": 2}])"));
   // Starts 0 and 2000 (0xd0 0x0f), lengths 50 and 200 (0xc8 0x01), names 1 0, details 1 0:
   // 00 d0 0f | 32 c8 01 | 01 00 | 01 00
-  EXPECT_EQ(events_of(page), "ANAPMsgBAQABAA==");
+  EXPECT_EQ(read_events(page), "ANAPMsgBAQABAA==");
 }
 
 TEST(DocumentOfATimeline, HoldsArrowsThatMayPointBack) {
@@ -64,10 +64,10 @@ TEST(DocumentOfATimeline, HoldsArrowsThatMayPointBack) {
   const auto process = page.process("p");
   const auto a = *page.track(process, Kind::cpu, "a"), b = *page.track(process, Kind::copy, "b");
   page.arrow(a, 2e-9, b, 1e-9, "get", {{}, 16, {}});
-  EXPECT_EQ(head_of(page)["arrows"], 1);
+  EXPECT_EQ(read_head(page)["arrows"], 1);
   // The arrow goes from 0 to 1 and begins 1 after the earliest time, its own end. Its length is -1
   // (zigzag: 1), name 0, detail 1.
-  EXPECT_EQ(events_of(page), "AAEBAQAB");  // 00 01 01 01 00 01
+  EXPECT_EQ(read_events(page), "AAEBAQAB");  // 00 01 01 01 00 01
 }
 
 TEST(DocumentOfATimeline, EndsNoElementWhateverSomebodyIsCalled) {
@@ -75,15 +75,15 @@ TEST(DocumentOfATimeline, EndsNoElementWhateverSomebodyIsCalled) {
   page.table({k_hostile, k_hostile, {{k_hostile, k_hostile}}, {{k_hostile}}});
   const auto track = *page.track(page.process(k_hostile), Kind::async, k_hostile);
   page.event(track, {0, 1}, k_hostile, {{{k_hostile, k_hostile}}, 0, {}});
-  const auto made = timeline_page("<body>{{data}}</body>", page);
-  ASSERT_TRUE(made) << made.error().message;
+  const auto document = timeline_page("<body>{{data}}</body>", page);
+  ASSERT_TRUE(document) << document.error().message;
   std::size_t ends = 0;
-  for (std::size_t at = 0; (at = made->find("</script", at)) != std::string::npos; ++at) ++ends;
+  for (std::size_t at = 0; (at = document->find("</script", at)) != std::string::npos; ++at) ++ends;
   EXPECT_EQ(ends, 2);  // both elements with the document
-  EXPECT_THAT(*made, Not(HasSubstr("<!--")));
-  EXPECT_THAT(*made, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(*made, Not(HasSubstr("\u202e")));  // printed as <U+202E>
-  EXPECT_THAT(head_of(page)["names"][0].get<std::string>(), HasSubstr("</script><!-- <U+202E>"));
+  EXPECT_THAT(*document, Not(HasSubstr("<!--")));
+  EXPECT_THAT(*document, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(*document, Not(HasSubstr("\u202e")));  // printed as <U+202E>
+  EXPECT_THAT(read_head(page)["names"][0].get<std::string>(), HasSubstr("</script><!-- <U+202E>"));
 }
 
 TEST(DocumentOfATimeline, LeavesOutWhatHasNoTimeAndSaysSo) {
@@ -93,7 +93,7 @@ TEST(DocumentOfATimeline, LeavesOutWhatHasNoTimeAndSaysSo) {
   page.event(track, {std::nan(""), 1}, "x");
   page.event(track + 1, {0, 1}, "no such track");
   page.event(track, {5, 4}, "ends before it begins");
-  const Json head = head_of(page);
+  const Json head = read_head(page);
   EXPECT_EQ(head["tracks"][0]["events"], 1);
   EXPECT_EQ(head["warnings"],
             Json::parse(R"(["2 events left out: without a time that makes sense"])"));
@@ -106,13 +106,13 @@ TEST(DocumentOfATimeline, HasSoManyTracksAndNoMore) {
     ASSERT_TRUE(page.track(process, Kind::cpu, "t"));
   }
   EXPECT_FALSE(page.track(process, Kind::cpu, "t"));
-  EXPECT_THAT(head_of(page)["warnings"][0].get<std::string>(), HasSubstr("1 track left out"));
+  EXPECT_THAT(read_head(page)["warnings"][0].get<std::string>(), HasSubstr("1 track left out"));
 }
 
 TEST(DocumentOfATimeline, RefusesAPageThatHasNoPlaceForIt) {
-  const auto made = timeline_page("<html></html>", TimelineDocument({}));
-  ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, Code::data);
+  const auto document = timeline_page("<html></html>", TimelineDocument({}));
+  ASSERT_FALSE(document);
+  EXPECT_EQ(document.error().code, Code::data);
 }
 
 observed::Timeline a_token() {
@@ -135,13 +135,13 @@ observed::Timeline a_token() {
   copy.group = 1;
   Command untimed = kernel;
   untimed.group.reset();
-  observed::Submission one;
-  one.thread = 7;
-  one.call = {1e-6, 2e-6};
-  one.buffers = {
+  observed::Submission submission;
+  submission.thread = 7;
+  submission.call = {1e-6, 2e-6};
+  submission.buffers = {
       {{kernel, kernel, copy, untimed}, Interval{3e-6, 6e-6}, {{3e-6, 5e-6}, {5e-6, 6e-6}}},
       {{kernel}, Interval{6e-6, 7e-6}, {}}};
-  process.submissions = {one};
+  process.submissions = {submission};
   process.waits = {{0, 7, "wait for fence", {2e-6, 8e-6}, true}};
   process.transfers = {{"get", "Vulkan0", "program", 32, 7, {8e-6, 9e-6}}};
   observed::Timeline out;
@@ -151,11 +151,11 @@ observed::Timeline a_token() {
 }
 
 TEST(PageOfATimeline, HasTracksForThreadsQueuesCopiesAndBackends) {
-  const Json head = head_of(timeline_document(a_token(), {"t", {}, {}, {}}));
+  const Json head = read_head(timeline_document(a_token(), {"t", {}, {}, {}}));
   std::vector<std::string> tracks;
-  for (const Json& one : head["tracks"]) {
-    tracks.push_back(fmt::format("{} {} {}", one["kind"].get<std::string>(),
-                                 one["name"].get<std::string>(), one["events"].get<int>()));
+  for (const Json& track : head["tracks"]) {
+    tracks.push_back(fmt::format("{} {} {}", track["kind"].get<std::string>(),
+                                 track["name"].get<std::string>(), track["events"].get<int>()));
   }
   EXPECT_THAT(tracks,
               testing::ElementsAre("cpu CPU thread 7 4", "device queue 0, GPU 2",
@@ -189,10 +189,10 @@ TEST(PageOfATimeline, CountsWorkOnceThatTheEnginesMarksTellAgain) {
     EXPECT_DOUBLE_EQ(twice[i].seconds, once[i].seconds) << once[i].name;
   }
   EXPECT_EQ(observed::coverage(marked_token()).buffers, observed::coverage(a_token()).buffers);
-  const Json head = head_of(timeline_document(marked_token(), {}));
+  const Json head = read_head(timeline_document(marked_token(), {}));
   std::vector<std::string> tracks;
-  for (const Json& one : head["tracks"]) {
-    tracks.push_back(one["kind"].get<std::string>() + " " + one["name"].get<std::string>());
+  for (const Json& track : head["tracks"]) {
+    tracks.push_back(track["kind"].get<std::string>() + " " + track["name"].get<std::string>());
   }
   EXPECT_THAT(tracks, testing::ElementsAre(
                           "cpu CPU thread 7", "device queue 0, GPU", "copy queue 0 copies, GPU",
@@ -213,13 +213,13 @@ TEST(PageOfATimeline, TakesTheEnginesMarksWhereTheDeviceHasNoTimes) {
 }
 
 TEST(PageOfATimeline, TellsWorkWithoutTimesInATable) {
-  const Json head = head_of(timeline_document(a_token(), {}));
+  const Json head = read_head(timeline_document(a_token(), {}));
   // The kernel without a group, and that of the buffer with untimed parts.
   EXPECT_EQ(head["tables"][0]["rows"], Json::parse(R"([["mul_f32", 2]])"));
 }
 
 TEST(PageOfATimeline, NamesWorkByOpWhereItIsAsked) {
-  const Json head = head_of(timeline_document(a_token(), {}, observed::By::op));
+  const Json head = read_head(timeline_document(a_token(), {}, observed::By::op));
   EXPECT_EQ(head["names"][2], "MUL x 2");
 }
 

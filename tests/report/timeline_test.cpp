@@ -88,9 +88,9 @@ TEST(TimelineText, ReadsAsInTheGoldenFile) {
 }
 
 TEST(TimelineText, TellsPartsThatDoNotAddUp) {
-  const auto says = [](double whole) {
+  const auto printed = [](double seconds) {
     observed::Timeline timeline = a_token();
-    timeline.processes[0].submissions[0].buffers[0].device = Interval{0, whole};
+    timeline.processes[0].submissions[0].buffers[0].device = Interval{0, seconds};
     return timeline_text(timeline, {});
   };
   // The parts take 7.85 ms. Lines end after 80 columns.
@@ -101,15 +101,16 @@ TEST(TimelineText, TellsPartsThatDoNotAddUp) {
                {0.92, "92.0 % of the whole.\n", ""},
                {1.05, "105.0 % of the whole.\n", ""},
                {1.2, "120.0 % of the whole.", "overlap, or a clock is at fault."}};
-  for (const auto& one : cases) {
-    EXPECT_THAT(says(0.00785 / one.share),
-                testing::AllOf(testing::HasSubstr(one.sum), testing::HasSubstr(one.why)));
+  for (const auto& test_case : cases) {
+    EXPECT_THAT(
+        printed(0.00785 / test_case.share),
+        testing::AllOf(testing::HasSubstr(test_case.sum), testing::HasSubstr(test_case.why)));
   }
 }
 
 // Compares the device's work with the time from the first submission to the end of the last call.
 TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
-  const auto says = [](double device) {
+  const auto printed = [](double device) {
     observed::Timeline timeline = a_token();
     auto& process = timeline.processes[0];
     process.submissions[0].buffers[0].device = Interval{0, device};
@@ -118,9 +119,9 @@ TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
   };
   const auto wall = observed::busy(a_token());
   ASSERT_TRUE(wall);
-  EXPECT_THAT(says(0.2 * wall->wall), testing::HasSubstr("in nothing above"));
-  EXPECT_THAT(says(0.8 * wall->wall), testing::Not(testing::HasSubstr("busiest queue")));
-  EXPECT_THAT(says(1.5 * wall->wall), testing::HasSubstr("its work overlaps, or a clock"));
+  EXPECT_THAT(printed(0.2 * wall->wall), testing::HasSubstr("in nothing above"));
+  EXPECT_THAT(printed(0.8 * wall->wall), testing::Not(testing::HasSubstr("busiest queue")));
+  EXPECT_THAT(printed(1.5 * wall->wall), testing::HasSubstr("its work overlaps, or a clock"));
 }
 
 // The last call ends after 10.4 ms.
@@ -203,14 +204,14 @@ TEST(TimelineText, CountsCommandsWhereThereAreNoSubmissions) {
 TEST(ChromeTrace, ShowsCommandsThatWereTimedAndHowLongTheyWaited) {
   const auto json = parse_json(chrome_trace(commands_alone()));
   ASSERT_TRUE(json) << json.error().message;
-  std::vector<std::string> told;
+  std::vector<std::string> shown;
   for (const Json& event : json->at("traceEvents")) {
     if (event.at("ph") != "X") continue;
-    told.push_back(fmt::format("{} {} {}", event.at("cat").get<std::string>(),
-                               event.at("name").get<std::string>(),
-                               event.at("args").at("microseconds since it was enqueued").dump()));
+    shown.push_back(fmt::format("{} {} {}", event.at("cat").get<std::string>(),
+                                event.at("name").get<std::string>(),
+                                event.at("args").at("microseconds since it was enqueued").dump()));
   }
-  EXPECT_THAT(told, testing::ElementsAre("device peak 500.0", "copy copy to host 1000.0"));
+  EXPECT_THAT(shown, testing::ElementsAre("device peak 500.0", "copy copy to host 1000.0"));
 }
 
 }  // namespace timeline_test

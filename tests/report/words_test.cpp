@@ -43,17 +43,6 @@ TEST(Words, ShowRationalsAsDecimalsWhereThatIsExactAndShort) {
   }
 }
 
-TEST(Words, ShowPercentWithItsSign) {
-  struct Row {
-    double ratio;
-    const char* words;
-  };
-  for (const auto& [value, want] : {Row{-0.024, "\u22122.4 %"}, Row{0.1846, "+18.5 %"},
-                                    Row{0.0, "0.0 %"}, Row{-0.0001, "0.0 %"}, Row{2.5, "+250 %"}}) {
-    EXPECT_EQ(percent(value), want);
-  }
-}
-
 TEST(Words, DescribeEachKindOfMetric) {
   const auto times = words(fixtures::rate("decode_tokens_per_second", verdict::Outcome::pass, 28.6,
                                           27.9, {-0.024, -0.041, -0.006}));
@@ -88,7 +77,7 @@ TEST(Words, OrderChangedKernelsByWhatCameAndHowMuch) {
       {fixtures::changed("gone", 12, std::nullopt), fixtures::changed("a_little", 1, 2),
        fixtures::changed("much", std::nullopt, 12), fixtures::changed("also", std::nullopt, 12)});
   std::vector<std::string> lines;
-  for (const NamedChange& one : all) lines.push_back(one.change + " " + one.name);
+  for (const NamedChange& kernel : all) lines.push_back(kernel.change + " " + kernel.name);
   EXPECT_THAT(lines, ElementsAre("+12 also", "+12 much", "+1 a_little", "\u221212 gone"));
 }
 
@@ -199,21 +188,21 @@ TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
       {"placement is only reported", Outcome::info, true, {"SWIGLU"}, false, {"comment"}},
       {"a count", Outcome::pass, false, {}, false, {"comment", "accept"}},
   };
-  for (const auto& one : cases) {
+  for (const auto& test_case : cases) {
     auto gate = fixtures::red();
     for (CellVerdict& cell : gate.cells) cell.verdict = Outcome::pass;
     CellVerdict& cell = gate.cells[7];
     cell.verdict = Outcome::fail;
-    cell.put("placement").verdict = one.placement;
-    cell.elsewhere = one.elsewhere;
-    cell.not_allowed = one.not_allowed;
-    if (one.others) gate.cells[6].verdict = Outcome::fail;
+    cell.put("placement").verdict = test_case.placement;
+    cell.ran_elsewhere = test_case.elsewhere;
+    cell.not_allowed = test_case.not_allowed;
+    if (test_case.others) gate.cells[6].verdict = Outcome::fail;
     std::vector<std::string> got;
     for (const Hint& hint : hints(gate, {"/weir accept", "baseline accept"})) {
       got.push_back(hint.what);
       const std::string words = text::join(hint.words, " ");
       if (hint.what == "accept") {
-        EXPECT_EQ(words.find(gate.cells[7].cell.str()) == words.npos, one.elsewhere) << words;
+        EXPECT_EQ(words.find(gate.cells[7].cell.str()) == words.npos, test_case.elsewhere) << words;
       }
       if (hint.what != "allow") continue;
       EXPECT_EQ(words,
@@ -221,11 +210,11 @@ TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
                 "{SWIGLU: {match: {backend: vulkan}, why: \"…\"}}}}");
       TerminalStyle wide;
       wide.width = 120;
-      EXPECT_NE(terminal(gate, wide).find(words), std::string::npos) << one.what;
-      EXPECT_NE(markdown(gate, {}).find("`" + words + "`"), std::string::npos) << one.what;
-      EXPECT_NE(html(gate).find("cpu_ops_allowed: {SWIGLU: "), std::string::npos) << one.what;
+      EXPECT_NE(terminal(gate, wide).find(words), std::string::npos) << test_case.what;
+      EXPECT_NE(markdown(gate, {}).find("`" + words + "`"), std::string::npos) << test_case.what;
+      EXPECT_NE(html(gate).find("cpu_ops_allowed: {SWIGLU: "), std::string::npos) << test_case.what;
     }
-    EXPECT_EQ(got, one.want) << one.what;
+    EXPECT_EQ(got, test_case.want) << test_case.what;
   }
 }
 
@@ -243,7 +232,7 @@ TEST(Hints, WriteOpsThatMayStayAsTheConfigurationTakesThem) {
       {{{"1", {{"a: b", {}}}}}, R"(engines: {"1": {cpu_ops_allowed: {"a: b": "…"}}})"},
       {{{"toy", {{"a\nb", {}}}}}, ""},
   };
-  for (const auto& one : cases) EXPECT_EQ(allowed_ops(one.ops), one.want);
+  for (const auto& test_case : cases) EXPECT_EQ(allowed_ops(test_case.ops), test_case.want);
 }
 
 TEST(Hints, RepeatTheOptionsOfTheGate) {
@@ -253,7 +242,7 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
     std::map<std::string, std::string> options;
     std::map<std::string, std::string> begin;  // name of the hint, start of its command
   };
-  for (const Case& one : {
+  for (const Case& test_case : {
            Case{"weir.yaml",
                 {},
                 {{"why", "weir explain"},
@@ -284,19 +273,19 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
     gate.counts_only = true;
     gate.verdict = gate.cells[7].verdict = Outcome::fail;
     gate.cells[0].verdict = Outcome::error;
-    gate.config = one.config;
-    gate.options = one.options;
+    gate.config = test_case.config;
+    gate.options = test_case.options;
     gate.run = "my out/1";
     std::map<std::string, std::string> got;
     for (const Hint& hint : hints(gate, verbs)) {
       if (hint.what != "store") got[hint.what] = text::join(hint.words, " ");
     }
-    ASSERT_EQ(got.size(), one.begin.size()) << one.config;
-    for (const auto& [what, begin] : one.begin) {
+    ASSERT_EQ(got.size(), test_case.begin.size()) << test_case.config;
+    for (const auto& [what, begin] : test_case.begin) {
       EXPECT_TRUE(got[what].starts_with(begin)) << what << ": " << got[what];
     }
     // Terminal and Markdown print the same command.
-    const std::string why = one.begin.at("why");
+    const std::string why = test_case.begin.at("why");
     MarkdownStyle style;
     style.verbs = verbs;
     EXPECT_NE(markdown(gate, style).find(why), std::string::npos);
@@ -332,7 +321,7 @@ TEST(Layout, PutsWhatGivesAReasonBeforeTheLastLines) {
       "#1 0x7f in ggml_abort ()\nlib.so(panic+0x1) [0x2]\n???: 0x3 in main\n";
   const std::string loaded = "loading\nwarning: no error log\n";
   const struct {
-    const char* said;
+    const char* output;
     std::vector<std::string> first;
   } cases[] = {
       {"thread 8 panic: no dtype\n/a.zig:16:2: 0x1 in emb (a)\n    else => @panic(\"x\"),\n",
@@ -343,13 +332,13 @@ TEST(Layout, PutsWhatGivesAReasonBeforeTheLastLines) {
       {"CUDA out of memory\nmore\n", {"CUDA out of memory"}},
       {"nothing of it\n", {}},
   };
-  for (const auto& one : cases) {
-    const auto lines = last_lines(loaded + one.said + frames, 3);
+  for (const auto& test_case : cases) {
+    const auto lines = last_lines(loaded + test_case.output + frames, 3);
     const auto end = std::ranges::find_if(lines, [](const std::string& line) {
       return line.starts_with('(') && line.ends_with("left out)");
     });
-    EXPECT_EQ(std::vector<std::string>(lines.begin(), end), one.first) << one.said;
-    EXPECT_EQ(std::ssize(lines), std::ssize(one.first) + 4) << one.said;
+    EXPECT_EQ(std::vector<std::string>(lines.begin(), end), test_case.first) << test_case.output;
+    EXPECT_EQ(std::ssize(lines), std::ssize(test_case.first) + 4) << test_case.output;
   }
 }
 

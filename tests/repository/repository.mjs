@@ -1,5 +1,5 @@
-// What the repository says of itself: words that no file has (words.txt), and names of files in comments and pages,
-// which have to be there (names.txt has those that need not be).
+// Checks what the repository says of itself: words that no file has (words.txt), and names of files in comments and
+// pages, which have to be there (names.txt has those that need not be).
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -58,25 +58,25 @@ function comment_of(file, line) {
 }
 
 // Every name by which people may call a file or folder of `files`: its path, or an end or a middle of it.
-function known_names(files) {
-  const known = new Set();
+function collect_names(files) {
+  const names = new Set();
   for (const file of files) {
     const parts = file.split('/');
-    for (let i = 0; i < parts.length; ++i) for (let j = i + 1; j <= parts.length; ++j) known.add(parts.slice(i, j).join('/'));
+    for (let i = 0; i < parts.length; ++i) for (let j = i + 1; j <= parts.length; ++j) names.add(parts.slice(i, j).join('/'));
   }
-  return known;
+  return names;
 }
 
 // {missing, unused}: "FILE:LINE: NAME" of each name that is not there and that no row of `table` has, and the
 // patterns of rows that no such name needs.
 export function names_in(root, files, table) {
-  const known = known_names(files);
-  const stems = new Set([...known].map((one) => one.replace(/\.[a-z]+$/, '')));
+  const names = collect_names(files);
+  const stems = new Set([...names].map((entry) => entry.replace(/\.[a-z]+$/, '')));
   const modules = new Set(files.filter((file) => file.startsWith('gate/')).map((file) => file.split('/')[1]));
-  const rows = table.map(({pattern}) => ({pattern, whole: new RegExp(`^(?:${pattern})$`), used: false}));
+  const rows = table.map(({pattern}) => ({pattern, full_match: new RegExp(`^(?:${pattern})$`), used: false}));
   const missing = new Set();
   const note = (file, at, what) => {
-    const row = rows.find(({whole}) => whole.test(what));
+    const row = rows.find(({full_match}) => full_match.test(what));
     if (row === undefined) missing.add(`${file}:${at}: ${what}`);
     else row.used = true;
   };
@@ -92,16 +92,16 @@ export function names_in(root, files, table) {
         if (!fs.existsSync(path.join(root, path.dirname(file), link))) note(file, index + 1, link);
       }
       const prose = comment.replace(/\]\([^)]*\)/g, ']').replace(/[a-z]+:\/\/\S+/g, ' ');
-      const said = [...prose.matchAll(name)].map((match) => match[1].replace(/\.+$/, ''));
-      const paths = new Set([...said, ...(comment === line ? [] : [...line.matchAll(page)].map((match) => match[0]))]);
-      for (const one of paths) {
-        const plain = one.replace(/^(\.\.?\/)+/, '');
-        if (!known.has(plain) && !fs.existsSync(path.join(root, path.dirname(file), one))) note(file, index + 1, one);
+      const mentioned = [...prose.matchAll(name)].map((match) => match[1].replace(/\.+$/, ''));
+      const paths = new Set([...mentioned, ...(comment === line ? [] : [...line.matchAll(page)].map((match) => match[0]))]);
+      for (const mention of paths) {
+        const plain = mention.replace(/^(\.\.?\/)+/, '');
+        if (!names.has(plain) && !fs.existsSync(path.join(root, path.dirname(file), mention))) note(file, index + 1, mention);
       }
       // "`verdict/gate`", "`measure`": how READMEs of modules call files without their ends.
       if (!markdown || !file.startsWith('gate/')) return;
-      for (const [, one] of prose.matchAll(/`([a-z]+\/[a-z_/]+)`/g)) {
-        if (modules.has(one.split('/')[0]) && !stems.has(one.replace(/\/$/, ''))) note(file, index + 1, one);
+      for (const [, module_path] of prose.matchAll(/`([a-z]+\/[a-z_/]+)`/g)) {
+        if (modules.has(module_path.split('/')[0]) && !stems.has(module_path.replace(/\/$/, ''))) note(file, index + 1, module_path);
       }
     });
   }

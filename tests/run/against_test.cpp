@@ -32,7 +32,7 @@ prompts:
 gate: {repeats: 1, budget: 10m}
 )";
 
-class NothingKnown final : public KnownCounts {
+class FakeKnownCounts final : public KnownCounts {
  public:
   std::vector<baseline::Baseline> of(const profile::CellKey&) const override {
     ++looks;
@@ -91,12 +91,12 @@ struct Duel {
     const double depth = std::stod(argument(spec.argv, "-d"));
     const double factor = (base ? 1 : slower) * (1 + (base ? 1 : steeper) * depth / 1024);
     finished.out = bench_output(spec.argv);
-    const std::string one = "1000000";
-    for (auto at = finished.out.find(one); at != std::string::npos;
-         at = finished.out.find(one, at + 8)) {
+    const std::string time_text = "1000000";
+    for (auto at = finished.out.find(time_text); at != std::string::npos;
+         at = finished.out.find(time_text, at + 8)) {
       // Each process has a little noise of its own.
       const long jitter = static_cast<long>(++processes * 37 % 101) * 20;
-      finished.out.replace(at, one.size(),
+      finished.out.replace(at, time_text.size(),
                            std::to_string(static_cast<long>(1e6 * factor) + jitter));
     }
     finished.wall_seconds = 2;
@@ -111,8 +111,8 @@ struct Duel {
     return finished;
   }
   static std::string argument(const std::vector<std::string>& argv, const std::string& name) {
-    const auto found = std::find(argv.begin(), argv.end(), name);
-    return found == argv.end() ? "0" : *(found + 1);
+    const auto match = std::find(argv.begin(), argv.end(), name);
+    return match == argv.end() ? "0" : *(match + 1);
   }
 
   Result<std::vector<RunRecord>> run() {
@@ -125,7 +125,7 @@ struct Duel {
     options.gate = scene->settings->gate;
     options.calibrated_pairs = calibrated;
     options.counts = counts;
-    const auto against = make_against(plan, options, known, coin,
+    const auto against = make_against(plan, options, known_counts, coin,
                                       [this](const PairsPlan& shown) { plans.push_back(shown); });
     FakeProcesses fake([this](const sys::ProcessSpec& spec) {
       if (stop_after > 0 && ++started >= stop_after) stop.request();
@@ -137,7 +137,7 @@ struct Duel {
 
   std::unique_ptr<Scene> scene;
   Plan plan;
-  NothingKnown known;
+  FakeKnownCounts known_counts;
   ScriptedCoin coin;
   FakeClock clock;
   FakeLocks locks;
@@ -180,9 +180,9 @@ TEST(Against, TheCoinDecidesTheOrderOfEachPairAndTheJournalHoldsItFirst) {
   EXPECT_EQ(duel.coin.flips, 8);
   std::vector<bool> base_first;
   for (std::size_t i = 0; i + 1 < records->size(); ++i) {
-    const RunRecord &one = (*records)[i], &two = (*records)[i + 1];
-    if (one.pair.value_or(0) == 0 || one.pair != two.pair) continue;
-    base_first.push_back(one.side == Side::base);
+    const RunRecord &current = (*records)[i], &next = (*records)[i + 1];
+    if (current.pair.value_or(0) == 0 || current.pair != next.pair) continue;
+    base_first.push_back(current.side == Side::base);
   }
   // flip k swaps when (k / 2) is even: k = 1, 4, 5, 8.
   EXPECT_EQ(base_first, (std::vector<bool>{false, true, true, false, false, true, true, false}));
@@ -206,18 +206,19 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   const auto records = first.run();
   ASSERT_TRUE(records);
   Duel second;
-  second.known.all = {baseline::accept(
+  second.known_counts.all = {baseline::accept(
       profile::assemble(first.plan.base_cells[0].facts, *records, Side::base), std::nullopt, {})};
   const auto again = second.run();
   ASSERT_TRUE(again);
   EXPECT_EQ(count(*again, Pass::counted, Side::base), 0);
   EXPECT_EQ(count(*again, Pass::timed, Side::base), 8);
-  const auto choice = choose_base_counts(profile::assemble(second.plan.cells[0].facts, *again),
-                                         second.plan.base_cells[0].facts, *again, second.known.all);
+  const auto choice =
+      choose_base_counts(profile::assemble(second.plan.cells[0].facts, *again),
+                         second.plan.base_cells[0].facts, *again, second.known_counts.all);
   EXPECT_EQ(choice.match, baseline::Choice::Match::same);
 
   Duel changed;
-  changed.known.all = second.known.all;
+  changed.known_counts.all = second.known_counts.all;
   changed.candidate_dispatches = 85;
   const auto confirmed = changed.run();
   ASSERT_TRUE(confirmed);
@@ -233,7 +234,7 @@ TEST(Against, LooksForNoCountsOncePairsHaveBegun) {
   ASSERT_TRUE(few);
   ASSERT_TRUE(many);
   ASSERT_GT(count(*many, Pass::timed, Side::base), count(*few, Pass::timed, Side::base));
-  EXPECT_EQ(longer.known.looks, quick.known.looks);
+  EXPECT_EQ(longer.known_counts.looks, quick.known_counts.looks);
 }
 
 TEST(Against, ASlowCandidateIsRunUntilThatIsSure) {
@@ -283,8 +284,8 @@ TEST(Against, ABudgetThatCanDecideNothingIsAnErrorThatSaysWhatWouldDo) {
 }
 
 TEST(Against, GoesOnAfterAnInterruptionWithinAPairInTheOrderThatWasDrawn) {
-  Duel whole;
-  const auto expected = whole.run();
+  Duel uninterrupted;
+  const auto expected = uninterrupted.run();
   ASSERT_TRUE(expected);
   for (int stop_after = 1; stop_after <= 22; ++stop_after) {
     SCOPED_TRACE(stop_after);
@@ -316,8 +317,8 @@ std::string with_depths() {
   return yaml;
 }
 
-profile::PairedRuns runs_of(const Duel& duel, std::size_t cell,
-                            const std::vector<RunRecord>& records) {
+profile::PairedRuns pairs_in_cell(const Duel& duel, std::size_t cell,
+                                  const std::vector<RunRecord>& records) {
   return profile::paired_runs(duel.plan.cells[cell].facts, records);
 }
 
@@ -330,7 +331,7 @@ TEST(AgainstOverDepths, EveryRoundRunsOnePairOfEachDepthInTheOrderOfOneCoin) {
   EXPECT_EQ(duel.plans[0].cells[0].cell, "bench/tiny/vulkan/decode");
   EXPECT_EQ(duel.plans[0].cells[0].pair_seconds, 8);
   EXPECT_EQ(duel.plans[0].cells[0].metrics, 4U) << "a rate each, and two of the line";
-  const auto shallow = runs_of(duel, 0, *records), deep = runs_of(duel, 1, *records);
+  const auto shallow = pairs_in_cell(duel, 0, *records), deep = pairs_in_cell(duel, 1, *records);
   EXPECT_EQ(shallow.pairs, deep.pairs);
   EXPECT_EQ(duel.coin.flips, shallow.pairs);
   for (std::size_t k = 0; k < static_cast<std::size_t>(shallow.pairs); ++k) {
@@ -343,9 +344,9 @@ TEST(AgainstOverDepths, GoOnUntilTheLineIsDecidedToo) {
   duel.steeper = 1.06;  // 3 % at the deepest passes, but the line is steeper
   const auto records = duel.run();
   ASSERT_TRUE(records) << records.error().message;
-  const auto deep = runs_of(duel, 1, *records);
+  const auto deep = pairs_in_cell(duel, 1, *records);
   EXPECT_GT(deep.pairs, 8);
-  const std::vector<profile::PairedRuns> all{runs_of(duel, 0, *records), deep};
+  const std::vector<profile::PairedRuns> all{pairs_in_cell(duel, 0, *records), deep};
   const std::vector<profile::CellKey> keys{duel.plan.cells[0].facts.cell,
                                            duel.plan.cells[1].facts.cell};
   const auto line = verdict::fit_pairs(verdict::depth_groups(keys).at(0), all);
@@ -357,8 +358,8 @@ TEST(AgainstOverDepths, ADepthWhoseProgramFailsLeavesTheOthersToTheirPairs) {
   duel.crashes_after = 3;  // the warm-up and two pairs
   const auto records = duel.run();
   ASSERT_TRUE(records) << records.error().message;
-  EXPECT_EQ(runs_of(duel, 0, *records).pairs, 8);
-  const auto deep = runs_of(duel, 1, *records);
+  EXPECT_EQ(pairs_in_cell(duel, 0, *records).pairs, 8);
+  const auto deep = pairs_in_cell(duel, 1, *records);
   EXPECT_TRUE(deep.error);
   EXPECT_EQ(deep.pairs, 4) << "after its second crash";
 }

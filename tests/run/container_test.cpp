@@ -61,11 +61,11 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
        "srun --export=ALL,LD_PRELOAD=/p/x.so --job-name=weir-7 --container-image=it "
        "--container-mounts /a:/a,/m/x.gguf:/m/x.gguf:ro,/run/1/out:/run/1/out bench"},
   };
-  for (const Case& one : cases) {
-    const auto call = container_command(one.runtime, text::split(one.command, ' '), carried);
-    ASSERT_TRUE(call) << one.command << ": " << call.error().message;
-    EXPECT_EQ(text::join(call->argv, " "), one.argv);
-    if (one.runtime == Runtime::srun) {
+  for (const Case& c : cases) {
+    const auto call = container_command(c.runtime, text::split(c.command, ' '), carried);
+    ASSERT_TRUE(call) << c.command << ": " << call.error().message;
+    EXPECT_EQ(text::join(call->argv, " "), c.argv);
+    if (c.runtime == Runtime::srun) {
       // srun passes its environment on unchanged; in --export a comma would end the value.
       EXPECT_THAT(call->env, ElementsAre(Pair("A", "b,c d")));
       EXPECT_THAT(call->unset, ElementsAre("LD_PRELOAD"));
@@ -122,7 +122,8 @@ TEST(CarryIn, HandsATokenOnByItsNameAlone) {
     const auto call = container_command(runtime, text::split(command, ' '), carried);
     ASSERT_TRUE(call) << command;
     EXPECT_EQ(std::count(call->argv.begin(), call->argv.end(), "SERVER_TOKEN"), words) << command;
-    EXPECT_THAT(call->passed, Contains("SERVER_TOKEN")) << "or docker could not: " << command;
+    EXPECT_THAT(call->passed_variables, Contains("SERVER_TOKEN"))
+        << "or docker could not: " << command;
   }
 }
 
@@ -139,10 +140,10 @@ TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {
       {Runtime::srun, "srun --container-image=i b", {{}, {{"/a:b"}}, "/i", "n"}, "/a:b"},
       {Runtime::srun, "srun b", {{{"LD_PRELOAD", "/a,b"}}, {}, "/i", "n"}, "a comma"},
   };
-  for (const Case& one : cases) {
-    const auto call = container_command(one.runtime, text::split(one.command, ' '), one.carried);
-    ASSERT_FALSE(call) << one.command;
-    EXPECT_THAT(call.error().message, HasSubstr(one.says));
+  for (const Case& c : cases) {
+    const auto call = container_command(c.runtime, text::split(c.command, ' '), c.carried);
+    ASSERT_FALSE(call) << c.command;
+    EXPECT_THAT(call.error().message, HasSubstr(c.says));
   }
   // Nodes that share their files need no mounts.
   EXPECT_TRUE(container_command(Runtime::srun, {"srun", "b"}, {{}, {{"/a:b"}}, "/i", "n"}));
@@ -201,7 +202,7 @@ struct InDocker {
       scene->files.put(program, "program");
       scene->files.set_executable(program);
     }
-    plan = plan_of(*scene);
+    plan = plan_scene(*scene);
   }
   profile::RunRecord run(const Step& step) {
     const Effects effects{processes, scene->files, clock, locks, load, probing, progress, stop};
@@ -270,7 +271,7 @@ TEST(EngineInDocker, IsRemovedWhenDockerWasStopped) {
 }
 
 // Returns the command without its program: "run", "ps …", "rm …".
-std::string called(const sys::ProcessSpec& spec) {
+std::string command_line(const sys::ProcessSpec& spec) {
   std::vector<std::string> words(spec.argv.begin() + 1, spec.argv.end());
   if (words.front() == "run") words.resize(1);
   return text::join(words, " ");
@@ -295,7 +296,8 @@ TEST(EngineInDocker, IsFoundByItsLabelWhereDockerWroteNoId) {
     const profile::RunRecord record = docker.run(docker.plan.steps.front());
     ASSERT_TRUE(label.starts_with("--label=weir=weir-")) << label;
     std::vector<std::string> calls;
-    for (const sys::ProcessSpec& spec : docker.processes.started) calls.push_back(called(spec));
+    for (const sys::ProcessSpec& spec : docker.processes.started)
+      calls.push_back(command_line(spec));
     EXPECT_THAT(calls, ElementsAre("run", "ps --all --quiet --no-trunc --filter=" + label.substr(2),
                                    "rm --force --volumes 0a1b", "rm --force --volumes 2c3d"));
     EXPECT_THAT(record.warnings, IsEmpty());
@@ -315,10 +317,10 @@ TEST(EngineInDocker, IsAskedForWhereDockerItselfFailed) {
     files = &docker.scene->files;
     const profile::RunRecord record = docker.run(docker.plan.steps.front());
     EXPECT_THAT(record.error.value_or(""), HasSubstr("docker itself failed"));
-    const bool known = !std::string(id).empty();
+    const bool has_id = !std::string(id).empty();
     EXPECT_THAT(record.warnings,
-                ElementsAre(HasSubstr(known ? "the container 0123456789ab could not be removed"
-                                            : "could not be asked whether it left a container")));
+                ElementsAre(HasSubstr(has_id ? "the container 0123456789ab could not be removed"
+                                             : "could not be asked whether it left a container")));
   }
 }
 
@@ -341,7 +343,7 @@ TEST(EngineInPodman, IsRemovedByOldOnesTooWhichCanNotBeToldTheTime) {
   files = &podman.scene->files;
   const profile::RunRecord record = podman.run(podman.plan.steps.front());
   std::vector<std::string> calls;
-  for (const sys::ProcessSpec& spec : podman.processes.started) calls.push_back(called(spec));
+  for (const sys::ProcessSpec& spec : podman.processes.started) calls.push_back(command_line(spec));
   EXPECT_THAT(
       calls, ElementsAre("run", "rm --force --volumes --time=0 0a1b", "rm --force --volumes 0a1b"));
   EXPECT_THAT(record.warnings, IsEmpty());
@@ -400,7 +402,7 @@ TEST(PreflightOfAContainer, LooksAtTheLineThatWillBeRun) {
       {"docker, run, '{args}', it, bench", "--init", ""},
       {"docker, run, it, bench, '{args}'", "-d", ""},
   };
-  for (const Case& one : cases) {
+  for (const Case& c : cases) {
     auto scene = make_scene(fmt::format(R"(version: 1
 engines:
   bench:
@@ -411,13 +413,13 @@ models: {{tiny: tiny.bin}}
 backends: {{cpu: {{args: [{}]}}}}
 prompts: {{decode: {{prompt_tokens: 0, tokens: 16}}}}
 )",
-                                        one.command, one.args));
+                                        c.command, c.args));
     scene->files.put("/usr/bin/docker", "program");
     scene->files.set_executable("/usr/bin/docker");
     const auto prepared = preflight(scene->cells, scene->around, scene->files);
     const std::string problem = prepared ? std::string() : prepared.error().message;
-    EXPECT_THAT(problem, HasSubstr(one.says)) << one.command;
-    EXPECT_EQ(problem.empty(), std::string(one.says).empty()) << one.command << ": " << problem;
+    EXPECT_THAT(problem, HasSubstr(c.says)) << c.command;
+    EXPECT_EQ(problem.empty(), std::string(c.says).empty()) << c.command << ": " << problem;
   }
 }
 

@@ -15,7 +15,7 @@ using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
 
-RunRecord record_of(const Plan& plan, std::size_t order) {
+RunRecord make_record(const Plan& plan, std::size_t order) {
   const Step& step = plan.steps[order];
   RunRecord record;
   record.cell = plan.cells[step.cell].cell.key.str();
@@ -27,7 +27,7 @@ RunRecord record_of(const Plan& plan, std::size_t order) {
   return record;
 }
 
-RunHeader header_of(const Plan& plan) {
+RunHeader versioned_header(const Plan& plan) {
   RunHeader header = make_header(plan);
   header.weir_version = "0.1.0";
   header.config_file = "weir.yaml";
@@ -40,10 +40,10 @@ RunHeader header_of(const Plan& plan) {
 
 // Writes a run with its first `records` records and returns its text.
 std::string journal_text(Scene& scene, const Plan& plan, std::size_t records) {
-  auto journal = Journal::create(scene.files, "/out", header_of(plan));
+  auto journal = Journal::create(scene.files, "/out", versioned_header(plan));
   EXPECT_TRUE(journal.has_value());
   for (std::size_t i = 0; i < records; ++i) {
-    EXPECT_TRUE(journal->append(record_of(plan, i)).has_value());
+    EXPECT_TRUE(journal->append(make_record(plan, i)).has_value());
   }
   return *scene.files.read("/out/run.jsonl", 1 << 20);
 }
@@ -51,7 +51,7 @@ std::string journal_text(Scene& scene, const Plan& plan, std::size_t records) {
 TEST(Journal, HoldsEverythingThatAVerdictIsMadeFrom) {
   const auto scene = make_scene();
   scene->around.devices["vulkan"].absent = "gone";
-  const Plan plan = plan_of(*scene);
+  const Plan plan = plan_scene(*scene);
   journal_text(*scene, plan, 2);
   const auto run = read_run(scene->files, "/out");
   ASSERT_TRUE(run.has_value()) << run.error().message;
@@ -71,16 +71,16 @@ TEST(Journal, HoldsEverythingThatAVerdictIsMadeFrom) {
     EXPECT_EQ(header.cells[i].cpu_ops_allowed, plan.cells[i].facts.cpu_ops_allowed);
     EXPECT_EQ(header.cells[i].cpu_ops_when, plan.cells[i].facts.cpu_ops_when);
   }
-  EXPECT_EQ(run->records, (std::vector{record_of(plan, 0), record_of(plan, 1)}));
+  EXPECT_EQ(run->records, (std::vector{make_record(plan, 0), make_record(plan, 1)}));
 }
 
 TEST(Journal, KeepsEveryFinishedRecordWhereverTheLastLineIsTorn) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 3);
-  const std::size_t last = whole.rfind('\n', whole.size() - 2) + 1;
-  for (std::size_t size = last; size < whole.size(); ++size) {
-    scene->files.put("/out/run.jsonl", whole.substr(0, size));
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 3);
+  const std::size_t last = full_text.rfind('\n', full_text.size() - 2) + 1;
+  for (std::size_t size = last; size < full_text.size(); ++size) {
+    scene->files.put("/out/run.jsonl", full_text.substr(0, size));
     const auto run = read_run(scene->files, "/out");
     ASSERT_TRUE(run.has_value()) << "torn at " << size << ": " << run.error().message;
     EXPECT_EQ(run->records.size(), 2U) << size;
@@ -90,8 +90,8 @@ TEST(Journal, KeepsEveryFinishedRecordWhereverTheLastLineIsTorn) {
     auto journal = Journal::resume(scene->files, "/out", plan);
     ASSERT_TRUE(journal.has_value()) << journal.error().message;
     EXPECT_EQ(journal->earlier().size(), 2U);
-    ASSERT_TRUE(journal->append(record_of(plan, 2)).has_value());
-    ASSERT_EQ(*scene->files.read("/out/run.jsonl", 1 << 20), whole) << "torn at " << size;
+    ASSERT_TRUE(journal->append(make_record(plan, 2)).has_value());
+    ASSERT_EQ(*scene->files.read("/out/run.jsonl", 1 << 20), full_text) << "torn at " << size;
   }
 }
 
@@ -112,7 +112,7 @@ TEST(Journal, ThatIsThereAlreadyNamesTheCommandThatGoesOnWithIt) {
            Row{{{"verb", k_accept_verb}}, "weir baseline accept and"},
        }) {
     const auto scene = make_scene();
-    RunHeader header = header_of(plan_of(*scene));
+    RunHeader header = versioned_header(plan_scene(*scene));
     header.extra = row.extra;
     ASSERT_TRUE(Journal::create(scene->files, "/out", header).has_value());
     const auto again = Journal::create(scene->files, "/out", header);
@@ -124,20 +124,20 @@ TEST(Journal, ThatIsThereAlreadyNamesTheCommandThatGoesOnWithIt) {
 // Half a line that was not cut off, with another worker's line after it.
 TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 4);
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 4);
   ASSERT_TRUE(scene->files.remove("/out/run.jsonl").has_value());
   {
-    auto journal = Journal::create(scene->files, "/out", header_of(plan));
-    ASSERT_TRUE(journal->append(record_of(plan, 0)).has_value());
+    auto journal = Journal::create(scene->files, "/out", versioned_header(plan));
+    ASSERT_TRUE(journal->append(make_record(plan, 0)).has_value());
     scene->files.tear_after("/out/run.jsonl", 40);
-    EXPECT_EQ(journal->append(record_of(plan, 1)).error().code, Code::io);
-    ASSERT_TRUE(journal->append(record_of(plan, 2)).has_value());  // joined to the half line
-    ASSERT_TRUE(journal->append(record_of(plan, 3)).has_value());
+    EXPECT_EQ(journal->append(make_record(plan, 1)).error().code, Code::io);
+    ASSERT_TRUE(journal->append(make_record(plan, 2)).has_value());  // joined to the half line
+    ASSERT_TRUE(journal->append(make_record(plan, 3)).has_value());
   }
   const auto run = read_run(scene->files, "/out");
   ASSERT_TRUE(run.has_value()) << run.error().message;
-  EXPECT_EQ(run->records, (std::vector{record_of(plan, 0), record_of(plan, 3)}));
+  EXPECT_EQ(run->records, (std::vector{make_record(plan, 0), make_record(plan, 3)}));
   EXPECT_EQ(run->warnings,
             std::vector<std::string>{
                 "the journal's line 3 is torn, as a full disk leaves one: it was skipped"});
@@ -145,7 +145,7 @@ TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
   ASSERT_TRUE(journal.has_value()) << journal.error().message;
   EXPECT_EQ(journal->earlier().size(), 2U);
   for (const std::size_t again : {1, 2}) {
-    ASSERT_TRUE(journal->append(record_of(plan, again)).has_value());
+    ASSERT_TRUE(journal->append(make_record(plan, again)).has_value());
   }
   EXPECT_EQ(read_run(scene->files, "/out")->records.size(), 4U) << "nothing is lost for good";
 }
@@ -153,13 +153,13 @@ TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
 // Steps of pairs and their records. The orders of later steps must not be mistaken for theirs.
 TEST(Journal, SkipsTheRecordsOfStepsWhoseDeclarationIsTorn) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 1);
-  RunRecord lost = record_of(plan, 0);
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 1);
+  RunRecord lost = make_record(plan, 0);
   lost.order = static_cast<std::int64_t>(plan.steps.size());
   const std::string line = dump_json(write_fields(lost)) + "\n";
-  EXPECT_FALSE(parse_run(whole + line).has_value()) << "without a torn line that is no journal";
-  const auto run = parse_run(whole + "{\"steps\": [{\"ce\n" + line);
+  EXPECT_FALSE(parse_run(full_text + line).has_value()) << "without a torn line that is no journal";
+  const auto run = parse_run(full_text + "{\"steps\": [{\"ce\n" + line);
   ASSERT_TRUE(run.has_value()) << run.error().message;
   EXPECT_EQ(run->records.size(), 1U);
   EXPECT_EQ(run->warnings,
@@ -169,10 +169,10 @@ TEST(Journal, SkipsTheRecordsOfStepsWhoseDeclarationIsTorn) {
 
 TEST(Journal, IsRefusedWhenItsFirstLineIsNotWhole) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 0);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, whole.size() - 1}) {
-    const auto run = parse_run(whole.substr(0, size));
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 0);
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, full_text.size() - 1}) {
+    const auto run = parse_run(full_text.substr(0, size));
     ASSERT_FALSE(run.has_value()) << size;
     EXPECT_EQ(run.error().message, "no run: it was ended before its first line was written");
   }
@@ -180,35 +180,35 @@ TEST(Journal, IsRefusedWhenItsFirstLineIsNotWhole) {
 
 TEST(Journal, NamesTheLineThatIsWrong) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 1);
-  const std::string header = whole.substr(0, whole.find('\n') + 1);
-  const auto why = [&](const std::string& text) {
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 1);
+  const std::string header = full_text.substr(0, full_text.find('\n') + 1);
+  const auto error_text = [&](const std::string& text) {
     const auto run = parse_run(text);
     EXPECT_FALSE(run.has_value()) << text.substr(header.size());
     return run ? std::string() : run.error().message;
   };
-  RunRecord record = record_of(plan, 0);
+  RunRecord record = make_record(plan, 0);
   const auto line = [&] { return header + dump_json(write_fields(record)) + "\n"; };
-  EXPECT_EQ(why("{\n"), "line 1: not valid JSON at byte 2 of 1");
-  EXPECT_EQ(why(header + "{}\n").substr(0, 8), "line 2: ") << "no record";
+  EXPECT_EQ(error_text("{\n"), "line 1: not valid JSON at byte 2 of 1");
+  EXPECT_EQ(error_text(header + "{}\n").substr(0, 8), "line 2: ") << "no record";
   record.order = 1000;
-  EXPECT_EQ(why(line()), "line 2: order 1000 is not in the plan");
+  EXPECT_EQ(error_text(line()), "line 2: order 1000 is not in the plan");
   record.order = -1;
-  EXPECT_EQ(why(line()), "line 2: order -1 is not in the plan");
-  record = record_of(plan, 0);
+  EXPECT_EQ(error_text(line()), "line 2: order -1 is not in the plan");
+  record = make_record(plan, 0);
   record.cell = "bench/tiny/cpu/decode";
-  EXPECT_EQ(why(line()), "line 2: order 0 belongs to another cell, pass or side");
-  EXPECT_EQ(why("{\"schema\": \"weir.run/9\"}\n"),
+  EXPECT_EQ(error_text(line()), "line 2: order 0 belongs to another cell, pass or side");
+  EXPECT_EQ(error_text("{\"schema\": \"weir.run/9\"}\n"),
             "line 1: schema \"weir.run/9\", not \"weir.run/1\": made by another version of weir");
 }
 
 TEST(Journal, ReadsOrRefusesEveryMutatedText) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 3);
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 3);
   std::mt19937 random(20261120);  // the same inputs every time
-  const auto below = [&](std::size_t limit) {
+  const auto random_below = [&](std::size_t limit) {
     return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
   };
   const std::string_view pieces[] = {"\n",
@@ -234,19 +234,19 @@ TEST(Journal, ReadsOrRefusesEveryMutatedText) {
                                      "\"\""};
   int read = 0, refused = 0;
   for (int i = 0; i < 10'000; ++i) {
-    std::string text = whole;
-    for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
-      const std::size_t at = below(text.size());
-      const std::string_view piece = pieces[below(std::size(pieces))];
-      switch (below(4)) {
+    std::string text = full_text;
+    for (std::size_t changes = 1 + random_below(4); changes > 0; --changes) {
+      const std::size_t at = random_below(text.size());
+      const std::string_view piece = pieces[random_below(std::size(pieces))];
+      switch (random_below(4)) {
         case 0:
-          text[at] = static_cast<char>(below(256));
+          text[at] = static_cast<char>(random_below(256));
           break;
         case 1:
           text.insert(at, piece);
           break;
         case 2:
-          text.replace(at, std::min(text.size() - at, below(12)), piece);
+          text.replace(at, std::min(text.size() - at, random_below(12)), piece);
           break;
         default:
           text.resize(std::max<std::size_t>(1, at));
@@ -271,16 +271,16 @@ TEST(Journal, ReadsOrRefusesEveryMutatedText) {
 
 TEST(Journal, GoesOnOnlyWithThePlanItWasBegunWith) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  const std::string whole = journal_text(*scene, plan, 2);
-  const auto refused = Journal::resume(scene->files, "/out", plan_of(*scene, {.runs = 9}));
+  const Plan plan = plan_scene(*scene);
+  const std::string full_text = journal_text(*scene, plan, 2);
+  const auto refused = Journal::resume(scene->files, "/out", plan_scene(*scene, {.runs = 9}));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::usage);
   EXPECT_TRUE(refused.error().message.starts_with(
       "/out: this run was begun with other number and order of runs"))
       << refused.error().message;
-  EXPECT_EQ(*scene->files.read("/out/run.jsonl", 1 << 20), whole) << "left as it was";
-  EXPECT_FALSE(Journal::create(scene->files, "/out", header_of(plan)).has_value())
+  EXPECT_EQ(*scene->files.read("/out/run.jsonl", 1 << 20), full_text) << "left as it was";
+  EXPECT_FALSE(Journal::create(scene->files, "/out", versioned_header(plan)).has_value())
       << "and not begun anew";
 }
 
@@ -289,11 +289,11 @@ TEST(Journal, BelongsToOneWeirAtATime) {
   const std::string folder = mkdtemp(pattern);
   sys::RealFiles files;
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
+  const Plan plan = plan_scene(*scene);
   {
-    auto first = Journal::create(files, folder, header_of(plan));
+    auto first = Journal::create(files, folder, versioned_header(plan));
     ASSERT_TRUE(first.has_value()) << first.error().message;
-    ASSERT_TRUE(first->append(record_of(plan, 0)).has_value());
+    ASSERT_TRUE(first->append(make_record(plan, 0)).has_value());
     const auto second = Journal::resume(files, folder, plan);
     ASSERT_FALSE(second.has_value());
     EXPECT_NE(second.error().message.find("another weir is writing it"), std::string::npos);

@@ -29,8 +29,8 @@ TEST(Pairing, GivesEveryCellItsFirstPairsInTurn) {
   std::vector<std::size_t> order;
   for (int i = 0; i < 24; ++i) {
     order.push_back(*pairing.next());
-    const stats::Pair one = pair(random, 0, 0.05);
-    pairing.note(order.back(), {&one, 1}, 1);
+    const stats::Pair sample = pair(random, 0, 0.05);
+    pairing.note(order.back(), {&sample, 1}, 1);
   }
   EXPECT_EQ((std::vector<std::size_t>(order.begin(), order.begin() + 4)),
             (std::vector<std::size_t>{1, 2, 0, 1}));  // rotated by one
@@ -55,8 +55,8 @@ TEST(Pairing, EndsWhenAllIsDecided) {
   std::mt19937_64 random(1);
   int pairs = 0;
   while (pairing.next() && pairs < 1000) {
-    const stats::Pair one = pair(random, 0, 0.001);
-    pairing.note(0, {&one, 1}, 1);
+    const stats::Pair sample = pair(random, 0, 0.001);
+    pairing.note(0, {&sample, 1}, 1);
     ++pairs;
   }
   EXPECT_TRUE(pairing.decided(0));
@@ -80,8 +80,8 @@ TEST(Pairing, GivesEveryCellTheLeastPairsThoughAllIsDecided) {
   std::mt19937_64 random(1);
   std::vector<int> pairs(2);
   while (const auto next = pairing.next()) {
-    const stats::Pair one = pair(random, 0, 0.001);
-    pairing.note(*next, {&one, 1}, 1);
+    const stats::Pair sample = pair(random, 0, 0.001);
+    pairing.note(*next, {&sample, 1}, 1);
     ++pairs[*next];
   }
   EXPECT_EQ(pairs, (std::vector<int>{40, 40}));
@@ -89,8 +89,8 @@ TEST(Pairing, GivesEveryCellTheLeastPairsThoughAllIsDecided) {
   Pairing poor({cell(1), cell(1)}, 60, 0, 40);  // all pairs of one cell, not half for each
   std::vector<int> some(2);
   while (const auto next = poor.next()) {
-    const stats::Pair one = pair(random, 0, 0.001);
-    poor.note(*next, {&one, 1}, 1);
+    const stats::Pair sample = pair(random, 0, 0.001);
+    poor.note(*next, {&sample, 1}, 1);
     ++some[*next];
   }
   EXPECT_EQ(some, (std::vector<int>{40, 0}));
@@ -102,8 +102,8 @@ TEST(Pairing, PutsTheBudgetWhereAVerdictIsNearest) {
   std::vector<int> pairs(2);
   while (const auto next = pairing.next()) {
     // One cell is quiet and slower, the other too noisy for a verdict.
-    const stats::Pair one = *next == 0 ? pair(random, 0, 0.6) : pair(random, 0.3, 0.02);
-    pairing.note(*next, {&one, 1}, 1);
+    const stats::Pair sample = *next == 0 ? pair(random, 0, 0.6) : pair(random, 0.3, 0.02);
+    pairing.note(*next, {&sample, 1}, 1);
     ++pairs[*next];
   }
   EXPECT_TRUE(pairing.decided(1));
@@ -123,8 +123,8 @@ TEST(Pairing, NeverStartsAPairThatTheBudgetCanNotEnd) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(pairing.next());
-    const stats::Pair one = pair(random, 0, 0.3);
-    pairing.note(0, {&one, 1}, 10);
+    const stats::Pair sample = pair(random, 0, 0.3);
+    pairing.note(0, {&sample, 1}, 10);
   }
   EXPECT_FALSE(pairing.next());
 }

@@ -20,7 +20,7 @@ std::string shape(const Plan& plan) {
 // Cell 0 is cpu (no probe sees it), cell 1 is vulkan. Lengths: n = max(4, min(8, 16 / 4)) = 4.
 TEST(Plan, CountsFirstThenTakesTimesInRoundsOverTheCells) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
+  const Plan plan = plan_scene(*scene);
   EXPECT_EQ(shape(plan), "c1:4x1 c1:8x1 c1:12x1 t0:16x2 t1:16x2 t0:16x2 t1:16x2 t0:16x2 t1:16x2 ");
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     EXPECT_EQ(plan.steps[i].order, static_cast<std::int64_t>(i));
@@ -30,7 +30,7 @@ TEST(Plan, CountsFirstThenTakesTimesInRoundsOverTheCells) {
 
 TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
   const auto scene = make_scene();
-  const auto with = [&](const PlanOptions& options) { return shape(plan_of(*scene, options)); };
+  const auto with = [&](const PlanOptions& options) { return shape(plan_scene(*scene, options)); };
   EXPECT_EQ(with({.times = false}), "c1:4x1 c1:8x1 c1:12x1 ");
   EXPECT_EQ(with({.counts = false, .runs = 1}), "t0:16x2 t1:16x2 ");
   EXPECT_EQ(with({.times = false, .counted_processes = 3}),
@@ -41,13 +41,13 @@ TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
 
 TEST(Plan, RunsPairsWithProbesAndWithoutWhereTheirCostIsAsked) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene, {.counts = false, .times = false, .cost_pairs = 2});
+  const Plan plan = plan_scene(*scene, {.counts = false, .times = false, .cost_pairs = 2});
   // Timed commands of the cell with a probe; with and without it take turns in going first.
   EXPECT_EQ(shape(plan), "t1:16x2 t1:16x2 t1:16x2 t1:16x2 ");
   std::vector<bool> probed;
   for (const Step& step : plan.steps) probed.push_back(step.probed.value());
   EXPECT_EQ(probed, (std::vector<bool>{false, true, true, false}));
-  EXPECT_NE(plan.identity, plan_of(*scene, {.counts = false, .times = false}).identity);
+  EXPECT_NE(plan.identity, plan_scene(*scene, {.counts = false, .times = false}).identity);
 }
 
 // No probe counts on metal here. The engine's own report may still name its backend.
@@ -55,12 +55,13 @@ TEST(Plan, AsksTheEngineOnceWhereNothingCountsAndNoTimesFollow) {
   std::string yaml = k_scene_yaml;
   yaml.insert(yaml.find("prompts:"), "  metal: {}\n");
   const auto scene = make_scene(yaml);
-  EXPECT_EQ(shape(plan_of(*scene, {.times = false})), "c1:4x1 c1:8x1 c1:12x1 c2:4x1 ");
-  EXPECT_EQ(shape(plan_of(*scene, {.runs = 1})), "c1:4x1 c1:8x1 c1:12x1 t0:16x2 t1:16x2 t2:16x2 ");
+  EXPECT_EQ(shape(plan_scene(*scene, {.times = false})), "c1:4x1 c1:8x1 c1:12x1 c2:4x1 ");
+  EXPECT_EQ(shape(plan_scene(*scene, {.runs = 1})),
+            "c1:4x1 c1:8x1 c1:12x1 t0:16x2 t1:16x2 t2:16x2 ");
   std::string generic = yaml;
   generic.replace(generic.find("llama-bench\n"), 12,
                   "generic\n    metrics: {decode_tokens_per_second: {regex: '(.)'}}\n");
-  EXPECT_EQ(shape(plan_of(*make_scene(generic), {.times = false})), "c1:4x1 c1:8x1 c1:12x1 ");
+  EXPECT_EQ(shape(plan_scene(*make_scene(generic), {.times = false})), "c1:4x1 c1:8x1 c1:12x1 ");
 }
 
 // Same configuration with instructions, which the probe counts on the CPU only.
@@ -73,14 +74,14 @@ std::string yaml_with_instructions(const std::string& how = "") {
 
 TEST(Plan, CountsInstructionsInProcessesOfTheirOwn) {
   const auto scene = make_scene(yaml_with_instructions());
-  const Plan plan = plan_of(*scene, {.times = false});
+  const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c0:4x1 c0:36x1 c0:68x1 c1:4x1 c1:8x1 c1:12x1 ");
   for (const Step& step : plan.steps) EXPECT_EQ(step.instructions, step.cell == 0);
   EXPECT_EQ(plan.cells[0].instructions, CountInstructions::perf);
   EXPECT_FALSE(plan.cells[1].instructions) << "beside a device the processor only waits";
-  EXPECT_EQ(shape(plan_of(*scene, {.times = false, .instruction_processes = 2})),
+  EXPECT_EQ(shape(plan_scene(*scene, {.times = false, .instruction_processes = 2})),
             "c0:4x1 c0:36x1 c0:68x1 c0:4x1 c0:36x1 c0:68x1 c1:4x1 c1:8x1 c1:12x1 ");
-  EXPECT_EQ(shape(plan_of(*scene, {.times = false, .instruction_processes = 0})),
+  EXPECT_EQ(shape(plan_scene(*scene, {.times = false, .instruction_processes = 0})),
             "c1:4x1 c1:8x1 c1:12x1 ");
 }
 
@@ -88,14 +89,14 @@ TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
   std::string yaml = k_scene_yaml;
   yaml.replace(yaml.find("probes: [vulkan]"), 16, "probes: [vulkan, host]");
   const auto scene = make_scene(yaml);
-  const Plan plan = plan_of(*scene, {.times = false});
+  const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c0:4x1 c0:8x1 c0:12x1 c1:4x1 c1:4x1 c1:8x1 c1:8x1 c1:12x1 c1:12x1 ");
   for (const Step& step : plan.steps) {
     EXPECT_TRUE(step.host || step.cell == 1);
     EXPECT_EQ(step.bare(), step.host);
   }
   scene->around.no_trace = "not allowed\nAllow it";
-  const Plan without = plan_of(*scene, {.times = false});
+  const Plan without = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(without), "c1:4x1 c1:8x1 c1:12x1 ");
   EXPECT_EQ(without.cells[0].facts.counts_skipped,
             "system calls are not counted: not allowed; Allow it");
@@ -104,7 +105,7 @@ TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
 TEST(Plan, SaysWhereInstructionsCanNotBeCounted) {
   const auto scene = make_scene(yaml_with_instructions());
   scene->around.no_perf = "no counters\nBuy some";
-  const Plan plan = plan_of(*scene, {.times = false});
+  const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c1:4x1 c1:8x1 c1:12x1 ");
   const std::string why = "instructions are not counted: no counters; Buy some";
   EXPECT_EQ(plan.cells[0].facts.instructions_skipped, why);
@@ -128,7 +129,7 @@ TEST(Plan, RefusesAWayOfCountingThatThisMachineDoesNotHave) {
 TEST(Plan, HasNothingToDoForADeviceThatIsNotThere) {
   const auto scene = make_scene();
   scene->around.devices["vulkan"].absent = "this machine has no Vulkan device";
-  const Plan plan = plan_of(*scene);
+  const Plan plan = plan_scene(*scene);
   EXPECT_EQ(shape(plan), "t0:16x2 t0:16x2 t0:16x2 ");
   EXPECT_EQ(plan.cells[1].unavailable, "this machine has no Vulkan device");
 }
@@ -140,7 +141,7 @@ TEST(Plan, GoesOnOnlyWithTheSamePlan) {
     if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
     const auto scene = make_scene(yaml);
     if (change) change(*scene);
-    return plan_of(*scene).identity;
+    return plan_scene(*scene).identity;
   };
   const auto begun = identity("", "");
   EXPECT_TRUE(check_same_plan(begun, identity("", "")).has_value());

@@ -47,7 +47,7 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
 }
 
 TEST(Preflight, RefusesToHoldWhatNoProbeCanHold) {
-  const auto said = [](const std::string& hold) {
+  const auto refusal = [](const std::string& hold) {
     const auto scene = make_scene(
         "version: 1\nengines: {s: {kind: server, url: 'http://h:1', api: completions}}\n"
         "models: {tiny: tiny.bin}\nbackends: {cpu: {}}\n"
@@ -56,9 +56,9 @@ TEST(Preflight, RefusesToHoldWhatNoProbeCanHold) {
     const auto result = preflight(scene->cells, scene->around, scene->files);
     return result ? std::string() : result.error().message;
   };
-  EXPECT_EQ(said(""), "");
-  EXPECT_EQ(said(", hold: none"), "");
-  EXPECT_THAT(said(", hold: all"),
+  EXPECT_EQ(refusal(""), "");
+  EXPECT_EQ(refusal(", hold: none"), "");
+  EXPECT_THAT(refusal(", hold: all"),
               testing::StartsWith("weir.yaml:2:11: prompt \"p\": hold: all: no probe can hold"));
 }
 
@@ -72,30 +72,30 @@ models: {tiny: tiny.bin}
 backends: {cpu: {}}
 prompts: {hello: {text: Hello, tokens: 4}}
 )");
-  const auto said = [&](std::optional<std::string> held) {
+  const auto refusal = [&](std::optional<std::string> token) {
     scene->around.tokens.clear();
-    if (held) scene->around.tokens["OWN_TOKEN"] = Secret(*held);
+    if (token) scene->around.tokens["OWN_TOKEN"] = Secret(*token);
     const auto result = preflight(scene->cells, scene->around, scene->files);
     if (result) return std::string();
     EXPECT_EQ(result.error().code, Code::config);
     return result.error().message;
   };
-  EXPECT_EQ(said("sesame-0123"), "");
+  EXPECT_EQ(refusal("sesame-0123"), "");
   const std::string unset =
       "the environment has no OWN_TOKEN (token_env), or nothing in it; set it to the server's "
       "token, or take token_env out";
-  EXPECT_EQ(said(std::nullopt), "weir.yaml:3:3: engine \"guarded\": " + unset +
-                                    "\nweir.yaml:4:3: engine \"shared\": " + unset);
-  EXPECT_EQ(said(""), said(std::nullopt));
+  EXPECT_EQ(refusal(std::nullopt), "weir.yaml:3:3: engine \"guarded\": " + unset +
+                                       "\nweir.yaml:4:3: engine \"shared\": " + unset);
+  EXPECT_EQ(refusal(""), refusal(std::nullopt));
   const std::pair<const char*, const char*> cases[] = {
       {"short", "has fewer than 6 characters"},
       {"sesame-0123\n", "holds a line break"},
       {"sesame\r\nX-More: 1", "holds a line break"},
       {"Bearer sesame", "a space"},
   };
-  for (const auto& [held, says] : cases) {
-    EXPECT_NE(said(held).find(says), std::string::npos) << said(held);
-    EXPECT_EQ(said(held).find(held), std::string::npos) << "the token itself";
+  for (const auto& [token, says] : cases) {
+    EXPECT_NE(refusal(token).find(says), std::string::npos) << refusal(token);
+    EXPECT_EQ(refusal(token).find(token), std::string::npos) << "the token itself";
   }
 }
 
@@ -160,10 +160,10 @@ TEST(Preflight, HandsOnTheLibraryWithCudaCodeThatAScriptOpens) {
   std::string yaml = k_scene_yaml;
   yaml.insert(yaml.find("    timeout"), "    cuda_code: modules/addon.node\n");
   const auto scene = make_scene(yaml);
-  std::vector<std::string> asked;
+  std::vector<std::string> paths;
   scene->around.cuda_kernels = [&](const std::string& program, const std::string& library,
                                    const DeviceTwin&) -> Result<std::string> {
-    asked = {program, library};
+    paths = {program, library};
     return "/out/twins/x.kernels";
   };
   config::Cell& cell = scene->cells.back();
@@ -177,7 +177,7 @@ TEST(Preflight, HandsOnTheLibraryWithCudaCodeThatAScriptOpens) {
   scene->files.put("/project/modules/addon.node", "code");
   const auto prepared = preflight(scene->cells, scene->around, scene->files);
   ASSERT_TRUE(prepared) << prepared.error().message;
-  EXPECT_EQ(asked, (std::vector<std::string>{"/project/bench", "/project/modules/addon.node"}));
+  EXPECT_EQ(paths, (std::vector<std::string>{"/project/bench", "/project/modules/addon.node"}));
   EXPECT_EQ(prepared->back().twin->kernels, "/out/twins/x.kernels");
 }
 
@@ -224,8 +224,8 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
 
 // The contents of the model and of the config change a fingerprint; paths and the policy do not.
 TEST(Fingerprint, FollowsTheModelAndTheConfigAsWritten) {
-  const auto of = [](const std::string& from, const std::string& to,
-                     const std::function<void(Scene&)>& change = {}) {
+  const auto fingerprint = [](const std::string& from, const std::string& to,
+                              const std::function<void(Scene&)>& change = {}) {
     std::string yaml = k_scene_yaml;
     if (!from.empty()) yaml.replace(yaml.find(from), from.size(), to);
     const auto scene = make_scene(yaml);
@@ -234,25 +234,28 @@ TEST(Fingerprint, FollowsTheModelAndTheConfigAsWritten) {
     if (!prepared) throw std::runtime_error(prepared.error().message);
     return prepared->back().facts.provenance.fingerprint;
   };
-  const std::string base = of("", "");
+  const std::string base = fingerprint("", "");
   EXPECT_EQ(base.size(), 16U);
-  EXPECT_NE(base, of("-r, ", "-x, -r, ")) << "an argument";
-  EXPECT_NE(base, of("PLAIN: value", "PLAIN: other")) << "environment";
-  EXPECT_NE(base, of("tokens: 16", "tokens: 32")) << "the prompt";
-  EXPECT_NE(base, of("", "", [](Scene& s) { s.files.put("/project/tiny.bin", "Weights"); }))
+  EXPECT_NE(base, fingerprint("-r, ", "-x, -r, ")) << "an argument";
+  EXPECT_NE(base, fingerprint("PLAIN: value", "PLAIN: other")) << "environment";
+  EXPECT_NE(base, fingerprint("tokens: 16", "tokens: 32")) << "the prompt";
+  EXPECT_NE(base,
+            fingerprint("", "", [](Scene& s) { s.files.put("/project/tiny.bin", "Weights"); }))
       << "the model";
-  EXPECT_NE(base, of("", "", [](Scene& s) { s.files.put("/project/tiny.bin", "weights2"); }))
+  EXPECT_NE(base,
+            fingerprint("", "", [](Scene& s) { s.files.put("/project/tiny.bin", "weights2"); }))
       << "the model's size";
-  EXPECT_EQ(base, of("[./bench", "[./other",
-                     [](Scene& s) {
-                       s.files.put("/project/other", "");
-                       s.files.set_executable("/project/other");
-                     }))
+  EXPECT_EQ(base, fingerprint("[./bench", "[./other",
+                              [](Scene& s) {
+                                s.files.put("/project/other", "");
+                                s.files.set_executable("/project/other");
+                              }))
       << "the program's path";
-  EXPECT_EQ(base, of("{tiny: tiny.bin}", "{tiny: elsewhere/tiny.bin}",
-                     [](Scene& s) { s.files.put("/project/elsewhere/tiny.bin", "weights"); }))
+  EXPECT_EQ(base,
+            fingerprint("{tiny: tiny.bin}", "{tiny: elsewhere/tiny.bin}",
+                        [](Scene& s) { s.files.put("/project/elsewhere/tiny.bin", "weights"); }))
       << "the model's path";
-  EXPECT_EQ(base, of("runs: 3", "runs: 5")) << "the gate's policy";
+  EXPECT_EQ(base, fingerprint("runs: 3", "runs: 5")) << "the gate's policy";
 }
 
 TEST(Fingerprint, KnowsWhichVariablesItIsOfAndOfPrivateCellsNone) {

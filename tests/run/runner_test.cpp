@@ -60,15 +60,15 @@ bool is_counted(const sys::ProcessSpec& spec) {
 }
 
 std::string value_of(const sys::ProcessSpec& spec, const std::string& name) {
-  for (const auto& [known, value] : spec.env) {
-    if (known == name) return value;
+  for (const auto& [key, value] : spec.env) {
+    if (key == name) return value;
   }
   return "(not set)";
 }
 
 TEST(Runner, RecordsEveryStepOfThePlan) {
   Stage stage(make_scene());
-  const Plan plan = plan_of(*stage.scene);
+  const Plan plan = plan_scene(*stage.scene);
   const auto records = stage.run(plan);
   ASSERT_TRUE(records.has_value()) << records.error().message;
   ASSERT_EQ(records->size(), plan.steps.size());
@@ -95,7 +95,7 @@ TEST(Runner, RecordsEveryStepOfThePlan) {
 
 TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
   Stage stage(make_scene());
-  ASSERT_TRUE(stage.run(plan_of(*stage.scene), 1).has_value());
+  ASSERT_TRUE(stage.run(plan_scene(*stage.scene), 1).has_value());
   const sys::ProcessSpec& counted = stage.processes.started.front();
   EXPECT_EQ(counted.argv, (std::vector<std::string>{"/project/bench", "-m", "/project/tiny.bin",
                                                     "-p", "0", "-n", "4", "-r", "1"}));
@@ -134,20 +134,20 @@ TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
     return FakeProcesses::good(spec);
   };
   Stage stage(make_scene(), engine);
-  ASSERT_TRUE(stage.run(plan_of(*stage.scene)).has_value());
+  ASSERT_TRUE(stage.run(plan_scene(*stage.scene)).has_value());
   EXPECT_EQ(stage.processes.most, 3);  // three lengths of the one counted cell
   EXPECT_EQ(most_timed, 1);
 
   together = false;
   Stage alone(make_scene(), engine);
   alone.load.memory = std::nullopt;  // the machine does not report its memory
-  ASSERT_TRUE(alone.run(plan_of(*alone.scene)).has_value());
+  ASSERT_TRUE(alone.run(plan_scene(*alone.scene)).has_value());
   EXPECT_EQ(alone.processes.most, 1);
 }
 
 TEST(Runner, LocksTheProcessorsOfTheWholeHostForTimes) {
   Stage stage(make_scene());
-  const Plan plan = plan_of(*stage.scene, {.runs = 1});
+  const Plan plan = plan_scene(*stage.scene, {.runs = 1});
   ASSERT_TRUE(stage.run(plan, 1).has_value());
   using sys::Share;
   const std::vector<sys::LockWanted> counted = {{"cpu", Share::shared}, {"vulkan", Share::shared}};
@@ -158,7 +158,7 @@ TEST(Runner, LocksTheProcessorsOfTheWholeHostForTimes) {
 
   Stage hardware(make_scene());
   hardware.scene->around.devices["vulkan"].on_cpu = false;
-  ASSERT_TRUE(hardware.run(plan_of(*hardware.scene, {.runs = 1}), 1).has_value());
+  ASSERT_TRUE(hardware.run(plan_scene(*hardware.scene, {.runs = 1}), 1).has_value());
   EXPECT_EQ(hardware.locks.all.back(),
             (std::vector<sys::LockWanted>{{"cpu", Share::shared}, {"vulkan", Share::exclusive}}));
 }
@@ -198,7 +198,7 @@ TEST(Runner, TriesOnceMoreWhatDidNotStartAndNothingElse) {
       return ++starts == 1 ? c.first : FakeProcesses::good(spec);
     });
     stage.scene->cells.resize(1);  // the CPU's: nothing is counted
-    const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}));
+    const auto records = stage.run(plan_scene(*stage.scene, {.runs = 1}));
     ASSERT_TRUE(records.has_value());
     EXPECT_EQ(starts, c.starts) << c.error;
     const RunRecord& last = records->back();
@@ -229,7 +229,7 @@ TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
       return value_of(spec, "PLAIN") == "value" && !is_counted(spec) ? ended(c.how, 0, 11)
                                                                      : FakeProcesses::good(spec);
     });
-    const auto records = stage.run(plan_of(*stage.scene));
+    const auto records = stage.run(plan_scene(*stage.scene));
     ASSERT_TRUE(records.has_value());
     std::vector<RunRecord> failed, fine;
     for (const RunRecord& record : *records) (record.error ? failed : fine).push_back(record);
@@ -237,7 +237,7 @@ TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
     EXPECT_EQ(fine.size(), 6U);  // 3 counted, and 3 times of the other cell
     EXPECT_EQ(failed.back().warnings, std::vector<std::string>{c.warning});
     EXPECT_EQ(failed.back().cell, "bench/tiny/vulkan/decode");
-    EXPECT_EQ(stage.progress.said.size(), c.records);
+    EXPECT_EQ(stage.progress.lines.size(), c.records);
   }
 }
 
@@ -251,7 +251,7 @@ TEST(Runner, TakesAnExitCodeThatTheEngineDeclaresForSuccess) {
     for (config::EngineSettings& engine : stage.scene->settings->engines) {
       if (declared) engine.ok_exit_codes = {1, 255};
     }
-    const auto records = stage.run(plan_of(*stage.scene));
+    const auto records = stage.run(plan_scene(*stage.scene));
     ASSERT_TRUE(records.has_value());
     for (const RunRecord& record : *records) {
       EXPECT_EQ(record.error.has_value(), !declared);
@@ -271,7 +271,7 @@ TEST(Runner, GoesOnWhereARunWasInterrupted) {
   };
   Stage first(make_scene(), engine);
   watched = &first;
-  const Plan plan = plan_of(*first.scene);
+  const Plan plan = plan_scene(*first.scene);
   const auto interrupted = first.run(plan, 1);
   ASSERT_FALSE(interrupted.has_value());
   EXPECT_EQ(interrupted.error().code, Code::interrupted);
@@ -290,7 +290,7 @@ TEST(Runner, GoesOnWhereARunWasInterrupted) {
 TEST(Runner, GivesUpAgainWhatWasGivenUpBeforeTheInterruption) {
   const auto hangs = [](const sys::ProcessSpec&) { return ended(sys::HowEnded::timed_out); };
   Stage first(make_scene(), hangs);
-  const Plan plan = plan_of(*first.scene);
+  const Plan plan = plan_scene(*first.scene);
   ASSERT_TRUE(first.run(plan, 1).has_value());
   EXPECT_EQ(first.processes.started.size(), 3U);  // one counted, one timed of each cell
   Stage second(std::move(first.scene), hangs);
@@ -300,7 +300,7 @@ TEST(Runner, GivesUpAgainWhatWasGivenUpBeforeTheInterruption) {
 
 TEST(Runner, StopsWhenTheJournalCanNotBeWritten) {
   Stage stage(make_scene());
-  const Plan plan = plan_of(*stage.scene);
+  const Plan plan = plan_scene(*stage.scene);
   auto journal = Journal::create(stage.scene->files, "/out", make_header(plan));
   ASSERT_TRUE(journal.has_value());
   stage.scene->files.refuse_writes("/out/run.jsonl");
@@ -313,7 +313,7 @@ TEST(Runner, StopsWhenTheJournalCanNotBeWritten) {
 TEST(Runner, TellsWhenTheProbesCanNotBeAttached) {
   Stage stage(make_scene());
   stage.probing.refuse = true;
-  const auto records = stage.run(plan_of(*stage.scene, {.times = false}), 1);
+  const auto records = stage.run(plan_scene(*stage.scene, {.times = false}), 1);
   ASSERT_TRUE(records.has_value());
   EXPECT_EQ(records->back().error, "the probes could not be attached: no probe here");
   EXPECT_TRUE(stage.processes.started.empty());
@@ -326,7 +326,7 @@ TEST(Runner, SaysWhatAnEngineHasNoKernelFor) {
       "--backend cpu or convert to Q8_0\n";
   Stage stage(make_scene(), [&](const sys::ProcessSpec&) { return refused; });
   stage.scene->cells.resize(1);
-  const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}));
+  const auto records = stage.run(plan_scene(*stage.scene, {.runs = 1}));
   ASSERT_TRUE(records.has_value());
   EXPECT_EQ(records->back().error,
             "missing kernel: engine: vulkan: matrix-vector product of BF16 not implemented "
@@ -453,28 +453,28 @@ TEST(Admission, LetsInWhatFitsIntoMemoryAndOnTheDevice) {
 
 TEST(Admission, LetsInOneServerAtAPortThatIsAlwaysTheSame) {
   constexpr std::int64_t k_plenty = std::int64_t{64} << 30;
-  config::EngineSettings fixed, picked, other;
-  for (config::EngineSettings* engine : {&fixed, &picked, &other}) {
+  config::EngineSettings fixed, picked, elsewhere;
+  for (config::EngineSettings* engine : {&fixed, &picked, &elsewhere}) {
     engine->command = {"serve"};
     engine->server.emplace();
   }
   fixed.server->url = "http://127.0.0.1:8080";
-  other.server->url = "http://127.0.0.1:8081";
-  const auto cell_of = [](const config::EngineSettings& engine) {
+  elsewhere.server->url = "http://127.0.0.1:8081";
+  const auto make_cell = [](const config::EngineSettings& engine) {
     PreparedCell cell;
     cell.cell.engine = &engine;
     cell.cell.device = "cpu";
     return cell;
   };
   Admission admission(8);
-  admission.started(cell_of(fixed));
-  EXPECT_FALSE(admission.admits(cell_of(fixed), k_plenty));
-  EXPECT_TRUE(admission.admits(cell_of(other), k_plenty));
-  EXPECT_TRUE(admission.admits(cell_of(picked), k_plenty));
-  admission.started(cell_of(picked));
-  EXPECT_TRUE(admission.admits(cell_of(picked), k_plenty)) << "weir picks a port for each";
-  admission.ended(cell_of(fixed), std::nullopt);
-  EXPECT_TRUE(admission.admits(cell_of(fixed), k_plenty));
+  admission.started(make_cell(fixed));
+  EXPECT_FALSE(admission.admits(make_cell(fixed), k_plenty));
+  EXPECT_TRUE(admission.admits(make_cell(elsewhere), k_plenty));
+  EXPECT_TRUE(admission.admits(make_cell(picked), k_plenty));
+  admission.started(make_cell(picked));
+  EXPECT_TRUE(admission.admits(make_cell(picked), k_plenty)) << "weir picks a port for each";
+  admission.ended(make_cell(fixed), std::nullopt);
+  EXPECT_TRUE(admission.admits(make_cell(fixed), k_plenty));
 }
 
 TEST(Admission, LetsNothingRunBesideRequestsThatShareBatches) {
@@ -501,7 +501,7 @@ TEST(Admission, LetsNothingRunBesideRequestsThatShareBatches) {
 
 TEST(Tally, TellsTheTimeLeftFromWhatTheOthersTook) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);  // 3 counted of one cell, 3 rounds of 2 cells
+  const Plan plan = plan_scene(*scene);  // 3 counted of one cell, 3 rounds of 2 cells
   Tally tally(plan, 3);
   EXPECT_EQ(tally.seconds_left(), std::nullopt);
   RunRecord record;
@@ -561,7 +561,7 @@ TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
   auto scene = scene_with_instructions("valgrind");
   sys::MemoryFiles& files = scene->files;
   Stage stage(std::move(scene), valgrind(files));
-  const Plan plan = plan_of(*stage.scene, {.times = false});
+  const Plan plan = plan_scene(*stage.scene, {.times = false});
   const auto records = stage.run(plan, 1);
   ASSERT_TRUE(records) << records.error().message;
   for (const RunRecord& record : *records) {
@@ -573,13 +573,13 @@ TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
     EXPECT_EQ(record.probes[0].counts.at("instructions"), 500);
     EXPECT_EQ(record.probes[0].functions.at("dot"), 500);
   }
-  std::size_t seen = 0;
+  std::size_t valgrind_runs = 0;
   for (const sys::ProcessSpec& spec : stage.processes.started) {
     const auto has = [&](const std::string& word) {
       return std::find(spec.argv.begin(), spec.argv.end(), word) != spec.argv.end();
     };
     if (!under_valgrind(spec)) continue;
-    ++seen;
+    ++valgrind_runs;
     EXPECT_TRUE(has("/project/bench"));
     EXPECT_EQ(spec.argv.back(), "1") << "threads: 3 are for the other processes";
     EXPECT_FALSE(is_counted(spec));
@@ -587,7 +587,7 @@ TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
     EXPECT_FALSE(spec.count);
     EXPECT_EQ(spec.timeout_seconds, 250) << "fifty times that of the engine";
   }
-  EXPECT_EQ(seen, 3U);
+  EXPECT_EQ(valgrind_runs, 3U);
   EXPECT_EQ(stage.written(), *records);
 }
 
@@ -597,7 +597,7 @@ TEST(Runner, CountsInstructionsByPerfEventsAroundTheEngineItself) {
     if (spec.count) finished.counted = sys::PerfCount{700, 10, 10};
     return finished;
   });
-  const auto records = stage.run(plan_of(*stage.scene, {.times = false}));
+  const auto records = stage.run(plan_scene(*stage.scene, {.times = false}));
   ASSERT_TRUE(records) << records.error().message;
   for (const RunRecord& record : *records) {
     if (!record.instructions) continue;
@@ -617,7 +617,7 @@ TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
   auto scene = scene_with_instructions("valgrind");
   sys::MemoryFiles& files = scene->files;
   Stage stage(std::move(scene), valgrind(files, false));
-  const auto records = stage.run(plan_of(*stage.scene, {.runs = 1}), 1);
+  const auto records = stage.run(plan_scene(*stage.scene, {.runs = 1}), 1);
   ASSERT_TRUE(records) << records.error().message;
   std::size_t failed = 0, fine = 0;
   for (const RunRecord& record : *records) {

@@ -50,12 +50,12 @@ struct Scene {
 
 inline std::unique_ptr<Scene> make_scene(const std::string& yaml = k_scene_yaml) {
   auto scene = std::make_unique<Scene>();
-  config::Known known;
-  known.today = "2026-11-20";
-  known.adapters = adapters::names();
-  known.probes = {"vulkan", "instructions", "host"};
-  known.apis = {"completions"};
-  auto settings = config::parse_settings(yaml, "weir.yaml", known);
+  config::Supported context;
+  context.today = "2026-11-20";
+  context.adapters = adapters::names();
+  context.probes = {"vulkan", "instructions", "host"};
+  context.apis = {"completions"};
+  auto settings = config::parse_settings(yaml, "weir.yaml", context);
   if (!settings) throw std::runtime_error(settings.error().message);
   scene->settings = std::make_unique<config::Settings>(std::move(*settings));
   auto matrix = config::expand(*scene->settings);
@@ -79,7 +79,7 @@ inline std::unique_ptr<Scene> make_scene(const std::string& yaml = k_scene_yaml)
   return scene;
 }
 
-inline Plan plan_of(Scene& scene, const PlanOptions& options = {}) {
+inline Plan plan_scene(Scene& scene, const PlanOptions& options = {}) {
   auto prepared = preflight(scene.cells, scene.around, scene.files);
   if (!prepared) throw std::runtime_error(prepared.error().message);
   return make_plan(std::move(*prepared), *scene.settings, options);
@@ -204,11 +204,11 @@ class FakeProgress final : public Progress {
   }
   void say(const std::string& line) override {
     const std::lock_guard hold(mutex_);
-    said.push_back(line);
+    lines.push_back(line);
   }
   void finish() override { finished = true; }
   std::vector<ProgressState> states;
-  std::vector<std::string> said;
+  std::vector<std::string> lines;
   bool finished = false;
 
  private:

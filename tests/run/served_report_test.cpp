@@ -35,14 +35,14 @@ std::vector<ServedRequest> soak(double from, double to) {
   constexpr std::size_t k_requests = 3600;
   std::vector<ServedRequest> requests(k_requests);
   for (std::size_t i = 0; i < k_requests; ++i) {
-    ServedRequest& one = requests[i];
+    ServedRequest& request = requests[i];
     const double at = static_cast<double>(i), share = at / k_requests;
     const double each = (from + (to - from) * share) * (1 + 0.05 * std::sin(at * 1.7));
-    one.intended = at;
-    one.tokens = {{at + 0.1, 1}, {at + 0.1 + 10 * each, 10}};
-    one.counted_tokens = 11;
-    one.reported.drafted_tokens = 20;
-    one.reported.accepted_tokens = 10 + (i % 2 == 0 ? 1 : -1);
+    request.intended = at;
+    request.tokens = {{at + 0.1, 1}, {at + 0.1 + 10 * each, 10}};
+    request.counted_tokens = 11;
+    request.reported.drafted_tokens = 20;
+    request.reported.accepted_tokens = 10 + (i % 2 == 0 ? 1 : -1);
   }
   return requests;
 }
@@ -51,12 +51,12 @@ std::map<std::string, double> drifts(const std::vector<ServedRequest>& requests,
                                      const std::vector<stats::Point>& memory = {}) {
   profile::EngineReport report;
   add_drifts(requests, memory, report);
-  std::map<std::string, double> found;
-  for (const auto& series : report.times) found[series.metric.name] = series.samples.at(0);
-  EXPECT_EQ(std::ranges::count_if(found, [](const auto& one) { return one.second > 0; }),
+  std::map<std::string, double> result;
+  for (const auto& series : report.times) result[series.metric.name] = series.samples.at(0);
+  EXPECT_EQ(std::ranges::count_if(result, [](const auto& entry) { return entry.second > 0; }),
             static_cast<std::ptrdiff_t>(report.warnings.size()))
       << "each drift is told in words";
-  return found;
+  return result;
 }
 
 // Rates of vllm-project/vllm#41838: 3.07 tokens/s at first, 2.8 an hour later.
@@ -83,11 +83,11 @@ TEST(Latencies, AreKeptOfTenThousandRequestsAtMost) {
 }
 
 TEST(Drifts, AreToldOfTheLatencyThatRose) {
-  const auto found = drifts(soak(1 / 3.07, 1 / 2.8));
-  EXPECT_NEAR(found.at("time_per_output_token_drift"), 3.07 / 2.8 - 1, 0.01);
-  EXPECT_EQ(found.at("time_to_first_token_drift"), 0);
-  EXPECT_EQ(found.at("draft_acceptance_drift"), 0);
-  EXPECT_FALSE(found.contains("cached_prompt_share_drift")) << "nothing was reported";
+  const auto result = drifts(soak(1 / 3.07, 1 / 2.8));
+  EXPECT_NEAR(result.at("time_per_output_token_drift"), 3.07 / 2.8 - 1, 0.01);
+  EXPECT_EQ(result.at("time_to_first_token_drift"), 0);
+  EXPECT_EQ(result.at("draft_acceptance_drift"), 0);
+  EXPECT_FALSE(result.contains("cached_prompt_share_drift")) << "nothing was reported";
 }
 
 TEST(Drifts, ThatMakeItBetterAreNone) {
@@ -103,9 +103,9 @@ TEST(Drifts, AreToldOfMemoryAndAcceptance) {
     memory.push_back({at, 1e9 * (1 + 0.2 * at / 3600)});
     requests[i].reported.accepted_tokens = 12 - static_cast<std::int64_t>(i / 900);
   }
-  const auto found = drifts(requests, memory);
-  EXPECT_NEAR(found.at("resident_memory_drift"), 0.2, 0.01);
-  EXPECT_NEAR(found.at("draft_acceptance_drift"), 3.0 / 10.5, 0.1) << "12 of 20 to 9 of 20";
+  const auto result = drifts(requests, memory);
+  EXPECT_NEAR(result.at("resident_memory_drift"), 0.2, 0.01);
+  EXPECT_NEAR(result.at("draft_acceptance_drift"), 3.0 / 10.5, 0.1) << "12 of 20 to 9 of 20";
 }
 
 TEST(Drifts, NeedRequestsEnough) {

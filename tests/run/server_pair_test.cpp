@@ -44,8 +44,8 @@ class StandIns final : public sys::Processes {
         }
       }
     }
-    pollfd asked{stop.fd(), POLLIN, 0};
-    while (!stop.requested()) poll(&asked, 1, -1);
+    pollfd stop_event{stop.fd(), POLLIN, 0};
+    while (!stop.requested()) poll(&stop_event, 1, -1);
     --running;
     sys::Finished finished;
     finished.ended = sys::HowEnded::interrupted;
@@ -153,7 +153,7 @@ class ServerPair : public testing::Test {
                       "{\"prompt\": \"a\", \"timestamp\": 0}\n"
                       "{\"prompt\": \"b\", \"timestamp\": 100}\n"
                       "{\"prompt\": \"c\", \"timestamp\": 1000}\n");
-    candidate_ = plan_of(*scene_).cells.at(0);
+    candidate_ = plan_scene(*scene_).cells.at(0);
     base_ = candidate_;
     base_.program = k_base;
   }
@@ -163,13 +163,13 @@ class ServerPair : public testing::Test {
     log_.clear();
     sent_.clear();
     processes_.started.clear();
-    std::size_t made = 0;
+    std::size_t stream_count = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
     effects.connections.is_free = [](int) { return true; };  // the test itself listens there
     effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
     effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
       // Servers are warmed up in the order of their slots.
-      const bool base = (made++ == 0) == base_first;
+      const bool base = (stream_count++ == 0) == base_first;
       return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_, sent_,
                                       [this, base](std::size_t, double) { return answer(base); });
     };
@@ -207,9 +207,9 @@ class ServerPair : public testing::Test {
     options.limits = scene_->settings->limits;
     options.gate = scene_->settings->gate;
     options.counts = false;
-    const NoCounts known;
+    const NoCounts known_counts;
     Coin coin;
-    const auto against = make_against(plan, options, known, coin, [](const PairsPlan&) {});
+    const auto against = make_against(plan, options, known_counts, coin, [](const PairsPlan&) {});
     const auto records = Runner(effects, 1).run(plan, *journal, against.get());
     EXPECT_TRUE(records) << records.error().message;
     if (!records) return {};
@@ -330,16 +330,16 @@ TEST_F(ServerPair, SwappingTheSidesSwapsTheirNumbersAndNothingElse) {
   make();
   drift_ = 0.01;
   clock_.at = 1000;
-  const auto one = run(true);
+  const auto forward = run(true);
   clock_.at = 1000;
-  const auto other = run(false);
+  const auto swapped = run(false);
   for (const char* name : {"time_to_first_token_seconds", "time_to_first_token_p99_seconds",
                            "requests_per_second", "output_tokens_per_second"}) {
-    EXPECT_EQ(number(one[0], name), number(other[0], name)) << name;
-    EXPECT_EQ(number(one[1], name), number(other[1], name)) << name;
-    EXPECT_NE(number(one[0], name), number(one[1], name)) << name << ": nothing drifted";
+    EXPECT_EQ(number(forward[0], name), number(swapped[0], name)) << name;
+    EXPECT_EQ(number(forward[1], name), number(swapped[1], name)) << name;
+    EXPECT_NE(number(forward[0], name), number(forward[1], name)) << name << ": nothing drifted";
   }
-  EXPECT_EQ(one[0]->side, other[1]->side);
+  EXPECT_EQ(forward[0]->side, swapped[1]->side);
 }
 
 TEST_F(ServerPair, IsJudgedByThePercentilesOfEachSidesStarts) {
@@ -351,11 +351,11 @@ TEST_F(ServerPair, IsJudgedByThePercentilesOfEachSidesStarts) {
     candidate_seconds_ = candidate;
     const verdict::CellVerdict cell = judged();
     EXPECT_NE(cell.verdict, verdict::Outcome::error) << cell.reason;
-    for (const verdict::Judgement& one : cell.metrics()) {
-      if (one.metric.name != "time_to_first_token_p90_seconds") continue;
-      EXPECT_GE(one.pairs.value_or(0), 8);
-      EXPECT_NEAR(one.change.value_or(0), candidate / base - 1, 0.01);
-      return one.verdict;
+    for (const verdict::Judgement& judgement : cell.metrics()) {
+      if (judgement.metric.name != "time_to_first_token_p90_seconds") continue;
+      EXPECT_GE(judgement.pairs.value_or(0), 8);
+      EXPECT_NEAR(judgement.change.value_or(0), candidate / base - 1, 0.01);
+      return judgement.verdict;
     }
     return verdict::Outcome::skipped;
   };

@@ -36,8 +36,8 @@ class StandIn final : public sys::Processes {
     if (starts) {
       if (auto at_once = starts(spec, static_cast<int>(started.size()))) return *at_once;
     }
-    pollfd asked{stop.fd(), POLLIN, 0};
-    while (!stop.requested()) poll(&asked, 1, -1);
+    pollfd stop_event{stop.fd(), POLLIN, 0};
+    while (!stop.requested()) poll(&stop_event, 1, -1);
     sys::Finished finished;
     finished.ended = sys::HowEnded::interrupted;
     finished.wall_seconds = k_process_seconds;
@@ -51,10 +51,10 @@ class Up final : public sys::Http {
   tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest& request,
                                                          const sys::HttpLimits&,
                                                          const sys::Stop&) override {
-    asked = request.url;
+    requested_url = request.url;
     return sys::HttpResponse{200, {}, "ok"};
   }
-  static inline std::string asked;
+  static inline std::string requested_url;
 };
 
 // Counts 100 at the start and 7 for each answered request.
@@ -87,7 +87,7 @@ class ServerRun : public testing::Test {
         "api: completions, probes: [vulkan], " +
         keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {vulkan: {}}\nprompts: {p: " + prompt +
         "}\ngate: {runs: 1}\n");
-    plan_ = plan_of(*scene_);
+    plan_ = plan_scene(*scene_);
   }
   [[nodiscard]] std::string there() const { return "url: '" + server_.url() + "'"; }
 
@@ -109,7 +109,7 @@ class ServerRun : public testing::Test {
   bool bad_ = false, stops_ = false;  // the effect of a prompt "Bad"
   int taken_ = -1;                    // a port that another program has
   sys::Stop stop_;
-  tests::StreamServer server_{[this](const tests::SeenPost& post) {
+  tests::StreamServer server_{[this](const tests::ReceivedPost& post) {
     const bool bad = post.body.find("Bad") != std::string::npos;
     if (bad && stops_) stop_.request();
     if (bad && bad_) return tests::scripts::refusal("500 Internal Server Error", "{}");
@@ -159,7 +159,7 @@ TEST_F(ServerRun, TimesAllRequestsOfATimedRun) {
 TEST_F(ServerRun, ThatNothingHoldsBackIsCountedInSeveralRunsOrAsWrittenNotAtAll) {
   const std::string load = "text: Hello, tokens: 4, concurrency: 2, requests: 6";
   make(there(), "{" + load + "}");
-  plan_ = plan_of(*scene_, {.times = false});
+  plan_ = plan_scene(*scene_, {.times = false});
   ASSERT_EQ(plan_.steps.size(), 1U) << "one, as if it were held";
   Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
   effects.connections.is_free = [](int) { return true; };
@@ -196,7 +196,7 @@ class SharedStart : public ServerRun {
         "}\nmodels: {tiny: tiny.bin}\nbackends: {vulkan: {}}\n"
         "prompts: {a: {text: Good, tokens: 4}, b: {text: Bad, tokens: 4}, "
         "c: {text: Well, tokens: 4}}\ngate: {runs: 1}\n");
-    plan_ = plan_of(*scene_, {.counts = false});
+    plan_ = plan_scene(*scene_, {.counts = false});
     ASSERT_EQ(plan_.steps.size(), 3U);
     for (const Step& step : plan_.steps) slots_.push_back({&plan_.cell_of(step), &step, 1});
   }
@@ -210,7 +210,7 @@ class SharedStart : public ServerRun {
     events.on_measured = [&](const RunRecord& record) {
       EXPECT_TRUE(record.report);
       EXPECT_EQ(record.start, 0);
-      whole_.push_back(record.order);
+      measured_.push_back(record.order);
     };
     auto records = run_on_one_server(effects, "/out", slots_, events);
     EXPECT_TRUE(records) << records.error().message;
@@ -218,7 +218,7 @@ class SharedStart : public ServerRun {
   }
 
   std::vector<ServerSlot> slots_;
-  std::vector<std::int64_t> begun_, whole_;
+  std::vector<std::int64_t> begun_, measured_;
 };
 
 TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
@@ -226,7 +226,7 @@ TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(processes_.started.size(), 1U);
   EXPECT_THAT(begun_, testing::ElementsAre(0, 1, 2));
-  EXPECT_THAT(whole_, testing::ElementsAre(0, 1)) << "while others were to come";
+  EXPECT_THAT(measured_, testing::ElementsAre(0, 1)) << "while others were to come";
   EXPECT_EQ(server_.requests(), 3 * (2 + 8)) << "two to warm up, and eight that are timed";
   for (const RunRecord& record : records) {
     EXPECT_EQ(record.error, std::nullopt);
@@ -235,12 +235,12 @@ TEST_F(SharedStart, ServesEachCellWithAWarmUpOfItsOwn) {
     ASSERT_TRUE(record.report);
     EXPECT_EQ(record.report->times.back().metric.name, "load_seconds");
   }
-  const auto of_the_start = [](const RunRecord& record) {  // cold start and loading
+  const auto start_times = [](const RunRecord& record) {  // cold start and loading
     const auto& times = record.report->times;
     EXPECT_EQ(std::prev(times.end(), 2)->metric.name, "cold_time_to_first_token_seconds");
     return std::vector(std::prev(times.end(), 2), times.end());
   };
-  EXPECT_EQ(of_the_start(records[0]), of_the_start(records[2]));
+  EXPECT_EQ(start_times(records[0]), start_times(records[2]));
 }
 
 // Connections end with the requests of the second cell, so we cannot know how the third would go.
@@ -292,7 +292,7 @@ class Somebody {
 // The port of the first start is taken, as if another program had been quicker.
 TEST_F(ServerRun, TriesAnotherPortWhereOneWasTakenMeanwhile) {
   make(there() + ", ready: {line: never, timeout: 2m}", "{text: Hello, tokens: 4}");
-  std::optional<Somebody> other;  // the system does not give out that port again
+  std::optional<Somebody> occupant;  // the system does not give out that port again
   processes_.starts = [&](const sys::ProcessSpec& spec,
                           int number) -> std::optional<sys::Finished> {
     if (number > 1) {
@@ -300,7 +300,7 @@ TEST_F(ServerRun, TriesAnotherPortWhereOneWasTakenMeanwhile) {
       return std::nullopt;
     }
     taken_ = std::stoi(spec.argv.at(1));
-    other.emplace(taken_);
+    occupant.emplace(taken_);
     sys::Finished finished;
     finished.exit_code = 1;
     finished.err = "bind: address already in use\n";

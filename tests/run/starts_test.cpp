@@ -34,7 +34,7 @@ std::string shape(const Plan& plan, Pass pass) {
 // Cells in plan order: a/vulkan c1, c2, a/other c1, c2, then b's; two rounds of all of them.
 TEST(Starts, AreSharedByTheCellsOfOneServerInEachRound) {
   const auto scene = make_scene(yaml());
-  EXPECT_EQ(shape(plan_of(*scene, {.counts = false}), Pass::timed),
+  EXPECT_EQ(shape(plan_scene(*scene, {.counts = false}), Pass::timed),
             "0 0 2 2 4 4 6 6 8 8 10 10 12 12 14 14");
 }
 
@@ -42,28 +42,30 @@ TEST(Starts, AreSharedByTheCellsOfOneServerInEachRound) {
 TEST(Starts, OfCountedOnesAreSharedByTheLengthsToo) {
   const auto scene = make_scene(yaml());
   const Plan plan =
-      plan_of(*scene, {.times = false, .counted_processes = 2, .overlapping_processes = 2});
+      plan_scene(*scene, {.times = false, .counted_processes = 2, .overlapping_processes = 2});
   const std::string all = shape(plan, Pass::counted);
   EXPECT_EQ(all.substr(0, all.find(" 8")), "0 0 0 3 3 3 0 3") << all;
 }
 
 TEST(Starts, AreTheirOwnWhereTheConfigOrTheCommandSaysSo) {
   const auto own = make_scene(yaml(", share_start: false"));
-  EXPECT_EQ(shape(plan_of(*own, {.counts = false, .runs = 1}), Pass::timed), "0 1 2 3 4 5 6 7");
-  const auto told = make_scene(yaml("", ", '{tokens}'"));
-  EXPECT_EQ(shape(plan_of(*told, {.counts = false, .runs = 1}), Pass::timed), "0 0 2 2 4 4 6 6");
-  const auto starts = group_starts(plan_of(*told, {.times = false}));
+  EXPECT_EQ(shape(plan_scene(*own, {.counts = false, .runs = 1}), Pass::timed), "0 1 2 3 4 5 6 7");
+  const auto with_tokens = make_scene(yaml("", ", '{tokens}'"));
+  EXPECT_EQ(shape(plan_scene(*with_tokens, {.counts = false, .runs = 1}), Pass::timed),
+            "0 0 2 2 4 4 6 6");
+  const auto starts = group_starts(plan_scene(*with_tokens, {.times = false}));
   EXPECT_NE(starts[0], starts[1]) << "another number of tokens, another command line";
 }
 
 TEST(Starts, OfServersThatAreNotWarmedUpAreTheirOwn) {
   const auto scene = make_scene(yaml(", warm_up: 0"));
-  EXPECT_EQ(shape(plan_of(*scene, {.counts = false, .runs = 1}), Pass::timed), "0 1 2 3 4 5 6 7");
+  EXPECT_EQ(shape(plan_scene(*scene, {.counts = false, .runs = 1}), Pass::timed),
+            "0 1 2 3 4 5 6 7");
 }
 
 TEST(Starts, OfEnginesThatServeNothingAreTheirOwn) {
   const auto scene = make_scene();
-  const auto starts = group_starts(plan_of(*scene));
+  const auto starts = group_starts(plan_scene(*scene));
   for (std::size_t i = 0; i < starts.size(); ++i) EXPECT_EQ(starts[i], i);
 }
 

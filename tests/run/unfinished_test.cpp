@@ -9,7 +9,7 @@ namespace unfinished_test {
 using profile::Pass;
 
 // Returns a run of `plan` with records of its first `done` processes.
-RunFile run_of(const Plan& plan, std::size_t done) {
+RunFile make_run(const Plan& plan, std::size_t done) {
   RunFile run;
   run.header = make_header(plan);
   for (std::size_t i = 0; i < done; ++i) {
@@ -24,30 +24,30 @@ RunFile run_of(const Plan& plan, std::size_t done) {
 
 std::int64_t missing_in_all(const RunFile& run) {
   std::int64_t missing = 0;
-  for (const auto& [cell, one] : unfinished(run)) missing += one.counted + one.timed;
+  for (const auto& [cell, rest] : unfinished(run)) missing += rest.counted + rest.timed;
   return missing;
 }
 
 TEST(Unfinished, IsWhatThePlanHasAndTheJournalHasNot) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
+  const Plan plan = plan_scene(*scene);
   for (std::size_t done = 0; done <= plan.steps.size(); ++done) {
-    EXPECT_EQ(missing_in_all(run_of(plan, done)),
+    EXPECT_EQ(missing_in_all(make_run(plan, done)),
               static_cast<std::int64_t>(plan.steps.size() - done));
   }
-  RunFile last_lost = run_of(plan, plan.steps.size() - 1);
+  RunFile last_lost = make_run(plan, plan.steps.size() - 1);
   const Step& step = plan.steps.back();
-  const auto found = unfinished(last_lost);
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.begin()->first, plan.cells[step.cell].cell.key.str());
-  EXPECT_EQ(found.begin()->second.timed, step.pass == Pass::timed ? 1 : 0);
-  EXPECT_GT(found.begin()->second.timed_planned, 1);
+  const auto result = unfinished(last_lost);
+  ASSERT_EQ(result.size(), 1U);
+  EXPECT_EQ(result.begin()->first, plan.cells[step.cell].cell.key.str());
+  EXPECT_EQ(result.begin()->second.timed, step.pass == Pass::timed ? 1 : 0);
+  EXPECT_GT(result.begin()->second.timed_planned, 1);
 }
 
 TEST(Unfinished, CountsOneRecordOfARetriedProcessOnce) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  RunFile run = run_of(plan, plan.steps.size());
+  const Plan plan = plan_scene(*scene);
+  RunFile run = make_run(plan, plan.steps.size());
   run.records.push_back(run.records.front());
   run.records.back().attempt = 1;
   EXPECT_TRUE(unfinished(run).empty());
@@ -55,8 +55,8 @@ TEST(Unfinished, CountsOneRecordOfARetriedProcessOnce) {
 
 TEST(Unfinished, IsNotAPassThatWasGivenUp) {
   const auto scene = make_scene();
-  const Plan plan = plan_of(*scene);
-  RunFile run = run_of(plan, 1);
+  const Plan plan = plan_scene(*scene);
+  RunFile run = make_run(plan, 1);
   const std::int64_t before = unfinished(run).at(run.records.front().cell).counted;
   run.records.front().error = "exit 1";
   ASSERT_GT(before, 0) << "the scene counts at several lengths";
@@ -65,10 +65,10 @@ TEST(Unfinished, IsNotAPassThatWasGivenUp) {
 
 TEST(Unfinished, TellsInstructionsThatWereGivenUpFromTheOtherCounts) {
   const auto scene = make_scene();
-  Plan plan = plan_of(*scene);
+  Plan plan = plan_scene(*scene);
   // The first counted process is for instructions and failed: the others are still missing.
   plan.steps.front().instructions = true;
-  RunFile run = run_of(plan, 1);
+  RunFile run = make_run(plan, 1);
   run.records.front().instructions = true;
   const std::int64_t before = unfinished(run).at(run.records.front().cell).counted;
   run.records.front().error = "valgrind wrote nothing";

@@ -10,7 +10,7 @@
 namespace weir::serve {
 namespace access_test {
 
-NewToken made(const std::string& project, const std::string& scopes) {
+NewToken create_token(const std::string& project, const std::string& scopes) {
   history::StoredToken wanted;
   wanted.project = project;
   wanted.scopes = scopes;
@@ -23,7 +23,7 @@ Caller find(Access& access, const std::string& text, double now = 0, double stea
 }
 
 TEST(Token, HasAFormThatSecretScannersFind) {
-  const NewToken token = made("*", "read");
+  const NewToken token = create_token("*", "read");
   EXPECT_THAT(token.text.reveal(), testing::MatchesRegex("weir_[0-9a-f]+_[0-9a-f]+"));
   EXPECT_EQ(token.text.reveal().size(), 5U + 12 + 1 + 48);  // 48 digits are 192 bits
   EXPECT_EQ(parse_token_id(token.text.reveal()), token.stored.id);
@@ -32,7 +32,7 @@ TEST(Token, HasAFormThatSecretScannersFind) {
 TEST(Token, IsAnotherEachTime) {
   std::set<std::string> ids, texts;
   for (int i = 0; i < 100; ++i) {
-    const NewToken token = made("*", "read");
+    const NewToken token = create_token("*", "read");
     ids.insert(token.stored.id);
     texts.insert(token.text.reveal());
   }
@@ -41,7 +41,7 @@ TEST(Token, IsAnotherEachTime) {
 }
 
 TEST(Token, IsKeptAsItsHashAlone) {
-  const NewToken token = made("*", "read");
+  const NewToken token = create_token("*", "read");
   EXPECT_EQ(token.stored.hash, sha256_hex(token.text.reveal()));
   EXPECT_EQ(token.stored.hash.find(token.text.reveal().substr(18)), std::string::npos);
   // Example of FIPS 180-4.
@@ -64,10 +64,10 @@ TEST(Token, AllowsWhatItsScopesAndProjectsSay) {
   struct Case {
     const char *project, *scopes;
     Scope scope;
-    const char* asked;
+    const char* requested_project;
     bool allowed;
   };
-  for (const Case& one : std::vector<Case>{
+  for (const Case& c : std::vector<Case>{
            {"engine", "upload", Scope::upload, "engine", true},
            {"engine", "upload", Scope::read, "engine", false},
            {"engine", "upload", Scope::upload, "engine2", false},
@@ -81,10 +81,10 @@ TEST(Token, AllowsWhatItsScopesAndProjectsSay) {
            {"", "read", Scope::read, "a", false},
        }) {
     history::StoredToken token;
-    token.project = one.project;
-    token.scopes = one.scopes;
-    EXPECT_EQ(allows(token, one.scope, one.asked), one.allowed)
-        << one.project << " " << one.scopes << " " << one.asked;
+    token.project = c.project;
+    token.scopes = c.scopes;
+    EXPECT_EQ(allows(token, c.scope, c.requested_project), c.allowed)
+        << c.project << " " << c.scopes << " " << c.requested_project;
   }
 }
 
@@ -101,8 +101,9 @@ TEST(Token, OfEveryProjectIsAStarAlone) {
 
 TEST(Credential, IsReadFromAnAuthorizationHeader) {
   const auto text = [](const std::string& header) {
-    const auto found = parse_credential(&header);
-    return found ? found->text + (found->basic ? " (basic)" : "") : std::string("none");
+    const auto credential = parse_credential(&header);
+    return credential ? credential->text + (credential->basic ? " (basic)" : "")
+                      : std::string("none");
   };
   EXPECT_EQ(text("Bearer abc"), "abc");
   EXPECT_EQ(text("bearer   abc"), "abc");
@@ -117,13 +118,13 @@ TEST(Credential, IsReadFromAnAuthorizationHeader) {
 
 TEST(Access, KnowsATokenByAllOfIt) {
   Access access({}, nullptr);
-  const NewToken token = made("*", "read"), other = made("*", "admin");
-  access.put({token.stored, other.stored});
+  const NewToken token = create_token("*", "read"), second = create_token("*", "admin");
+  access.put({token.stored, second.stored});
   const Caller caller = find(access, token.text.reveal());
   ASSERT_EQ(caller.standing, Standing::identified);
   EXPECT_EQ(caller.token->id, token.stored.id);
   // Joins the id of one token and the rest of another; then changes each digit.
-  std::string mixed = token.text.reveal().substr(0, 18) + other.text.reveal().substr(18);
+  std::string mixed = token.text.reveal().substr(0, 18) + second.text.reveal().substr(18);
   EXPECT_EQ(find(access, mixed).standing, Standing::unknown);
   for (std::size_t at = 18; at < 66; ++at) {
     std::string wrong = token.text.reveal();
@@ -135,7 +136,7 @@ TEST(Access, KnowsATokenByAllOfIt) {
 
 TEST(Access, KnowsNoTokenThatIsOverOrRevoked) {
   Access access({}, nullptr);
-  NewToken token = made("*", "read");
+  NewToken token = create_token("*", "read");
   token.stored.expires_at = 100;
   access.put({token.stored});
   EXPECT_EQ(find(access, token.text.reveal(), 99).standing, Standing::identified);
@@ -148,7 +149,7 @@ TEST(Access, KnowsNoTokenThatIsOverOrRevoked) {
 // A token may be new, so the store is asked for it, but not on every request.
 TEST(Access, AsksForATokenThatIsNotKnownOnceInAWhile) {
   Access access({}, nullptr);
-  const std::string text = made("*", "read").text.reveal();
+  const std::string text = create_token("*", "read").text.reveal();
   EXPECT_EQ(find(access, text, 0, 10, true).standing, Standing::unverified);
   EXPECT_EQ(find(access, text, 0, 10.5, true).standing, Standing::unknown);
   EXPECT_EQ(find(access, text, 0, 11, false).standing, Standing::unknown);

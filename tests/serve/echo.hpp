@@ -40,7 +40,7 @@ class Echo final : public serve::Handler {
     if (path == "/throw") throw std::runtime_error("late");
     if (path == "/forget") return;
     serve::Response response{.status = 200, .type = "application/json"};
-    response.body = path == "/big" ? big : std::make_shared<const std::string>(said(request));
+    response.body = path == "/big" ? big : std::make_shared<const std::string>(echo_text(request));
     if (path == "/evil") response.headers.emplace_back("X-Said", "a\r\nSet-Cookie: b");
     if (path == "/nothing") response = serve::Response{.status = 204, .type = ""};
     if (path == "/twice") answer(response);
@@ -69,7 +69,7 @@ class Echo final : public serve::Handler {
   std::atomic<int> admitted{0}, handled{0};
 
  private:
-  static std::string said(const serve::Request& request) {
+  static std::string echo_text(const serve::Request& request) {
     Json headers = Json::object();
     for (const auto& [name, value] : request.head.headers) headers[name] = value;
     return dump_json({{"method", static_cast<int>(request.head.method)},

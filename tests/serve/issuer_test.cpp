@@ -90,8 +90,8 @@ Json claims(const Json& others = Json::object()) {
   return all;
 }
 
-IssuerOptions options_of(std::vector<IssuerRule> rules = {
-                             {"engine", "me/engine", "refs/heads/main"}}) {
+IssuerOptions make_options(std::vector<IssuerRule> rules = {
+                               {"engine", "me/engine", "refs/heads/main"}}) {
   IssuerOptions options;
   options.audience = "https://perf.example.org";
   options.rules = std::move(rules);
@@ -100,7 +100,7 @@ IssuerOptions options_of(std::vector<IssuerRule> rules = {
 }
 
 // Returns the reason of a refusal; "" if access is granted.
-std::string refusal(const Json& claims, const IssuerOptions& options = options_of()) {
+std::string refusal(const Json& claims, const IssuerOptions& options = make_options()) {
   const auto grant = find_grant(claims, options, k_now);
   return grant ? "" : grant.error().message;
 }
@@ -111,7 +111,7 @@ TEST(IssuerToken, IsGrantedWhatItsRuleSays) {
   const std::string token = github().sign(claims());
   EXPECT_EQ(value_of(key_of(token)), "k1");
   const Json checked = value_of(verify_claims(token, *keys->at("k1")));
-  const Grant grant = value_of(find_grant(checked, options_of(), k_now));
+  const Grant grant = value_of(find_grant(checked, make_options(), k_now));
   EXPECT_EQ(grant.rule.project, "engine");
   EXPECT_EQ(grant.ref, "refs/heads/main");
   EXPECT_EQ(grant.commit, k_commit);
@@ -122,7 +122,7 @@ TEST(IssuerToken, IsRefusedWhereAClaimIsNotAsItShouldBe) {
     Json claims;
     std::string words;
   };
-  for (const Case& one : std::vector<Case>{
+  for (const Case& c : std::vector<Case>{
            {{{"iss", "https://evil.example"}}, "issuer"},
            {{{"iss", "https://token.actions.githubusercontent.com/"}}, "issuer"},
            {{{"aud", "https://other.example.org"}}, "audience"},
@@ -143,7 +143,7 @@ TEST(IssuerToken, IsRefusedWhereAClaimIsNotAsItShouldBe) {
            {{{"exp", nullptr}}, "exp"},
            {{{"ref", 7}}, "ref"},
        }) {
-    EXPECT_THAT(refusal(claims(one.claims)), testing::HasSubstr(one.words)) << one.claims;
+    EXPECT_THAT(refusal(claims(c.claims)), testing::HasSubstr(c.words)) << c.claims;
   }
   for (const char* name :
        {"iss", "aud", "exp", "iat", "repository", "repository_id", "ref", "sha", "event_name"}) {
@@ -160,9 +160,9 @@ TEST(IssuerToken, MayBeAMinuteLateOrEarly) {
 }
 
 TEST(IssuerToken, GoesByTheFirstRuleThatFits) {
-  const IssuerOptions options = options_of({{"by-number", "74", "refs/heads/release/*"},
-                                            {"pulls", "ME/Engine", "refs/pull/*"},
-                                            {"rest", "me/engine", "refs/heads/*"}});
+  const IssuerOptions options = make_options({{"by-number", "74", "refs/heads/release/*"},
+                                              {"pulls", "ME/Engine", "refs/pull/*"},
+                                              {"rest", "me/engine", "refs/heads/*"}});
   const auto project = [&](const Json& others) {
     return value_of(find_grant(claims(others), options, k_now)).rule.project;
   };
@@ -171,10 +171,10 @@ TEST(IssuerToken, GoesByTheFirstRuleThatFits) {
   EXPECT_EQ(project({{"ref", "refs/pull/7/merge"}, {"event_name", "pull_request"}}), "pulls");
   EXPECT_EQ(project({{"ref", "refs/heads/main"}}), "rest");
   // A later repository has the same name.
-  const IssuerOptions number = options_of({{"engine", "74", "refs/heads/main"}});
+  const IssuerOptions number = make_options({{"engine", "74", "refs/heads/main"}});
   EXPECT_NE(refusal(claims({{"repository_id", "75"}}), number), "");
   // A name is no number.
-  EXPECT_NE(refusal(claims({{"repository", "74"}, {"repository_id", "75"}}), options_of()), "");
+  EXPECT_NE(refusal(claims({{"repository", "74"}, {"repository_id", "75"}}), make_options()), "");
 }
 
 TEST(IssuerToken, IsRefusedWhereItsKeyDidNotSignIt) {
@@ -186,9 +186,9 @@ TEST(IssuerToken, IsRefusedWhereItsKeyDidNotSignIt) {
   // Changes any byte of the token.
   const std::size_t body = token.find('.') + 1, end = token.rfind('.');
   for (const std::size_t at : {std::size_t{3}, body + 5, end - 3, end + 7}) {
-    std::string other = token;
-    other[at] = other[at] == 'A' ? 'B' : 'A';
-    EXPECT_FALSE(verify_claims(other, key)) << at;
+    std::string changed = token;
+    changed[at] = changed[at] == 'A' ? 'B' : 'A';
+    EXPECT_FALSE(verify_claims(changed, key)) << at;
   }
   EXPECT_FALSE(verify_claims(token.substr(0, end + 1), key));
   EXPECT_FALSE(verify_claims(token.substr(0, token.size() - 4), key));
@@ -215,13 +215,13 @@ TEST(IssuerToken, IsCheckedByRs256WhateverItSays) {
 
 TEST(IssuerKeys, AreRsaOf2048BitsAtLeast) {
   Json set{{"keys", Json::array()}};
-  const auto takes = [&](const Json& key) {
+  const auto is_accepted = [&](const Json& key) {
     set["keys"] = Json::array({key});
     return parse_issuer_keys(dump_json(set)).has_value();
   };
   const Json good = github().jwk("k1");
-  EXPECT_TRUE(takes(good));
-  EXPECT_FALSE(takes(TestIssuer(1024).jwk("k1")));
+  EXPECT_TRUE(is_accepted(good));
+  EXPECT_FALSE(is_accepted(TestIssuer(1024).jwk("k1")));
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, Json>>{{"kty", "EC"},
                                                  {"kty", "oct"},
@@ -235,9 +235,9 @@ TEST(IssuerKeys, AreRsaOf2048BitsAtLeast) {
                                                  {"n", "_" + std::string(1400, '_')},
                                                  {"e", ""},
                                                  {"e", "AQABAQAB"}}) {
-    Json other = good;
-    other[name] = value;
-    EXPECT_FALSE(takes(other)) << name << " " << value;
+    Json changed = good;
+    changed[name] = value;
+    EXPECT_FALSE(is_accepted(changed)) << name << " " << value;
   }
   // Keys of another kind are left out, not refused.
   set["keys"] = {{{"kty", "EC"}, {"kid", "e"}}, good, 7};
@@ -250,7 +250,7 @@ TEST(IssuerKeys, AreRsaOf2048BitsAtLeast) {
 TEST(Issuer, FetchesKeysThatItDoesNotKnowOnceAMinute) {
   int fetched = 0;
   std::string kid = "k0";
-  IssuerOptions options = options_of();
+  IssuerOptions options = make_options();
   options.fetch = [&]() -> Result<std::string> {
     ++fetched;
     if (kid.empty()) return fail(Code::unavailable, "no answer");
@@ -282,7 +282,7 @@ class JobUploads : public ServiceTest {
   std::unique_ptr<Service> begin(std::vector<IssuerRule> rules) {
     ServiceOptions wanted = options();
     wanted.clock = &clock_;
-    wanted.issuer = options_of(std::move(rules));
+    wanted.issuer = make_options(std::move(rules));
     wanted.judge = judge_;
     wanted.announcer = announcer_;
     auto service = start(std::move(wanted));
@@ -302,14 +302,14 @@ TEST_F(JobUploads, AreKeptUnderWhatTheirTokenSaysAndNothingElse) {
   const auto service = begin({{"engine", "me/engine", "refs/heads/*"}});
   const std::string job = github().sign(claims());
   const auto status = [&](const std::string& query, const std::string& token) {
-    return ask(*service, upload_of(token, profiles_text(65), "/api/v1/runs?" + query)).status;
+    return ask(*service, make_upload(token, profiles_text(65), "/api/v1/runs?" + query)).status;
   };
   EXPECT_EQ(status("project=engine", job), 201);
   history::Filter all;
-  const history::History kept = value_of(store()->history().history(all));
-  ASSERT_EQ(kept.runs.size(), 1U);
-  EXPECT_EQ(kept.runs[0].commit, k_commit);
-  EXPECT_EQ(kept.runs[0].branch, "main");
+  const history::History stored = value_of(store()->history().history(all));
+  ASSERT_EQ(stored.runs.size(), 1U);
+  EXPECT_EQ(stored.runs[0].commit, k_commit);
+  EXPECT_EQ(stored.runs[0].branch, "main");
   EXPECT_EQ(status("project=engine&branch=main&commit=" + k_commit, job), 200);
   EXPECT_EQ(status("project=other", job), 403);
   EXPECT_EQ(status("project=engine&branch=other", job), 403);
@@ -326,7 +326,7 @@ TEST_F(JobUploads, AreKeptUnderWhatTheirTokenSaysAndNothingElse) {
   // The token cannot read or remove anything, and it is no password.
   EXPECT_EQ(ask(*service, {Method::get, "/api/v1/series?project=engine", job}).status, 403);
   EXPECT_EQ(ask(*service, {Method::remove, "/api/v1/runs/r?project=engine", job}).status, 403);
-  Asked basic = upload_of("", profiles_text(65), "/api/v1/runs?project=engine");
+  ClientRequest basic = make_upload("", profiles_text(65), "/api/v1/runs?project=engine");
   basic.headers = {{"authorization", "Basic " + base64("x:" + job)}};
   EXPECT_EQ(ask(*service, basic).status, 401);
   clock_.seconds = 1000;
@@ -338,7 +338,7 @@ TEST_F(JobUploads, OfAPullRequestAreOfThatOne) {
   const std::string job =
       github().sign(claims({{"ref", "refs/pull/7/merge"}, {"event_name", "pull_request"}}));
   const auto status = [&](const std::string& query) {
-    return ask(*service, upload_of(job, profiles_text(65), "/api/v1/runs?project=engine" + query))
+    return ask(*service, make_upload(job, profiles_text(65), "/api/v1/runs?project=engine" + query))
         .status;
   };
   EXPECT_EQ(status("&pull=7"), 201);
@@ -368,8 +368,8 @@ TEST_F(JobUploads, OfAPullRequestAreAnnouncedAsItsMerge) {
   auto service =
       begin({{"engine", "me/engine", "refs/pull/*"}, {"engine", "me/engine", "refs/heads/*"}});
   const auto send = [&](const Json& others) {
-    return ask(*service, upload_of(github().sign(claims(others)), profiles_text(65),
-                                   "/api/v1/runs?project=engine"))
+    return ask(*service, make_upload(github().sign(claims(others)), profiles_text(65),
+                                     "/api/v1/runs?project=engine"))
         .status;
   };
   EXPECT_EQ(send({{"ref", "refs/pull/7/merge"}, {"event_name", "pull_request"}}), 201);
@@ -382,11 +382,11 @@ TEST_F(JobUploads, WaitForKeysAndAreRefusedWhereNoneCome) {
   ServiceOptions wanted = options();
   wanted.clock = &clock_;
   wanted.is_public = true;
-  wanted.issuer = options_of();
+  wanted.issuer = make_options();
   wanted.issuer->fetch = []() -> Result<std::string> { return fail(Code::unavailable, "none"); };
   const auto service = start(std::move(wanted));
-  const Got got = ask(*service, upload_of(github().sign(claims()), profiles_text(65),
-                                          "/api/v1/runs?project=engine"));
+  const Reply got = ask(*service, make_upload(github().sign(claims()), profiles_text(65),
+                                              "/api/v1/runs?project=engine"));
   EXPECT_EQ(got.status, 503);
   EXPECT_EQ(got.header("Retry-After"), "2");
   EXPECT_EQ(ask(*service, {Method::get, "/api/v1/projects"}).status, 200);

@@ -26,13 +26,13 @@ namespace openapi_test {
 // Returns how `document` violates a schema of the description; "" if it does not.
 std::string complaint(const Json& description, Json schema, const Json& document) {
   schema["components"] = description["components"];  // the target of its references
-  valijson::Schema made;
+  valijson::Schema compiled;
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), made);
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schema), compiled);
   valijson::ValidationResults results;
   valijson::Validator validator;
   const valijson::adapters::NlohmannJsonAdapter target(document);
-  if (validator.validate(made, target, &results)) return "";
+  if (validator.validate(compiled, target, &results)) return "";
   valijson::ValidationResults::Error error;
   std::string out = "refused";
   while (results.popError(error)) {
@@ -53,47 +53,47 @@ class Description : public ServiceTest {
     return path;
   }
   // Sends a request and checks the answer by the description of its path, method and status.
-  void hold(Service& service, const Asked& asked) {
-    const Got got = ask(service, asked);
-    const std::string path = described(asked.target.substr(0, asked.target.find('?')));
-    const std::string method = asked.method == Method::post     ? "post"
-                               : asked.method == Method::remove ? "delete"
-                                                                : "get";
-    const std::string status = std::to_string(got.status);
-    const std::string where = method + " " + asked.target + " " + status;
-    seen_.insert(method + " " + path + " " + status);
+  void hold(Service& service, const ClientRequest& request) {
+    const Reply reply = ask(service, request);
+    const std::string path = described(request.target.substr(0, request.target.find('?')));
+    std::string method = "get";
+    if (request.method == Method::post) method = "post";
+    if (request.method == Method::remove) method = "delete";
+    const std::string status = std::to_string(reply.status);
+    const std::string where = method + " " + request.target + " " + status;
+    covered_.insert(method + " " + path + " " + status);
     ASSERT_TRUE(description_["paths"].contains(path)) << where;
     const Json& operation = description_["paths"][path];
     ASSERT_TRUE(operation.contains(method)) << where;
     const Json& responses = operation[method]["responses"];
-    ASSERT_TRUE(responses.contains(status)) << where << "\n" << got.body;
+    ASSERT_TRUE(responses.contains(status)) << where << "\n" << reply.body;
     const Json& response = responses[status];
     if (!response.contains("content")) {
-      EXPECT_EQ(got.body, "") << where;
+      EXPECT_EQ(reply.body, "") << where;
       return;
     }
-    const std::string type = got.type.substr(0, got.type.find(';'));
+    const std::string type = reply.type.substr(0, reply.type.find(';'));
     ASSERT_TRUE(response["content"].contains(type)) << where << " " << type;
     if (type == "application/json") {
-      EXPECT_EQ(complaint(description_, response["content"][type]["schema"], Json::parse(got.body)),
-                "")
+      EXPECT_EQ(
+          complaint(description_, response["content"][type]["schema"], Json::parse(reply.body)), "")
           << where << "\n"
-          << got.body;
+          << reply.body;
     }
-    if (got.status == 503 || got.status == 429) {
-      EXPECT_TRUE(path == "/healthz" || !got.header("Retry-After").empty()) << where;
+    if (reply.status == 503 || reply.status == 429) {
+      EXPECT_TRUE(path == "/healthz" || !reply.header("Retry-After").empty()) << where;
     }
-    if (got.status == 401) {
-      EXPECT_NE(got.header("WWW-Authenticate"), "") << where;
+    if (reply.status == 401) {
+      EXPECT_NE(reply.header("WWW-Authenticate"), "") << where;
     }
   }
 
   const Json description_ = Json::parse(openapi_text());
-  std::set<std::string> seen_;
+  std::set<std::string> covered_;
 };
 
 // Builds some points, places, changes and verdicts.
-history::Batch something() {
+history::Batch make_batch() {
   history::Batch batch;
   for (int i = 0; i < 6; ++i) {
     history::Run run =
@@ -111,7 +111,7 @@ history::Batch something() {
 }
 
 TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
-  value_of(store()->history().add(something()));
+  value_of(store()->history().add(make_batch()));
   std::filesystem::create_directories(folder_ / "web/assets");
   value_of(sys::RealFiles().write_atomic(folder_ / "web/index.html", "<!doctype html>"));
   const std::string reader = token("*", "read"), narrow = token("other", "read"),
@@ -156,24 +156,24 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   hold(*service, {Method::get, "/api/v1/openapi.json", "", "", "", {{"if-none-match", "*"}}});
 
   const std::string runs = "/api/v1/runs";
-  Asked upload = upload_of(uploader, profiles_text(65));
+  ClientRequest upload = make_upload(uploader, profiles_text(65));
   upload.headers = {{"idempotency-key", "one"}};
-  hold(*service, upload);                                        // 201
-  hold(*service, upload_of(uploader, profiles_text(65)));        // 200
-  hold(*service, upload_of(uploader, "{}", runs + "?comit=1"));  // 400
-  hold(*service, upload_of("", "{}"));                           // 401
-  hold(*service, upload_of(reader, "{}"));                       // 403
+  hold(*service, upload);                                          // 201
+  hold(*service, make_upload(uploader, profiles_text(65)));        // 200
+  hold(*service, make_upload(uploader, "{}", runs + "?comit=1"));  // 400
+  hold(*service, make_upload("", "{}"));                           // 401
+  hold(*service, make_upload(reader, "{}"));                       // 403
   upload.type = "text/plain";
-  hold(*service, upload);                     // 415
-  hold(*service, upload_of(uploader, "{}"));  // 422
+  hold(*service, upload);                       // 415
+  hold(*service, make_upload(uploader, "{}"));  // 422
   {
-    Asked large = upload_of(uploader, "");
+    ClientRequest large = make_upload(uploader, "");
     large.body.assign(k_most_upload + 1, ' ');
     hold(*service, large);  // 413
   }
-  hold(*service, upload_of(supersedes, profiles_text(66), runs + "?supersedes=r0"));  // 201
+  hold(*service, make_upload(supersedes, profiles_text(66), runs + "?supersedes=r0"));  // 201
   {
-    Asked large = upload_of(supersedes, profiles_text(65));
+    ClientRequest large = make_upload(supersedes, profiles_text(65));
     large.body += std::string(100'000, ' ');
     hold(*service, large);  // 507
   }
@@ -181,8 +181,8 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   hold(*service, {Method::remove, runs + "/r1?projekt=default", remover});  // 400
   hold(*service, {Method::remove, runs + "/r1"});                           // 401
   hold(*service, {Method::remove, runs + "/r1", uploader});                 // 403
-  for (int i = 0; i < 8; ++i) (void)ask(*service, upload_of(uploader, "{}"));
-  hold(*service, upload_of(uploader, "{}"));  // 429
+  for (int i = 0; i < 8; ++i) (void)ask(*service, make_upload(uploader, "{}"));
+  hold(*service, make_upload(uploader, "{}"));  // 429
 
   // One peer sends many invalid tokens.
   for (int i = 0; i < 8; ++i) (void)ask(*service, {Method::get, "/metrics", "weir_none"});
@@ -193,7 +193,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, reader});
   hold(*service, {Method::get, "/data/nothing.js", reader});
   hold(*service, {Method::get, "/healthz"});
-  hold(*service, upload_of(token("*", "upload"), "{}"));
+  hold(*service, make_upload(token("*", "upload"), "{}"));
   hold(*service, {Method::remove, runs + "/r1", remover});
 
   std::set<std::string> all;
@@ -204,7 +204,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
       }
     }
   }
-  EXPECT_THAT(seen_, testing::ContainerEq(all));
+  EXPECT_THAT(covered_, testing::ContainerEq(all));
 }
 
 // Tests the validator of the other tests: it follows references, and refuses.
@@ -224,11 +224,12 @@ TEST_F(Description, HasEveryParameterThatIsTaken) {
     std::set<std::string> named;
     const std::string address = "/api/v1/" + path;
     const Json& get = description_["paths"][address]["get"];
-    for (const Json& one : get.value("parameters", Json::array())) named.insert(one["name"]);
+    for (const Json& parameter : get.value("parameters", Json::array()))
+      named.insert(parameter["name"]);
     for (const char* name : {"project", "cell", "metric", "machine", "branch", "since", "until",
                              "limit", "cursor", "samples", "all", "full", "commit"}) {
-      const Got got = ask(*service, {Method::get, address + "?" + name + "=x"});
-      const bool unknown = got.body.find("unknown parameter") != std::string::npos;
+      const Reply reply = ask(*service, {Method::get, address + "?" + name + "=x"});
+      const bool unknown = reply.body.find("unknown parameter") != std::string::npos;
       EXPECT_NE(unknown, named.contains(name)) << path << " " << name;
     }
   }

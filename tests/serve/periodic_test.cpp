@@ -15,7 +15,7 @@ constexpr double k_never = 1e6;
 TEST(Periodic, GoesOnWhenWhatItDoesThrows) {
   std::atomic<int> done{0};
   std::promise<void> again;
-  std::promise<std::string> told;
+  std::promise<std::string> message;
   Periodic periodic(
       0.001,
       [&] {
@@ -23,8 +23,8 @@ TEST(Periodic, GoesOnWhenWhatItDoesThrows) {
         if (before == 0) throw std::runtime_error("it broke");
         if (before == 1) again.set_value();
       },
-      [&](const std::string& words) { told.set_value(words); });
-  EXPECT_EQ(told.get_future().get(), "it broke");
+      [&](const std::string& words) { message.set_value(words); });
+  EXPECT_EQ(message.get_future().get(), "it broke");
   again.get_future().wait();
 }
 

@@ -37,8 +37,8 @@ int connected(std::uint16_t port, const std::string& address) {
 }  // namespace
 
 std::string RawAnswer::header(const std::string& name) const {
-  const auto found = headers.find(name);
-  return found == headers.end() ? "" : found->second;
+  const auto match = headers.find(name);
+  return match == headers.end() ? "" : match->second;
 }
 
 RawClient::RawClient(std::uint16_t port, const std::string& address)

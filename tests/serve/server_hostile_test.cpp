@@ -25,18 +25,18 @@ const std::string k_smuggled = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
 
 void expect_refused(const std::vector<Case>& cases) {
   Served served;
-  for (const Case& one : cases) {
+  for (const Case& c : cases) {
     RawClient client(served.port());
-    client.send(one.bytes + k_smuggled);
+    client.send(c.bytes + k_smuggled);
     const auto answer = client.answer();
-    ASSERT_TRUE(answer) << one.what;
-    EXPECT_EQ(answer->status, one.status) << one.what << ": " << answer->body;
-    EXPECT_EQ(answer->header("connection"), "close") << one.what;
+    ASSERT_TRUE(answer) << c.what;
+    EXPECT_EQ(answer->status, c.status) << c.what << ": " << answer->body;
+    EXPECT_EQ(answer->header("connection"), "close") << c.what;
     const auto json = parse_json(answer->body);
-    ASSERT_TRUE(json) << one.what << ": " << answer->body;
-    EXPECT_FALSE(json->at("error").at("code").get<std::string>().empty()) << one.what;
-    EXPECT_FALSE(json->at("error").at("message").get<std::string>().empty()) << one.what;
-    EXPECT_TRUE(client.closed()) << one.what;
+    ASSERT_TRUE(json) << c.what << ": " << answer->body;
+    EXPECT_FALSE(json->at("error").at("code").get<std::string>().empty()) << c.what;
+    EXPECT_FALSE(json->at("error").at("message").get<std::string>().empty()) << c.what;
+    EXPECT_TRUE(client.closed()) << c.what;
   }
   EXPECT_EQ(served.echo.handled, 0);
 }

@@ -129,11 +129,11 @@ TEST(Server, CountsConnectionsByTheirPeerButNotThoseOfItsProxies) {
     options.limits.connections_a_peer = 2;
     if (proxy) options.trusted_proxies = {"127.0.0.1"};
     Served served(options);
-    RawClient one(served.port()), two(served.port()), three(served.port());
-    for (RawClient* client : {&one, &two, &three}) client->send(k_get);
-    EXPECT_EQ(one.answer()->status, 200);
-    EXPECT_EQ(two.answer()->status, 200);
-    EXPECT_EQ(three.answer()->status, proxy ? 200 : 503);
+    RawClient first(served.port()), second(served.port()), third(served.port());
+    for (RawClient* client : {&first, &second, &third}) client->send(k_get);
+    EXPECT_EQ(first.answer()->status, 200);
+    EXPECT_EQ(second.answer()->status, 200);
+    EXPECT_EQ(third.answer()->status, proxy ? 200 : 503);
   }
 }
 
@@ -227,10 +227,10 @@ TEST(Server, RaisesTheLimitOfOpenFilesForItsConnections) {
 
 TEST(Server, TellsOfRequestsThatItRefusesItself) {
   serve::ServerOptions options = Served::local();
-  std::promise<std::string> told;
+  std::promise<std::string> refusal;
   options.trusted_proxies = {"127.0.0.1"};
   options.refused = [&](int status, const std::string& peer) {
-    told.set_value(std::to_string(status) + " " + peer);
+    refusal.set_value(std::to_string(status) + " " + peer);
   };
   Served served(options);
   RawClient client(served.port());
@@ -240,7 +240,7 @@ TEST(Server, TellsOfRequestsThatItRefusesItself) {
       "POST /a HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.7\r\n"
       "Content-Length: 99999999\r\n\r\n");
   EXPECT_EQ(client.answer()->status, 413);
-  EXPECT_EQ(told.get_future().get(), "413 192.0.2.7");
+  EXPECT_EQ(refusal.get_future().get(), "413 192.0.2.7");
 }
 
 // The system is out of descriptors for a while: connections wait and are served later.

@@ -19,7 +19,7 @@ const std::string k_get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 const std::string k_slow = "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
 
 // A thread of its own closes the listening socket, so a moment may pass.
-bool lets_nobody_in(std::uint16_t port) {
+bool refuses_connections(std::uint16_t port) {
   return eventually([&] {
     try {
       RawClient client(port);
@@ -42,7 +42,7 @@ TEST(Server, LosesNoAnswerThatIsMadeWhileItStops) {
   served.stop();
   EXPECT_TRUE(idle.closed());
   EXPECT_TRUE(half.closed());
-  EXPECT_TRUE(lets_nobody_in(served.port()));
+  EXPECT_TRUE(refuses_connections(served.port()));
   served.echo.let_go();
   for (RawClient* client : {&slow, &also_slow}) {
     const auto answer = client->answer();
@@ -78,7 +78,7 @@ TEST(Server, LetsABodyComeThatHadBegunWhenItStops) {
   client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
   EXPECT_TRUE(eventually([&] { return served.echo.admitted == 1; }));
   served.stop();
-  EXPECT_TRUE(lets_nobody_in(served.port()));
+  EXPECT_TRUE(refuses_connections(served.port()));
   client.send("world");
   const auto answer = client.answer();
   ASSERT_TRUE(answer);
@@ -161,8 +161,8 @@ TEST(Server, BearsManyThatComeAndGo) {
         continue;
       }
       const auto answer = client->answer();
-      const auto said = answer ? parse_json(answer->body) : parse_json("");
-      const bool right = said && said->at("path") == path && said->at("body") == body;
+      const auto json = answer ? parse_json(answer->body) : parse_json("");
+      const bool right = json && json->at("path") == path && json->at("body") == body;
       ++(right ? answered : wrong);
     }
   };

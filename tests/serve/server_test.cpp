@@ -29,15 +29,15 @@ TEST(Server, HandsOnWhatWasAsked) {
   const auto answer = client.answer();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->line, "HTTP/1.1 200 OK");
-  const auto said = parse_json(answer->body);
-  ASSERT_TRUE(said) << answer->body;
-  EXPECT_EQ(said->at("method"), static_cast<int>(serve::Method::post));
-  EXPECT_EQ(said->at("path"), "/a/b");
-  EXPECT_EQ(said->at("headers"),
+  const auto json = parse_json(answer->body);
+  ASSERT_TRUE(json) << answer->body;
+  EXPECT_EQ(json->at("method"), static_cast<int>(serve::Method::post));
+  EXPECT_EQ(json->at("path"), "/a/b");
+  EXPECT_EQ(json->at("headers"),
             Json({{"host", "h:80"}, {"x-one", "1, 2"}, {"content-length", "3"}}));
-  EXPECT_EQ(said->at("peer"), "127.0.0.1");
-  EXPECT_EQ(said->at("secure"), false);
-  EXPECT_EQ(said->at("body"), "abc");
+  EXPECT_EQ(json->at("peer"), "127.0.0.1");
+  EXPECT_EQ(json->at("secure"), false);
+  EXPECT_EQ(json->at("body"), "abc");
 }
 
 TEST(Server, SaysOfEveryAnswerWhatItIs) {
@@ -105,18 +105,18 @@ TEST(Server, KeepsConnectionsAsTheirVersionHasIt) {
       {"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", "keep-alive", true},
   };
   Served served;
-  for (const Case& one : cases) {
+  for (const Case& c : cases) {
     RawClient client(served.port());
-    client.send(one.request);
+    client.send(c.request);
     const auto answer = client.answer();
-    ASSERT_TRUE(answer) << one.request;
-    EXPECT_EQ(answer->status, 200) << one.request;
-    EXPECT_EQ(answer->header("connection"), one.connection) << one.request;
-    if (one.stays) {
+    ASSERT_TRUE(answer) << c.request;
+    EXPECT_EQ(answer->status, 200) << c.request;
+    EXPECT_EQ(answer->header("connection"), c.connection) << c.request;
+    if (c.stays) {
       client.send(k_get);
-      EXPECT_TRUE(client.answer()) << one.request;
+      EXPECT_TRUE(client.answer()) << c.request;
     } else {
-      EXPECT_TRUE(client.closed()) << one.request;
+      EXPECT_TRUE(client.closed()) << c.request;
     }
   }
 }
@@ -134,11 +134,11 @@ TEST(Server, AsksForABodyOnlyWhenItMayCome) {
   Served served;
   RawClient client(served.port());
   const std::string expect = "Expect: 100-Continue\r\n";
-  const auto head_of = [&](const std::string& path, const std::string& size) {
+  const auto request_head = [&](const std::string& path, const std::string& size) {
     return "POST " + path + " HTTP/1.1\r\nHost: h\r\n" + expect + "Content-Length: " + size +
            "\r\n\r\n";
   };
-  client.send(head_of("/a", "5"));
+  client.send(request_head("/a", "5"));
   const auto interim = client.answer();
   ASSERT_TRUE(interim);
   EXPECT_EQ(interim->line, "HTTP/1.1 100 Continue");
@@ -147,14 +147,14 @@ TEST(Server, AsksForABodyOnlyWhenItMayCome) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(parse_json(answer->body)->at("body"), "hello");
 
-  client.send(head_of("/refused", "5"));
+  client.send(request_head("/refused", "5"));
   const auto refused = client.answer();
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 403);
   EXPECT_TRUE(client.closed());
 
   RawClient large(served.port());
-  large.send(head_of("/a", "99999999"));
+  large.send(request_head("/a", "99999999"));
   EXPECT_EQ(large.answer()->status, 413);
 
   // HTTP/1.0 clients do not wait for it, and a client that has sent the whole body needs none.
@@ -263,8 +263,8 @@ TEST(Server, ListensWhereItIsTold) {
 TEST(Server, SaysWhyItCanNotListen) {
   Echo echo;
   serve::ServerOptions options = Served::local();
-  Served other;
-  options.port = other.port();
+  Served occupant;
+  options.port = occupant.port();
   const auto taken = serve::Server::listen(options, echo);
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code, Code::unavailable);
@@ -322,16 +322,16 @@ TEST(Server, BelievesTrustedProxiesAlone) {
       {{"127.0.0.1"}, "X-Forwarded-Proto: http, https\r\n", "127.0.0.1", true},
       {{"127.0.0.1"}, "X-Forwarded-Proto: https, http\r\n", "127.0.0.1", false},
   };
-  for (const Case& one : cases) {
+  for (const Case& c : cases) {
     serve::ServerOptions options = Served::local();
-    options.trusted_proxies = one.trusted;
+    options.trusted_proxies = c.trusted;
     Served served(options);
     RawClient client(served.port());
-    client.send("GET / HTTP/1.1\r\nHost: h\r\n" + one.headers + "\r\n");
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n" + c.headers + "\r\n");
     const auto answer = client.answer();
-    ASSERT_TRUE(answer) << one.headers;
-    EXPECT_EQ(parse_json(answer->body)->at("peer"), one.peer) << one.headers;
-    EXPECT_EQ(parse_json(answer->body)->at("secure"), one.secure) << one.headers;
+    ASSERT_TRUE(answer) << c.headers;
+    EXPECT_EQ(parse_json(answer->body)->at("peer"), c.peer) << c.headers;
+    EXPECT_EQ(parse_json(answer->body)->at("secure"), c.secure) << c.headers;
   }
 }
 

@@ -44,15 +44,15 @@ class ServiceReads : public ServiceTest {
     }
     value_of(store()->history().add(batch));
   }
-  static Got get(Service& service, const std::string& target, const std::string& token = "") {
+  static Reply get(Service& service, const std::string& target, const std::string& token = "") {
     return ask(service, {Method::get, target, token});
   }
 };
 
 TEST_F(ServiceReads, AreForThoseWhoMay) {
   fill();
-  const std::string one = token("a", "read"), all = token("*", "read"), up = token("*", "upload"),
-                    admin = token("*", "admin");
+  const std::string project_reader = token("a", "read"), all = token("*", "read"),
+                    up = token("*", "upload"), admin = token("*", "admin");
   const auto closed = start();
   ServiceOptions badges = options();
   badges.public_badges = true;
@@ -60,7 +60,7 @@ TEST_F(ServiceReads, AreForThoseWhoMay) {
   const auto open = start(true);
   struct Case {
     std::string target;
-    int nobody, one, all, up;  // statuses of the closed service, by token
+    int nobody, project_reader, all, up;  // statuses of the closed service, by token
     int in_public;
   };
   for (const Case& c : std::vector<Case>{
@@ -82,7 +82,7 @@ TEST_F(ServiceReads, AreForThoseWhoMay) {
            {"/nowhere", 404, 404, 404, 404, 404},
        }) {
     EXPECT_EQ(get(*closed, c.target).status, c.nobody) << c.target;
-    EXPECT_EQ(get(*closed, c.target, one).status, c.one) << c.target;
+    EXPECT_EQ(get(*closed, c.target, project_reader).status, c.project_reader) << c.target;
     EXPECT_EQ(get(*closed, c.target, all).status, c.all) << c.target;
     EXPECT_EQ(get(*closed, c.target, up).status, c.up) << c.target;
     EXPECT_EQ(get(*closed, c.target, admin).status, c.all) << c.target;
@@ -90,7 +90,7 @@ TEST_F(ServiceReads, AreForThoseWhoMay) {
   }
   EXPECT_EQ(get(*with_badges, "/badge/a.svg").status, 200);
   EXPECT_EQ(get(*with_badges, "/api/v1/series?project=a").status, 401);
-  EXPECT_THAT(get(*closed, "/api/v1/projects", one).body, Not(HasSubstr("\"b\"")));
+  EXPECT_THAT(get(*closed, "/api/v1/projects", project_reader).body, Not(HasSubstr("\"b\"")));
 }
 
 TEST_F(ServiceReads, AskABrowserForAPassword) {
@@ -98,9 +98,9 @@ TEST_F(ServiceReads, AskABrowserForAPassword) {
   EXPECT_THAT(get(*service, "/").header("WWW-Authenticate"), HasSubstr("Basic"));
   EXPECT_THAT(get(*service, "/api/v1/projects").header("WWW-Authenticate"), HasSubstr("Bearer"));
   const std::string key = token("*", "read");
-  Asked asked{Method::get, "/api/v1/projects"};
-  asked.headers = {{"authorization", "Basic " + base64("anybody:" + key)}};
-  EXPECT_EQ(ask(*service, asked).status, 200);
+  ClientRequest request{Method::get, "/api/v1/projects"};
+  request.headers = {{"authorization", "Basic " + base64("anybody:" + key)}};
+  EXPECT_EQ(ask(*service, request).status, 200);
 }
 
 TEST_F(ServiceReads, RefuseTokensThatAreNoneAndAtLengthTheirPeer) {
@@ -108,7 +108,7 @@ TEST_F(ServiceReads, RefuseTokensThatAreNoneAndAtLengthTheirPeer) {
   wanted.is_public = true;
   wanted.access.refusals = {.burst = 3, .a_second = 0.001};
   const auto service = start(std::move(wanted));
-  Asked bad{Method::get, "/api/v1/projects", "weir_wrong"};
+  ClientRequest bad{Method::get, "/api/v1/projects", "weir_wrong"};
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(*service, bad).status, 401);
   EXPECT_EQ(ask(*service, bad).status, 429);
   bad.peer = "192.0.2.2";
@@ -125,17 +125,17 @@ TEST_F(ServiceReads, AnswerToNamesOfThisMachineAloneWhereTheyAreOpenToItAlone) {
   wanted.own_names_only = true;
   const auto service = start(std::move(wanted));
   const auto status = [&](const std::string& host) {
-    Asked asked{Method::get, "/api/v1/projects"};
-    if (!host.empty()) asked.headers = {{"host", host}};
-    return ask(*service, asked).status;
+    ClientRequest request{Method::get, "/api/v1/projects"};
+    if (!host.empty()) request.headers = {{"host", host}};
+    return ask(*service, request).status;
   };
   for (const char* own :
        {"localhost", "LOCALHOST:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080", ""}) {
     EXPECT_EQ(status(own), 200) << own;
   }
-  for (const char* other : {"evil.example", "evil.example:8080", "127.0.0.1.evil.example",
-                            "localhost.evil.example", "127.evil", "[::2]:8080"}) {
-    EXPECT_EQ(status(other), 421) << other;
+  for (const char* foreign : {"evil.example", "evil.example:8080", "127.0.0.1.evil.example",
+                              "localhost.evil.example", "127.evil", "[::2]:8080"}) {
+    EXPECT_EQ(status(foreign), 421) << foreign;
   }
 }
 
@@ -143,9 +143,9 @@ TEST_F(ServiceReads, TakeTheirMethodsAlone) {
   const auto service = start(true);
   for (const Method method :
        {Method::post, Method::put, Method::remove, Method::options, Method::other}) {
-    const Got got = ask(*service, {method, "/api/v1/series"});
-    EXPECT_EQ(got.status, 405);
-    EXPECT_EQ(got.header("Allow"), "GET, HEAD");
+    const Reply reply = ask(*service, {method, "/api/v1/series"});
+    EXPECT_EQ(reply.status, 405);
+    EXPECT_EQ(reply.header("Allow"), "GET, HEAD");
   }
   EXPECT_EQ(get(*service, "/api/v1/runs").status, 405);
   EXPECT_EQ(get(*service, "/api/v1/runs").header("Allow"), "POST");
@@ -207,7 +207,7 @@ TEST_F(ServiceReads, FindSeriesAmongManyCells) {
 TEST_F(ServiceReads, GoOnWhereAPageEnds) {
   fill();
   const auto service = start(true);
-  const auto all = [&](int limit) {
+  const auto read_points = [&](int limit) {
     std::vector<std::string> points;
     std::string target = "/api/v1/series?limit=" + std::to_string(limit);
     for (int pages = 0; pages < 20; ++pages) {
@@ -228,11 +228,11 @@ TEST_F(ServiceReads, GoOnWhereAPageEnds) {
     ADD_FAILURE() << "pages without end";
     return points;
   };
-  const auto whole = all(100);
-  EXPECT_EQ(whole.size(), 10U);  // 3 runs of 3 points, and one more
-  EXPECT_THAT(
-      whole, testing::UnorderedElementsAreArray(std::set<std::string>(whole.begin(), whole.end())));
-  for (const int limit : {1, 2, 3, 4, 9, 10}) EXPECT_EQ(all(limit), whole) << limit;
+  const auto unpaged = read_points(100);
+  EXPECT_EQ(unpaged.size(), 10U);  // 3 runs of 3 points, and one more
+  EXPECT_THAT(unpaged, testing::UnorderedElementsAreArray(
+                           std::set<std::string>(unpaged.begin(), unpaged.end())));
+  for (const int limit : {1, 2, 3, 4, 9, 10}) EXPECT_EQ(read_points(limit), unpaged) << limit;
 }
 
 TEST_F(ServiceReads, GiveVerdictsTheNewestFirst) {
@@ -273,34 +273,34 @@ TEST_F(ServiceReads, GiveChangesAsTheProgramDoes) {
 TEST_F(ServiceReads, AreTheSameUntilSomethingComes) {
   fill();
   const auto service = start(true);
-  Asked asked{Method::get, "/api/v1/series?project=a"};
-  const Got got = ask(*service, asked);
-  EXPECT_EQ(got.header("Cache-Control"), "no-cache");
-  const std::string tag = got.header("ETag");
+  ClientRequest request{Method::get, "/api/v1/series?project=a"};
+  const Reply reply = ask(*service, request);
+  EXPECT_EQ(reply.header("Cache-Control"), "no-cache");
+  const std::string tag = reply.header("ETag");
   ASSERT_NE(tag, "");
-  for (const std::string& known : {tag, "\"x\", W/" + tag, std::string("*")}) {
-    asked.headers = {{"if-none-match", known}};
-    const Got again = ask(*service, asked);
-    EXPECT_EQ(again.status, 304) << known;
+  for (const std::string& cached_tag : {tag, "\"x\", W/" + tag, std::string("*")}) {
+    request.headers = {{"if-none-match", cached_tag}};
+    const Reply again = ask(*service, request);
+    EXPECT_EQ(again.status, 304) << cached_tag;
     EXPECT_EQ(again.body, "");
     EXPECT_EQ(again.header("ETag"), tag);
   }
-  asked.headers = {{"if-none-match", "\"other\""}};
-  EXPECT_EQ(ask(*service, asked).status, 200);
+  request.headers = {{"if-none-match", "\"other\""}};
+  EXPECT_EQ(ask(*service, request).status, 200);
   history::Batch batch;
   batch.runs = {history::run_at("new", 2000, {history::count_point("e/m/b/p", 1)})};
   batch.runs[0].facts.project = "a";
   value_of(store()->history().add(batch));
-  asked.headers = {{"if-none-match", tag}};
-  EXPECT_EQ(ask(*service, asked).status, 200);
+  request.headers = {{"if-none-match", tag}};
+  EXPECT_EQ(ask(*service, request).status, 200);
 }
 
 TEST_F(ServiceReads, OfAToldCallerAreNobodyElses) {
   const std::string key = token("*", "read");
   const auto service = start();
-  const Got got = get(*service, "/api/v1/projects", key);
-  EXPECT_EQ(got.header("Cache-Control"), "private, no-cache");
-  EXPECT_EQ(got.header("Vary"), "Authorization");
+  const Reply reply = get(*service, "/api/v1/projects", key);
+  EXPECT_EQ(reply.header("Cache-Control"), "private, no-cache");
+  EXPECT_EQ(reply.header("Vary"), "Authorization");
 }
 
 TEST_F(ServiceReads, SayWhichParameterIsWrong) {
@@ -323,18 +323,18 @@ TEST_F(ServiceReads, SayWhichParameterIsWrong) {
            {"/api/v1/projects?project=a", "project"},
            {"/badge/a.svg?colour=red", "badge"},
        }) {
-    const Got got = get(*service, target);
-    EXPECT_EQ(got.status, 400) << target;
-    EXPECT_THAT(got.body, HasSubstr(words)) << target;
-    EXPECT_EQ(got.json()["error"]["code"], "bad_request") << target;
+    const Reply reply = get(*service, target);
+    EXPECT_EQ(reply.status, 400) << target;
+    EXPECT_THAT(reply.body, HasSubstr(words)) << target;
+    EXPECT_EQ(reply.json()["error"]["code"], "bad_request") << target;
   }
 }
 
 TEST_F(ServiceReads, LetABrowserDoNothingWithThem) {
   const auto service = start(true);
   for (const char* target : {"/api/v1/projects", "/badge/a.svg", "/metrics", "/nowhere"}) {
-    const Got got = get(*service, target);
-    EXPECT_THAT(got.header("Content-Security-Policy"), HasSubstr("default-src 'none'")) << target;
+    const Reply reply = get(*service, target);
+    EXPECT_THAT(reply.header("Content-Security-Policy"), HasSubstr("default-src 'none'")) << target;
   }
 }
 
@@ -365,10 +365,10 @@ TEST_F(ServiceReads, EndAtOnceWhenTheServiceStopsButUploadsDoNot) {
   const auto service = start(true);
   EXPECT_EQ(get(*service, "/api/v1/series").status, 200);
   service->announce_stop();
-  const Got got = get(*service, "/api/v1/series");
-  EXPECT_EQ(got.status, 503);
-  EXPECT_NE(got.header("Retry-After"), "");
-  EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
+  const Reply reply = get(*service, "/api/v1/series");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_NE(reply.header("Retry-After"), "");
+  EXPECT_EQ(ask(*service, make_upload(up, profiles_text(65))).status, 201);
 }
 
 // The only thread is kept busy.
@@ -388,10 +388,10 @@ TEST_F(ServiceReads, ThatWaitedTooLongAreToldSoAndFilesOfPagesNeverWait) {
     go.get_future().wait();
   };
   const auto service = start(std::move(wanted));
-  Pending one, late;
-  service->handle(request_of({Method::get, "/api/v1/series"}), one.answer());
+  Pending running, late;
+  service->handle(make_request({Method::get, "/api/v1/series"}), running.answer());
   busy.get_future().wait();
-  service->handle(request_of({Method::get, "/api/v1/series"}), late.answer());
+  service->handle(make_request({Method::get, "/api/v1/series"}), late.answer());
   EXPECT_EQ(get(*service, "/").status, 200);  // the thread is still busy
   go.set_value();
   EXPECT_EQ(late.wait().status, 503);
@@ -414,7 +414,7 @@ TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   const auto service = start(std::move(wanted));
   std::vector<std::unique_ptr<Pending>> pending;
   const auto begin = [&](const std::string& peer) -> Pending& {
-    Request request = request_of({Method::get, "/api/v1/series"});
+    Request request = make_request({Method::get, "/api/v1/series"});
     request.head.peer = peer;
     pending.push_back(std::make_unique<Pending>());
     service->handle(std::move(request), pending.back()->answer());
@@ -426,10 +426,10 @@ TEST_F(ServiceReads, OfOnePeerLeavePlacesToOthersAndUploadsWaitForNone) {
   begin("192.0.2.1");
   EXPECT_EQ(begin("192.0.2.1").wait().status, 503);  // two wait, two places are free
   begin("192.0.2.2");
-  EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(up, profiles_text(65))).status, 201);
   go.set_value();
   int good = 0;
-  for (const auto& one : pending) good += one->wait().status == 200 ? 1 : 0;
+  for (const auto& answer : pending) good += answer->wait().status == 200 ? 1 : 0;
   EXPECT_EQ(good, 4);
 }
 
@@ -476,9 +476,9 @@ TEST_F(ServiceReads, SurviveAStoreThatGoesAwayAndComesBack) {
   ServiceOptions wanted = options();
   wanted.is_public = true;
   wanted.tokens_seconds = 0.02;
-  std::atomic<bool> told{false};
+  std::atomic<bool> reported{false};
   wanted.trouble = [&](const std::string& words) {
-    if (words.find("secret/place") != std::string::npos) told = true;
+    if (words.find("secret/place") != std::string::npos) reported = true;
   };
   wanted.open = [&there, open = wanted.open]() -> Result<std::unique_ptr<history::ServiceStore>> {
     if (!there) return fail(Code::io, "secret/place: gone");
@@ -492,40 +492,40 @@ TEST_F(ServiceReads, SurviveAStoreThatGoesAwayAndComesBack) {
   EXPECT_TRUE(comes(200));
   there = false;
   EXPECT_TRUE(comes(503));
-  for (const Asked& asked :
-       {Asked{Method::get, "/api/v1/verdicts?project=a"}, Asked{Method::get, "/badge/a.svg"},
-        upload_of(up, profiles_text(65))}) {
-    const Got got = ask(*service, asked);
-    EXPECT_EQ(got.status, 503) << asked.target;
-    EXPECT_NE(got.header("Retry-After"), "");
-    EXPECT_THAT(got.body, Not(HasSubstr("secret")));  // the secret is for the log
+  for (const ClientRequest& request :
+       {ClientRequest{Method::get, "/api/v1/verdicts?project=a"},
+        ClientRequest{Method::get, "/badge/a.svg"}, make_upload(up, profiles_text(65))}) {
+    const Reply reply = ask(*service, request);
+    EXPECT_EQ(reply.status, 503) << request.target;
+    EXPECT_NE(reply.header("Retry-After"), "");
+    EXPECT_THAT(reply.body, Not(HasSubstr("secret")));  // the secret is for the log
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(reported);
   there = true;
   EXPECT_TRUE(comes(200));
   EXPECT_EQ(get(*service, "/badge/a.svg").status, 200);
-  EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(up, profiles_text(65))).status, 201);
 }
 
 TEST_F(ServiceReads, CountWhatWasDone) {
   const std::string up = token("*", "upload");
   const auto service = start(true);
-  EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
-  EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 200);
-  EXPECT_EQ(ask(*service, upload_of(up, "{}")).status, 422);
+  EXPECT_EQ(ask(*service, make_upload(up, profiles_text(65))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(up, profiles_text(65))).status, 200);
+  EXPECT_EQ(ask(*service, make_upload(up, "{}")).status, 422);
   service->set_traffic([]() -> const Traffic& {
     static Traffic traffic;
     traffic.connections = 42;
     return traffic;
   });
-  const Got got = get(*service, "/metrics");
-  EXPECT_THAT(got.type, HasSubstr("version=0.0.4"));
+  const Reply reply = get(*service, "/metrics");
+  EXPECT_THAT(reply.type, HasSubstr("version=0.0.4"));
   for (const char* line :
        {"weir_build_info{version=\"0.0.0\"} 1\n", "weir_connections_total 42\n",
         "weir_uploads_total{result=\"kept\"} 1\n", "weir_uploads_total{result=\"known\"} 1\n",
         "weir_uploads_total{result=\"refused\"} 1\n", "weir_store_seconds_count 2\n",
         "weir_store_seconds_bucket{le=\"+Inf\"} 2\n", "weir_uploads_waiting 0\n"}) {
-    EXPECT_THAT(got.body, HasSubstr(line));
+    EXPECT_THAT(reply.body, HasSubstr(line));
   }
 }
 
@@ -547,26 +547,27 @@ TEST_F(ServiceReads, TakeNoNameForAnythingButAName) {
   const auto service = start(true);
   for (const std::string& name : names) {
     const std::string encoded = percent_encode(name);
-    const Got uploaded = ask(*service, upload_of(up, profiles_text(65),
-                                                 "/api/v1/runs?project=" + encoded +
-                                                     "&branch=" + encoded + "&machine=" + encoded));
+    const Reply uploaded =
+        ask(*service, make_upload(up, profiles_text(65),
+                                  "/api/v1/runs?project=" + encoded + "&branch=" + encoded +
+                                      "&machine=" + encoded));
     ASSERT_TRUE(uploaded.status == 201 || uploaded.status == 422) << name << uploaded.body;
     for (const char* query :
          {"/api/v1/series?project=", "/api/v1/changes?project=", "/api/v1/verdicts?project=",
           "/api/v1/series?cell=", "/api/v1/series?metric=", "/api/v1/series?machine=",
           "/api/v1/series?branch=", "/badge/a.svg?cell=", "/badge/a.svg?metric=",
           "/badge/a.svg?branch="}) {
-      const Got got = get(*service, query + encoded);
-      EXPECT_EQ(got.status, 200) << query << name << got.body;
-      EXPECT_NE(got.type, "text/html; charset=utf-8");
-      if (got.type == "image/svg+xml") {
-        EXPECT_THAT(got.body, Not(HasSubstr("<script"))) << name;
-        EXPECT_THAT(got.body, Not(HasSubstr("<img"))) << name;
-        EXPECT_THAT(got.body, Not(HasSubstr("<!--"))) << name;
+      const Reply reply = get(*service, query + encoded);
+      EXPECT_EQ(reply.status, 200) << query << name << reply.body;
+      EXPECT_NE(reply.type, "text/html; charset=utf-8");
+      if (reply.type == "image/svg+xml") {
+        EXPECT_THAT(reply.body, Not(HasSubstr("<script"))) << name;
+        EXPECT_THAT(reply.body, Not(HasSubstr("<img"))) << name;
+        EXPECT_THAT(reply.body, Not(HasSubstr("<!--"))) << name;
       } else {
-        EXPECT_TRUE(Json::accept(got.body)) << query << name;
+        EXPECT_TRUE(Json::accept(reply.body)) << query << name;
       }
-      for (const auto& [header, value] : got.headers) {
+      for (const auto& [header, value] : reply.headers) {
         EXPECT_EQ(value.find_first_of("\r\n"), std::string::npos) << header;
       }
     }
@@ -612,10 +613,10 @@ TEST_F(ServiceReads, ShowPagesOfWhatIsKept) {
   wanted.pages.title = "Engine";
   wanted.pages_seconds = 0.05;
   const auto service = start(std::move(wanted));
-  const Got page = get(*service, "/");
+  const Reply page = get(*service, "/");
   EXPECT_THAT(page.header("Content-Security-Policy"), HasSubstr("script-src 'self'"));
   EXPECT_THAT(page.header("Content-Security-Policy"), Not(HasSubstr("unsafe")));
-  Got overview;
+  Reply overview;
   EXPECT_TRUE(tests::eventually([&] {  // generated after the start
     overview = get(*service, "/data/overview.js");
     return overview.status != 503;
@@ -641,15 +642,15 @@ TEST_F(ServiceReads, AndUploadsAreThereWithoutPagesWhereThoseCanNotBeMade) {
   wanted.pages.subjects = [](const history::History&) -> std::map<std::string, std::string> {
     throw std::runtime_error("no subjects");
   };
-  std::promise<std::string> told;
-  wanted.trouble = [&](const std::string& words) { told.set_value(words); };
+  std::promise<std::string> trouble;
+  wanted.trouble = [&](const std::string& words) { trouble.set_value(words); };
   const auto service = start(std::move(wanted));
-  EXPECT_EQ(told.get_future().get(), "pages: no subjects");
-  const Got got = get(*service, "/data/overview.js");
-  EXPECT_EQ(got.status, 503);
-  EXPECT_EQ(got.header("Retry-After"), "1");
+  EXPECT_EQ(trouble.get_future().get(), "pages: no subjects");
+  const Reply reply = get(*service, "/data/overview.js");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(reply.header("Retry-After"), "1");
   EXPECT_EQ(get(*service, "/").status, 200);
-  EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(up, profiles_text(65))).status, 201);
 }
 
 TEST(Badge, SaysWhatTheWorstOfItsPartSays) {
@@ -670,14 +671,14 @@ TEST(Badge, SaysWhatTheWorstOfItsPartSays) {
     const char* cell;
     std::optional<BadgeState> state;
   };
-  for (const Case& one : std::vector<Case>{{"", BadgeState::failing},
-                                           {"*", BadgeState::failing},
-                                           {"*/cpu/*", BadgeState::passing},
-                                           {"*/metal/*", BadgeState::undecided},
-                                           {"*/cuda/*", BadgeState::unmeasured},
-                                           {"*/q", BadgeState::unknown},
-                                           {"nothing", std::nullopt}}) {
-    EXPECT_EQ(state_of(gate, {one.cell, ""}), one.state) << one.cell;
+  for (const Case& c : std::vector<Case>{{"", BadgeState::failing},
+                                         {"*", BadgeState::failing},
+                                         {"*/cpu/*", BadgeState::passing},
+                                         {"*/metal/*", BadgeState::undecided},
+                                         {"*/cuda/*", BadgeState::unmeasured},
+                                         {"*/q", BadgeState::unknown},
+                                         {"nothing", std::nullopt}}) {
+    EXPECT_EQ(state_of(gate, {c.cell, ""}), c.state) << c.cell;
   }
 }
 

@@ -48,7 +48,7 @@ Value value_of(Result<Value> result) {
   if constexpr (!std::is_void_v<Value>) return *std::move(result);
 }
 
-struct Asked {
+struct ClientRequest {
   Method method = Method::get;
   std::string target;
   std::string token{};
@@ -57,13 +57,13 @@ struct Asked {
   std::string peer = "192.0.2.1";
 };
 
-struct Got {
+struct Reply {
   int status = 0;
   std::string body, type;
   std::vector<std::pair<std::string, std::string>> headers;
   [[nodiscard]] std::string header(const std::string& name) const {
-    for (const auto& [one, value] : headers) {
-      if (one == name) return value;
+    for (const auto& [key, value] : headers) {
+      if (key == name) return value;
     }
     return "";
   }
@@ -94,32 +94,32 @@ class Pending {
 };
 
 // Acts as the server: calls admit(), then passes the body on.
-inline Request request_of(const Asked& asked) {
+inline Request make_request(const ClientRequest& sent) {
   Request request;
-  request.head.method = asked.method;
-  request.head.target = value_of(parse_target(asked.target));
-  request.head.peer = asked.peer;
-  request.head.length = asked.body.size();
-  if (!asked.token.empty())
-    request.head.headers.emplace_back("authorization", "Bearer " + asked.token);
-  if (!asked.type.empty()) request.head.headers.emplace_back("content-type", asked.type);
-  for (const auto& header : asked.headers) request.head.headers.push_back(header);
-  request.body = asked.body;
+  request.head.method = sent.method;
+  request.head.target = value_of(parse_target(sent.target));
+  request.head.peer = sent.peer;
+  request.head.length = sent.body.size();
+  if (!sent.token.empty())
+    request.head.headers.emplace_back("authorization", "Bearer " + sent.token);
+  if (!sent.type.empty()) request.head.headers.emplace_back("content-type", sent.type);
+  for (const auto& header : sent.headers) request.head.headers.push_back(header);
+  request.body = sent.body;
   return request;
 }
 
-inline Got got_of(const Response& response) {
+inline Reply make_reply(const Response& response) {
   return {response.status, response.body ? *response.body : "", response.type, response.headers};
 }
 
-inline Got ask(Handler& handler, const Asked& asked) {
-  Request request = request_of(asked);
+inline Reply ask(Handler& handler, const ClientRequest& sent) {
+  Request request = make_request(sent);
   Admission admission = handler.admit(request.head);
-  if (admission.refused) return got_of(*admission.refused);
+  if (admission.refused) return make_reply(*admission.refused);
   EXPECT_LE(request.body.size(), admission.most_body);
   Pending pending;
   handler.handle(std::move(request), pending.answer());
-  return got_of(pending.wait());
+  return make_reply(pending.wait());
 }
 
 // A clock that stands still until a test sets it.
@@ -161,9 +161,9 @@ class ServiceTest : public testing::Test {
     history::StoredToken wanted;
     wanted.project = project;
     wanted.scopes = scopes;
-    const NewToken made = value_of(make_token(wanted));
-    value_of(store()->add_token(made.stored));
-    return made.text.reveal();
+    const NewToken created = value_of(make_token(wanted));
+    value_of(store()->add_token(created.stored));
+    return created.text.reveal();
   }
 
   Folder folder_;
@@ -173,26 +173,26 @@ class ServiceTest : public testing::Test {
 
 // Returns the output of `weir run --json` with a count and a time of a cell.
 inline std::string profiles_text(int count, const std::string& cell = "llama.cpp/tiny/cpu/decode") {
-  profile::Profile one;
-  one.cell = value_of(profile::CellKey::parse(cell));
-  one.device = "cpu";
-  one.provenance.machine_name = "A processor, 2 cores, 4 GiB, debian 12";
+  profile::Profile profile;
+  profile.cell = value_of(profile::CellKey::parse(cell));
+  profile.device = "cpu";
+  profile.provenance.machine_name = "A processor, 2 cores, 4 GiB, debian 12";
   profile::Measurement dispatches;
   dispatches.metric = *unit::find_metric("dispatches_per_token");
   dispatches.nature = profile::Nature::exact;
   dispatches.source = "vulkan";
   dispatches.exact = Rational(count);
-  one.metrics["dispatches_per_token"] = dispatches;
+  profile.metrics["dispatches_per_token"] = dispatches;
   profile::Measurement rate;
   rate.metric = *unit::find_metric("decode_tokens_per_second");
   rate.source = "llama-bench";
   rate.samples = {10, 11, 12};
-  one.metrics["decode_tokens_per_second"] = rate;
-  return dump_json(Json{{"schema", "weir.profiles/1"}, {"profiles", {write_fields(one)}}});
+  profile.metrics["decode_tokens_per_second"] = rate;
+  return dump_json(Json{{"schema", "weir.profiles/1"}, {"profiles", {write_fields(profile)}}});
 }
 
-inline Asked upload_of(const std::string& token, const std::string& body,
-                       const std::string& target = "/api/v1/runs") {
+inline ClientRequest make_upload(const std::string& token, const std::string& body,
+                                 const std::string& target = "/api/v1/runs") {
   return {Method::post, target, token, "application/json", body};
 }
 

@@ -178,10 +178,10 @@ TEST_F(TlsFiles, AreWhatAServerSpeaksWith) {
     EXPECT_EQ(client.version(), name);
     EXPECT_EQ(client.protocol(), "http/1.1");
     EXPECT_EQ(client.server_name(), "first");
-    const std::string said = client.ask("GET /b HTTP/1.1\r\nHost: h\r\n\r\n" + k_last);
-    EXPECT_NE(said.find("\"path\":\"/b\""), std::string::npos) << said;
-    EXPECT_NE(said.find("\"path\":\"/a\""), std::string::npos) << said;
-    EXPECT_NE(said.find("\"secure\":true"), std::string::npos) << said;
+    const std::string answer = client.ask("GET /b HTTP/1.1\r\nHost: h\r\n\r\n" + k_last);
+    EXPECT_NE(answer.find("\"path\":\"/b\""), std::string::npos) << answer;
+    EXPECT_NE(answer.find("\"path\":\"/a\""), std::string::npos) << answer;
+    EXPECT_NE(answer.find("\"secure\":true"), std::string::npos) << answer;
     EXPECT_TRUE(client.clean_end) << name;
   }
   EXPECT_FALSE(TlsClient(served.port(), TLS1_1_VERSION).connected);
@@ -195,11 +195,11 @@ TEST_F(TlsFiles, CarryMuchBothWays) {
   served.echo.big = std::make_shared<const std::string>(8 << 20, 'b');
   TlsClient client(served.port());
   const std::string body(4 << 20, 'x');
-  const std::string said =
+  const std::string answer =
       client.ask("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) +
                  "\r\n\r\n" + body + "GET /big HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-  EXPECT_NE(said.find(body), std::string::npos);
-  EXPECT_NE(said.find(*served.echo.big), std::string::npos);
+  EXPECT_NE(answer.find(body), std::string::npos);
+  EXPECT_NE(answer.find(*served.echo.big), std::string::npos);
 }
 
 TEST_F(TlsFiles, LetARefusalBeHeardByWhoStillSends) {
@@ -207,10 +207,10 @@ TEST_F(TlsFiles, LetARefusalBeHeardByWhoStillSends) {
   write(pair.certificate, pair.key);
   Served served(options());
   TlsClient client(served.port());
-  const std::string said =
+  const std::string answer =
       client.ask("POST /refused HTTP/1.1\r\nHost: h\r\nContent-Length: 900000\r\n\r\n" +
                  std::string(900000, 'a'));
-  EXPECT_TRUE(said.starts_with("HTTP/1.1 403 ")) << said;
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 403 ")) << answer;
 }
 
 TEST_F(TlsFiles, AreNotForWhoSpeaksNone) {
@@ -229,8 +229,8 @@ TEST_F(TlsFiles, AreNotForWhoSpeaksNone) {
   EXPECT_TRUE(slow.closed());
   // On a busy machine, the first attempts may be too late.
   EXPECT_TRUE(eventually([&] {
-    TlsClient other(served.port());
-    return other.connected && other.ask(k_last).starts_with("HTTP/1.1 200 ");
+    TlsClient client(served.port());
+    return client.connected && client.ask(k_last).starts_with("HTTP/1.1 200 ");
   }));
 }
 
@@ -261,13 +261,13 @@ TEST_F(TlsFiles, AreLookedAtNoMoreOftenThanWanted) {
 }
 
 TEST_F(TlsFiles, ThatAreNoGoodAreTold) {
-  const Pair pair = make_pair_of("first"), other = make_pair_of("other");
+  const Pair pair = make_pair_of("first"), second = make_pair_of("other");
   Echo echo;
   const std::pair<std::string, std::string> cases[] = {{"", ""},
                                                        {"text", "text"},
                                                        {pair.certificate, ""},
                                                        {pair.certificate, "text"},
-                                                       {pair.certificate, other.key},
+                                                       {pair.certificate, second.key},
                                                        {pair.key, pair.certificate},
                                                        {pair.certificate, pair.locked_key}};
   for (const auto& [certificate, key] : cases) {

@@ -17,42 +17,43 @@ namespace uploads_test {
 
 class Uploads : public ServiceTest {
  protected:
-  history::History kept(const std::string& project = "default") {
+  history::History stored(const std::string& project = "default") {
     history::Filter filter;
     filter.project = project;
     return value_of(store()->history().history(filter));
   }
 };
 
-std::string lines_of(const std::vector<history::Run>& runs) {
+std::string export_text(const std::vector<history::Run>& runs) {
   std::string text = history::first_line() + "\n";
   for (const history::Run& run : runs) text += history::line_of(run) + "\n";
   return text;
 }
 
-history::Run run_of(const std::string& project, const std::string& id) {
+history::Run make_run(const std::string& project, const std::string& id) {
   history::Run run = history::run_at(id, 5, {history::count_point("a/m/b/p", 65)});
   run.facts.project = project;
   return run;
 }
 
-Asked lines_upload(const std::string& token, const std::string& body,
-                   const std::string& target = "/api/v1/runs") {
+ClientRequest lines_upload(const std::string& token, const std::string& body,
+                           const std::string& target = "/api/v1/runs") {
   return {Method::post, target, token, "application/x-ndjson", body};
 }
 
 TEST_F(Uploads, KeepProfilesWithWhatIsSaidOfThem) {
   const std::string key = token("engine", "upload");
   const auto service = start();
-  const Got got = ask(*service, upload_of(key, profiles_text(65),
-                                          "/api/v1/runs?project=engine&commit=1a2b3c4&branch=main&"
-                                          "machine=lab&time=2026-11-20T09:30:15Z"));
-  ASSERT_EQ(got.status, 201) << got.body;
-  const Json json = got.json();
+  const Reply reply =
+      ask(*service, make_upload(key, profiles_text(65),
+                                "/api/v1/runs?project=engine&commit=1a2b3c4&branch=main&"
+                                "machine=lab&time=2026-11-20T09:30:15Z"));
+  ASSERT_EQ(reply.status, 201) << reply.body;
+  const Json json = reply.json();
   EXPECT_EQ(json["schema"], "weir.upload/1");
   EXPECT_EQ(json["points"], 2);
   EXPECT_EQ(json["runs"][0]["known"], false);
-  const history::History history = kept("engine");
+  const history::History history = stored("engine");
   ASSERT_EQ(history.runs.size(), 1U);
   EXPECT_EQ(history.runs[0].id, json["runs"][0]["id"].get<std::string>());
   EXPECT_EQ(history.runs[0].commit, "1a2b3c4");
@@ -65,30 +66,31 @@ TEST_F(Uploads, KeepProfilesWithWhatIsSaidOfThem) {
 TEST_F(Uploads, AreKnownTheSecondTime) {
   const std::string key = token("*", "upload");
   const auto service = start();
-  const Got first = ask(*service, upload_of(key, profiles_text(65)));
-  const Got second = ask(*service, upload_of(key, profiles_text(65)));
+  const Reply first = ask(*service, make_upload(key, profiles_text(65)));
+  const Reply second = ask(*service, make_upload(key, profiles_text(65)));
   EXPECT_EQ(first.status, 201);
   EXPECT_EQ(second.status, 200);
   EXPECT_EQ(second.json()["runs"][0]["known"], true);
   EXPECT_EQ(second.json()["runs"][0]["id"], first.json()["runs"][0]["id"]);
-  EXPECT_EQ(kept().runs.size(), 1U);
+  EXPECT_EQ(stored().runs.size(), 1U);
   // Another commit with the same numbers is a different run.
-  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?commit=1a2b3c4")).status,
-            201);
+  EXPECT_EQ(
+      ask(*service, make_upload(key, profiles_text(65), "/api/v1/runs?commit=1a2b3c4")).status,
+      201);
 }
 
 TEST_F(Uploads, KeepLinesOfExportsWithTheirProjects) {
   const std::string key = token("engine-*", "upload");
   const auto service = start();
-  const std::string both = lines_of({run_of("engine-a", "r1"), run_of("engine-b", "r2")});
-  const Got got = ask(*service, lines_upload(key, both));
-  ASSERT_EQ(got.status, 201) << got.body;
-  EXPECT_EQ(got.json()["runs"].size(), 2U);
-  EXPECT_EQ(kept("engine-a").runs.size(), 1U);
+  const std::string both = export_text({make_run("engine-a", "r1"), make_run("engine-b", "r2")});
+  const Reply reply = ask(*service, lines_upload(key, both));
+  ASSERT_EQ(reply.status, 201) << reply.body;
+  EXPECT_EQ(reply.json()["runs"].size(), 2U);
+  EXPECT_EQ(stored("engine-a").runs.size(), 1U);
   // All or nothing.
-  const std::string foreign = lines_of({run_of("engine-a", "r3"), run_of("other", "r4")});
+  const std::string foreign = export_text({make_run("engine-a", "r3"), make_run("other", "r4")});
   EXPECT_EQ(ask(*service, lines_upload(key, foreign)).status, 403);
-  EXPECT_EQ(kept("engine-a").runs.size(), 1U);
+  EXPECT_EQ(stored("engine-a").runs.size(), 1U);
   EXPECT_EQ(ask(*service, lines_upload(key, both, "/api/v1/runs?project=engine-a")).status, 422);
   EXPECT_EQ(ask(*service, lines_upload(key, both, "/api/v1/runs?commit=1a2b3c4")).status, 422);
 }
@@ -110,9 +112,9 @@ TEST_F(Uploads, KeepAVerdict) {
   gate.commit = "1a2b3c4d";
   const std::string key = token("*", "upload");
   const auto service = start();
-  const Got got = ask(*service, upload_of(key, dump_json(write_fields(gate))));
-  ASSERT_EQ(got.status, 201) << got.body;
-  EXPECT_EQ(got.json()["verdicts"], 1);
+  const Reply reply = ask(*service, make_upload(key, dump_json(write_fields(gate))));
+  ASSERT_EQ(reply.status, 201) << reply.body;
+  EXPECT_EQ(reply.json()["verdicts"], 1);
   const auto verdicts = value_of(store()->history().verdicts({}));
   ASSERT_EQ(verdicts.size(), 1U);
   EXPECT_EQ(verdicts[0].outcome, "fail");
@@ -122,18 +124,18 @@ TEST_F(Uploads, KeepAVerdict) {
 // Returns a gate's verdict on these cells: each passes or fails in one metric.
 std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>>& cells,
                       const char* metric = "dispatches_per_token") {
-  std::vector<verdict::CellVerdict> made;
+  std::vector<verdict::CellVerdict> verdicts;
   for (const auto& [name, outcome] : cells) {
-    verdict::CellVerdict& cell = made.emplace_back();
+    verdict::CellVerdict& cell = verdicts.emplace_back();
     cell.cell = value_of(profile::CellKey::parse(name));
     cell.verdict = outcome;
-    verdict::Judgement& one = cell.judgements.emplace_back();
-    one.metric = *unit::find_metric(metric);
-    one.verdict = outcome;
-    one.nature = profile::Nature::exact;
-    one.current = 65;
+    verdict::Judgement& judgement = cell.judgements.emplace_back();
+    judgement.metric = *unit::find_metric(metric);
+    judgement.verdict = outcome;
+    judgement.nature = profile::Nature::exact;
+    judgement.current = 65;
   }
-  verdict::GateVerdict gate = verdict::judge_gate(std::move(made), {});
+  verdict::GateVerdict gate = verdict::judge_gate(std::move(verdicts), {});
   static int count = 0;  // otherwise the same document is the same run
   gate.commit = fmt::format("{:040x}", ++count);
   return dump_json(write_fields(gate));
@@ -145,9 +147,9 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
   const std::string key = token("*", "upload");
   const auto service = start(true);
   const auto newest = [&](const std::string& body, const std::string& query) {
-    const Got got = ask(*service, upload_of(key, body, "/api/v1/runs?" + query));
-    EXPECT_EQ(got.status, 201) << got.body;
-    return got.body;
+    const Reply reply = ask(*service, make_upload(key, body, "/api/v1/runs?" + query));
+    EXPECT_EQ(reply.status, 201) << reply.body;
+    return reply.body;
   };
   const auto badge = [&](const std::string& query = "") {
     const std::string svg = ask(*service, {Method::get, "/badge/default.svg" + query}).body;
@@ -156,9 +158,9 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
     }
     return svg;
   };
-  const auto whole = [] { return gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}}); };
+  const auto full_gate = [] { return gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}}); };
   const auto part = [] { return gate_text({{"e/m/b/good", k_pass}}); };
-  newest(whole(), "branch=main&machine=a&time=100");
+  newest(full_gate(), "branch=main&machine=a&time=100");
   EXPECT_EQ(badge(), "passing");
   newest(gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_fail}}),
          "branch=main&machine=a&time=200");
@@ -168,20 +170,21 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
   EXPECT_EQ(badge("?cell=*/bad"), "not measured");
   // Repeats with any branch and machine, and with only a metric missing.
   int time = 400;
-  for (const char* said : {"branch=main&machine=a", "branch=main&machine=b", "branch=other", ""}) {
-    newest(part(), fmt::format("{}&time={}", said, time += 100));
-    EXPECT_EQ(badge(), "not measured") << said;
+  for (const char* parameters :
+       {"branch=main&machine=a", "branch=main&machine=b", "branch=other", ""}) {
+    newest(part(), fmt::format("{}&time={}", parameters, time += 100));
+    EXPECT_EQ(badge(), "not measured") << parameters;
   }
   newest(gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}}, "syncs_per_token"),
          fmt::format("branch=main&machine=a&time={}", time += 100));
   EXPECT_EQ(badge(), "not measured");
-  const Json newest_one =
+  const Json newest_verdict =
       ask(*service, {Method::get, "/api/v1/verdicts?project=default&full=1"}).json()["verdicts"][0];
-  EXPECT_EQ(newest_one["outcome"], "error");
-  EXPECT_THAT(newest_one["verdict"]["unjudged"].get<std::string>(),
+  EXPECT_EQ(newest_verdict["outcome"], "error");
+  EXPECT_THAT(newest_verdict["verdict"]["unjudged"].get<std::string>(),
               testing::HasSubstr("dispatches_per_token"));
   // A complete upload passes again. A failing one that lacks cells still fails.
-  newest(whole(), fmt::format("branch=main&machine=a&time={}", time += 100));
+  newest(full_gate(), fmt::format("branch=main&machine=a&time={}", time += 100));
   EXPECT_EQ(badge(), "passing");
   newest(gate_text({{"e/m/b/good", k_fail}}), fmt::format("branch=main&time={}", time += 100));
   EXPECT_EQ(badge(), "failing");
@@ -191,24 +194,25 @@ TEST_F(Uploads, OfLinesTurnNoGateGreenEither) {
   const std::string key = token("*", "upload");
   const auto service = start(true);
   const auto line = [](const std::string& text, double time) {
-    history::StoredVerdict one;
-    one.text = text;
-    one.id = hash_hex(text);
-    one.branch = "main";
-    one.time = time;
-    one.outcome = "pass";
-    return history::line_of(one) + "\n";
+    history::StoredVerdict verdict;
+    verdict.text = text;
+    verdict.id = hash_hex(text);
+    verdict.branch = "main";
+    verdict.time = time;
+    verdict.outcome = "pass";
+    return history::line_of(verdict) + "\n";
   };
-  const std::string whole = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}});
+  const std::string full_gate = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}});
   const std::string part = gate_text({{"e/m/b/good", k_pass}});
-  ASSERT_EQ(ask(*service,
-                lines_upload(key, history::first_line() + "\n" + line(whole, 1) + line(part, 2) +
-                                      line(R"({"schema":"weir.verdict/1","verdict":"pass"})", 3)))
-                .status,
-            201);
+  ASSERT_EQ(
+      ask(*service,
+          lines_upload(key, history::first_line() + "\n" + line(full_gate, 1) + line(part, 2) +
+                                line(R"({"schema":"weir.verdict/1","verdict":"pass"})", 3)))
+          .status,
+      201);
   const Json json = ask(*service, {Method::get, "/api/v1/verdicts?project=default"}).json();
   std::vector<std::string> outcomes;
-  for (const Json& one : json["verdicts"]) outcomes.push_back(one["outcome"]);
+  for (const Json& verdict : json["verdicts"]) outcomes.push_back(verdict["outcome"]);
   EXPECT_THAT(outcomes, testing::ElementsAre("error", "error", "pass"));
 }
 
@@ -219,36 +223,36 @@ TEST_F(Uploads, OfATimeToComeAreRefused) {
   wanted.clock = &clock;
   const auto service = start(std::move(wanted));
   const auto status = [&](int seconds) {
-    const Got got =
-        ask(*service, upload_of(key, profiles_text(65),
-                                fmt::format("/api/v1/runs?time={:.0f}", clock.now() + seconds)));
-    if (got.status == 422) {
-      EXPECT_THAT(got.body, testing::HasSubstr("2026-11-20T09:30:15Z"));
+    const Reply reply =
+        ask(*service, make_upload(key, profiles_text(65),
+                                  fmt::format("/api/v1/runs?time={:.0f}", clock.now() + seconds)));
+    if (reply.status == 422) {
+      EXPECT_THAT(reply.body, testing::HasSubstr("2026-11-20T09:30:15Z"));
     }
-    return got.status;
+    return reply.status;
   };
   EXPECT_EQ(status(301), 422);
   EXPECT_EQ(status(2'000'000'000), 422);
   EXPECT_EQ(status(300), 201);
   // Lines name several times themselves, which must not put them before others.
-  history::Run run = run_of("default", "late");
+  history::Run run = make_run("default", "late");
   run.facts.time = clock.now() + 1000;
-  EXPECT_EQ(ask(*service, lines_upload(key, lines_of({run}))).status, 422);
+  EXPECT_EQ(ask(*service, lines_upload(key, export_text({run}))).status, 422);
   history::StoredVerdict verdict = history::verdict_at("", 5, "pass");
   verdict.kept_at = clock.now() + 1000;
   EXPECT_EQ(ask(*service,
                 lines_upload(key, history::first_line() + "\n" + history::line_of(verdict) + "\n"))
                 .status,
             422);
-  EXPECT_EQ(kept().runs.size(), 1U);
+  EXPECT_EQ(stored().runs.size(), 1U);
 }
 
 TEST_F(Uploads, AreRemovedByThoseWhoMayAndNotedWithWho) {
   const std::string key = token("engine", "upload"), remover = token("engine", "delete");
   const auto service = start(true);
   const std::string runs = "/api/v1/runs";
-  const Got first = ask(*service, upload_of(key, gate_text({{"e/m/b/p", k_fail}}),
-                                            runs + "?project=engine&time=100"));
+  const Reply first = ask(*service, make_upload(key, gate_text({{"e/m/b/p", k_fail}}),
+                                                runs + "?project=engine&time=100"));
   const std::string id = first.json()["runs"][0]["id"];
   const std::string target = runs + "/" + id + "?project=engine";
   const auto remove = [&](const std::string& token, const std::string& from) {
@@ -257,65 +261,65 @@ TEST_F(Uploads, AreRemovedByThoseWhoMayAndNotedWithWho) {
   EXPECT_EQ(remove("", target).status, 401);
   EXPECT_EQ(remove(key, target).status, 403);
   EXPECT_EQ(remove(remover, runs + "/" + id + "?project=other").status, 403);
-  EXPECT_EQ(kept("engine").runs.size(), 1U);
+  EXPECT_EQ(stored("engine").runs.size(), 1U);
   const std::string before = value_of(store()->revision());
   EXPECT_EQ(remove(remover, target).json()["removed"], true);
   EXPECT_NE(value_of(store()->revision()), before);  // pages are generated again
-  EXPECT_TRUE(kept("engine").runs.empty());
+  EXPECT_TRUE(stored("engine").runs.empty());
   EXPECT_TRUE(value_of(store()->history().verdicts({})).empty());
-  const Got again = remove(remover, target);
+  const Reply again = remove(remover, target);
   EXPECT_EQ(again.status, 200);
   EXPECT_EQ(again.json()["removed"], false);
-  EXPECT_EQ(kept("engine").series.size(), 0U);
+  EXPECT_EQ(stored("engine").series.size(), 0U);
   {
     const std::lock_guard lock(log_mutex_);
     EXPECT_THAT(log_,
                 testing::Contains(testing::Field(&RequestLine::note, "removes engine/" + id)));
   }
   // Another upload restores it.
-  EXPECT_EQ(ask(*service,
-                upload_of(key, gate_text({{"e/m/b/p", k_fail}}), runs + "?project=engine&time=100"))
+  EXPECT_EQ(ask(*service, make_upload(key, gate_text({{"e/m/b/p", k_fail}}),
+                                      runs + "?project=engine&time=100"))
                 .status,
             201);
-  EXPECT_EQ(kept("engine").runs.size(), 1U);
+  EXPECT_EQ(stored("engine").runs.size(), 1U);
 }
 
 TEST_F(Uploads, ThatSupersedeARunAreMissingNothingOfIt) {
   const std::string key = token("*", "upload"), both = token("*", "upload delete");
   const auto service = start(true);
-  const std::string whole = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/old", k_pass}});
+  const std::string full_gate = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/old", k_pass}});
   const std::string part = gate_text({{"e/m/b/good", k_pass}});
   const auto send = [&](const std::string& token, const std::string& body,
                         const std::string& query) {
-    return ask(*service, upload_of(token, body, "/api/v1/runs?branch=main&" + query));
+    return ask(*service, make_upload(token, body, "/api/v1/runs?branch=main&" + query));
   };
   const auto outcome = [&] {
     return ask(*service, {Method::get, "/api/v1/verdicts?project=default"})
         .json()["verdicts"][0]["outcome"]
         .get<std::string>();
   };
-  ASSERT_EQ(send(key, whole, "time=100").status, 201);
-  const Got partial = send(key, part, "time=200");
+  ASSERT_EQ(send(key, full_gate, "time=100").status, 201);
+  const Reply partial = send(key, part, "time=200");
   const std::string id = partial.json()["runs"][0]["id"];
   EXPECT_EQ(outcome(), "error");
   EXPECT_EQ(send(key, part, "time=200&supersedes=" + id).status, 403);
-  EXPECT_EQ(ask(*service, lines_upload(both, lines_of({run_of("default", "r")}),
+  EXPECT_EQ(ask(*service, lines_upload(both, export_text({make_run("default", "r")}),
                                        "/api/v1/runs?supersedes=" + id))
                 .status,
             400);
   EXPECT_EQ(outcome(), "error");
-  const Got superseding = send(both, part, "time=200&supersedes=" + id);
+  const Reply superseding = send(both, part, "time=200&supersedes=" + id);
   EXPECT_EQ(superseding.status, 201) << superseding.body;
   EXPECT_EQ(superseding.json()["superseded"], true);
   EXPECT_EQ(outcome(), "pass");
-  EXPECT_EQ(kept().runs.size(), 2U);
+  EXPECT_EQ(stored().runs.size(), 2U);
   ASSERT_EQ(send(key, gate_text({{"e/m/b/good", k_pass}}), "time=300").status,
             201);  // and is still compared with
   EXPECT_EQ(outcome(), "pass");
 }
 
 TEST_F(Uploads, OfOneDayAreBoundedByProjectAndByTokenAlsoAfterARestart) {
-  const std::string key = token("*", "upload"), other = token("*", "upload");
+  const std::string key = token("*", "upload"), second_key = token("*", "upload");
   SetClock clock;
   const auto begin = [&] {
     ServiceOptions wanted = options();
@@ -327,7 +331,7 @@ TEST_F(Uploads, OfOneDayAreBoundedByProjectAndByTokenAlsoAfterARestart) {
   int count = 0;
   const auto send = [&](const std::string& token, const std::string& project) {
     return ask(*service,
-               upload_of(token, profiles_text(++count), "/api/v1/runs?project=" + project));
+               make_upload(token, profiles_text(++count), "/api/v1/runs?project=" + project));
   };
   EXPECT_EQ(send(key, "a").status, 201);
   EXPECT_EQ(send(key, "a").status, 201);
@@ -335,12 +339,12 @@ TEST_F(Uploads, OfOneDayAreBoundedByProjectAndByTokenAlsoAfterARestart) {
   service = begin();
   EXPECT_EQ(send(key, "b").status, 201);
   // The token has sent its three; project a has room for one more.
-  const Got full = send(key, "a");
+  const Reply full = send(key, "a");
   EXPECT_EQ(full.status, 429);
   EXPECT_THAT(full.body, testing::HasSubstr("2026-11-21T00:00:00Z"));
   EXPECT_EQ(full.header("Retry-After"), "52185");  // 14 h 29 min 45 s
-  EXPECT_EQ(send(other, "a").status, 201);
-  EXPECT_EQ(send(other, "a").status, 429);
+  EXPECT_EQ(send(second_key, "a").status, 201);
+  EXPECT_EQ(send(second_key, "a").status, 429);
   clock.seconds = 52'185;
   EXPECT_EQ(send(key, "a").status, 201);
 }
@@ -352,12 +356,12 @@ TEST_F(Uploads, OfAProjectAreBoundedInAllUntilSomeAreRemoved) {
   wanted.quota.bytes = static_cast<std::int64_t>(body.size() * 2);
   const auto service = start(std::move(wanted));
   const auto send = [&](const std::string& query) {
-    return ask(*service, upload_of(key, body, "/api/v1/runs?" + query));
+    return ask(*service, make_upload(key, body, "/api/v1/runs?" + query));
   };
-  const Got first = send("time=100");
+  const Reply first = send("time=100");
   EXPECT_EQ(first.status, 201);
   EXPECT_EQ(send("time=200").status, 201);
-  const Got full = send("time=300");
+  const Reply full = send("time=300");
   EXPECT_EQ(full.status, 507);
   EXPECT_EQ(full.json()["error"]["code"], "insufficient_storage");
   EXPECT_EQ(send("time=300&project=other").status, 201);
@@ -391,8 +395,8 @@ TEST_F(Uploads, OfATokenWithMuchWaitingKeepNoOtherWaiting) {
   const auto service = start(std::move(wanted));
   std::vector<std::unique_ptr<Pending>> waiting;
   const auto send = [&](const std::string& token, const std::string& project) {
-    service->handle(request_of(upload_of(token, profiles_text(static_cast<int>(waiting.size())),
-                                         "/api/v1/runs?project=" + project)),
+    service->handle(make_request(make_upload(token, profiles_text(static_cast<int>(waiting.size())),
+                                             "/api/v1/runs?project=" + project)),
                     waiting.emplace_back(std::make_unique<Pending>())->answer());
   };
   send(many, "m");
@@ -402,7 +406,7 @@ TEST_F(Uploads, OfATokenWithMuchWaitingKeepNoOtherWaiting) {
   send(few, "f");
   judge.go.set_value();
   std::vector<int> statuses;
-  for (const auto& one : waiting) statuses.push_back(one->wait().status);
+  for (const auto& answer : waiting) statuses.push_back(answer->wait().status);
   EXPECT_EQ(judge.order, "mmfmfmmm");  // `many` had one too many: at most half of the places
   EXPECT_THAT(statuses, testing::ElementsAre(201, 201, 201, 201, 201, 201, 503, 201, 201));
 }
@@ -410,25 +414,25 @@ TEST_F(Uploads, OfATokenWithMuchWaitingKeepNoOtherWaiting) {
 TEST_F(Uploads, WithAKeyAreAnsweredAsTheFirstTime) {
   const std::string key = token("*", "upload");
   const auto service = start();
-  Asked asked = upload_of(key, profiles_text(65));
-  asked.headers = {{"idempotency-key", "job-1/attempt"}};
-  const Got first = ask(*service, asked);
+  ClientRequest request = make_upload(key, profiles_text(65));
+  request.headers = {{"idempotency-key", "job-1/attempt"}};
+  const Reply first = ask(*service, request);
   ASSERT_EQ(first.status, 201) << first.body;
-  const Got again = ask(*service, asked);
+  const Reply again = ask(*service, request);
   EXPECT_EQ(again.status, 201);
   EXPECT_EQ(again.body, first.body);
   EXPECT_EQ(first.header("Idempotency-Replayed"), "");
   EXPECT_EQ(again.header("Idempotency-Replayed"), "true");
-  Asked other = asked;
-  other.body = profiles_text(66);
-  EXPECT_EQ(ask(*service, other).status, 422);
-  other = asked;
-  other.target += "?commit=1a2b3c4";
-  EXPECT_EQ(ask(*service, other).status, 422);
+  ClientRequest changed = request;
+  changed.body = profiles_text(66);
+  EXPECT_EQ(ask(*service, changed).status, 422);
+  changed = request;
+  changed.target += "?commit=1a2b3c4";
+  EXPECT_EQ(ask(*service, changed).status, 422);
   for (const std::string& wrong :
        {std::string(), std::string(256, 'a'), std::string("a\xC3\xA4")}) {
-    asked.headers = {{"idempotency-key", wrong}};
-    EXPECT_EQ(ask(*service, asked).status, 400) << wrong;
+    request.headers = {{"idempotency-key", wrong}};
+    EXPECT_EQ(ask(*service, request).status, 400) << wrong;
   }
 }
 
@@ -437,9 +441,9 @@ TEST_F(Uploads, OfTwoProjectsMayHaveTheSameKey) {
   const std::string key = token("*", "upload");
   const auto service = start();
   const auto status = [&](const std::string& project) {
-    Asked asked = lines_upload(key, lines_of({run_of(project, "r1")}));
-    asked.headers = {{"idempotency-key", "4711"}};
-    return ask(*service, asked).status;
+    ClientRequest request = lines_upload(key, export_text({make_run(project, "r1")}));
+    request.headers = {{"idempotency-key", "4711"}};
+    return ask(*service, request).status;
   };
   EXPECT_EQ(status("one"), 201);
   EXPECT_EQ(status("two"), 201);
@@ -454,7 +458,7 @@ TEST_F(Uploads, ThatAreNoneAreRefusedAndSaidWhy) {
     std::string words;
   };
   const std::string good = profiles_text(65), runs = "/api/v1/runs";
-  for (const Case& one : std::vector<Case>{
+  for (const Case& c : std::vector<Case>{
            {"no JSON", runs, "{", 422, "JSON"},
            {"nothing", runs, "", 422, "JSON"},
            {"an array", runs, "[]", 422, "object"},
@@ -475,72 +479,72 @@ TEST_F(Uploads, ThatAreNoneAreRefusedAndSaidWhy) {
            {"no time", runs + "?time=yesterday", good, 400, "time"},
            {"no pull request", runs + "?pull=-1", good, 400, "pull"},
        }) {
-    const Got got = ask(*service, upload_of(key, one.body, one.target));
-    EXPECT_EQ(got.status, one.status) << one.what << ": " << got.body;
-    EXPECT_THAT(got.body, testing::HasSubstr(one.words)) << one.what;
+    const Reply reply = ask(*service, make_upload(key, c.body, c.target));
+    EXPECT_EQ(reply.status, c.status) << c.what << ": " << reply.body;
+    EXPECT_THAT(reply.body, testing::HasSubstr(c.words)) << c.what;
   }
   EXPECT_EQ(ask(*service, lines_upload(key, "")).status, 422);
   EXPECT_EQ(ask(*service, lines_upload(key, "{}\n")).status, 422);
-  EXPECT_TRUE(kept().runs.empty());
+  EXPECT_TRUE(stored().runs.empty());
 }
 
 // Checks identity, declared type and size before the body is read.
 TEST_F(Uploads, AreRefusedByTheirHeadersAlone) {
   const std::string good = token("a", "upload"), reader = token("*", "read");
   const auto service = start(true);
-  const auto status = [&](Asked asked, std::optional<std::uint64_t> length = {}) {
-    Request request = request_of(asked);
+  const auto status = [&](ClientRequest sent, std::optional<std::uint64_t> length = {}) {
+    Request request = make_request(sent);
     if (length) request.head.length = length;
     const Admission admission = service->admit(request.head);
     return admission.refused ? admission.refused->status : 0;
   };
-  const Asked fine = upload_of(good, "{}", "/api/v1/runs?project=a");
+  const ClientRequest fine = make_upload(good, "{}", "/api/v1/runs?project=a");
   EXPECT_EQ(status(fine), 0);
   EXPECT_EQ(status(fine, k_most_upload), 0);
   EXPECT_EQ(status(fine, k_most_upload + 1), 413);
-  Asked other = fine;
-  other.type = "text/plain";
-  EXPECT_EQ(status(other), 415);
-  other.type = "";
-  EXPECT_EQ(status(other), 415);
-  other.type = "Application/JSON; charset=utf-8";
-  EXPECT_EQ(status(other), 0);
-  other = fine;
-  other.token = "";
-  EXPECT_EQ(status(other), 401);
-  other.token = reader;
-  EXPECT_EQ(status(other), 403);
-  other = fine;
-  other.target = "/api/v1/runs?project=b";
-  EXPECT_EQ(status(other), 403);
-  other.target = "/api/v1/runs?project=a&project=b";
-  EXPECT_EQ(status(other), 403);
-  other.target = "/api/v1/runs";  // could be lines of project a
-  EXPECT_EQ(status(other), 0);
+  ClientRequest changed = fine;
+  changed.type = "text/plain";
+  EXPECT_EQ(status(changed), 415);
+  changed.type = "";
+  EXPECT_EQ(status(changed), 415);
+  changed.type = "Application/JSON; charset=utf-8";
+  EXPECT_EQ(status(changed), 0);
+  changed = fine;
+  changed.token = "";
+  EXPECT_EQ(status(changed), 401);
+  changed.token = reader;
+  EXPECT_EQ(status(changed), 403);
+  changed = fine;
+  changed.target = "/api/v1/runs?project=b";
+  EXPECT_EQ(status(changed), 403);
+  changed.target = "/api/v1/runs?project=a&project=b";
+  EXPECT_EQ(status(changed), 403);
+  changed.target = "/api/v1/runs";  // could be lines of project a
+  EXPECT_EQ(status(changed), 0);
   // A document, however, belongs to the default project.
-  other.body = profiles_text(65);
-  EXPECT_EQ(ask(*service, other).status, 403);
+  changed.body = profiles_text(65);
+  EXPECT_EQ(ask(*service, changed).status, 403);
 }
 
 // A browser sends a stored password by itself, even if another site caused the request.
 TEST_F(Uploads, TakeNoPassword) {
   const std::string key = token("*", "admin");
   const auto service = start();
-  Asked asked = upload_of("", profiles_text(65));
-  asked.headers = {{"authorization", "Basic " + base64("me:" + key)}};
-  EXPECT_EQ(ask(*service, asked).status, 401);
+  ClientRequest request = make_upload("", profiles_text(65));
+  request.headers = {{"authorization", "Basic " + base64("me:" + key)}};
+  EXPECT_EQ(ask(*service, request).status, 401);
 }
 
 TEST_F(Uploads, WithANewTokenAreTakenAtOnceAndWithARevokedOneSoon) {
   const auto service = start();
   const std::string key = token("*", "upload");  // the service has read no token yet
-  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(65))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(key, profiles_text(65))).status, 201);
   // An invalid token is looked up once in a while, and then refused.
   std::string wrong = key;
   wrong.back() = wrong.back() == '0' ? '1' : '0';
-  EXPECT_EQ(ask(*service, upload_of(wrong, profiles_text(66))).status, 401);
-  EXPECT_EQ(ask(*service, upload_of("weir_" + std::string(12, 'a') + "_" + std::string(48, 'a'),
-                                    profiles_text(66)))
+  EXPECT_EQ(ask(*service, make_upload(wrong, profiles_text(66))).status, 401);
+  EXPECT_EQ(ask(*service, make_upload("weir_" + std::string(12, 'a') + "_" + std::string(48, 'a'),
+                                      profiles_text(66)))
                 .status,
             401);
 }
@@ -551,19 +555,19 @@ TEST_F(Uploads, OfAStrangerAreNotReadWhereTheyAreLarge) {
   wanted.access.look_again_seconds = 0;  // looks each of them up
   const auto service = start(std::move(wanted));
   const std::string nobodys = "weir_" + std::string(12, 'a') + "_" + std::string(48, 'a');
-  Request request = request_of(upload_of(nobodys, ""));
-  const auto most = [&](std::optional<std::uint64_t> length) {
+  Request request = make_request(make_upload(nobodys, ""));
+  const auto body_limit = [&](std::optional<std::uint64_t> length) {
     request.head.length = length;
     const Admission admission = service->admit(request.head);
     if (admission.refused) {
       EXPECT_EQ(admission.refused->status, 503);
-      EXPECT_EQ(got_of(*admission.refused).header("Retry-After"), "1");
+      EXPECT_EQ(make_reply(*admission.refused).header("Retry-After"), "1");
     }
     return admission.refused ? 0 : admission.most_body;
   };
-  EXPECT_EQ(most(64 << 10), 64U << 10);
-  EXPECT_EQ(most((64 << 10) + 1), 0U);
-  EXPECT_EQ(most(std::nullopt), 0U);  // sent in chunks
+  EXPECT_EQ(body_limit(64 << 10), 64U << 10);
+  EXPECT_EQ(body_limit((64 << 10) + 1), 0U);
+  EXPECT_EQ(body_limit(std::nullopt), 0U);  // sent in chunks
 }
 
 TEST_F(Uploads, ThatAreLargeAreTakenWithANewTokenWhenTheyAreSentAgain) {
@@ -571,27 +575,27 @@ TEST_F(Uploads, ThatAreLargeAreTakenWithANewTokenWhenTheyAreSentAgain) {
   wanted.access.look_again_seconds = 0;
   const auto service = start(std::move(wanted));
   const std::string key = token("*", "upload");  // the service has read no token yet
-  const Asked large = upload_of(key, profiles_text(65) + std::string(70'000, ' '));
-  Got got = ask(*service, large);
-  EXPECT_EQ(got.status, 503);
+  const ClientRequest large = make_upload(key, profiles_text(65) + std::string(70'000, ' '));
+  Reply reply = ask(*service, large);
+  EXPECT_EQ(reply.status, 503);
   EXPECT_TRUE(tests::eventually([&] {
-    got = ask(*service, large);
-    return got.status != 503;
+    reply = ask(*service, large);
+    return reply.status != 503;
   }));
-  EXPECT_EQ(got.status, 201) << got.body;
+  EXPECT_EQ(reply.status, 201) << reply.body;
 }
 
 TEST_F(Uploads, TooOftenAreToldWhenToComeAgain) {
-  const std::string key = token("*", "upload"), other = token("*", "upload");
+  const std::string key = token("*", "upload"), second_key = token("*", "upload");
   ServiceOptions wanted = options();
   wanted.access.uploads = {.burst = 2, .a_second = 0.001};
   const auto service = start(std::move(wanted));
-  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(1))).status, 201);
-  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(2))).status, 201);
-  const Got got = ask(*service, upload_of(key, profiles_text(3)));
-  EXPECT_EQ(got.status, 429);
-  EXPECT_GT(std::stoi(got.header("Retry-After")), 900);  // one in a thousand seconds
-  EXPECT_EQ(ask(*service, upload_of(other, profiles_text(3))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(key, profiles_text(1))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(key, profiles_text(2))).status, 201);
+  const Reply reply = ask(*service, make_upload(key, profiles_text(3)));
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_GT(std::stoi(reply.header("Retry-After")), 900);  // one in a thousand seconds
+  EXPECT_EQ(ask(*service, make_upload(second_key, profiles_text(3))).status, 201);
 }
 
 TEST_F(Uploads, CountWithRemovals) {
@@ -605,7 +609,7 @@ TEST_F(Uploads, CountWithRemovals) {
   EXPECT_EQ(remove(remover), 200);
   EXPECT_EQ(remove(remover), 200);
   EXPECT_EQ(remove(remover), 429);
-  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(1))).status, 201);
+  EXPECT_EQ(ask(*service, make_upload(key, profiles_text(1))).status, 201);
 }
 
 TEST_F(Uploads, OfManyAtOnceAreEachKeptOnceAndEachAnswered) {
@@ -622,17 +626,17 @@ TEST_F(Uploads, OfManyAtOnceAreEachKeptOnceAndEachAnswered) {
         // Two threads each bring the same, and one in five is invalid.
         const int number = (t / 2) * k_each + i;
         const bool wrong = i % 5 == 4;
-        const Got got = ask(*service, upload_of(key, wrong ? "{}" : profiles_text(number)));
-        fresh += got.status == 201 ? 1 : 0;
-        refused += got.status == 422 ? 1 : 0;
-        EXPECT_EQ(got.status == 422, wrong);
+        const Reply reply = ask(*service, make_upload(key, wrong ? "{}" : profiles_text(number)));
+        fresh += reply.status == 201 ? 1 : 0;
+        refused += reply.status == 422 ? 1 : 0;
+        EXPECT_EQ(reply.status == 422, wrong);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(fresh, 4 * 8);    // four pairs of threads, eight good ones each
   EXPECT_EQ(refused, 8 * 2);  // each thread's two
-  EXPECT_EQ(kept().runs.size(), 32U);
+  EXPECT_EQ(stored().runs.size(), 32U);
 }
 
 // An upload that was taken is answered and kept, whatever comes behind it.
@@ -641,18 +645,18 @@ TEST_F(Uploads, ThatWereTakenAreKeptWhenTheServiceStops) {
   auto service = start();
   std::vector<std::unique_ptr<Pending>> pending;
   for (int i = 0; i < 20; ++i) {
-    Request request = request_of(upload_of(key, profiles_text(i)));
+    Request request = make_request(make_upload(key, profiles_text(i)));
     ASSERT_FALSE(service->admit(request.head).refused);
     pending.push_back(std::make_unique<Pending>());
     service->handle(std::move(request), pending.back()->answer());
   }
   service->stop();
   std::size_t good = 0;
-  for (const auto& one : pending) good += one->wait().status == 201 ? 1U : 0U;
+  for (const auto& answer : pending) good += answer->wait().status == 201 ? 1U : 0U;
   EXPECT_EQ(good, 20U);
-  EXPECT_EQ(kept().runs.size(), 20U);
-  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(99))).status, 503);
-  EXPECT_EQ(kept().runs.size(), 20U);
+  EXPECT_EQ(stored().runs.size(), 20U);
+  EXPECT_EQ(ask(*service, make_upload(key, profiles_text(99))).status, 503);
+  EXPECT_EQ(stored().runs.size(), 20U);
 }
 
 // Passes every cell.
@@ -661,7 +665,7 @@ class Passing final : public Judge, public Announcer {
   Result<std::optional<verdict::GateVerdict>> judge(
       const Arrival&, std::span<const profile::Profile> profiles) override {
     std::vector<verdict::CellVerdict> cells;
-    for (const profile::Profile& one : profiles) cells.emplace_back().cell = one.cell;
+    for (const profile::Profile& profile : profiles) cells.emplace_back().cell = profile.cell;
     return verdict::judge_gate(std::move(cells), {});
   }
   void announce(const Arrival&, verdict::GateVerdict verdict) override {
@@ -681,12 +685,13 @@ TEST_F(Uploads, ThatLackCellsAreAnnouncedAsNotJudgedEachTime) {
   auto service = start(std::move(wanted));
   Json both = Json::parse(profiles_text(65, "e/m/b/good"));
   both["profiles"].push_back(Json::parse(profiles_text(65, "e/m/b/bad"))["profiles"][0]);
-  EXPECT_EQ(ask(*service, upload_of(key, dump_json(both), "/api/v1/runs?time=1000")).status, 201);
-  Asked part = upload_of(key, profiles_text(65, "e/m/b/good"), "/api/v1/runs?time=5&machine=new");
+  EXPECT_EQ(ask(*service, make_upload(key, dump_json(both), "/api/v1/runs?time=1000")).status, 201);
+  ClientRequest part =
+      make_upload(key, profiles_text(65, "e/m/b/good"), "/api/v1/runs?time=5&machine=new");
   part.headers = {{"idempotency-key", "k"}};
   for (int i = 0; i < 2; ++i) {
-    const Got got = ask(*service, part);
-    EXPECT_EQ(got.json()["verdict"]["outcome"], "error") << got.body;
+    const Reply reply = ask(*service, part);
+    EXPECT_EQ(reply.json()["verdict"]["outcome"], "error") << reply.body;
   }
   service.reset();
   EXPECT_EQ(gate.announced, "pass\nerror not judged\nerror not judged\n");
@@ -726,24 +731,25 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
   wanted.judge = &gate;
   wanted.announcer = &gate;
   const auto service = start(std::move(wanted));
-  Asked asked = upload_of(key, profiles_text(65), "/api/v1/runs?project=a&commit=1a2b3c4&pull=7");
-  asked.headers = {{"idempotency-key", "one"}};
-  const Got got = ask(*service, asked);
-  ASSERT_EQ(got.status, 201) << got.body;
-  EXPECT_EQ(got.json()["verdict"]["outcome"], "fail");
-  EXPECT_EQ(got.json()["verdicts"], 1);
+  ClientRequest request =
+      make_upload(key, profiles_text(65), "/api/v1/runs?project=a&commit=1a2b3c4&pull=7");
+  request.headers = {{"idempotency-key", "one"}};
+  const Reply reply = ask(*service, request);
+  ASSERT_EQ(reply.status, 201) << reply.body;
+  EXPECT_EQ(reply.json()["verdict"]["outcome"], "fail");
+  EXPECT_EQ(reply.json()["verdicts"], 1);
   const auto verdicts = value_of(store()->history().verdicts({}));
   ASSERT_EQ(verdicts.size(), 1U);
-  EXPECT_EQ(verdicts[0].run, got.json()["runs"][0]["id"].get<std::string>());
+  EXPECT_EQ(verdicts[0].run, reply.json()["runs"][0]["id"].get<std::string>());
   EXPECT_EQ(verdicts[0].outcome, "fail");
-  (void)ask(*service, asked);  // announced again, in case the first time failed
+  (void)ask(*service, request);  // announced again, in case the first time failed
   // Without a gate, or with one that cannot judge, the upload is stored all the same.
-  const Got unjudged =
-      ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?project=free"));
+  const Reply unjudged =
+      ask(*service, make_upload(key, profiles_text(65), "/api/v1/runs?project=free"));
   EXPECT_EQ(unjudged.status, 201);
   EXPECT_FALSE(unjudged.json().contains("verdict"));
-  const Got broken =
-      ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?project=broken"));
+  const Reply broken =
+      ask(*service, make_upload(key, profiles_text(65), "/api/v1/runs?project=broken"));
   EXPECT_EQ(broken.status, 201);
   EXPECT_EQ(broken.json()["warnings"][0], "not judged: no baseline");
   service->stop();
@@ -753,10 +759,10 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
 // Random bytes: nothing that is accepted is unfit to be stored.
 TEST(UploadBodies, OfAnyBytesAreTakenOrRefused) {
   std::mt19937 random(1);  // the same each time
-  const std::string lines = lines_of({run_of("a", "r1"), run_of("b", "r2")});
+  const std::string lines = export_text({make_run("a", "r1"), make_run("b", "r2")});
   const std::string document = profiles_text(65);
-  history::Around around;
-  around.otherwise = 1;
+  history::TimeContext around;
+  around.default_time = 1;
   int taken = 0;
   for (int i = 0; i < 10'000; ++i) {
     const bool as_lines = i % 2 == 0;

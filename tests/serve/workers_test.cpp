@@ -126,14 +126,14 @@ TEST(Places, AreNeverAllOnes) {
 
 TEST(Places, AreFreeAgainWhenTheyAreGivenBack) {
   std::optional<Places> places(2);
-  Places::Place one = places->take("a");
-  ASSERT_TRUE(one);
+  Places::Place place = places->take("a");
+  ASSERT_TRUE(place);
   EXPECT_FALSE(places->take("a"));
-  one.reset();
-  one = places->take("a");
-  EXPECT_TRUE(one);
+  place.reset();
+  place = places->take("a");
+  EXPECT_TRUE(place);
   places.reset();
-  one.reset();  // also if nobody asks for them any more
+  place.reset();  // also if nobody asks for them any more
 }
 
 }  // namespace workers_test

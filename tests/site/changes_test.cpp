@@ -29,8 +29,8 @@ Site site_with_changes() {
 }
 
 const Json& field(const Json& step, const std::string& cell) {
-  for (const Json& one : step["cells"]) {
-    if (one["cell"] == cell) return one;
+  for (const Json& entry : step["cells"]) {
+    if (entry["cell"] == cell) return entry;
   }
   ADD_FAILURE() << cell;
   return step["cells"][0];
@@ -78,10 +78,10 @@ TEST(CommitChanges, AreRefusedWithTheirLine) {
       {line(before + R"(,"values":)" + std::string(9, '[') + std::string(9, ']')), "line 2"},
       {line(R"(,"words":")" + std::string(5 << 20, 'x') + "\""), "line 2"},
   };
-  for (const auto& one : k_cases) {
-    const auto read = read_commit_changes(one.text);
-    ASSERT_FALSE(read) << one.message;
-    EXPECT_THAT(read.error().message, HasSubstr(one.message));
+  for (const auto& c : k_cases) {
+    const auto read = read_commit_changes(c.text);
+    ASSERT_FALSE(read) << c.message;
+    EXPECT_THAT(read.error().message, HasSubstr(c.message));
     EXPECT_EQ(read.error().code, Code::data);
   }
   std::string many = k_head;
@@ -169,17 +169,17 @@ TEST(SiteSteps, JudgeAsAGateDoesByDefault) {
       {"estimated_cycles_per_token", 1, 9, "changed"},
       {"of the engine's own", 1, 9, "changed"},
   };
-  for (const auto& one : k_cases) {
-    const auto all = read_commit_changes(
-        k_head + dump_json({{"commit", "b"},
-                            {"before", "a"},
-                            {"cell", "c"},
-                            {"values", {{one.metric, {one.before, one.after}}}}}));
+  for (const auto& c : k_cases) {
+    const auto all =
+        read_commit_changes(k_head + dump_json({{"commit", "b"},
+                                                {"before", "a"},
+                                                {"cell", "c"},
+                                                {"values", {{c.metric, {c.before, c.after}}}}}));
     ASSERT_TRUE(all) << all.error().message;
     SiteModel model;
     model.commit_changes = *all;
     const Site site(std::move(model));
-    EXPECT_EQ(site_steps_json(site.index())["steps"][0]["states"][one.state], 1) << one.metric;
+    EXPECT_EQ(site_steps_json(site.index())["steps"][0]["states"][c.state], 1) << c.metric;
   }
 }
 
@@ -187,17 +187,17 @@ TEST(SiteKernels, AreTakenFromOneCommitToAnother) {
   const Site site = site_with_changes();
   const Json index = site_kernels_json(site.index());
   const Json file = site_kernel_file_json(site.index(), 0);
-  const auto runs_of = [&](const std::string& name) {
+  const auto kernel_runs = [&](const std::string& name) {
     for (std::size_t i = 0; i < index["kernels"].size(); ++i) {
       if (index["kernels"][i][0] == name) return file[i];
     }
     return Json();
   };
-  EXPECT_EQ(runs_of("mul_f32").size(), 2U);  // two cells, each from b1 to b2
-  EXPECT_EQ(runs_of("mul_f32")[0], Json::parse("[0, 0, 1, 12]"));
+  EXPECT_EQ(kernel_runs("mul_f32").size(), 2U);  // two cells, each from b1 to b2
+  EXPECT_EQ(kernel_runs("mul_f32")[0], Json::parse("[0, 0, 1, 12]"));
   // 12 times from b3 to b4, where one cell has another number, and a cell that could not run does.
-  EXPECT_EQ(runs_of("rms_norm_mul_f32").size(), 4U);
-  EXPECT_EQ(runs_of(scene::k_hostile).size(), 3U);
+  EXPECT_EQ(kernel_runs("rms_norm_mul_f32").size(), 4U);
+  EXPECT_EQ(kernel_runs(scene::k_hostile).size(), 3U);
 }
 
 TEST(SiteChanges, AreThereWhereTheSiteHasThem) {

@@ -48,15 +48,15 @@ TEST_F(SiteFolder, WritesOnlyWhatDiffers) {
 TEST_F(SiteFolder, RemovesItsOwnOldDocumentsAndNothingElse) {
   files_.put("/out/data/cells/0a1b2c3d4e5f6071.js", "old");
   files_.put("/out/data/runs/0a1b2c3d4e5f6071.js", "old");
-  for (const char* kept : {"/out/data/cells/notes.js", "/out/data/cells/0a1b.js.bak",
+  for (const char* path : {"/out/data/cells/notes.js", "/out/data/cells/0a1b.js.bak",
                            "/out/data/mine.js", "/out/CNAME", "/out/assets/mine.css"}) {
-    files_.put(kept, "mine");
+    files_.put(path, "mine");
   }
   EXPECT_EQ(write(Site(SiteModel{})).removed, 2U);
   EXPECT_FALSE(files_.exists("/out/data/cells/0a1b2c3d4e5f6071.js"));
-  for (const char* kept : {"/out/data/cells/notes.js", "/out/data/cells/0a1b.js.bak",
+  for (const char* path : {"/out/data/cells/notes.js", "/out/data/cells/0a1b.js.bak",
                            "/out/data/mine.js", "/out/CNAME", "/out/assets/mine.css"}) {
-    EXPECT_TRUE(files_.exists(kept)) << kept;
+    EXPECT_TRUE(files_.exists(path)) << path;
   }
 }
 

@@ -2,6 +2,7 @@
 #include "gate/site/site.hpp"
 
 #include <algorithm>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -40,8 +41,10 @@ Json document(const Site& site, const std::string& path) {
     } else if ((*script)[i + 1] != 'u') {
       json += (*script)[++i];
     } else {
-      const std::string code = script->substr(i + 2, 4);
-      json += code == "003c" ? "<" : code == "003e" ? ">" : code == "2028" ? "\xe2\x80\xa8" : "?";
+      static const std::map<std::string, std::string> k_characters{
+          {"003c", "<"}, {"003e", ">"}, {"2028", "\xe2\x80\xa8"}};
+      const auto character = k_characters.find(script->substr(i + 2, 4));
+      json += character == k_characters.end() ? "?" : character->second;
       i += 5;
     }
   }
@@ -77,16 +80,16 @@ TEST(Site, HasADocumentAtEachOfItsPathsAndNowhereElse) {
 
 TEST(Site, KeepsHostileTextInsideItsStrings) {
   const Site site(scene::small_scene());
-  std::size_t found = 0;
+  std::size_t matches = 0;
   for (const std::string& path : site.paths()) {
     const std::string text = *site.text(path);
     EXPECT_THAT(text, Not(HasSubstr("<")));
     EXPECT_THAT(text, Not(HasSubstr(">")));
     EXPECT_THAT(text, Not(HasSubstr("\xe2\x80\xa8")));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << path;
-    found += document(site, path).dump().find("hostile=1") != std::string::npos ? 1 : 0;
+    matches += document(site, path).dump().find("hostile=1") != std::string::npos ? 1 : 0;
   }
-  EXPECT_GT(found, 4U);  // as it was, in cells, runs, branches, subjects and reasons
+  EXPECT_GT(matches, 4U);  // as it was, in cells, runs, branches, subjects and reasons
 }
 
 TEST(Site, HandsHostileTextOverUnchanged) {
@@ -140,7 +143,7 @@ TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
     std::optional<unit::Better> better;
     Kind kind;
     double before, after;
-    bool known;
+    bool is_acknowledged;
     const char* state;
   } k_cases[] = {
       {unit::Better::higher, Kind::step, 10, 9, false, "worse"},
@@ -151,15 +154,15 @@ TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
       {unit::Better::lower, Kind::device_class, 65, 77, false, "place"},
       {unit::Better::lower, Kind::step, 65, 77, true, "known"},
   };
-  for (const auto& one : k_cases) {
-    series.metric.better = one.better;
+  for (const auto& c : k_cases) {
+    series.metric.better = c.better;
     history::SeriesChange change;
-    if (one.kind == Kind::drift) change.kind = stats::ChangeKind::drift;
-    if (one.kind == Kind::device_class) change.new_class.emplace();
-    change.before = one.before;
-    change.after = one.after;
-    if (one.known) change.acknowledgement = history::Acknowledgement{};
-    EXPECT_EQ(series_state(series, {change}), one.state);
+    if (c.kind == Kind::drift) change.kind = stats::ChangeKind::drift;
+    if (c.kind == Kind::device_class) change.new_class.emplace();
+    change.before = c.before;
+    change.after = c.after;
+    if (c.is_acknowledged) change.acknowledgement = history::Acknowledgement{};
+    EXPECT_EQ(series_state(series, {change}), c.state);
   }
   EXPECT_EQ(series_state(series, {}), "steady");
 }
@@ -193,19 +196,19 @@ TEST(Site, GivesTheMiddleAnIntervalWithoutAssumingADistribution) {
     std::size_t samples;
     double low, high;
   } k_cases[] = {{2, 1, 2}, {5, 1, 5}, {6, 1, 6}, {10, 2, 9}, {11, 2, 10}, {12, 3, 10}};
-  for (const auto& one : k_cases) {
+  for (const auto& c : k_cases) {
     SiteModel model;
     model.history.runs.emplace_back();
     model.history.places.emplace_back();
     history::Series series{"p", "c", history::metric_named("load_seconds"), "m", {{}}};
-    for (std::size_t i = one.samples; i > 0; --i) {
+    for (std::size_t i = c.samples; i > 0; --i) {
       series.points[0].samples.push_back(static_cast<double>(i));
     }
     model.history.series.push_back(series);
     const Site site(std::move(model));
     const Json cell = document(site, site.paths()[5]);
-    EXPECT_EQ(cell["series"][0]["low"][0], one.low) << one.samples;
-    EXPECT_EQ(cell["series"][0]["high"][0], one.high) << one.samples;
+    EXPECT_EQ(cell["series"][0]["low"][0], c.low) << c.samples;
+    EXPECT_EQ(cell["series"][0]["high"][0], c.high) << c.samples;
   }
 }
 
@@ -246,9 +249,9 @@ TEST(Site, TellsTheAgeOfEachBaselineByItsNewest) {
   const Site site(scene::small_scene());
   const Json baselines = document(site, "data/baselines.js")["baselines"];
   ASSERT_FALSE(baselines.empty());
-  for (const Json& one : baselines) {
-    if (one["cell"] == "llama.cpp/tiny-llama/cpu/decode") {
-      EXPECT_EQ(one["commit"], scene::commit_of(50).substr(0, 12));
+  for (const Json& baseline : baselines) {
+    if (baseline["cell"] == "llama.cpp/tiny-llama/cpu/decode") {
+      EXPECT_EQ(baseline["commit"], scene::commit_of(50).substr(0, 12));
     }
   }
 }

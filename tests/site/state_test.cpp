@@ -6,7 +6,7 @@
 namespace weir::site {
 namespace state_test {
 
-history::Series series_of(std::vector<double> values) {
+history::Series make_series(std::vector<double> values) {
   history::Series series;
   series.metric.name = "decode_tokens_per_second";
   for (const double value : values) {
@@ -21,12 +21,13 @@ history::Series series_of(std::vector<double> values) {
 TEST(SeriesState, IsSteadyOnlyWhileTheLastNightsLieInTheBandOfThoseBefore) {
   std::vector<double> values;
   for (int i = 0; i < 30; ++i) values.push_back(100 + (i * 7 % 11) * 0.1);
-  EXPECT_EQ(series_state(series_of(values), {}), "steady");
+  EXPECT_EQ(series_state(make_series(values), {}), "steady");
   values[29] = 80;  // one bad night
-  EXPECT_EQ(series_state(series_of(values), {}), "steady");
+  EXPECT_EQ(series_state(make_series(values), {}), "steady");
   values[28] = 80;
-  EXPECT_EQ(series_state(series_of(values), {}), "unclear");
-  EXPECT_EQ(series_state(series_of({100, 101, 80, 80}), {}), "steady") << "too few to have a band";
+  EXPECT_EQ(series_state(make_series(values), {}), "unclear");
+  EXPECT_EQ(series_state(make_series({100, 101, 80, 80}), {}), "steady")
+      << "too few to have a band";
 }
 
 }  // namespace state_test

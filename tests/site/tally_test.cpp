@@ -12,22 +12,23 @@ using verdict::Outcome;
 
 constexpr const char* k_cell = "llama.cpp/tiny-llama/vulkan/decode";
 
-struct Told {
+struct NightlyOutcome {
   std::size_t night;  // its commit
   Outcome outcome;
   double now, base;
   std::string branch = "main";
 };
 
-std::vector<history::StoredVerdict> stored_of(const std::vector<Told>& told) {
+std::vector<history::StoredVerdict> make_verdicts(const std::vector<NightlyOutcome>& outcomes) {
   std::vector<history::StoredVerdict> all;
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    auto one = scene::stored(
-        told[i].night, {scene::said_of_cell(k_cell, told[i].outcome, told[i].now, told[i].base)},
-        "box");
-    one.time = static_cast<double>(i);  // in the order they are told
-    one.branch = told[i].branch;
-    all.push_back(std::move(one));
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    auto verdict = scene::stored(outcomes[i].night,
+                                 {scene::cell_with_dispatches(k_cell, outcomes[i].outcome,
+                                                              outcomes[i].now, outcomes[i].base)},
+                                 "box");
+    verdict.time = static_cast<double>(i);  // in the order they are told
+    verdict.branch = outcomes[i].branch;
+    all.push_back(std::move(verdict));
   }
   return all;
 }
@@ -40,7 +41,7 @@ std::vector<std::string> fates(const Tally& tally) {
 
 TEST(SiteTally, SaysWhatBecameOfARed) {
   const struct {
-    std::vector<Told> told;
+    std::vector<NightlyOutcome> outcomes;
     std::vector<std::string> fates;
   } k_cases[] = {
       {{{1, Outcome::pass, 65, 65}}, {}},
@@ -65,25 +66,25 @@ TEST(SiteTally, SaysWhatBecameOfARed) {
       // Another branch says nothing about this one.
       {{{1, Outcome::fail, 77, 65, "topic"}, {2, Outcome::pass, 65, 65, "main"}}, {"open"}},
   };
-  for (const auto& one : k_cases) {
-    const auto stored = stored_of(one.told);
-    EXPECT_EQ(fates(tally(read_verdicts(stored))), one.fates);
+  for (const auto& c : k_cases) {
+    const auto stored = make_verdicts(c.outcomes);
+    EXPECT_EQ(fates(tally(read_verdicts(stored))), c.fates);
   }
 }
 
 TEST(SiteTally, CountsACommitThatIsJudgedAgainOnce) {
-  const auto stored = stored_of({{1, Outcome::inconclusive, 66, 65},
-                                 {1, Outcome::pass, 65, 65},
-                                 {2, Outcome::inconclusive, 66, 65}});
-  const Tally made = tally(read_verdicts(stored));
-  EXPECT_EQ(made.verdicts, 3);
-  EXPECT_EQ(made.undecided, 1);  // the undecided one of the second commit
+  const auto stored = make_verdicts({{1, Outcome::inconclusive, 66, 65},
+                                     {1, Outcome::pass, 65, 65},
+                                     {2, Outcome::inconclusive, 66, 65}});
+  const Tally result = tally(read_verdicts(stored));
+  EXPECT_EQ(result.verdicts, 3);
+  EXPECT_EQ(result.undecided, 1);  // the undecided one of the second commit
   // The count of the first one, and kernels and placement of both.
-  EXPECT_EQ(made.judged, 5);
+  EXPECT_EQ(result.judged, 5);
 }
 
 TEST(SiteTally, LeavesOutVerdictsThatCanNotBeRead) {
-  auto stored = stored_of({{1, Outcome::pass, 65, 65}});
+  auto stored = make_verdicts({{1, Outcome::pass, 65, 65}});
   stored.push_back(stored.front());
   stored.back().text = "{\"schema\": \"weir.verdict/1\", \"cells\": 7}";
   stored.push_back(stored.front());

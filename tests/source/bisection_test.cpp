@@ -38,9 +38,12 @@ Walked walk(const std::vector<HistoryCommit>& history, const std::set<std::strin
   for (auto next = bisection.next(); next; next = bisection.next()) {
     EXPECT_LT(++walked.tried, 1000);
     if (walked.tried >= 1000) break;
-    const bool skip = broken.contains(*next);
-    walked.skipped += skip ? 1 : 0;
-    bisection.tell(*next, skip ? Tried::skipped : bad.contains(*next) ? Tried::bad : Tried::good);
+    if (broken.contains(*next)) {
+      ++walked.skipped;
+      bisection.tell(*next, Tried::skipped);
+    } else {
+      bisection.tell(*next, bad.contains(*next) ? Tried::bad : Tried::good);
+    }
   }
   walked.suspects = bisection.suspects();
   return walked;

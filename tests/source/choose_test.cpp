@@ -46,9 +46,9 @@ TEST_F(Bases, AreTheMergeBaseWhereBranchesHaveParted) {
     EXPECT_FALSE(base->candidate_dirty);
     EXPECT_FALSE(files_.exists(base->root + "/own"));
   }
-  EXPECT_EQ(base_of("HEAD~1"), first_);
+  EXPECT_EQ(base_text("HEAD~1"), first_);
   git({"checkout", "--quiet", "--detach", "HEAD"});
-  EXPECT_EQ(base_of("main"), first_) << "a detached HEAD";
+  EXPECT_EQ(base_text("main"), first_) << "a detached HEAD";
 }
 
 TEST_F(Bases, AreHeadItselfForChangesThatAreNotCommitted) {
@@ -107,7 +107,7 @@ TEST_F(Bases, AreTheFirstParentOfGitHubsMergeCommit) {
   for (const Case& c : cases) {
     const Variable ref("GITHUB_REF", c.ref), sha("GITHUB_SHA", c.sha);
     const Variable branch("GITHUB_BASE_REF", "main"), path("GITHUB_EVENT_PATH", at("event.json"));
-    EXPECT_EQ(base_of(c.spec), c.base) << c.why;
+    EXPECT_EQ(base_text(c.spec), c.base) << c.why;
   }
   const Variable ref("GITHUB_REF", "refs/pull/7/merge"), branch("GITHUB_BASE_REF", "main");
   const auto base = prepare("main");
@@ -127,7 +127,7 @@ TEST_F(Bases, AreNotTheFirstParentOfAMergeThatTheBranchItselfMade) {
   // The job has checked out the head of the branch; GITHUB_SHA is the merge commit.
   const Variable ref("GITHUB_REF", "refs/pull/7/merge"), branch("GITHUB_BASE_REF", "main");
   const Variable sha("GITHUB_SHA", third_);
-  EXPECT_EQ(base_of("main"), second_);
+  EXPECT_EQ(base_text("main"), second_);
 }
 
 TEST_F(Bases, AskForHistoryWhereItIsCutOff) {
@@ -154,7 +154,7 @@ TEST_F(Bases, AskForHistoryWhereItIsCutOff) {
     expect_holds(base.error().message, "fetch-depth: 0");
   }
   git({"fetch", "--quiet", "--unshallow", "origin"}, clone);
-  EXPECT_EQ(base_of("origin/main", clone), third_);
+  EXPECT_EQ(base_text("origin/main", clone), third_);
 }
 
 TEST_F(Bases, RefuseWhatNamesNoBase) {
@@ -229,11 +229,11 @@ TEST_F(Bases, AreFoundWhateverTheNamesOfFoldersAndFilesAre) {
 
 TEST_F(Bases, AreThoseOfTheConfigsRepositoryAlsoInsideAHookOfAnother) {
   part();
-  const std::string other = at("other");
-  make(other);
-  commit("elsewhere", other);
-  const Variable folder("GIT_DIR", other + "/.git"), tree("GIT_WORK_TREE", other),
-      index("GIT_INDEX_FILE", other + "/.git/index"), prefix("GIT_PREFIX", "x/");
+  const std::string foreign = at("other");
+  make(foreign);
+  commit("elsewhere", foreign);
+  const Variable folder("GIT_DIR", foreign + "/.git"), tree("GIT_WORK_TREE", foreign),
+      index("GIT_INDEX_FILE", foreign + "/.git/index"), prefix("GIT_PREFIX", "x/");
   const auto base = prepare("main");
   ASSERT_TRUE(base) << base.error().message;
   EXPECT_EQ(base->commit, first_);

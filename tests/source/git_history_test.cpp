@@ -62,7 +62,7 @@ TEST_F(CommitOrderInGit, SaysWhatIsCheckedOutAndWhenItWasMade) {
 
 TEST_F(CommitOrderInGit, NamesTheCommitsThatChangedAFolderAlongTheFirstParents) {
   write(in("perf/a.json"), "1");
-  const std::string one = commit("one");
+  const std::string first = commit("one");
   commit("nothing");
   git({"checkout", "-q", "-b", "topic"});
   write(in("perf/a.json"), "2");
@@ -78,7 +78,7 @@ TEST_F(CommitOrderInGit, NamesTheCommitsThatChangedAFolderAlongTheFirstParents) 
     return all;
   };
   const Git git = git_here();
-  EXPECT_THAT(names(git.commits_that_changed("perf").value()), testing::ElementsAre(one, merge));
+  EXPECT_THAT(names(git.commits_that_changed("perf").value()), testing::ElementsAre(first, merge));
   EXPECT_TRUE(git.commits_that_changed("nothing").value().empty());
   EXPECT_EQ(git.commits_that_changed("").value().size(), 3U);  // one commit changed nothing
   // A name is taken literally: no pattern, no option.

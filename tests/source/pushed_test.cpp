@@ -6,19 +6,20 @@
 namespace weir::source {
 namespace pushed_test {
 
-const std::string k_one(40, 'a'), k_two(40, 'b'), k_none(40, '0');
+const std::string k_first(40, 'a'), k_second(40, 'b'), k_zero(40, '0');
 
 TEST(PushedLines, SayWhatIsPushedWhere) {
-  const auto all = parse_pushed("refs/heads/topic " + k_one + " refs/heads/main " + k_two + "\n" +
-                                "(delete) " + k_none + " refs/heads/old " + k_two + "\n" +
-                                "refs/tags/v1 " + k_one + " refs/tags/v1 " + k_none + "\n");
+  const auto all = parse_pushed("refs/heads/topic " + k_first + " refs/heads/main " + k_second +
+                                "\n" + "(delete) " + k_zero + " refs/heads/old " + k_second + "\n" +
+                                "refs/tags/v1 " + k_first + " refs/tags/v1 " + k_zero + "\n");
   ASSERT_TRUE(all) << all.error().message;
   ASSERT_EQ(all->size(), 3U);
   // The typed name may hold blanks: git push origin 'HEAD@{2 days ago}:refs/heads/x'.
-  const auto typed = parse_pushed("HEAD@{2 days ago} " + k_one + " refs/heads/x " + k_none + "\n");
+  const auto typed =
+      parse_pushed("HEAD@{2 days ago} " + k_first + " refs/heads/x " + k_zero + "\n");
   ASSERT_TRUE(typed) << typed.error().message;
   EXPECT_EQ((*typed)[0].local_ref, "HEAD@{2 days ago}");
-  EXPECT_EQ((*all)[0].commit, k_one);
+  EXPECT_EQ((*all)[0].commit, k_first);
   EXPECT_EQ((*all)[0].remote_ref, "refs/heads/main");
   EXPECT_FALSE((*all)[0].deletes());
   EXPECT_FALSE((*all)[0].is_new());
@@ -29,8 +30,9 @@ TEST(PushedLines, SayWhatIsPushedWhere) {
 
 TEST(PushedLines, AreNothingElse) {
   for (const std::string& text : std::vector<std::string>{
-           "hello", "a b c d", "r " + k_one + " r", "r --option r " + k_one,
-           "r " + k_one + " r " + k_one + " more", "r " + std::string(40, 'G') + " r " + k_one}) {
+           "hello", "a b c d", "r " + k_first + " r", "r --option r " + k_first,
+           "r " + k_first + " r " + k_first + " more",
+           "r " + std::string(40, 'G') + " r " + k_first}) {
     EXPECT_FALSE(parse_pushed(text)) << text;
   }
 }

@@ -77,7 +77,7 @@ class Scene : public testing::Test {
     spec.argv = std::move(arguments);
     spec.argv.insert(spec.argv.begin(), "/usr/bin/git");
     spec.folder = folder.empty() ? repository_ : folder;
-    spec.passed = {"GIT_CONFIG_*"};
+    spec.passed_variables = {"GIT_CONFIG_*"};
     const auto finished = processes_.run(spec, never_);
     EXPECT_TRUE(finished && finished->ended == sys::HowEnded::exited && finished->exit_code == 0)
         << text::join(spec.argv, " ") << ": " << (finished ? finished->err : "");
@@ -112,12 +112,12 @@ class Scene : public testing::Test {
   Effects effects() {
     const auto say = [this](const std::string& line) {
       const std::lock_guard hold(mutex_);
-      said_ += line + "\n";
+      log_ += line + "\n";
     };
     return {processes_, files_, clock_, locks_, say, stop_};
   }
   // Returns the commit of the base, or the error's message.
-  std::string base_of(const std::string& spec, const std::string& folder = "") {
+  std::string base_text(const std::string& spec, const std::string& folder = "") {
     const auto base = prepare(spec, {}, folder);
     return base ? base->commit.value_or("none") : "error: " + base.error().message;
   }
@@ -145,7 +145,7 @@ class Scene : public testing::Test {
   const sys::Stop never_;
   double build_timeout_ = 60;
   std::mutex mutex_;
-  std::string said_;
+  std::string log_;
 };
 
 // Checks that `text` contains `part`; a failure prints the text.

@@ -36,12 +36,12 @@ TEST(ProgramInBase, IsTheCandidatesCounterpart) {
       {"/link/p/build/y", "needs the command that makes it there (build: [./build.sh])"},
   };
   for (const Case& c : cases) {
-    const auto found = program_in_base(files, base, c.program);
-    if (found) {
-      EXPECT_EQ(*found, c.answer) << c.program;
+    const auto counterpart = program_in_base(files, base, c.program);
+    if (counterpart) {
+      EXPECT_EQ(*counterpart, c.answer) << c.program;
     } else {
-      EXPECT_EQ(found.error().code, Code::config);
-      expect_holds(found.error().message, c.answer);
+      EXPECT_EQ(counterpart.error().code, Code::config);
+      expect_holds(counterpart.error().message, c.answer);
     }
   }
   base.built = true;
@@ -76,9 +76,9 @@ TEST(EqualLengthLinks, MakePathsOfOneLengthToEveryRoot) {
   EXPECT_EQ(through_equal_length_link(files, "/out", "/a", "/a")->size(), 11U + 16U);
   EXPECT_EQ(through_equal_length_link(files, "/out", "/a", "/ab/x").error().code, Code::internal);
   const auto own = through_equal_length_link(files, "/out", "/a", "/a/x");
-  const auto other = through_equal_length_link(files, "/out", "/a", "/a/x", "base");
-  EXPECT_NE(*own, *other);
-  EXPECT_EQ(own->size(), other->size());
+  const auto base_link = through_equal_length_link(files, "/out", "/a", "/a/x", "base");
+  EXPECT_NE(*own, *base_link);
+  EXPECT_EQ(own->size(), base_link->size());
 }
 
 TEST(EqualLengthLinks, LeadToRealPrograms) {

@@ -55,7 +55,7 @@ TEST_F(BuiltBases, AreBuiltOnceAndTakenFromTheCacheAfterThat) {
   EXPECT_FALSE(base->from_cache);
   EXPECT_TRUE(base->built);
   EXPECT_TRUE(base->notes.back().starts_with("built in ")) << base->notes.back();
-  expect_holds(said_, "building the base " + head_.substr(0, 7) + ": ./make.sh all");
+  expect_holds(log_, "building the base " + head_.substr(0, 7) + ": ./make.sh all");
   const auto program = program_in_base(files_, *base, in("out/x"));
   ASSERT_TRUE(program) << program.error().message;
   EXPECT_EQ(*program, base->root + "/out/x");
@@ -66,21 +66,21 @@ TEST_F(BuiltBases, AreBuiltOnceAndTakenFromTheCacheAfterThat) {
   EXPECT_EQ((*record)["commit"], head_);
   EXPECT_EQ((*record)["commands"], Json::parse(R"([["./make.sh", "all"]])"));
 
-  said_.clear();
+  log_.clear();
   const auto again = prepare("HEAD", build_);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->root, base->root);
   EXPECT_TRUE(again->from_cache);
   EXPECT_EQ(again->notes.back(), "taken from the cache");
-  EXPECT_EQ(said_, "") << "nothing that takes long";
+  EXPECT_EQ(log_, "") << "nothing that takes long";
   EXPECT_EQ(builds(), 1U);
 
   // Two engines with one command need one build. Another command needs another tree.
   ASSERT_TRUE(prepare("HEAD", {build_[0], build_[0]}));
   EXPECT_EQ(builds(), 1U);
-  const auto other = prepare("HEAD", {build_[0], {"./make.sh", "more"}});
-  ASSERT_TRUE(other) << other.error().message;
-  EXPECT_NE(other->root, base->root);
+  const auto rebuilt = prepare("HEAD", {build_[0], {"./make.sh", "more"}});
+  ASSERT_TRUE(rebuilt) << rebuilt.error().message;
+  EXPECT_NE(rebuilt->root, base->root);
   EXPECT_EQ(builds(), 3U);
 }
 
@@ -256,9 +256,9 @@ TEST_F(BuiltBases, KeepThoseUsedLastAndNoneThatIsInUseIsRemoved) {
   EXPECT_FALSE(files_.exists(roots[1]));
   EXPECT_TRUE(files_.exists(roots[2] + "/make.sh"));
   EXPECT_FALSE(files_.exists(roots[0] + ".json"));
-  const std::string known = git({"worktree", "list"});
-  EXPECT_EQ(known.find(roots[0]), std::string::npos) << known;
-  expect_holds(known, roots[6]);
+  const std::string worktrees = git({"worktree", "list"});
+  EXPECT_EQ(worktrees.find(roots[0]), std::string::npos) << worktrees;
+  expect_holds(worktrees, roots[6]);
 }
 
 TEST_F(BuiltBases, LeaveTheUsersOwnWorktreesAlone) {
@@ -304,7 +304,7 @@ TEST_F(BuiltBases, HaveTheirSubmodules) {
   auto base = prepare("HEAD", build_);
   ASSERT_TRUE(base) << base.error().message;
   EXPECT_TRUE(files_.exists(base->root + "/third party/code"));
-  expect_holds(said_, "fetching its submodules");
+  expect_holds(log_, "fetching its submodules");
 
   // The tree is removed and built again, with its contents.
   base->held.reset();

@@ -27,10 +27,10 @@ TEST(PoissonArrivals, ScaleWithTheRate) {
 }
 
 TEST(PoissonArrivals, DifferFromSeedToSeedAndRise) {
-  const auto one = poisson_arrivals(10, 1000, 1), other = poisson_arrivals(10, 1000, 2);
-  EXPECT_NE(one, other);
-  EXPECT_GT(one.front(), 0);
-  EXPECT_TRUE(std::is_sorted(one.begin(), one.end()));
+  const auto first = poisson_arrivals(10, 1000, 1), second = poisson_arrivals(10, 1000, 2);
+  EXPECT_NE(first, second);
+  EXPECT_GT(first.front(), 0);
+  EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
 }
 
 // Gaps of a Poisson process have mean and standard deviation 1/rate, and P(gap > t) = e^(−rate·t).

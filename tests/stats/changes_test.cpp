@@ -119,9 +119,9 @@ TEST(Changes, ADriftIsToldFromAStepWithBothItsEnds) {
 
 TEST(Changes, TheUnitDoesNotMatter) {
   const auto values = with_step(Nights(6).times(130), 90, 0.93);
-  std::vector<double> other = values;
-  for (double& value : other) value *= 1e-9;
-  const Changes a = changes_in(values), b = changes_in(other);
+  std::vector<double> scaled = values;
+  for (double& value : scaled) value *= 1e-9;
+  const Changes a = changes_in(values), b = changes_in(scaled);
   ASSERT_EQ(a.changes.size(), 1U);
   ASSERT_EQ(b.changes.size(), 1U);
   EXPECT_EQ(a.changes[0].index, b.changes[0].index);
@@ -149,18 +149,18 @@ TEST(Changes, WhatCameAndWentIsSeen) {
 
 TEST(Changes, AChangeOnceFoundKeepsItsPlaceOnLaterNights) {
   const auto values = with_step(Nights(9).times(200), 120, 1.06);
-  std::size_t found = 0;
+  std::size_t nights_with_change = 0;
   for (std::size_t night = 1; night <= values.size(); ++night) {
     const Changes changes = changes_in({values.begin(), values.begin() + static_cast<int>(night)});
     if (changes.changes.empty()) {
-      EXPECT_EQ(found, 0U) << "gone on night " << night;
+      EXPECT_EQ(nights_with_change, 0U) << "gone on night " << night;
       continue;
     }
-    ++found;
+    ++nights_with_change;
     ASSERT_EQ(changes.changes.size(), 1U) << night;
     EXPECT_NEAR(static_cast<double>(changes.changes[0].index), 120, 2) << night;
   }
-  EXPECT_GE(found, 70U);
+  EXPECT_GE(nights_with_change, 70U);
 }
 
 TEST(Changes, ALatePointIsPutInItsPlaceAndMovesAChangeByOne) {
@@ -219,31 +219,31 @@ TEST(Changes, FewSeriesWithoutAChangeShowOne) {
     double memory;
     bool spikes;
   };
-  for (const Case& one : {Case{"normal", 0, false}, Case{"memory .3", 0.3, false},
-                          Case{"memory .6", 0.6, false}, Case{"spikes", 0, true}}) {
-    int seen = 0;
+  for (const Case& test_case : {Case{"normal", 0, false}, Case{"memory .3", 0.3, false},
+                                Case{"memory .6", 0.6, false}, Case{"spikes", 0, true}}) {
+    int false_alarms = 0;
     for (std::uint64_t seed = 0; seed < 500; ++seed) {
       Nights nights(1000 + seed);
-      auto values = nights.times(200, one.memory);
+      auto values = nights.times(200, test_case.memory);
       for (double& value : values) {
-        if (one.spikes && nights.uniform() < 0.05) value *= 1.15;
+        if (test_case.spikes && nights.uniform() < 0.05) value *= 1.15;
       }
-      seen += changes_in(values).changes.empty() ? 0 : 1;
+      false_alarms += changes_in(values).changes.empty() ? 0 : 1;
     }
-    EXPECT_LE(seen, 14) << one.name;
+    EXPECT_LE(false_alarms, 14) << test_case.name;
   }
 }
 
 // With a true share of 90 %, fewer than 168 of 200 would be found with chance 0.005.
 TEST(Changes, MostStepsOfThreeSpreadsAreFoundWithinEightPoints) {
-  int seen = 0;
+  int detected = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const Changes changes = changes_in(with_step(Nights(seed).times(108), 100, 0.94));
-    seen += std::ranges::any_of(changes.changes, [](const Change& change) {
+    detected += std::ranges::any_of(changes.changes, [](const Change& change) {
       return change.index >= 97 && change.index <= 103;
     });
   }
-  EXPECT_GE(seen, 168);
+  EXPECT_GE(detected, 168);
 }
 
 // A rule for noisy machines would miss these: -0.1 % a night with 0.5 % of noise, and a step on a
@@ -256,17 +256,17 @@ TEST(Changes, QuietMachinesShowDriftsAndStepsOnThem) {
       drift.push_back(100 * std::exp(0.005 * nights.normal() - 0.001 * i));
       both.push_back(100 * std::exp(0.003 * nights.normal() - 0.0005 * i) * (i < 105 ? 1 : 0.85));
     }
-    const Changes one = changes_in(drift);
-    ASSERT_EQ(one.changes.size(), 1U) << seed;
-    EXPECT_EQ(one.changes[0].kind, ChangeKind::drift) << seed;
-    EXPECT_NEAR(one.changes[0].size, std::exp(-0.119) - 1, 0.02) << seed;
-    const Changes two = changes_in(both);
-    EXPECT_TRUE(std::ranges::any_of(two.changes, [](const Change& change) {
+    const Changes of_drift = changes_in(drift);
+    ASSERT_EQ(of_drift.changes.size(), 1U) << seed;
+    EXPECT_EQ(of_drift.changes[0].kind, ChangeKind::drift) << seed;
+    EXPECT_NEAR(of_drift.changes[0].size, std::exp(-0.119) - 1, 0.02) << seed;
+    const Changes of_both = changes_in(both);
+    EXPECT_TRUE(std::ranges::any_of(of_both.changes, [](const Change& change) {
       return change.kind == ChangeKind::step && change.index == 105 && change.size < -0.12 &&
              change.size > -0.18;
     })) << seed;
-    EXPECT_LT(two.levels.back().last, two.levels.front().first * 0.87) << seed;
-    for (const Change& change : two.changes) {  // only the step reports its own size
+    EXPECT_LT(of_both.levels.back().last, of_both.levels.front().first * 0.87) << seed;
+    for (const Change& change : of_both.changes) {  // only the step reports its own size
       if (change.kind != ChangeKind::drift) continue;
       EXPECT_NEAR(change.size, std::exp(-0.0595) - 1, 0.03) << seed;
     }
@@ -283,9 +283,9 @@ TEST(Changes, SensitivityIsAShareOfFalseAlarmsAndBack) {
   std::size_t last = 0;
   for (const double offset : {-0.8, 0.0, 1.5}) {
     const Changes changes = find_changes(values, {offset}).value();
-    const std::size_t found = changes.changes.empty() ? 999 : changes.changes[0].found_at;
-    EXPECT_GE(found, last) << offset;
-    last = found;
+    const std::size_t detected_at = changes.changes.empty() ? 999 : changes.changes[0].found_at;
+    EXPECT_GE(detected_at, last) << offset;
+    last = detected_at;
   }
 }
 

@@ -37,25 +37,26 @@ class Soaks {
   std::mt19937_64 engine_{7};
 };
 
-int found(double memory, double drift, int soaks) {
+int count_detected(double memory, double drift, int soaks) {
   Soaks all(memory, drift);
-  int found = 0;
+  int detected = 0;
   for (int i = 0; i < soaks; ++i) {
-    const auto seen = measure_drift(all.next(), k_level);
-    found += seen && (drift < 0 ? seen->high < 0 : seen->low > 0) ? 1 : 0;
+    const auto interval = measure_drift(all.next(), k_level);
+    detected += interval && (drift < 0 ? interval->high < 0 : interval->low > 0) ? 1 : 0;
   }
-  return found;
+  return detected;
 }
 
 TEST(Drift, OfTenPercentOverTheRunIsFoundIn99Of100) {
   // 99.3 % of 4 000 (docs/evidence/serving-load.md); fewer here, to save time.
-  EXPECT_GE(found(0.6, 0.1, 400), 394);
-  EXPECT_GE(found(0.6, -0.1, 400), 394);
+  EXPECT_GE(count_detected(0.6, 0.1, 400), 394);
+  EXPECT_GE(count_detected(0.6, -0.1, 400), 394);
 }
 
 // Only slowdowns fail: 1 of 1000 at most is a false alarm.
 TEST(Drift, IsHardlyEverFoundWhereThereIsNone) {
-  for (const double memory : {0.0, 0.6, 0.9}) EXPECT_LE(found(memory, 0, 1000), 2) << memory;
+  for (const double memory : {0.0, 0.6, 0.9})
+    EXPECT_LE(count_detected(memory, 0, 1000), 2) << memory;
 }
 
 // Slow moments of a busy machine last longer than the autocorrelation of simulated ones.

@@ -110,10 +110,10 @@ TEST(Evidence, PlaceFactorsOfAPairAndOfItsSwapAddUpToTwo) {
 TEST(Evidence, PlaceFactorNeverRisesInLoNorFallsInHi) {
   for (const int pairs : {1, 2, 9, 60}) {
     const Place place = learned(static_cast<std::uint64_t>(pairs) + 11, pairs);
-    for (const double held : {0.2, 1.9, 2.0, 2.3, 2.7, 5.0}) {
+    for (const double fixed : {0.2, 1.9, 2.0, 2.3, 2.7, 5.0}) {
       double last_hi = 0, last_lo = 2;
       for (double value = -1; value < 6; value += 0.004) {
-        const double in_hi = place.factor(held, value), in_lo = place.factor(value, held);
+        const double in_hi = place.factor(fixed, value), in_lo = place.factor(value, fixed);
         ASSERT_GE(in_hi, last_hi - 1e-12);
         ASSERT_LE(in_lo, last_lo + 1e-12);
         last_hi = in_hi;

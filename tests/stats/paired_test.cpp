@@ -14,7 +14,7 @@ namespace paired_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
-PairedRule rule_of(double tolerate, double drop, int metrics = 1) {
+PairedRule make_rule(double tolerate, double drop, int metrics = 1) {
   PairedRule rule;
   rule.tolerate = effect_of_drop(tolerate);
   rule.limit = effect_of_drop(drop);
@@ -50,28 +50,28 @@ Decision decide(std::uint64_t seed, const Machine& machine, double effect, const
 
 int count(Decision wanted, int trials, const Machine& machine, double effect,
           const PairedRule& rule, int most_pairs) {
-  int found = 0;
+  int matches = 0;
   for (int i = 0; i < trials; ++i) {
-    found += decide(static_cast<std::uint64_t>(i) + 1, machine, effect, rule, most_pairs) == wanted
-                 ? 1
-                 : 0;
+    matches +=
+        decide(static_cast<std::uint64_t>(i) + 1, machine, effect, rule, most_pairs) == wanted ? 1
+                                                                                               : 0;
   }
-  return found;
+  return matches;
 }
 
 TEST(PairedTest, PassesAProgramThatDidNotChange) {
-  EXPECT_EQ(count(Decision::pass, 100, {}, 0, rule_of(0.05, 0.10, 200), 300), 100);
+  EXPECT_EQ(count(Decision::pass, 100, {}, 0, make_rule(0.05, 0.10, 200), 300), 100);
 }
 
 TEST(PairedTest, FailsAProgramThatIsAsSlowAsTheLimit) {
-  const PairedRule rule = rule_of(0.05, 0.10, 200);
+  const PairedRule rule = make_rule(0.05, 0.10, 200);
   // 1 % may pass. With that chance, more than 7 of 200 would pass in one test of 300.
   EXPECT_GE(count(Decision::fail, 200, {}, rule.limit, rule, 600), 193);
 }
 
 TEST(PairedTest, CanNotFailBeforeTheCoinAllowsIt) {
   // Every p-value of n coins is at least 2^-n: 5e-6 needs 18 pairs. This rule needs 19, a pass 8.
-  const PairedRule rule = rule_of(0.05, 0.10, 200);
+  const PairedRule rule = make_rule(0.05, 0.10, 200);
   PairedTest slower(rule), same(rule);
   Random random(1);
   std::normal_distribution<double> quiet(0, 1e-4);
@@ -86,7 +86,7 @@ TEST(PairedTest, CanNotFailBeforeTheCoinAllowsIt) {
 }
 
 TEST(PairedTest, TheFirstDecisionStands) {
-  PairedTest test(rule_of(0.05, 0.10));
+  PairedTest test(make_rule(0.05, 0.10));
   while (test.decision() == Decision::undecided) test.add({0, 0.0001});
   ASSERT_EQ(test.decision(), Decision::pass);
   const std::size_t after = test.decided_after();
@@ -101,7 +101,7 @@ TEST(PairedTest, WithoutTheCoinASlowSecondSlotIsBlamedOnTheCandidate) {
   Machine machine;
   machine.noise = [](Random& random) { return std::normal_distribution<double>(0, 0.02)(random); };
   machine.second_slot = 0.08;
-  const PairedRule rule = rule_of(0.025, 0.05, 4);
+  const PairedRule rule = make_rule(0.025, 0.05, 4);
   machine.coin = false;
   EXPECT_GT(count(Decision::fail, 200, machine, 0, rule, 200), 100);
   machine.coin = true;
@@ -109,7 +109,7 @@ TEST(PairedTest, WithoutTheCoinASlowSecondSlotIsBlamedOnTheCandidate) {
 }
 
 TEST(PairedTest, StrictBlamesAToleratedDropNoMoreOftenThanNoChange) {
-  PairedRule rule = rule_of(0.05, 0.10);
+  PairedRule rule = make_rule(0.05, 0.10);
   rule.false_alarm = 0.05;  // 400 trials would show a broken promise
   rule.strict = true;
   // Binomial(400, 0.05) is above 31 in one of 400 tests.
@@ -117,7 +117,7 @@ TEST(PairedTest, StrictBlamesAToleratedDropNoMoreOftenThanNoChange) {
 }
 
 TEST(PairedTest, TellsHowManyMorePairsItWouldTake) {
-  const PairedRule rule = rule_of(0.05, 0.10, 200);
+  const PairedRule rule = make_rule(0.05, 0.10, 200);
   PairedTest test(rule);
   EXPECT_EQ(test.more_pairs(), std::nullopt);
   Random random(3);
@@ -130,7 +130,7 @@ TEST(PairedTest, TellsHowManyMorePairsItWouldTake) {
 }
 
 TEST(Improved, IsTheMirrorOfFail) {
-  const PairedRule rule = rule_of(0.05, 0.10, 200);
+  const PairedRule rule = make_rule(0.05, 0.10, 200);
   std::vector<Pair> faster, same;
   Random random(5);
   for (int i = 0; i < 60; ++i) {
@@ -144,7 +144,7 @@ TEST(Improved, IsTheMirrorOfFail) {
 TEST(EffectInterval, CoversTheTrueEffectAtAnyStop) {
   // 95 % are promised, at the stop of the rule itself. Fewer than 107 of 120 occur in one test of
   // 1000.
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   for (const double effect : {0.0, 0.1}) {
     int covered = 0;
     for (std::uint64_t seed = 1; seed <= 120; ++seed) {
@@ -164,7 +164,7 @@ TEST(EffectInterval, CoversTheTrueEffectAtAnyStop) {
 }
 
 TEST(EffectInterval, NarrowsAroundTheEffect) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   Random random(9);
   std::vector<Pair> pairs;
   for (int i = 0; i < 100; ++i) pairs.push_back(next_pair(random, {}, 0.08));
@@ -177,7 +177,7 @@ TEST(EffectInterval, NarrowsAroundTheEffect) {
 }
 
 TEST(EffectInterval, IsOpenWhereAFewPairsCanNotTell) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   const Pair few[] = {{2, 2.01}, {2.01, 2}};
   const auto interval = effect_interval(few, rule);
   ASSERT_TRUE(interval);

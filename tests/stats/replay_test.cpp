@@ -13,7 +13,7 @@ namespace replay_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
-PairedRule rule_of(double tolerate, double drop, double false_alarm = 0.001) {
+PairedRule make_rule(double tolerate, double drop, double false_alarm = 0.001) {
   PairedRule rule;
   rule.tolerate = effect_of_drop(tolerate);
   rule.limit = effect_of_drop(drop);
@@ -41,16 +41,16 @@ Replays replays(const CellPairs& series, std::span<const PairedRule> rules, Repl
                 std::size_t number, std::size_t most = 400) {
   Replays all;
   for (std::size_t k = 0; k < number; ++k) {
-    const CellReplay one = replay_cell(series, rules, as, k + 1, most);
-    all.failed += one.failed ? 1 : 0;
-    all.decided += one.decided ? 1 : 0;
-    all.pairs_mean += static_cast<double>(one.pairs) / static_cast<double>(number);
+    const CellReplay replay = replay_cell(series, rules, as, k + 1, most);
+    all.failed += replay.failed ? 1 : 0;
+    all.decided += replay.decided ? 1 : 0;
+    all.pairs_mean += static_cast<double>(replay.pairs) / static_cast<double>(number);
   }
   return all;
 }
 
 TEST(ReplayCell, OfAProgramAgainstItselfPassesAndAtItsLimitFails) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   const CellPairs series{measured(40, 0.03)};
   const Replays same = replays(series, {&rule, 1}, ReplayAs::unchanged, 200);
   EXPECT_EQ(same.failed, 0U);
@@ -62,15 +62,15 @@ TEST(ReplayCell, OfAProgramAgainstItselfPassesAndAtItsLimitFails) {
 }
 
 TEST(ReplayCell, IsTheSameForTheSameSeed) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   const CellPairs series{measured(30, 0.10)};
-  const auto pairs_of = [&](std::uint64_t seed) {
+  const auto replayed_pairs = [&](std::uint64_t seed) {
     return replay_cell(series, {&rule, 1}, ReplayAs::unchanged, seed, 400).pairs;
   };
   std::vector<std::size_t> once, again;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    once.push_back(pairs_of(seed));
-    again.push_back(pairs_of(seed));
+    once.push_back(replayed_pairs(seed));
+    again.push_back(replayed_pairs(seed));
   }
   EXPECT_EQ(once, again);
   EXPECT_GT(*std::max_element(once.begin(), once.end()),
@@ -78,7 +78,7 @@ TEST(ReplayCell, IsTheSameForTheSameSeed) {
 }
 
 TEST(ReplayCell, TakesMorePairsOnALouderMachine) {
-  const PairedRule rule = rule_of(0.025, 0.05);
+  const PairedRule rule = make_rule(0.025, 0.05);
   double before = 0;
   for (const double noise : {0.002, 0.03, 0.08}) {
     const CellPairs series{measured(40, noise)};
@@ -89,14 +89,14 @@ TEST(ReplayCell, TakesMorePairsOnALouderMachine) {
 }
 
 TEST(ReplayCell, TakesOutWhatTwoBuildsDifferBy) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   const CellPairs series{measured(40, 0.02, 0.15)};
   EXPECT_EQ(replays(series, {&rule, 1}, ReplayAs::unchanged, 100).failed, 0U);
   EXPECT_EQ(replays(series, {&rule, 1}, ReplayAs::seen, 100).failed, 100U);
 }
 
 TEST(ReplayCell, EndsWhereTheLastOfItsMetricsIsDecided) {
-  const PairedRule rules[] = {rule_of(0.05, 0.10), rule_of(0.025, 0.05)};
+  const PairedRule rules[] = {make_rule(0.05, 0.10), make_rule(0.025, 0.05)};
   const auto pairs = measured(40, 0.04);
   for (std::uint64_t seed = 1; seed < 10; ++seed) {
     const auto both = replay_cell({pairs, pairs}, rules, ReplayAs::unchanged, seed, 1000);
@@ -111,28 +111,28 @@ TEST(ReplayCell, EndsWhereTheLastOfItsMetricsIsDecided) {
 }
 
 TEST(ReplayCell, SaysWhenItWasNotDecided) {
-  const PairedRule rule = rule_of(0.025, 0.05);
+  const PairedRule rule = make_rule(0.025, 0.05);
   const auto loud = replay_cell({measured(40, 0.8)}, {&rule, 1}, ReplayAs::unchanged, 1, 50);
   EXPECT_FALSE(loud.decided);
   EXPECT_EQ(loud.pairs, 50U);
 }
 
 TEST(ReplayCell, ThatEndsWithSidesThatSpreadUnlikeIsNotDecided) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   // The candidate is ten times as noisy as its base; the sides are kept.
   auto pairs = measured(60, 0.02);
   for (Pair& pair : pairs) pair.candidate *= 10;
   std::size_t decided = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    const auto one = replay_cell({pairs}, {&rule, 1}, ReplayAs::seen, seed, 400);
-    EXPECT_LT(one.pairs, 400U) << seed;
-    decided += one.decided ? 1 : 0;
+    const auto replay = replay_cell({pairs}, {&rule, 1}, ReplayAs::seen, seed, 400);
+    EXPECT_LT(replay.pairs, 400U) << seed;
+    decided += replay.decided ? 1 : 0;
   }
   EXPECT_LT(decided, 10U);
 }
 
 TEST(ReplayCell, TakesRunsThatNeverEnded) {
-  const PairedRule rule = rule_of(0.05, 0.10);
+  const PairedRule rule = make_rule(0.05, 0.10);
   auto pairs = measured(20, 0.02);
   pairs[3].base = pairs[7].candidate = pairs[9].base = pairs[9].candidate = k_infinity;
   for (std::uint64_t seed = 1; seed < 20; ++seed) {

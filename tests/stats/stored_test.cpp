@@ -54,9 +54,9 @@ TEST(Stored, AgreesWithItsFormulasWrittenTwice) {
     EXPECT_NEAR(answer->high, want.high, 2e-4);
     EXPECT_NEAR(answer->between, want.between, 2e-4);
   }
-  const auto one = compare_with_stored(std::vector<Samples>{k_a}, k_b, {});
-  EXPECT_NEAR(one->stored, 28.6, 1e-12);
-  EXPECT_NEAR(one->current, 27.9, 1e-12);
+  const auto single = compare_with_stored(std::vector<Samples>{k_a}, k_b, {});
+  EXPECT_NEAR(single->stored, 28.6, 1e-12);
+  EXPECT_NEAR(single->current, 27.9, 1e-12);
 }
 
 TEST(Stored, SaysWhetherTheVariationIsAssumedOrSeen) {
@@ -108,9 +108,9 @@ TEST(Stored, TellsAboutHowManyMoreRunsPutALimitOutside) {
         Case{2, 96, -0.03, std::nullopt}, Case{3, 95, -0.05, std::nullopt}}) {
     const std::vector<Samples> runs(stored, around(100));
     const auto answer = compare_with_stored(runs, around(rate), {});
-    const auto found = more_stored_runs(*answer, limit, 20);
-    EXPECT_EQ(found, more) << stored << " runs, " << rate << " under " << limit << ": "
-                           << (found ? std::to_string(*found) : "none");
+    const auto needed = more_stored_runs(*answer, limit, 20);
+    EXPECT_EQ(needed, more) << stored << " runs, " << rate << " under " << limit << ": "
+                            << (needed ? std::to_string(*needed) : "none");
   }
 }
 

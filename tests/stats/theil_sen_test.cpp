@@ -52,7 +52,7 @@ TEST(TheilSen, IsAbsentWithoutTwoDifferentX) {
 TEST(SlopeInterval, HoldsTheTrueSlopeAsOftenAsItSays) {
   std::mt19937_64 random(1);
   std::student_t_distribution<double> noise(3);
-  int held = 0;
+  int covered = 0;
   constexpr int k_trials = 2000;
   for (int trial = 0; trial < k_trials; ++trial) {
     std::vector<Point> points;
@@ -62,10 +62,10 @@ TEST(SlopeInterval, HoldsTheTrueSlopeAsOftenAsItSays) {
       }
     }
     const auto interval = slope_interval(points, 0.1);
-    held += interval->low <= 0.01 && 0.01 <= interval->high ? 1 : 0;
+    covered += interval->low <= 0.01 && 0.01 <= interval->high ? 1 : 0;
   }
   // 90 % are requested; two standard errors of 2000 trials are 1.3 %.
-  EXPECT_NEAR(static_cast<double>(held) / k_trials, 0.9, 0.015);
+  EXPECT_NEAR(static_cast<double>(covered) / k_trials, 0.9, 0.015);
 }
 
 }  // namespace theil_sen_test

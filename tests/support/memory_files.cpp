@@ -91,20 +91,20 @@ Kind MemoryFiles::kind_locked(const std::string& name) const {
 Result<std::string> MemoryFiles::read(const std::string& name, std::uint64_t max_bytes) const {
   const std::lock_guard hold(mutex_);
   const std::string path = follow(name);
-  const auto found = files_.find(path);
-  if (found == files_.end()) return absent(path);
-  if (found->second.size() > max_bytes) {
+  const auto file = files_.find(path);
+  if (file == files_.end()) return absent(path);
+  if (file->second.size() > max_bytes) {
     return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
   }
-  return found->second;
+  return file->second;
 }
 
 Result<std::string> MemoryFiles::read_prefix(const std::string& name, std::uint64_t bytes) const {
   const std::lock_guard hold(mutex_);
   const std::string path = follow(name);
-  const auto found = files_.find(path);
-  if (found == files_.end()) return absent(path);
-  return found->second.substr(0, bytes);
+  const auto file = files_.find(path);
+  if (file == files_.end()) return absent(path);
+  return file->second.substr(0, bytes);
 }
 
 Result<void> MemoryFiles::write_atomic(const std::string& name, std::string_view text) {
@@ -153,18 +153,18 @@ bool MemoryFiles::writable(const std::string& path) const {
 Result<std::uint64_t> MemoryFiles::size(const std::string& name) const {
   const std::lock_guard hold(mutex_);
   const std::string path = follow(name);
-  const auto found = files_.find(path);
-  if (found == files_.end()) return absent(path);
-  return found->second.size();
+  const auto file = files_.find(path);
+  if (file == files_.end()) return absent(path);
+  return file->second.size();
 }
 
 Result<std::string> MemoryFiles::stamp(const std::string& name) const {
   const std::lock_guard hold(mutex_);
   const std::string path = follow(name);
-  const auto found = files_.find(path);
-  if (found == files_.end()) return absent(path);
+  const auto file = files_.find(path);
+  if (file == files_.end()) return absent(path);
   const auto writes = writes_.find(path);
-  return fmt::format("{} bytes, write {}", found->second.size(),
+  return fmt::format("{} bytes, write {}", file->second.size(),
                      writes == writes_.end() ? 0 : writes->second);
 }
 
@@ -211,7 +211,9 @@ Result<void> MemoryFiles::link(const std::string& target, const std::string& nam
 Result<void> MemoryFiles::remove(const std::string& name) {
   const std::lock_guard hold(mutex_);
   const std::string path = follow(name, false);
-  const auto inside = [&](const std::string& other) { return other != path && below(other, path); };
+  const auto inside = [&](const std::string& entry_path) {
+    return entry_path != path && below(entry_path, path);
+  };
   if (std::any_of(files_.begin(), files_.end(),
                   [&](const auto& entry) { return inside(entry.first); }) ||
       std::any_of(links_.begin(), links_.end(),

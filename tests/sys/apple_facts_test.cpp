@@ -12,37 +12,38 @@ namespace weir::sys {
 namespace apple_facts_test {
 
 // Returns a system that answers these names only.
-Sysctls telling(std::map<std::string, std::int64_t> numbers,
-                std::map<std::string, std::string> texts) {
+Sysctls make_sysctls(std::map<std::string, std::int64_t> numbers,
+                     std::map<std::string, std::string> texts) {
   return {[numbers = std::move(numbers)](const char* name) -> std::optional<std::int64_t> {
-            const auto found = numbers.find(name);
-            return found == numbers.end() ? std::nullopt : std::optional(found->second);
+            const auto match = numbers.find(name);
+            return match == numbers.end() ? std::nullopt : std::optional(match->second);
           },
           [texts = std::move(texts)](const char* name) {
-            const auto found = texts.find(name);
-            return found == texts.end() ? std::string() : found->second;
+            const auto match = texts.find(name);
+            return match == texts.end() ? std::string() : match->second;
           }};
 }
 
-Sysctls laptop_of_apple() {
-  return telling({{"hw.physicalcpu", 8},
-                  {"hw.logicalcpu", 8},
-                  {"hw.memsize", std::int64_t{16} << 30},
-                  {"kern.hv_vmm_present", 0}},
-                 {{"machdep.cpu.brand_string", "Apple M2"}, {"kern.osproductversion", "14.5"}});
+Sysctls apple_laptop() {
+  return make_sysctls(
+      {{"hw.physicalcpu", 8},
+       {"hw.logicalcpu", 8},
+       {"hw.memsize", std::int64_t{16} << 30},
+       {"kern.hv_vmm_present", 0}},
+      {{"machdep.cpu.brand_string", "Apple M2"}, {"kern.osproductversion", "14.5"}});
 }
 
-bool said_of(const HealthReport& report, std::string_view subject) {
+bool has_finding(const HealthReport& report, std::string_view subject) {
   return std::any_of(report.findings.begin(), report.findings.end(),
-                     [&](const HealthFinding& one) { return one.subject == subject; });
+                     [&](const HealthFinding& finding) { return finding.subject == subject; });
 }
 
-bool among(const std::vector<std::string>& subjects, std::string_view subject) {
+bool contains(const std::vector<std::string>& subjects, std::string_view subject) {
   return std::find(subjects.begin(), subjects.end(), subject) != subjects.end();
 }
 
 TEST(AppleFacts, NameAMachineAsItsSysctlsDo) {
-  const Machine machine = apple_machine(laptop_of_apple(), "arm64");
+  const Machine machine = apple_machine(apple_laptop(), "arm64");
   EXPECT_EQ(machine.name(), "Apple M2, 8 cores, 16 GiB, macos 14.5");
   EXPECT_EQ(machine.usable_cores, 8);
   EXPECT_EQ(machine_class(machine, machine.cpu_class),
@@ -50,13 +51,13 @@ TEST(AppleFacts, NameAMachineAsItsSysctlsDo) {
 }
 
 TEST(AppleFacts, MakeAWholeMachineOfASystemThatTellsNothing) {
-  const Machine machine = apple_machine(telling({}, {}), "arm64");
+  const Machine machine = apple_machine(make_sysctls({}, {}), "arm64");
   EXPECT_EQ(machine.cpu_model, "arm64");
   EXPECT_EQ(machine.physical_cores, 1);
   EXPECT_EQ(machine.os_release, "macos");
   const Machine absurd =
-      apple_machine(telling({{"hw.physicalcpu", -3}, {"hw.logicalcpu", 0}, {"hw.memsize", -1}},
-                            {{"machdep.cpu.brand_string", "\x1b[2J"}}),
+      apple_machine(make_sysctls({{"hw.physicalcpu", -3}, {"hw.logicalcpu", 0}, {"hw.memsize", -1}},
+                                 {{"machdep.cpu.brand_string", "\x1b[2J"}}),
                     "arm64");
   EXPECT_EQ(absurd.physical_cores, 1);
   EXPECT_EQ(absurd.logical_cores, 1);
@@ -80,7 +81,7 @@ struct Case {
   const char* when;
   AppleReadings readings;
   const char* subject;
-  bool found;
+  bool is_finding;
 };
 
 TEST(AppleFacts, BecomeFindingsWhereTheyMakeTimesWorse) {
@@ -100,12 +101,12 @@ TEST(AppleFacts, BecomeFindingsWhereTheyMakeTimesWorse) {
       {"swapped out", with([](auto& r) { r.swap_used = std::int64_t{1} << 30; }), "swap", true},
       {"full", with([](auto& r) { r.memory_available = 1 << 20; }), "memory", true},
   };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.when);
-    const HealthReport report = judge_health(apple_health(laptop_of_apple(), one.readings));
-    EXPECT_EQ(said_of(report, one.subject), one.found);
-    EXPECT_EQ(among(report.fine, one.subject), !one.found);
-    EXPECT_FALSE(among(report.unknown, one.subject));
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.when);
+    const HealthReport report = judge_health(apple_health(apple_laptop(), c.readings));
+    EXPECT_EQ(has_finding(report, c.subject), c.is_finding);
+    EXPECT_EQ(contains(report.fine, c.subject), !c.is_finding);
+    EXPECT_FALSE(contains(report.unknown, c.subject));
     for (const HealthFinding& finding : report.findings) {
       EXPECT_EQ(finding.cure.find("swapoff"), std::string::npos) << "no command of Linux's";
     }
@@ -113,10 +114,10 @@ TEST(AppleFacts, BecomeFindingsWhereTheyMakeTimesWorse) {
 }
 
 TEST(AppleFacts, AreUnknownWhereTheSystemDoesNotAnswer) {
-  const HealthReport report = judge_health(apple_health(telling({}, {}), {}));
+  const HealthReport report = judge_health(apple_health(make_sysctls({}, {}), {}));
   EXPECT_TRUE(report.findings.empty());
   for (const char* subject : {"heat", "power", "swap", "memory", "steal", "load"}) {
-    EXPECT_TRUE(among(report.unknown, subject)) << subject;
+    EXPECT_TRUE(contains(report.unknown, subject)) << subject;
   }
 }
 

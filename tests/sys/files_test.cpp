@@ -44,7 +44,7 @@ class AnyFiles : public testing::TestWithParam<const char*> {
   std::unique_ptr<Files> files_;
 };
 INSTANTIATE_TEST_SUITE_P(Files, AnyFiles, testing::Values("real", "memory"),
-                         [](const auto& one) { return std::string(one.param); });
+                         [](const auto& test) { return std::string(test.param); });
 
 TEST_P(AnyFiles, ReadBackWhatWasWritten) {
   ASSERT_TRUE(files_->write_atomic(at("a"), "first").has_value());
@@ -197,12 +197,12 @@ TEST_F(RealFolder, CutsOffHalfALineAndWritesNoMoreToThatLog) {
   ASSERT_FALSE(refused.has_value()) << "there would be room again";
   EXPECT_EQ(refused.error().code, Code::io);
   EXPECT_NE(refused.error().message.find("nothing more is written to it"), std::string::npos);
-  std::string whole = "one\n";
-  for (int i = 0; i < 9; ++i) whole += std::string(99, 'x') + "\n";
-  EXPECT_EQ(*files_.read(at("log"), 10'000), whole);
+  std::string expected = "one\n";
+  for (int i = 0; i < 9; ++i) expected += std::string(99, 'x') + "\n";
+  EXPECT_EQ(*files_.read(at("log"), 10'000), expected);
   log->reset();
   ASSERT_TRUE((*files_.append_log(at("log"), 1000))->append("later").has_value());
-  EXPECT_EQ(*files_.read(at("log"), 10'000), whole + "later\n") << "another weir goes on";
+  EXPECT_EQ(*files_.read(at("log"), 10'000), expected + "later\n") << "another weir goes on";
 }
 
 TEST_F(RealFolder, LetsNobodyElseWriteALogThatIsOpen) {
@@ -215,22 +215,22 @@ TEST_F(RealFolder, LetsNobodyElseWriteALogThatIsOpen) {
 
 // At any moment a reader sees one of the two texts in full, also while the writer is killed.
 TEST_F(RealFolder, ReplacesAFileWholeOrNotAtAllWhenTheWriterIsKilled) {
-  const std::string one(300'000, '1'), two(300'000, '2');
-  ASSERT_TRUE(files_.write_atomic(at("a"), one).has_value());
+  const std::string first(300'000, '1'), second(300'000, '2');
+  ASSERT_TRUE(files_.write_atomic(at("a"), first).has_value());
   for (int moment = 0; moment < 40; ++moment) {
     const pid_t writer = fork();
     if (writer == 0) {
       RealFiles files;
       for (;;) {
-        (void)files.write_atomic(at("a"), two);
-        (void)files.write_atomic(at("a"), one);
+        (void)files.write_atomic(at("a"), second);
+        (void)files.write_atomic(at("a"), first);
       }
     }
     usleep(static_cast<useconds_t>(137 * moment));
     kill(writer, SIGKILL);
     waitpid(writer, nullptr, 0);
-    const std::string seen = *files_.read(at("a"), 1 << 20);
-    ASSERT_TRUE(seen == one || seen == two) << "killed after " << 137 * moment << " us";
+    const std::string text = *files_.read(at("a"), 1 << 20);
+    ASSERT_TRUE(text == first || text == second) << "killed after " << 137 * moment << " us";
   }
 }
 

@@ -12,7 +12,7 @@
 namespace weir::sys {
 namespace interrupts_test {
 
-bool readable(const Stop& stop) {
+bool is_readable(const Stop& stop) {
   pollfd fd{stop.fd(), POLLIN, 0};
   return poll(&fd, 1, 0) == 1;
 }
@@ -20,12 +20,12 @@ bool readable(const Stop& stop) {
 TEST(Stop, WakesEveryPollerForGood) {
   Stop stop;
   EXPECT_FALSE(stop.requested());
-  EXPECT_FALSE(readable(stop));
+  EXPECT_FALSE(is_readable(stop));
   for (int i = 1; i <= 70'000; ++i) stop.request();  // more than a pipe holds
   EXPECT_TRUE(stop.requested());
   EXPECT_EQ(stop.times(), 70'000);
-  EXPECT_TRUE(readable(stop));
-  EXPECT_TRUE(readable(stop));
+  EXPECT_TRUE(is_readable(stop));
+  EXPECT_TRUE(is_readable(stop));
 }
 
 TEST(Interrupts, TurnSignalsIntoAStopAndGiveThemBack) {
@@ -41,7 +41,7 @@ TEST(Interrupts, TurnSignalsIntoAStopAndGiveThemBack) {
     raise(SIGINT);
     raise(SIGHUP);
     EXPECT_EQ(interrupts.stop().times(), 3);
-    EXPECT_TRUE(readable(interrupts.stop()));
+    EXPECT_TRUE(is_readable(interrupts.stop()));
   }
   sigaction(SIGTERM, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);

@@ -44,8 +44,8 @@ class Locking : public testing::Test {
   std::unique_ptr<Held> try_for(std::vector<LockWanted> wanted) {
     Stop at_once;
     at_once.request();
-    auto held = HostLocks(folder_, real_pause_).acquire(std::move(wanted), at_once, {});
-    return held ? std::move(*held) : nullptr;
+    auto acquired = HostLocks(folder_, real_pause_).acquire(std::move(wanted), at_once, {});
+    return acquired ? std::move(*acquired) : nullptr;
   }
   std::string root_, folder_;
   RealPause real_pause_;
@@ -82,10 +82,10 @@ TEST_F(Locking, ExcludesWhatMustNotRunTogether) {
 TEST_F(Locking, ExcludesOtherProcessesAndEndsWithThem) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
-  const pid_t other = fork();
-  if (other == 0) {
-    const auto held = try_for({{"cpu", exclusive}});
-    if (write(ready[1], held ? "y" : "n", 1) != 1) _exit(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto acquired = try_for({{"cpu", exclusive}});
+    if (write(ready[1], acquired ? "y" : "n", 1) != 1) _exit(1);
     for (;;) pause();
   }
   char got = 0;
@@ -93,21 +93,21 @@ TEST_F(Locking, ExcludesOtherProcessesAndEndsWithThem) {
   EXPECT_EQ(got, 'y');
   EXPECT_EQ(try_for({{"cpu", exclusive}}), nullptr);
 
-  std::vector<std::string> told;
+  std::vector<std::string> lines;
   Waits waits([&](int number) {
     if (number < 3) return;
-    kill(other, SIGKILL);
-    waitpid(other, nullptr, 0);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
   });
   const Stop never;
-  const auto held =
+  const auto acquired =
       HostLocks(folder_, waits).acquire({{"cpu", exclusive}}, never, [&](const std::string& line) {
-        told.push_back(line);
+        lines.push_back(line);
       });
-  EXPECT_TRUE(held.has_value());
+  EXPECT_TRUE(acquired.has_value());
   EXPECT_EQ(waits.number, 3) << "it ended with the process that had it";
-  ASSERT_EQ(told.size(), 1U) << "told once";
-  EXPECT_EQ(told[0], "waiting for cpu: another weir is using it (" + folder_ + "/cpu.lock)");
+  ASSERT_EQ(lines.size(), 1U) << "told once";
+  EXPECT_EQ(lines[0], "waiting for cpu: another weir is using it (" + folder_ + "/cpu.lock)");
   close(ready[0]);
   close(ready[1]);
 }
@@ -145,9 +145,9 @@ TEST_F(Locking, FollowsNoLinkThatSomebodyLaid) {
   const std::string linked = root_ + "/linked";
   ASSERT_EQ(symlink(folder_.c_str(), linked.c_str()), 0);
   const Stop never;
-  const auto held = HostLocks(linked, real_pause_).acquire({{"cpu", exclusive}}, never, {});
-  ASSERT_FALSE(held.has_value());
-  EXPECT_NE(held.error().message.find("WEIR_LOCK_DIR"), std::string::npos);
+  const auto acquired = HostLocks(linked, real_pause_).acquire({{"cpu", exclusive}}, never, {});
+  ASSERT_FALSE(acquired.has_value());
+  EXPECT_NE(acquired.error().message.find("WEIR_LOCK_DIR"), std::string::npos);
 }
 
 }  // namespace lock_test

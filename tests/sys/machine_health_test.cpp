@@ -46,8 +46,8 @@ void make_laptop(MemoryFiles& files) {
 }
 
 const HealthFinding* find(const HealthReport& report, std::string_view subject) {
-  for (const HealthFinding& one : report.findings) {
-    if (one.subject == subject) return &one;
+  for (const HealthFinding& finding : report.findings) {
+    if (finding.subject == subject) return &finding;
   }
   return nullptr;
 }
@@ -179,7 +179,7 @@ TEST(MachineHealth, ReadsNvidiaGpus) {
   MachineHealth health;
   health.gpus = gpus;
   std::string all;
-  for (const HealthFinding& one : judge_health(health).findings) all += one.what + "\n";
+  for (const HealthFinding& finding : judge_health(health).findings) all += finding.what + "\n";
   EXPECT_EQ(all,
             "NVIDIA A: its clock is held down by its power cap\n"
             "NVIDIA A: capped at 300 W of 700 W\n"
@@ -209,9 +209,9 @@ TEST(MachineHealth, TakesAnyTextForAnAnswerOrForNone) {
       for (int i = 0; i < 3; ++i) text[random() % text.size()] = static_cast<char>(random());
       files.put(path, text);
     }
-    for (const HealthFinding& one : judge_health(read_machine_health(files)).findings) {
-      EXPECT_EQ(one.what.find('\x1b'), std::string::npos);
-      EXPECT_NE(one.cure, "");
+    for (const HealthFinding& finding : judge_health(read_machine_health(files)).findings) {
+      EXPECT_EQ(finding.what.find('\x1b'), std::string::npos);
+      EXPECT_NE(finding.cure, "");
     }
   }
 }

@@ -34,14 +34,14 @@ constexpr const char* k_v4 =
 
 // Levels as in the x86-64 psABI.
 TEST(Machine, NamesTheInstructionSetByItsLevel) {
-  const auto class_of = [](const std::string& flags) {
+  const auto cpu_class = [](const std::string& flags) {
     return parse_cpuinfo(cpuinfo(1, 1, 1, flags), "x86_64").cpu_class;
   };
-  EXPECT_EQ(class_of("fpu sse2"), "cpu-x86-64-v1");
-  EXPECT_EQ(class_of(k_v2), "cpu-x86-64-v2");
-  EXPECT_EQ(class_of(k_v3), "cpu-x86-64-v3");
-  EXPECT_EQ(class_of(k_v4), "cpu-x86-64-v4");
-  EXPECT_EQ(class_of("avx512f avx512bw avx512cd avx512dq avx512vl"), "cpu-x86-64-v1")
+  EXPECT_EQ(cpu_class("fpu sse2"), "cpu-x86-64-v1");
+  EXPECT_EQ(cpu_class(k_v2), "cpu-x86-64-v2");
+  EXPECT_EQ(cpu_class(k_v3), "cpu-x86-64-v3");
+  EXPECT_EQ(cpu_class(k_v4), "cpu-x86-64-v4");
+  EXPECT_EQ(cpu_class("avx512f avx512bw avx512cd avx512dq avx512vl"), "cpu-x86-64-v1")
       << "a level needs those below it";
   EXPECT_EQ(parse_cpuinfo("Features : fp asimd asimddp i8mm sve\n", "aarch64").cpu_class,
             "cpu-arm64-dotprod-i8mm-sve");

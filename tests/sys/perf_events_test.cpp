@@ -39,17 +39,17 @@ TEST_F(PerfEventsOfTheKernel, AreCountedOverAnEngineFromOutside) {
   ASSERT_TRUE(finished.counted) << finished.count_error;
   EXPECT_EQ(finished.count_error, "");
   EXPECT_GT(finished.counted->value, 0U);
-  EXPECT_GT(finished.counted->wanted_ns, 0U);
-  EXPECT_EQ(finished.counted->held_ns, finished.counted->wanted_ns);
+  EXPECT_GT(finished.counted->enabled_ns, 0U);
+  EXPECT_EQ(finished.counted->running_ns, finished.counted->enabled_ns);
 }
 
 TEST_F(PerfEventsOfTheKernel, HoldWhatChildrenDidAndNothingOfWeir) {
-  const auto one = counted_run("exit 0", page_faults_event()).counted;
+  const auto single = counted_run("exit 0", page_faults_event()).counted;
   const auto more = counted_run("(exit 0); (exit 0); (exit 0); (exit 0)", page_faults_event());
-  ASSERT_TRUE(one && more.counted);
-  EXPECT_GT(more.counted->value, one->value);
+  ASSERT_TRUE(single && more.counted);
+  EXPECT_GT(more.counted->value, single->value);
   // weir is far bigger than a shell that does nothing: a shell has some hundred faults at most.
-  EXPECT_LT(one->value, 2000U);
+  EXPECT_LT(single->value, 2000U);
 }
 
 TEST_F(PerfEventsOfTheKernel, AreCountedUpToTheEndOfAKilledEngine) {
@@ -96,7 +96,7 @@ TEST(PerfEvents, AreRefusedInWordsWithACure) {
     std::optional<int> paranoid;
     std::string_view says, cure;
   };
-  for (const Case& one : std::vector<Case>{
+  for (const Case& c : std::vector<Case>{
            {ENOENT, 2, "no counters of instructions", "instructions: valgrind"},
            {EOPNOTSUPP, {}, "no counters of instructions", "virtual performance counters"},
            {EACCES, 4, "perf_event_paranoid is 4", "sysctl kernel.perf_event_paranoid=2"},
@@ -106,11 +106,11 @@ TEST(PerfEvents, AreRefusedInWordsWithACure) {
            {ENOSYS, {}, "no perf events", "valgrind"},
            {EMFILE, {}, "no descriptor", "ulimit"},
            {EINVAL, {}, "no counter", "valgrind"}}) {
-    const std::string words = perf_refusal(one.error, one.paranoid);
+    const std::string words = perf_refusal(c.error, c.paranoid);
     const std::size_t line = words.find('\n');
     ASSERT_NE(line, std::string::npos) << words;
-    EXPECT_NE(words.substr(0, line).find(one.says), std::string::npos) << words;
-    EXPECT_NE(words.substr(line).find(one.cure), std::string::npos) << words;
+    EXPECT_NE(words.substr(0, line).find(c.says), std::string::npos) << words;
+    EXPECT_NE(words.substr(line).find(c.cure), std::string::npos) << words;
   }
 }
 

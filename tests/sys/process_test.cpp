@@ -75,10 +75,10 @@ class LeapingClock final : public Clock {
 
 // Returns a callback that calls `then` once, when the engine has printed that it is ready.
 std::function<void(std::string_view)> when_ready(std::function<void()> then) {
-  return [then = std::move(then), said = std::string()](std::string_view piece) mutable {
-    const bool before = said.find("ready\n") != std::string::npos;
-    said += piece;
-    if (!before && said.find("ready\n") != std::string::npos) then();
+  return [then = std::move(then), output = std::string()](std::string_view piece) mutable {
+    const bool before = output.find("ready\n") != std::string::npos;
+    output += piece;
+    if (!before && output.find("ready\n") != std::string::npos) then();
   };
 }
 
@@ -105,7 +105,7 @@ std::vector<pid_t> logged(const std::string& path) {
 }
 
 // Returns true if the process runs. A zombie that init has not reaped yet does not.
-bool alive(pid_t pid) {
+bool is_alive(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
   if (!std::getline(stat, text)) return false;
@@ -154,7 +154,7 @@ TEST(Processes, SayPreciselyWhyAnEngineDidNotStart) {
   chmod(folder.at("script").c_str(), 0755);
   std::ofstream(folder.at("unknown")) << "????";
   chmod(folder.at("unknown").c_str(), 0755);
-  const auto why = [](const std::string& program, const std::string& in = "") {
+  const auto start_error = [](const std::string& program, const std::string& in = "") {
     ProcessSpec spec;
     spec.argv = {program};
     spec.folder = in;
@@ -162,16 +162,17 @@ TEST(Processes, SayPreciselyWhyAnEngineDidNotStart) {
     EXPECT_EQ(end.ended, HowEnded::not_started) << program;
     return end.start_error;
   };
-  EXPECT_EQ(why("/no/such/engine"), "/no/such/engine: No such file or directory");
-  EXPECT_EQ(why(folder.at("text")), folder.at("text") + ": Permission denied");
-  EXPECT_EQ(why(folder.at("script")),
+  EXPECT_EQ(start_error("/no/such/engine"), "/no/such/engine: No such file or directory");
+  EXPECT_EQ(start_error(folder.at("text")), folder.at("text") + ": Permission denied");
+  EXPECT_EQ(start_error(folder.at("script")),
             folder.at("script") + ": the interpreter or loader that it names is not there");
-  EXPECT_EQ(why(folder.at("unknown")), folder.at("unknown") +
-                                           ": not a program for this machine (a script needs a "
-                                           "first line #!)");
-  EXPECT_EQ(why(k_engine, "/no/such/folder"),
+  EXPECT_EQ(start_error(folder.at("unknown")),
+            folder.at("unknown") +
+                ": not a program for this machine (a script needs a "
+                "first line #!)");
+  EXPECT_EQ(start_error(k_engine, "/no/such/folder"),
             "cannot enter the folder /no/such/folder: No such file or directory");
-  EXPECT_NE(why(std::string("a\0b", 3)).find("zero byte"), std::string::npos);
+  EXPECT_NE(start_error(std::string("a\0b", 3)).find("zero byte"), std::string::npos);
 }
 
 TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
@@ -192,7 +193,7 @@ TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
     const Finished end = c.times_out ? timed_out_when_ready(spec) : finished(spec);
     const auto pids = logged(log);
     EXPECT_EQ(pids.size(), c.processes) << c.mode;
-    for (const pid_t pid : pids) EXPECT_FALSE(alive(pid)) << c.mode;
+    for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid)) << c.mode;
     if (std::string_view(c.mode) == "fork_bomb") {
       EXPECT_EQ(end.left_behind, 40);
     }
@@ -257,7 +258,7 @@ TEST(Processes, HearAStopWhileWhatTheEngineLeftIsWaitedFor) {
   spec.timeout_seconds = spec.settle_seconds = 600;
   Stop stop;
   std::thread interrupter([&] {
-    (void)tests::eventually([&] { return !logged(log).empty() && !alive(logged(log).front()); });
+    (void)tests::eventually([&] { return !logged(log).empty() && !is_alive(logged(log).front()); });
     stop.request(SIGINT);
   });
   const auto end = RealProcesses().run(spec, stop);
@@ -294,7 +295,7 @@ TEST(Processes, EndEveryEngineWhenAStopIsRequested) {
     EXPECT_EQ(end->ended, HowEnded::interrupted) << mode;
     const auto pids = logged(folder.at("log"));
     EXPECT_FALSE(pids.empty()) << mode;
-    for (const pid_t pid : pids) EXPECT_FALSE(alive(pid)) << mode;
+    for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid)) << mode;
   }
 }
 
@@ -314,15 +315,15 @@ TEST(Processes, TakeAnEngineThatWasAskedToEndJustBeforeThemForInterrupted) {
   const RealClock clock;
   ProcessSpec spec;
   spec.argv = {"/bin/sh", "-c", "kill -TERM $$"};
-  Stop asked_soon;
-  Moment asks([&] { asked_soon.request(SIGTERM); });
-  const auto interrupted = RealProcesses(clock, asks).run(spec, asked_soon);
+  Stop stop_soon;
+  Moment asks([&] { stop_soon.request(SIGTERM); });
+  const auto interrupted = RealProcesses(clock, asks).run(spec, stop_soon);
   ASSERT_TRUE(interrupted);
   EXPECT_EQ(interrupted->ended, HowEnded::interrupted);
-  EXPECT_TRUE(asked_soon.requested()) << "it was not waited for";
-  const Stop never_asked;
+  EXPECT_TRUE(stop_soon.requested()) << "it was not waited for";
+  const Stop no_stop;
   Moment nothing([] {});
-  const auto crashed = RealProcesses(clock, nothing).run(spec, never_asked);
+  const auto crashed = RealProcesses(clock, nothing).run(spec, no_stop);
   ASSERT_TRUE(crashed);
   EXPECT_EQ(crashed->ended, HowEnded::signaled);
   EXPECT_EQ(crashed->signal, SIGTERM);
@@ -359,10 +360,10 @@ TEST(Processes, LeaveNoDescendantBehindWhenWeirIsKilled) {
     EXPECT_TRUE(tests::eventually([&] { return logged(folder.at("log")).size() >= expected; }));
     const auto pids = logged(folder.at("log"));
     ASSERT_EQ(pids.size(), expected) << mode;
-    for (const pid_t pid : pids) EXPECT_TRUE(alive(pid)) << mode;
+    for (const pid_t pid : pids) EXPECT_TRUE(is_alive(pid)) << mode;
     kill(weir, SIGKILL);
     waitpid(weir, nullptr, 0);
-    EXPECT_TRUE(tests::eventually([&] { return std::ranges::none_of(pids, alive); })) << mode;
+    EXPECT_TRUE(tests::eventually([&] { return std::ranges::none_of(pids, is_alive); })) << mode;
   }
 }
 
@@ -502,11 +503,11 @@ TEST(Processes, GiveTheEngineAPlainSurrounding) {
   spec = engine("environment");
   spec.env = {{"WEIR_TEST_REPLACED", "new"}, {"WEIR_TEST_ADDED", "a=b c"}};
   const auto lines = text::lines(finished(spec).out);
-  const std::multiset<std::string> seen(lines.begin(), lines.end());
-  EXPECT_EQ(seen.count("WEIR_TEST_REPLACED=new"), 1U);
-  EXPECT_EQ(seen.count("WEIR_TEST_REPLACED=old"), 0U);
-  EXPECT_EQ(seen.count("WEIR_TEST_KEPT=kept"), 1U);
-  EXPECT_EQ(seen.count("WEIR_TEST_ADDED=a=b c"), 1U);
+  const std::multiset<std::string> environment(lines.begin(), lines.end());
+  EXPECT_EQ(environment.count("WEIR_TEST_REPLACED=new"), 1U);
+  EXPECT_EQ(environment.count("WEIR_TEST_REPLACED=old"), 0U);
+  EXPECT_EQ(environment.count("WEIR_TEST_KEPT=kept"), 1U);
+  EXPECT_EQ(environment.count("WEIR_TEST_ADDED=a=b c"), 1U);
 }
 
 TEST(Processes, KeepVariablesFromAnEngineThatShallNotSeeThem) {
@@ -549,7 +550,7 @@ TEST(Processes, InheritNoSecretAndNoFileThatGivesTheRunnerOrders) {
   EXPECT_NE(out.find("PATH="), std::string::npos) << "all else is inherited";
 
   ProcessSpec spec = engine("environment");
-  spec.passed = {"HF_TOKEN"};
+  spec.passed_variables = {"HF_TOKEN"};
   spec.env = {{"GITHUB_TOKEN", "another"}};
   const std::string given = finished(spec).out;
   EXPECT_NE(given.find("HF_TOKEN=planted\n"), std::string::npos) << "given back by name";

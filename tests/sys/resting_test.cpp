@@ -150,11 +150,11 @@ TEST(SharedPage, IsHadOfAWholeFileAlone) {
   std::filesystem::create_symlink(path, link);
   EXPECT_FALSE(SharedPage::open(link)) << "could lead anywhere";
   EXPECT_FALSE(SharedPage::open(scratch.path()));
-  auto one = SharedPage::open(path), other = SharedPage::open(path);
-  ASSERT_TRUE(one && other);
-  EXPECT_EQ(one->get(8), 0x78787878U);
-  one->set_and_wake(8, 7);
-  EXPECT_EQ(other->get(8), 7U);
+  auto first = SharedPage::open(path), second = SharedPage::open(path);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->get(8), 0x78787878U);
+  first->set_and_wake(8, 7);
+  EXPECT_EQ(second->get(8), 7U);
 }
 
 }  // namespace resting_test

@@ -10,9 +10,9 @@ namespace fusions_test {
 
 TEST(Fusions, HaveNamesOfTheirOwnAndAtLeastTwoOps) {
   std::set<std::string> names;
-  for (const Fusion& one : fusions()) {
-    EXPECT_GE(one.ops.size(), 2U) << one.name();
-    EXPECT_TRUE(names.insert(one.name()).second) << one.name();
+  for (const Fusion& fusion : fusions()) {
+    EXPECT_GE(fusion.ops.size(), 2U) << fusion.name();
+    EXPECT_TRUE(names.insert(fusion.name()).second) << fusion.name();
   }
 }
 
@@ -21,7 +21,7 @@ TEST(FusibleRows, AreTheLongestInTheOrderOfTheGraph) {
   const struct {
     const char* what;
     std::vector<OpInRow> ops;
-    bool one_row = true;
+    bool single_row = true;
     Rows expected;
   } cases[] = {
       {"nothing", {}, true, {}},
@@ -56,7 +56,8 @@ TEST(FusibleRows, AreTheLongestInTheOrderOfTheGraph) {
        {{"SOFT_MAX+ARGSORT+GET_ROWS+SUM_ROWS+CLAMP+DIV", 1}}},
       {"and its sum", {{"ADD"}, {"ADD", true}, {"ADD", true}}, true, {{"ADD+ADD+ADD", 1}}},
   };
-  for (const auto& c : cases) EXPECT_EQ(count_fusible_rows(c.ops, c.one_row), c.expected) << c.what;
+  for (const auto& c : cases)
+    EXPECT_EQ(count_fusible_rows(c.ops, c.single_row), c.expected) << c.what;
 }
 
 }  // namespace fusions_test

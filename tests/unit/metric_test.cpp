@@ -9,18 +9,18 @@ namespace weir::unit {
 namespace metric_test {
 
 TEST(FindMetric, KnowsEveryNameItLists) {
-  std::set<std::string> seen;
+  std::set<std::string> labels;
   for (const std::string& name : metric_names()) {
     const auto metric = find_metric(name);
     ASSERT_TRUE(metric) << name;
     EXPECT_EQ(metric->name, name);
-    EXPECT_TRUE(seen.insert(label(*metric)).second)
+    EXPECT_TRUE(labels.insert(label(*metric)).second)
         << "two metrics read \"" << label(*metric) << '"';
   }
   // Times, memory, quality, usage and fits: seventeen; twenty of serving alone, six of how that
   // drifts; eleven of what is there at once; 33 counts in four scopes; over depths 32 counts and
   // two times.
-  EXPECT_EQ(seen.size(), 17 + 20 + 6 + 11 + 33 * 4 + (32 + 2) * 2U);
+  EXPECT_EQ(labels.size(), 17 + 20 + 6 + 11 + 33 * 4 + (32 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {
@@ -28,7 +28,7 @@ TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {
   ASSERT_TRUE(peak);
   EXPECT_EQ(peak->kind, Kind::count);
   EXPECT_EQ(peak->unit, Unit::bytes);
-  EXPECT_EQ(peak->scope, Scope::whole);
+  EXPECT_EQ(peak->scope, Scope::whole_run);
   for (const char* scoped : {"device_memory_peak_bytes_per_token", "weights_bytes_fixed",
                              "device_memory_peak_bytes_at_8"}) {
     EXPECT_FALSE(find_metric(scoped)) << scoped;
@@ -46,7 +46,7 @@ TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
   ASSERT_TRUE(calls);
   EXPECT_EQ(calls->kind, Kind::count);
   EXPECT_EQ(label(*calls), "calls of aten::mm_per_token") << "as the engine calls it";
-  EXPECT_TRUE(is_work_name("op_calls:gemv_*"));
+  EXPECT_TRUE(is_op_or_kernel_metric("op_calls:gemv_*"));
   for (const char* bad : {"op:", "kernel_calls:a b", "op_call:a", "op"}) {
     EXPECT_FALSE(find_metric(bad)) << bad;
   }
@@ -163,6 +163,24 @@ TEST(Show, PutsValuesInUnitsPeopleRead) {
   EXPECT_EQ(shown("peak_rss_bytes", 300.0 * 1048576), "300 MiB");
   EXPECT_EQ(show_duration(41.4), "41 s");
   EXPECT_EQ(show_duration(72), "1 m 12 s");
+}
+
+TEST(Show, PutsTimesInTheUnitThatFitsThem) {
+  const struct {
+    double seconds;
+    const char* text;
+  } cases[] = {{1234.4, "1234 s"},    {7.631, "7.63 s"},   {0.9996, "1.00 s"}, {0.2, "200 ms"},
+               {9.996e-4, "1.00 ms"}, {3.04e-7, "304 ns"}, {0, "0.00 us"}};
+  for (const auto& entry : cases) EXPECT_EQ(show_seconds(entry.seconds), entry.text);
+}
+
+TEST(Show, PutsASignBeforePercent) {
+  const struct {
+    double ratio;
+    const char* text;
+  } cases[] = {{-0.024, "\u22122.4 %"}, {0.1846, "+18.5 %"}, {0.0, "0.0 %"},
+               {-0.0001, "0.0 %"},      {2.5, "+250 %"},     {INFINITY, "+\u221e %"}};
+  for (const auto& entry : cases) EXPECT_EQ(signed_percent(entry.ratio), entry.text);
 }
 
 }  // namespace metric_test

@@ -69,10 +69,10 @@ TEST(Allowances, OfOnePersonForOneReasonAreSaidOnceACell) {
   std::vector<CellVerdict> cells{
       failing({count("dispatches_per_token", "65", "77"), count("barriers_per_token", "46", "58"),
                count("syncs_per_token", "2", "3")})};
-  Allowance other = allowed("syncs_per_token", "2", "3");
-  other.reason = "one more read";
+  Allowance syncs = allowed("syncs_per_token", "2", "3");
+  syncs.reason = "one more read";
   // In any order, the first row reports it.
-  EXPECT_THAT(apply_allowances({other, allowed("barriers_per_token", "46", "58"),
+  EXPECT_THAT(apply_allowances({syncs, allowed("barriers_per_token", "46", "58"),
                                 allowed("dispatches_per_token", "65", "77")},
                                k_gate, cells),
               IsEmpty());
@@ -84,51 +84,55 @@ TEST(Allowances, OfOnePersonForOneReasonAreSaidOnceACell) {
 }
 
 TEST(Allowances, AreVoidForAnythingElse) {
-  const auto with = [](auto change) {
-    Allowance one = allowed("dispatches_per_token", "65", "77");
-    change(one);
-    return one;
+  const auto allowance_with = [](auto change) {
+    Allowance allowance = allowed("dispatches_per_token", "65", "77");
+    change(allowance);
+    return allowance;
   };
   const struct {
     const char* name;
     Allowance allowance;
-    const char* told;  // "": no report needed
+    const char* message;  // "": no report needed
   } cases[] = {
       {"another value", allowed("dispatches_per_token", "65", "78"), "is 65 → 77 now"},
       {"from another value", allowed("dispatches_per_token", "64", "77"), "is 65 → 77 now"},
       {"another metric", allowed("barriers_per_token", "65", "77"), ""},
-      {"another cell", with([](Allowance& one) { one.what.cell = "a/b/c/d"; }), ""},
-      {"another device class", with([](Allowance& one) { one.what.device_class = "vulkan-2"; }),
-       ""},
-      {"another pull request", with([](Allowance& one) { one.pull_request = 13; }),
+      {"another cell",
+       allowance_with([](Allowance& allowance) { allowance.what.cell = "a/b/c/d"; }), ""},
+      {"another device class",
+       allowance_with([](Allowance& allowance) { allowance.what.device_class = "vulkan-2"; }), ""},
+      {"another pull request",
+       allowance_with([](Allowance& allowance) { allowance.pull_request = 13; }),
        "is for pull request 13"},
-      {"a later push", with([](Allowance& one) { one.head = std::string(40, 'b'); }),
+      {"a later push",
+       allowance_with([](Allowance& allowance) { allowance.head = std::string(40, 'b'); }),
        "is for commit bbbbbbb, and another was pushed since"},
-      {"another base", with([](Allowance& one) { one.base = "release"; }),
+      {"another base", allowance_with([](Allowance& allowance) { allowance.base = "release"; }),
        "is for pull requests into release"},
-      {"too late", with([](Allowance& one) { one.until = "2026-11-19"; }), "was until 2026-11-19"},
+      {"too late", allowance_with([](Allowance& allowance) { allowance.until = "2026-11-19"; }),
+       "was until 2026-11-19"},
   };
   for (const auto& c : cases) {
     std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
-    const auto told = apply_allowances({c.allowance}, k_gate, cells);
+    const auto messages = apply_allowances({c.allowance}, k_gate, cells);
     EXPECT_EQ(cells[0].verdict, Outcome::fail) << c.name;
     EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::fail) << c.name;
-    if (*c.told == '\0') {
-      EXPECT_THAT(told, IsEmpty()) << c.name;
+    if (*c.message == '\0') {
+      EXPECT_THAT(messages, IsEmpty()) << c.name;
     } else {
-      ASSERT_THAT(told, SizeIs(1)) << c.name;
-      EXPECT_THAT(told[0], HasSubstr(c.told)) << c.name;
+      ASSERT_THAT(messages, SizeIs(1)) << c.name;
+      EXPECT_THAT(messages[0], HasSubstr(c.message)) << c.name;
     }
   }
 }
 
 TEST(Allowances, HoldOnTheirLastDayAndWithoutACommitForAnyOfThePullRequest) {
-  Allowance one = allowed("dispatches_per_token", "65", "77");
-  one.until = k_gate.today;
-  one.base = k_gate.base;
-  one.head.reset();
+  Allowance allowance = allowed("dispatches_per_token", "65", "77");
+  allowance.until = k_gate.today;
+  allowance.base = k_gate.base;
+  allowance.head.reset();
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
-  (void)apply_allowances({one}, k_gate, cells);
+  (void)apply_allowances({allowance}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
 }
 
@@ -162,17 +166,17 @@ TEST(Allowances, OfKernelsNameEachOfThem) {
   ASSERT_THAT(take.changes, SizeIs(1));
   EXPECT_EQ(take.changes[0].from, "9 launches of 1 kernel");
   EXPECT_EQ(take.changes[0].to, "9 launches of 1 kernel");
-  Allowance one{take.changes[0], 12, k_head, "r", "ada", "2026-12-31"};
+  Allowance allowance{take.changes[0], 12, k_head, "r", "ada", "2026-12-31"};
   std::vector<CellVerdict> cells{cell};
-  (void)apply_allowances({one}, k_gate, cells);
+  (void)apply_allowances({allowance}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  one.what.from = "9 of 2 kernels";  // the kernels count, not the text
+  allowance.what.from = "9 of 2 kernels";  // the kernels count, not the text
   cells = {cell};
-  (void)apply_allowances({one}, k_gate, cells);
+  (void)apply_allowances({allowance}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  one.what.kernels[0].name = "other";
+  allowance.what.kernels[0].name = "other";
   cells = {cell};
-  EXPECT_THAT(apply_allowances({one}, k_gate, cells), SizeIs(1));
+  EXPECT_THAT(apply_allowances({allowance}, k_gate, cells), SizeIs(1));
   EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 
@@ -187,7 +191,7 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   const NeededAllowances take = needed_allowances(gate);
   EXPECT_THAT(take.changes, SizeIs(1));
   EXPECT_THAT(take.beyond, SizeIs(2));
-  gate.cells[0].elsewhere = true;
+  gate.cells[0].ran_elsewhere = true;
   EXPECT_THAT(needed_allowances(gate).changes, IsEmpty()) << "its counts follow from where it ran";
   EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(2));
   EXPECT_TRUE(
@@ -195,11 +199,11 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
 }
 
 TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
-  Judgement other = count("dispatches_per_token", "65", "66");
-  other.current_text = "500";  // reports show 66
+  Judgement judgement = count("dispatches_per_token", "65", "66");
+  judgement.current_text = "500";  // reports show 66
   CellVerdict quiet = failing({count("syncs_per_token", "1", "2")});
   quiet.verdict = Outcome::pass;
-  for (const CellVerdict& cell : {failing({other}), quiet}) {
+  for (const CellVerdict& cell : {failing({judgement}), quiet}) {
     GateVerdict gate;
     gate.cells = {cell};
     EXPECT_THAT(needed_allowances(gate).changes, IsEmpty());

@@ -82,24 +82,25 @@ inline baseline::Baseline stored(const profile::Profile& profile) {
   return baseline::accept(profile, std::nullopt, {});
 }
 
-// Judges as the gate does: the baseline is chosen from `known`.
-inline CellVerdict judge(const profile::Profile& candidate, std::vector<baseline::Baseline> known,
+// Judges as the gate does: the baseline is chosen from `baselines`.
+inline CellVerdict judge(const profile::Profile& candidate,
+                         std::vector<baseline::Baseline> baselines,
                          std::vector<LimitEntry> limits = {}, Policy policy = {}) {
-  return judge_cell(candidate, {baseline::choose(candidate, known)}, limits, policy);
+  return judge_cell(candidate, {baseline::choose(candidate, baselines)}, limits, policy);
 }
 
 inline const Judgement& metric(const CellVerdict& cell, const std::string& name) {
   static const Judgement k_none;
-  for (const Judgement& one : cell.metrics()) {
-    if (one.metric.name == name) return one;
+  for (const Judgement& judgement : cell.metrics()) {
+    if (judgement.metric.name == name) return judgement;
   }
   return k_none;
 }
 
 inline LimitEntry entry(std::vector<std::string> metrics) {
-  LimitEntry made;
-  made.metrics = std::move(metrics);
-  return made;
+  LimitEntry limit;
+  limit.metrics = std::move(metrics);
+  return limit;
 }
 
 }  // namespace weir::verdict::test

@@ -26,7 +26,7 @@ struct Machine {
   double pair_seconds = 2;
 };
 
-profile::CellFacts facts_of(const std::string& prompt) {
+profile::CellFacts make_facts(const std::string& prompt) {
   profile::CellFacts facts;
   facts.cell = *profile::CellKey::parse("llama.cpp/tiny/cpu/" + prompt);
   facts.device = "cpu";
@@ -35,7 +35,7 @@ profile::CellFacts facts_of(const std::string& prompt) {
   return facts;
 }
 
-profile::PairedRuns runs_of(const Machine& machine) {
+profile::PairedRuns make_runs(const Machine& machine) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;
   profile::PairedRuns runs;
@@ -52,7 +52,7 @@ profile::PairedRuns runs_of(const Machine& machine) {
   return runs;
 }
 
-CalibrationFacts asked() {
+CalibrationFacts calibration_facts() {
   CalibrationFacts facts;
   facts.date = "2026-11-20";
   facts.budget_seconds = 600;
@@ -60,88 +60,91 @@ CalibrationFacts asked() {
   return facts;
 }
 
-Calibration calibration_of(const std::vector<Machine>& machines,
-                           const CalibrationFacts& facts = asked(),
-                           std::vector<LimitEntry> limits = {}) {
+Calibration calibration_with(const std::vector<Machine>& machines,
+                             const CalibrationFacts& facts = calibration_facts(),
+                             std::vector<LimitEntry> limits = {}) {
   std::vector<profile::CellFacts> cells;
   std::vector<profile::PairedRuns> runs;
   for (const Machine& machine : machines) {
-    cells.push_back(facts_of("p" + std::to_string(cells.size())));
-    runs.push_back(runs_of(machine));
+    cells.push_back(make_facts("p" + std::to_string(cells.size())));
+    runs.push_back(make_runs(machine));
   }
   return calibrate(facts, cells, runs, limits, {});
 }
 
 TEST(Calibrate, SaysThatAQuietMachineHoldsTheLimit) {
-  const Calibration made = calibration_of({{}});
-  ASSERT_EQ(made.cells.size(), 1U);
-  const CalibratedCell& cell = made.cells.front();
-  EXPECT_TRUE(made.holds);
+  const Calibration calibration = calibration_with({{}});
+  ASSERT_EQ(calibration.cells.size(), 1U);
+  const CalibratedCell& cell = calibration.cells.front();
+  EXPECT_TRUE(calibration.holds);
   EXPECT_TRUE(cell.holds);
-  EXPECT_EQ(made.failed, 0);
-  EXPECT_NEAR(made.failed_at_most, 0.0149, 0.0001);  // 1 - 0.05^(1/200)
+  EXPECT_EQ(calibration.failed, 0);
+  EXPECT_NEAR(calibration.failed_at_most, 0.0149, 0.0001);  // 1 - 0.05^(1/200)
   EXPECT_NEAR(cell.metrics.at(0).noise, 0.01 * std::sqrt(2.0), 0.005);
   EXPECT_EQ(cell.metrics.at(0).decision, stats::Decision::pass);
   EXPECT_EQ(cell.metrics.at(0).amount, "5 %");
   EXPECT_GE(cell.unchanged.mean, 8);
   EXPECT_LT(cell.unchanged.p95, 40);
   EXPECT_DOUBLE_EQ(cell.pair_seconds, 2);
-  EXPECT_DOUBLE_EQ(made.unchanged.mean, cell.unchanged.mean * 2);
-  EXPECT_THAT(made.answer, HasSubstr("can hold 5 % within gate.budget (10 m 0 s)"));
+  EXPECT_DOUBLE_EQ(calibration.unchanged.mean, cell.unchanged.mean * 2);
+  EXPECT_THAT(calibration.answer, HasSubstr("can hold 5 % within gate.budget (10 m 0 s)"));
 }
 
 TEST(Calibrate, SaysWhichBudgetWouldDo) {
-  CalibrationFacts facts = asked();
+  CalibrationFacts facts = calibration_facts();
   facts.budget_seconds = 20;
-  const Calibration made = calibration_of({{.noise = 0.02}, {.noise = 0.02}}, facts);
-  EXPECT_FALSE(made.holds);
-  EXPECT_THAT(made.answer, HasSubstr("cannot hold these limits within gate.budget (20 s)"));
-  EXPECT_THAT(made.answer, HasSubstr("would do"));
-  EXPECT_THAT(made.answer, HasSubstr("Too long even alone: llama.cpp/tiny/cpu/p0, "));
+  const Calibration calibration = calibration_with({{.noise = 0.02}, {.noise = 0.02}}, facts);
+  EXPECT_FALSE(calibration.holds);
+  EXPECT_THAT(calibration.answer, HasSubstr("cannot hold these limits within gate.budget (20 s)"));
+  EXPECT_THAT(calibration.answer, HasSubstr("would do"));
+  EXPECT_THAT(calibration.answer, HasSubstr("Too long even alone: llama.cpp/tiny/cpu/p0, "));
 }
 
 TEST(Calibrate, SaysWhereNoBudgetWouldDo) {
-  const Calibration made = calibration_of({{.noise = 0.6}, {}});
-  EXPECT_FALSE(made.holds);
-  EXPECT_FALSE(made.cells[0].holds);
-  EXPECT_TRUE(made.cells[1].holds);
-  EXPECT_LT(made.cells[0].unchanged.decided, 0.95);
-  EXPECT_EQ(made.replays, 20);  // more would only take time
-  EXPECT_THAT(made.answer, HasSubstr("too noisy for these limits"));
-  EXPECT_THAT(made.answer, HasSubstr("no verdict on llama.cpp/tiny/cpu/p0 after 600 pairs."));
+  const Calibration calibration = calibration_with({{.noise = 0.6}, {}});
+  EXPECT_FALSE(calibration.holds);
+  EXPECT_FALSE(calibration.cells[0].holds);
+  EXPECT_TRUE(calibration.cells[1].holds);
+  EXPECT_LT(calibration.cells[0].unchanged.decided, 0.95);
+  EXPECT_EQ(calibration.replays, 20);  // more would only take time
+  EXPECT_THAT(calibration.answer, HasSubstr("too noisy for these limits"));
+  EXPECT_THAT(calibration.answer,
+              HasSubstr("no verdict on llama.cpp/tiny/cpu/p0 after 600 pairs."));
 }
 
 TEST(Calibrate, OfTwoBuildsThatDifferSaysHowManyGatesWouldFail) {
-  CalibrationFacts facts = asked();
+  CalibrationFacts facts = calibration_facts();
   facts.two_builds = true;
-  const Calibration differ = calibration_of({{.factor = 0.8}}, facts);
+  const Calibration differ = calibration_with({{.factor = 0.8}}, facts);
   EXPECT_EQ(differ.seen_failed, 200);
   EXPECT_EQ(differ.failed, 0);  // the known difference is removed
   EXPECT_EQ(differ.cells[0].metrics[0].decision, stats::Decision::fail);
   EXPECT_THAT(differ.notes.at(0), HasSubstr("two builds of one source differ: decode tok/s of "));
-  EXPECT_EQ(calibration_of({{}}, facts).seen_failed, 0);
-  EXPECT_TRUE(calibration_of({{}}, facts).notes.empty());
-  EXPECT_THAT(calibration_of({{.factor = 0.8}}).notes.at(0),
+  EXPECT_EQ(calibration_with({{}}, facts).seen_failed, 0);
+  EXPECT_TRUE(calibration_with({{}}, facts).notes.empty());
+  EXPECT_THAT(calibration_with({{.factor = 0.8}}).notes.at(0),
               HasSubstr("failed beside itself, which chance does in at most 0.1 % of gates"));
 }
 
 TEST(Calibrate, IsTheSameForTheSameSeed) {
-  EXPECT_EQ(to_json(calibration_of({{.noise = 0.03}})), to_json(calibration_of({{.noise = 0.03}})));
+  EXPECT_EQ(to_json(calibration_with({{.noise = 0.03}})),
+            to_json(calibration_with({{.noise = 0.03}})));
 }
 
 TEST(Calibrate, NeedsPairsEnough) {
-  const Calibration made = calibration_of({{.pairs = 9}});
-  EXPECT_FALSE(made.holds);
-  EXPECT_THAT(made.cells[0].error.value_or(""), HasSubstr("9 of 16 pairs"));
-  EXPECT_THAT(made.answer, HasSubstr("no cell could be measured"));
+  const Calibration calibration = calibration_with({{.pairs = 9}});
+  EXPECT_FALSE(calibration.holds);
+  EXPECT_THAT(calibration.cells[0].error.value_or(""), HasSubstr("9 of 16 pairs"));
+  EXPECT_THAT(calibration.answer, HasSubstr("no cell could be measured"));
 }
 
 TEST(Calibrate, ACellOfWhichNothingIsKnownIsAnErrorAndNotLeftOut) {
-  const profile::CellFacts cell = facts_of("p0");
+  const profile::CellFacts cell = make_facts("p0");
   profile::PairedRuns runs;
   const auto error = [&] {
-    const auto made = calibrate(asked(), {&cell, 1}, {&runs, 1}, {}, {});
-    return made.cells.empty() ? "left out" : made.cells.front().error.value_or("none");
+    const auto calibration = calibrate(calibration_facts(), {&cell, 1}, {&runs, 1}, {}, {});
+    return calibration.cells.empty() ? "left out"
+                                     : calibration.cells.front().error.value_or("none");
   };
   EXPECT_EQ(error(), "it was not run");
   runs.warm = true;
@@ -155,25 +158,26 @@ TEST(Calibrate, ACellOfWhichNothingIsKnownIsAnErrorAndNotLeftOut) {
 TEST(Calibrate, NotesTheLineOverDepthsAndDoesNotReplayIt) {
   profile::CellFacts line;
   line.cell = *profile::CellKey::parse("llama.cpp/tiny/cpu/long");
-  const profile::CellFacts cells[] = {facts_of("long@d0"), facts_of("long@d256"), line};
-  const profile::PairedRuns runs[] = {runs_of({}), runs_of({}), runs_of({})};
-  const auto made = calibrate(asked(), cells, runs, {}, {});
-  EXPECT_EQ(made.cells.size(), 2U);
-  EXPECT_EQ(made.timed_metrics, 3);
-  EXPECT_THAT(made.notes.at(0), HasSubstr("llama.cpp/tiny/cpu/long: the line over its depths"));
+  const profile::CellFacts cells[] = {make_facts("long@d0"), make_facts("long@d256"), line};
+  const profile::PairedRuns runs[] = {make_runs({}), make_runs({}), make_runs({})};
+  const auto calibration = calibrate(calibration_facts(), cells, runs, {}, {});
+  EXPECT_EQ(calibration.cells.size(), 2U);
+  EXPECT_EQ(calibration.timed_metrics, 3);
+  EXPECT_THAT(calibration.notes.at(0),
+              HasSubstr("llama.cpp/tiny/cpu/long: the line over its depths"));
 }
 
 TEST(Calibrate, LeavesOutWhatNoTimedLimitGates) {
   LimitEntry only_shown = entry({k_rate});
   only_shown.mode = Mode::report;
-  const Calibration made = calibration_of({{}}, asked(), {only_shown});
-  EXPECT_TRUE(made.cells.empty());
-  EXPECT_FALSE(made.holds);
-  EXPECT_THAT(made.answer, HasSubstr("No timed limit"));
+  const Calibration calibration = calibration_with({{}}, calibration_facts(), {only_shown});
+  EXPECT_TRUE(calibration.cells.empty());
+  EXPECT_FALSE(calibration.holds);
+  EXPECT_THAT(calibration.answer, HasSubstr("No timed limit"));
 }
 
 TEST(CalibratedCell, ComesBackFromWhatIsStored) {
-  const CalibratedCell cell = calibration_of({{.noise = 0.03}}).cells.at(0);
+  const CalibratedCell cell = calibration_with({{.noise = 0.03}}).cells.at(0);
   const auto read = calibrated_cell_from_json(write_fields(cell));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(words(*read), words(cell));
@@ -198,14 +202,14 @@ TEST(CalibratedCell, SaysInAFewWordsWhatALimitTakes) {
 }
 
 TEST(CalibratedCell, HoldsNoLongerWhenTheLimitChanges) {
-  const CalibratedCell cell = calibration_of({{}}).cells.at(0);
-  LimitEntry other = entry({k_rate});
-  other.max_drop = Amount{0.10, true};
-  EXPECT_FALSE(still_holds(cell, {&other, 1}));
-  other.max_drop = Amount{0.05, true};
-  EXPECT_TRUE(still_holds(cell, {&other, 1}));
-  other.tolerate = Amount{0.01, true};
-  EXPECT_FALSE(still_holds(cell, {&other, 1}));
+  const CalibratedCell cell = calibration_with({{}}).cells.at(0);
+  LimitEntry limit = entry({k_rate});
+  limit.max_drop = Amount{0.10, true};
+  EXPECT_FALSE(still_holds(cell, {&limit, 1}));
+  limit.max_drop = Amount{0.05, true};
+  EXPECT_TRUE(still_holds(cell, {&limit, 1}));
+  limit.tolerate = Amount{0.01, true};
+  EXPECT_FALSE(still_holds(cell, {&limit, 1}));
 }
 
 }  // namespace calibration_test

@@ -11,25 +11,25 @@ using ::testing::HasSubstr;
 const profile::CellKey k_cell = *profile::CellKey::parse("e/m/b/p");
 
 Judgement rate(Outcome outcome, bool paired, std::string reason = "why") {
-  Judgement made;
-  made.metric = *unit::find_metric("decode_tokens_per_second");
-  made.verdict = outcome;
-  made.limit.max_drop = MaxChange{{0.05, true}, {0.025, true}};
-  made.reason = std::move(reason);
+  Judgement judgement;
+  judgement.metric = *unit::find_metric("decode_tokens_per_second");
+  judgement.verdict = outcome;
+  judgement.limit.max_drop = MaxChange{{0.05, true}, {0.025, true}};
+  judgement.reason = std::move(reason);
   if (paired) {
-    made.pairs = 12;
+    judgement.pairs = 12;
   } else {
-    made.suspected = outcome == Outcome::fail;
+    judgement.suspected = outcome == Outcome::fail;
   }
-  return made;
+  return judgement;
 }
 
 CellVerdict cell(std::vector<Judgement> metrics) {
-  CellVerdict made;
-  made.cell = k_cell;
-  made.judgements = std::move(metrics);
-  made.verdict = made.judgements.front().verdict;
-  return made;
+  CellVerdict judged;
+  judged.cell = k_cell;
+  judged.judgements = std::move(metrics);
+  judged.verdict = judged.judgements.front().verdict;
+  return judged;
 }
 
 TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesByItsChange) {
@@ -56,12 +56,12 @@ TEST(Confirm, LeavesAFailWherePairsBrokeOrWereNone) {
     broken.reason = "the candidate crashed twice";
     CellVerdict none = cell({rate(Outcome::inconclusive, true)});
     none.judgements[0].pairs = 0;
-    for (const CellVerdict& one : {broken, none}) {
+    for (const CellVerdict& paired_cell : {broken, none}) {
       std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false)})};
-      const CellVerdict beside[] = {one};
-      const Confirmed told = confirm(cells, beside, "main");
+      const CellVerdict beside[] = {paired_cell};
+      const Confirmed result = confirm(cells, beside, "main");
       EXPECT_EQ(cells[0].verdict, Outcome::fail) << to_string(outcome);
-      EXPECT_EQ(told.cleared + told.inconclusive, 0);
+      EXPECT_EQ(result.cleared + result.inconclusive, 0);
     }
   }
 }
@@ -81,12 +81,12 @@ TEST(Confirm, GivesASuspectedTimeTheVerdictOfItsPairs) {
   for (const auto& c : cases) {
     std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false, "-9 %")})};
     const CellVerdict beside[] = {cell({rate(c.pairs, true)})};
-    const Confirmed told = confirm(cells, beside, "main");
+    const Confirmed result = confirm(cells, beside, "main");
     EXPECT_EQ(cells[0].verdict, c.expected) << to_string(c.pairs);
     EXPECT_EQ(cells[0].judgements[0].verdict, c.expected) << to_string(c.pairs);
     EXPECT_THAT(cells[0].judgements[0].reason, HasSubstr(c.reason));
-    EXPECT_EQ(told.confirmed + told.cleared + told.inconclusive +
-                  static_cast<std::int64_t>(told.not_asked.size()),
+    EXPECT_EQ(result.confirmed + result.cleared + result.inconclusive +
+                  static_cast<std::int64_t>(result.not_asked.size()),
               1);
   }
 }
@@ -108,9 +108,9 @@ TEST(Confirm, SaysWhyPairsOfACellWereNone) {
   broken.cell = k_cell;
   broken.reason = "the base hangs\nand more";
   const CellVerdict beside[] = {broken};
-  const Confirmed told = confirm(cells, beside, "main");
-  ASSERT_EQ(told.not_asked.size(), 1U);
-  EXPECT_EQ(told.not_asked[0], "e/m/b/p, decode tok/s: the base hangs");
+  const Confirmed result = confirm(cells, beside, "main");
+  ASSERT_EQ(result.not_asked.size(), 1U);
+  EXPECT_EQ(result.not_asked[0], "e/m/b/p, decode tok/s: the base hangs");
   EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 

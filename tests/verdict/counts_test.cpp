@@ -18,8 +18,8 @@ TEST(Counts, PassWhenNothingChanged) {
   const CellVerdict cell = judge(reference(), {stored(reference())});
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_EQ(cell.base, "same device class");
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::pass);
-  EXPECT_EQ(cell.of("placement").verdict, Outcome::pass);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::pass);
+  EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::pass);
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
   EXPECT_EQ(metric(cell, "dispatches_fixed").verdict, Outcome::info)
       << "no limit: counts as nothing";
@@ -32,7 +32,7 @@ TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
     std::int64_t now;
     Placement::State before, after;
     Outcome want;
-    const char* says;
+    const char* reason;
   };
   using State = Placement::State;
   const Case k_cases[] = {
@@ -46,15 +46,16 @@ TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
       {53, State::refuted, State::shown, Outcome::improved, "with all work where it was"},
       {65, State::seen, State::unknown, Outcome::pass, ""},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     Profile before = reference(), after = reference();
-    before.placement.state = one.before;
-    if (one.before == State::refuted) before.placement.cpu_ops = {{"SWIGLU", 6}};
-    after.placement.state = one.after;
-    add_count(after, "dispatches_per_token", one.now);
+    before.placement.state = test_case.before;
+    if (test_case.before == State::refuted) before.placement.cpu_ops = {{"SWIGLU", 6}};
+    after.placement.state = test_case.after;
+    add_count(after, "dispatches_per_token", test_case.now);
     const CellVerdict cell = judge(after, {stored(before)});
-    EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, one.want) << one.now << one.says;
-    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(one.says));
+    EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, test_case.want)
+        << test_case.now << test_case.reason;
+    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(test_case.reason));
   }
 }
 
@@ -63,7 +64,7 @@ TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
   const struct {
     std::map<std::string, std::int64_t> now;  // base: 65 dispatches, 46 barriers, 1 sync
     Outcome syncs;
-    const char* says;
+    const char* reason;
   } cases[] = {
       {{}, Outcome::improved, "18 to 1 (-17), with the same work on the device: accept it"},
       {{{"copies_per_token", 2}}, Outcome::fail, "nothing here sees"},
@@ -77,8 +78,8 @@ TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
     add_count(before, "syncs_per_token", 18);
     for (const auto& [name, value] : c.now) add_count(after, name, value);
     const Judgement syncs = metric(judge(after, {stored(before)}), "syncs_per_token");
-    EXPECT_EQ(syncs.verdict, c.syncs) << c.says;
-    EXPECT_THAT(syncs.reason, HasSubstr(c.says));
+    EXPECT_EQ(syncs.verdict, c.syncs) << c.reason;
+    EXPECT_THAT(syncs.reason, HasSubstr(c.reason));
   }
   // An engine that reports that it ran on the CPU did not improve.
   Profile before = reference(), after = reference();
@@ -133,9 +134,9 @@ TEST(Counts, FailByThePlainNumbersOfALimitEvenWithoutABaseline) {
         std::tuple(2, true, Outcome::fail)}) {  // still exact: all matching limits apply
     Profile after = reference();
     add_count(after, "syncs_per_token", value);
-    std::vector<baseline::Baseline> known;
-    if (with_base) known.push_back(stored(reference()));
-    EXPECT_EQ(metric(judge(after, known, {range}), "syncs_per_token").verdict, want) << value;
+    std::vector<baseline::Baseline> baselines;
+    if (with_base) baselines.push_back(stored(reference()));
+    EXPECT_EQ(metric(judge(after, baselines, {range}), "syncs_per_token").verdict, want) << value;
   }
 }
 
@@ -163,9 +164,9 @@ TEST(Counts, AreHeldToEveryKindThatStands) {
   struct Case {
     std::int64_t now;
     Outcome want;
-    const char* says;
+    const char* reason;
   };
-  for (const auto& [now, want, says] :
+  for (const auto& [now, want, reason] :
        {Case{66, Outcome::fail, "must not change"}, Case{65, Outcome::pass, ""},
         Case{60, Outcome::improved, "accept it"}, Case{59, Outcome::fail, "may fall 5"}}) {
     Profile before = reference(), after = reference();
@@ -173,16 +174,17 @@ TEST(Counts, AreHeldToEveryKindThatStands) {
     add_count(after, "dispatches_per_token", now);
     const CellVerdict cell = judge(after, {stored(before)}, {both});
     EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, want) << now;
-    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(says)) << now;
+    EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr(reason)) << now;
   }
   // A change of 0.4 % is within the default of a count that nearly repeats, and beyond the entry's
   // limit.
   Profile before = reference(), after = reference();
   add_nearly(before, "instructions_per_token", {1000});
   add_nearly(after, "instructions_per_token", {1004});
-  const Judgement held = metric(judge(after, {stored(before)}, {both}), "instructions_per_token");
-  EXPECT_EQ(held.verdict, Outcome::fail);
-  EXPECT_THAT(held.reason, HasSubstr("may rise 0.2 %"));
+  const Judgement judgement =
+      metric(judge(after, {stored(before)}, {both}), "instructions_per_token");
+  EXPECT_EQ(judgement.verdict, Outcome::fail);
+  EXPECT_THAT(judgement.reason, HasSubstr("may rise 0.2 %"));
 }
 
 // The default is 3 times the 1 % that the baseline's processes spread over, or half a per cent if
@@ -238,7 +240,7 @@ TEST(Counts, OfInstructionsThatGrewNameTheFunctionsThatChanged) {
   EXPECT_THAT(metric(cell, "instructions_per_token").reason,
               "100000 to 110000 (+10000), may vary by 0.5 %");
   std::vector<std::string> names;
-  for (const Changed& one : cell.functions) names.push_back(one.name);
+  for (const Changed& function : cell.functions) names.push_back(function.name);
   EXPECT_THAT(names, testing::ElementsAre("dot", "gone", "new"))
       << "a twentieth of a per cent of all explains nothing";
   EXPECT_TRUE(judge(before, {stored(before)}).functions.empty());
@@ -247,16 +249,16 @@ TEST(Counts, OfInstructionsThatGrewNameTheFunctionsThatChanged) {
   const Profile much = with_functions(1'000'000, {{"dot", 990'000}});
   const CellVerdict worse = judge(much, {stored(before)});
   names.clear();
-  for (const Changed& one : worse.functions) names.push_back(one.name);
+  for (const Changed& function : worse.functions) names.push_back(function.name);
   EXPECT_THAT(names, testing::ElementsAre("dot", "norm"));
 }
 
 TEST(Counts, OfInstructionsCountedInTwoWaysDoNotJudgeEachOther) {
   Profile before = with_functions(100'000, {}), after = with_functions(150'000, {});
   before.metrics["instructions_per_token"].source = "perf";
-  const Judgement made = metric(judge(after, {stored(before)}), "instructions_per_token");
-  EXPECT_EQ(made.verdict, Outcome::new_);
-  EXPECT_THAT(made.reason, HasSubstr("counted by perf, this run by callgrind"));
+  const Judgement judgement = metric(judge(after, {stored(before)}), "instructions_per_token");
+  EXPECT_EQ(judgement.verdict, Outcome::new_);
+  EXPECT_THAT(judgement.reason, HasSubstr("counted by perf, this run by callgrind"));
 }
 
 TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
@@ -299,9 +301,9 @@ TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
   const Judgement gone = metric(judge(without, {stored(with)}), "copies_per_token");
   EXPECT_EQ(gone.verdict, Outcome::fail) << "it fell, and where the work ran is not known";
   EXPECT_EQ(gone.current, 0) << "not: could not be measured";
-  Profile other = with;
-  other.metrics["copies_per_token"].source = "vulkan";
-  EXPECT_EQ(metric(judge(other, {stored(without)}), "copies_per_token").verdict, Outcome::new_)
+  Profile by_probe = with;
+  by_probe.metrics["copies_per_token"].source = "vulkan";
+  EXPECT_EQ(metric(judge(by_probe, {stored(without)}), "copies_per_token").verdict, Outcome::new_)
       << "a probe that stands before an API counts every kind";
 }
 
@@ -395,7 +397,7 @@ TEST(Counts, OfTheNearestClassPassWhenEqualAndAreNewOtherwise) {
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::new_);
   EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65);
   EXPECT_EQ(metric(cell, "barriers_per_token").verdict, Outcome::pass);
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::new_);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::new_);
   EXPECT_EQ(cell.verdict, Outcome::new_);
 }
 
@@ -434,8 +436,8 @@ TEST(Counts, AreShownAndNotGatedInReportMode) {
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
               HasSubstr("reported, not gated: new, being observed (would be fail: 65 to 77"));
   EXPECT_EQ(metric(cell, "barriers_per_token").reason, "reported, not gated: new, being observed");
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::info);
-  EXPECT_EQ(cell.of("placement").verdict, Outcome::info);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::info);
+  EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::info);
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_THAT(cell.notes, ElementsAre(HasSubstr("nothing was judged")));
 }
@@ -446,14 +448,14 @@ TEST(Kernels, TakeTheVerdictOfTheDispatchesWhereThoseChanged) {
   after.kernels->counts = {{"mul_mat", 53}};
   add_count(after, "dispatches_per_token", 53);
   CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::improved);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::improved);
   EXPECT_EQ(cell.verdict, Outcome::improved);
-  ASSERT_EQ(cell.of("kernels").changed.size(), 1U);
-  EXPECT_EQ(cell.of("kernels").changed[0].name, "rms_norm_mul");
-  EXPECT_EQ(cell.of("kernels").changed[0].baseline, Rational(12));
-  EXPECT_FALSE(cell.of("kernels").changed[0].current);
+  ASSERT_EQ(cell.judgement_of("kernels").changed.size(), 1U);
+  EXPECT_EQ(cell.judgement_of("kernels").changed[0].name, "rms_norm_mul");
+  EXPECT_EQ(cell.judgement_of("kernels").changed[0].baseline, Rational(12));
+  EXPECT_FALSE(cell.judgement_of("kernels").changed[0].current);
   add_count(after, "dispatches_per_token", 77);
-  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(judge(after, {stored(before)}).judgement_of("kernels").verdict, Outcome::fail);
 }
 
 TEST(Kernels, FailWhereTheTotalStayedTheSame) {
@@ -461,13 +463,13 @@ TEST(Kernels, FailWhereTheTotalStayedTheSame) {
   after.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 12}};
   const CellVerdict cell = judge(after, {stored(reference())});
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fail);
-  EXPECT_EQ(cell.of("kernels").reason, "65 dispatches as before, by other kernels");
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(cell.judgement_of("kernels").reason, "65 dispatches as before, by other kernels");
   EXPECT_EQ(cell.verdict, Outcome::fail);
   LimitEntry off = entry({"kernels"});
   off.exact = false;
   EXPECT_EQ(judge(after, {stored(reference())}, {off}).verdict, Outcome::pass);
-  EXPECT_EQ(judge(after, {stored(reference())}, {off}).of("kernels").changed.size(), 2U)
+  EXPECT_EQ(judge(after, {stored(reference())}, {off}).judgement_of("kernels").changed.size(), 2U)
       << "still explained";
 }
 
@@ -477,42 +479,44 @@ TEST(Kernels, ThatVaryBetweenRunsAreToldAndJudgeNothing) {
     Profile before = reference(), after = reference();
     after.kernels->counts["mul_mat"] = 52;
     Profile& varied = varied_before ? before : after;
-    varied.kernels->varies = true;
+    varied.kernels->runs_disagree = true;
     const CellVerdict cell = judge(after, {stored(before)});
-    EXPECT_EQ(cell.of("kernels").verdict, Outcome::info);
-    EXPECT_THAT(cell.of("kernels").reason,
+    EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::info);
+    EXPECT_THAT(cell.judgement_of("kernels").reason,
                 HasSubstr(varied_before ? "of the baseline" : "of this run"));
-    EXPECT_THAT(cell.of("kernels").reason, HasSubstr("not the same in all runs"));
-    EXPECT_EQ(cell.of("kernels").changed.size(), 1U) << "shown all the same";
+    EXPECT_THAT(cell.judgement_of("kernels").reason, HasSubstr("not the same in all runs"));
+    EXPECT_EQ(cell.judgement_of("kernels").changed.size(), 1U) << "shown all the same";
     EXPECT_EQ(cell.verdict, Outcome::pass);
-    EXPECT_THAT(cell.notes, ElementsAre(cell.of("kernels").reason))
+    EXPECT_THAT(cell.notes, ElementsAre(cell.judgement_of("kernels").reason))
         << "never passed over in silence";
   }
 }
 
 TEST(Kernels, WithoutNamesOnlyExplain) {
   Profile before = reference(), after = reference();
-  before.kernels->named = after.kernels->named = false;
+  before.kernels->has_names = after.kernels->has_names = false;
   after.kernels->counts = {{"0badc0de", 65}};
   CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::info);
-  EXPECT_EQ(cell.of("kernels").changed.size(), 3U);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::info);
+  EXPECT_EQ(cell.judgement_of("kernels").changed.size(), 3U);
   EXPECT_EQ(cell.verdict, Outcome::pass);
   cell = judge(after, {stored(reference())});
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::error) << "names that are gone cannot be compared";
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::error)
+      << "names that are gone cannot be compared";
   after.kernels.reset();
-  EXPECT_EQ(judge(after, {stored(reference())}).of("kernels").verdict, Outcome::error);
+  EXPECT_EQ(judge(after, {stored(reference())}).judgement_of("kernels").verdict, Outcome::error);
 }
 
 TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
   Profile after = reference();
   after.placement = {Placement::State::refuted, "asked for vulkan: gave it no work", {}};
-  for (const auto& known : {std::vector{stored(reference())}, std::vector<baseline::Baseline>{}}) {
-    const CellVerdict cell = judge(after, known);
+  for (const auto& baselines :
+       {std::vector{stored(reference())}, std::vector<baseline::Baseline>{}}) {
+    const CellVerdict cell = judge(after, baselines);
     EXPECT_EQ(cell.verdict, Outcome::fail) << "with or without a baseline";
-    EXPECT_EQ(cell.of("placement").verdict, Outcome::fail);
-    EXPECT_EQ(cell.of("placement").reason, "asked for vulkan: gave it no work");
-    EXPECT_TRUE(cell.elsewhere);
+    EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::fail);
+    EXPECT_EQ(cell.judgement_of("placement").reason, "asked for vulkan: gave it no work");
+    EXPECT_TRUE(cell.ran_elsewhere);
     EXPECT_THAT(cell.not_allowed, testing::IsEmpty());
   }
   add_count(after, "dispatches_per_token", 0);
@@ -530,11 +534,11 @@ TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
   after.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}, {"ROPE", 8}}};
   add_count(after, "dispatches_per_token", 57);
   const CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("placement").verdict, Outcome::fail);
-  EXPECT_EQ(cell.of("placement").reason, "moved to the CPU: ROPE");
-  EXPECT_FALSE(cell.elsewhere) << "it is allowed there: accepting it mends that";
-  ASSERT_EQ(cell.of("placement").changed.size(), 1U);
-  EXPECT_EQ(cell.of("placement").changed[0].current, Rational(8));
+  EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::fail);
+  EXPECT_EQ(cell.judgement_of("placement").reason, "moved to the CPU: ROPE");
+  EXPECT_FALSE(cell.ran_elsewhere) << "it is allowed there: accepting it mends that";
+  ASSERT_EQ(cell.judgement_of("placement").changed.size(), 1U);
+  EXPECT_EQ(cell.judgement_of("placement").changed[0].current, Rational(8));
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail) << "fewer, but they moved";
 }
 
@@ -546,12 +550,12 @@ TEST(PlacementLimit, ListsOpsThatMovedBesideTheReasonTheProbeGave) {
                      {{"GET_ROWS", 1}, {"MUL_MAT", 4}},
                      {"MUL_MAT"}};
   const CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("placement").reason, "MUL_MAT ran on the CPU");
-  EXPECT_TRUE(cell.elsewhere);
+  EXPECT_EQ(cell.judgement_of("placement").reason, "MUL_MAT ran on the CPU");
+  EXPECT_TRUE(cell.ran_elsewhere);
   EXPECT_THAT(cell.not_allowed, testing::ElementsAre("MUL_MAT"));
-  ASSERT_EQ(cell.of("placement").changed.size(), 1U);
-  EXPECT_EQ(cell.of("placement").changed[0].name, "MUL_MAT");
-  EXPECT_FALSE(cell.of("placement").changed[0].baseline);
+  ASSERT_EQ(cell.judgement_of("placement").changed.size(), 1U);
+  EXPECT_EQ(cell.judgement_of("placement").changed[0].name, "MUL_MAT");
+  EXPECT_FALSE(cell.judgement_of("placement").changed[0].baseline);
 }
 
 TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
@@ -565,7 +569,7 @@ TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
   add_count(before, "dispatches_per_token", 53);
   const CellVerdict back = judge(before, {stored(after)});
   EXPECT_EQ(metric(back, "dispatches_per_token").verdict, Outcome::fail);
-  EXPECT_EQ(back.of("placement").reason, "moved to the CPU: GET_ROWS");
+  EXPECT_EQ(back.judgement_of("placement").reason, "moved to the CPU: GET_ROWS");
 }
 
 // On the CPU, ops are the kernels, and cpu_ops is their sum.
@@ -580,14 +584,14 @@ TEST(Kernels, OfACpuCellAreItsOps) {
   Profile after = before;
   after.kernels->counts = {{"MUL", 4}, {"SUB", 4}};
   CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fail);
-  EXPECT_EQ(cell.of("kernels").reason, "8 ops as before, but others");
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(cell.judgement_of("kernels").reason, "8 ops as before, but others");
   after.kernels->counts = {{"MUL", 4}, {"ADD", 2}};
   add_count(after, "cpu_ops_per_token", 6);
   cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::improved);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::improved);
   EXPECT_EQ(cell.verdict, Outcome::improved);
-  EXPECT_EQ(judge(before, {stored(after)}).of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(judge(before, {stored(after)}).judgement_of("kernels").verdict, Outcome::fail);
 }
 
 TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
@@ -597,12 +601,12 @@ TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
   before.metrics.erase("dispatches_fixed");
   Profile after = before;
   after.kernels->counts["mul_mat"] = 50;
-  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").verdict, Outcome::improved);
-  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").reason,
+  EXPECT_EQ(judge(after, {stored(before)}).judgement_of("kernels").verdict, Outcome::improved);
+  EXPECT_EQ(judge(after, {stored(before)}).judgement_of("kernels").reason,
             "65 to 62 in all, with all work where it was");
-  EXPECT_EQ(judge(before, {stored(after)}).of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(judge(before, {stored(after)}).judgement_of("kernels").verdict, Outcome::fail);
   after.placement.state = Placement::State::seen;
-  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(judge(after, {stored(before)}).judgement_of("kernels").verdict, Outcome::fail);
 }
 
 TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {

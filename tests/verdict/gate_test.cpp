@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-CellVerdict cell_of(Outcome outcome) {
+CellVerdict cell_with_outcome(Outcome outcome) {
   CellVerdict cell;
   cell.cell = reference().cell;
   cell.verdict = outcome;
@@ -39,8 +39,10 @@ TEST(Outcomes, KeepTheirPrecedenceAndNames) {
     EXPECT_EQ(to_string(k_order[i].first), k_order[i].second);
     EXPECT_EQ(parse_outcome(k_order[i].second), k_order[i].first);
     for (std::size_t j = i; j + 1 < std::size(k_order); ++j) {
-      EXPECT_EQ(judge_gate({cell_of(k_order[j].first), cell_of(k_order[i].first)}, {}).verdict,
-                k_order[std::min(i, std::size_t{7})].first);
+      EXPECT_EQ(
+          judge_gate({cell_with_outcome(k_order[j].first), cell_with_outcome(k_order[i].first)}, {})
+              .verdict,
+          k_order[std::min(i, std::size_t{7})].first);
     }
   }
   EXPECT_FALSE(parse_outcome("fresh"));
@@ -63,12 +65,12 @@ TEST(Gate, TurnsVerdictsIntoExitCodes) {
       {{skipped, new_}, false, ExitCode::pass},
       {{}, false, ExitCode::usage},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     std::vector<CellVerdict> cells;
-    for (const Outcome outcome : one.cells) cells.push_back(cell_of(outcome));
+    for (const Outcome outcome : test_case.cells) cells.push_back(cell_with_outcome(outcome));
     Policy policy;
-    policy.fail_on_inconclusive = one.fail_on_inconclusive;
-    EXPECT_EQ(judge_gate(cells, policy).exit_code, one.want) << one.cells.size();
+    policy.fail_on_inconclusive = test_case.fail_on_inconclusive;
+    EXPECT_EQ(judge_gate(cells, policy).exit_code, test_case.want) << test_case.cells.size();
   }
 }
 
@@ -118,12 +120,12 @@ TEST(Gate, AdmitsWhatItDidNotJudge) {
 }
 
 Judgement limited(const char* name, Outcome outcome, Mode mode = Mode::gate) {
-  Judgement made;
-  made.metric = unit::find_metric(name).value();
-  made.limit.exact = true;  // any limit
-  made.limit.mode = mode;
-  made.verdict = outcome;
-  return made;
+  Judgement judgement;
+  judgement.metric = unit::find_metric(name).value();
+  judgement.limit.exact = true;  // any limit
+  judgement.limit.mode = mode;
+  judgement.verdict = outcome;
+  return judgement;
 }
 
 TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
@@ -161,10 +163,11 @@ TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
        {{limited("barriers_per_token", info, Mode::report), limited("dispatches_per_token", fail)}},
        {"barriers/token reported, not gated, in 1 of 1 cell"}},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     std::vector<CellVerdict> cells;
-    for (const auto& metrics : one.cells) cells.emplace_back(cell_of(pass)).judgements = metrics;
-    EXPECT_EQ(judge_gate(cells, {}).not_judged, one.want) << one.title;
+    for (const auto& metrics : test_case.cells)
+      cells.emplace_back(cell_with_outcome(pass)).judgements = metrics;
+    EXPECT_EQ(judge_gate(cells, {}).not_judged, test_case.want) << test_case.title;
   }
 }
 
@@ -177,13 +180,13 @@ TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
   EXPECT_EQ(none.exit_code, ExitCode::pass) << "only where a baseline is required";
   EXPECT_THAT(none.not_judged, IsEmpty()) << "not said twice";
 
-  baseline::Baseline other = stored(reference());
-  other.device_class = "vulkan-1002-744c-3-4-0a";
+  baseline::Baseline amd_baseline = stored(reference());
+  amd_baseline.device_class = "vulkan-1002-744c-3-4-0a";
   Profile changed = reference();
   changed.provenance.fingerprint_parts["prompt"] = "b2";
   changed.provenance.fingerprint = "beef";
   const GateVerdict two =
-      judge_gate({judge(reference(), {other}), judge(changed, {stored(reference())})}, {});
+      judge_gate({judge(reference(), {amd_baseline}), judge(changed, {stored(reference())})}, {});
   EXPECT_THAT(*two.unjudged,
               HasSubstr("nothing was compared: 1 cell: the baselines are of another device class"));
   EXPECT_THAT(*two.unjudged, HasSubstr("another fingerprint: prompt changed"));

@@ -63,11 +63,11 @@ TEST(Host, WhatATimedProcessTookIsNeverJudgedByStoredSamples) {
   profile::Profile before = reference(), after = reference();
   add_time(before, "voluntary_switches", around(10));
   add_time(after, "voluntary_switches", around(10000));
-  const baseline::Baseline known = stored(before);
-  EXPECT_THAT(known.sessions, IsEmpty()) << "it is not stored";
-  const Judgement made = metric(judge(after, {known}), "voluntary_switches");
-  EXPECT_EQ(made.verdict, Outcome::info);
-  EXPECT_THAT(made.reason, HasSubstr("--against"));
+  const baseline::Baseline stored_base = stored(before);
+  EXPECT_THAT(stored_base.sessions, IsEmpty()) << "it is not stored";
+  const Judgement judgement = metric(judge(after, {stored_base}), "voluntary_switches");
+  EXPECT_EQ(judgement.verdict, Outcome::info);
+  EXPECT_THAT(judgement.reason, HasSubstr("--against"));
 }
 
 // Judges pairs of processes of 96 tokens that wait about `base` and `candidate` times, within
@@ -90,8 +90,8 @@ CellVerdict judged_cell(double base, double candidate, double spread) {
   }
   runs.metrics.push_back(metric);
   add_time(after, "voluntary_switches", samples);
-  const auto known = stored(with_calls(0, 0));
-  return judge_cell(after, {baseline::choose(after, {&known, 1}), runs}, {}, Policy{});
+  const auto stored_base = stored(with_calls(0, 0));
+  return judge_cell(after, {baseline::choose(after, {&stored_base, 1}), runs}, {}, Policy{});
 }
 Judgement judged(double base, double candidate, double spread) {
   return metric(judged_cell(base, candidate, spread), "voluntary_switches");
@@ -118,12 +118,12 @@ TEST(Host, AWaitThatPairsBlameIsNamed) {
 TEST(OverThreads, TellsWhatAThreadAddsAndWhatSerialises) {
   std::vector<profile::Profile> profiles;
   for (const char* prompt : {"decode@tall", "decode@t2", "decode@t1", "decode@t4"}) {
-    profile::Profile& one = profiles.emplace_back(reference());
-    one.cell = *profile::CellKey::parse(std::string("e/m/cpu/") + prompt);
-    const std::int64_t threads = *one.cell.threads == 0 ? 8 : *one.cell.threads;
-    add_host(one, "system_calls_per_token", static_cast<double>(29 + 29 * threads),
+    profile::Profile& profile = profiles.emplace_back(reference());
+    profile.cell = *profile::CellKey::parse(std::string("e/m/cpu/") + prompt);
+    const std::int64_t threads = *profile.cell.threads == 0 ? 8 : *profile.cell.threads;
+    add_host(profile, "system_calls_per_token", static_cast<double>(29 + 29 * threads),
              profile::Nature::exact);
-    add_host(one, "futex_waits_per_token", threads == 1 ? 0.1 : 37, profile::Nature::sampled);
+    add_host(profile, "futex_waits_per_token", threads == 1 ? 0.1 : 37, profile::Nature::sampled);
   }
   profiles.push_back(reference());
   EXPECT_THAT(describe_thread_scaling(profiles),

@@ -17,15 +17,16 @@ struct Code {
   std::map<std::string, std::int64_t> costs;
 };
 
-profile::Profile with(const std::vector<Code>& codes, const std::string& compiler = k_mesa) {
-  profile::Profile made = reference();
-  made.codes.emplace();
-  for (const Code& one : codes) {
-    made.codes->counts[one.kernel + "@" + one.hash] = 4;
-    made.code_facts[one.hash].costs = one.costs;
+profile::Profile profile_with(const std::vector<Code>& codes,
+                              const std::string& compiler = k_mesa) {
+  profile::Profile profile = reference();
+  profile.codes.emplace();
+  for (const Code& code : codes) {
+    profile.codes->counts[code.kernel + "@" + code.hash] = 4;
+    profile.code_facts[code.hash].costs = code.costs;
   }
-  made.compiler = compiler;
-  return made;
+  profile.compiler = compiler;
+  return profile;
 }
 const std::string k_a = "00000000000000a1", k_b = "00000000000000b1", k_c = "00000000000000c1";
 
@@ -71,17 +72,18 @@ TEST(KernelCosts, AreHeldToLimitsByTheWorstCodeOfAName) {
        "spilled_registers:flash",
        Outcome::new_},
   };
-  for (const Case& one : cases) {
-    const CellVerdict cell = judge(with(one.now), {stored(with(one.base))}, limits());
-    EXPECT_EQ(metric(cell, one.metric).verdict, one.verdict)
-        << one.metric << metric(cell, one.metric).reason;
+  for (const Case& test_case : cases) {
+    const CellVerdict cell =
+        judge(profile_with(test_case.now), {stored(profile_with(test_case.base))}, limits());
+    EXPECT_EQ(metric(cell, test_case.metric).verdict, test_case.verdict)
+        << test_case.metric << metric(cell, test_case.metric).reason;
   }
 }
 
 TEST(KernelCosts, ThatNoLimitNamesAreNotListed) {
-  const auto profile = with({{"flash", k_a, {{"registers", 24}, {"occupancy", 16}}}});
-  for (const Judgement& one : judge(profile, {stored(profile)}).judgements) {
-    EXPECT_THAT(one.metric.name, testing::Not(HasSubstr(":")));
+  const auto profile = profile_with({{"flash", k_a, {{"registers", 24}, {"occupancy", 16}}}});
+  for (const Judgement& judgement : judge(profile, {stored(profile)}).judgements) {
+    EXPECT_THAT(judgement.metric.name, testing::Not(HasSubstr(":")));
   }
   EXPECT_EQ(metric(judge(profile, {stored(profile)}, limits()), "registers:matmul").metric.name,
             "");
@@ -91,22 +93,23 @@ TEST(KernelCosts, ByAnotherCompilerAreNew) {
   const std::vector<Code> base{{"flash", k_a, {{"spilled_registers", 0}}}};
   const std::vector<Code> now{{"flash", k_a, {{"spilled_registers", 95}}}};
   const CellVerdict cell =
-      judge(with(now, "radv-navi31, Mesa 22.3.6"), {stored(with(base))}, limits());
-  const Judgement& one = metric(cell, "spilled_registers:flash");
-  EXPECT_EQ(one.verdict, Outcome::new_);
-  EXPECT_THAT(one.reason, HasSubstr("by radv-navi31, Mesa 25.0.7, this run by radv-navi31, Mesa "
-                                    "22.3.6"));
+      judge(profile_with(now, "radv-navi31, Mesa 22.3.6"), {stored(profile_with(base))}, limits());
+  const Judgement& judgement = metric(cell, "spilled_registers:flash");
+  EXPECT_EQ(judgement.verdict, Outcome::new_);
+  EXPECT_THAT(judgement.reason,
+              HasSubstr("by radv-navi31, Mesa 25.0.7, this run by radv-navi31, Mesa "
+                        "22.3.6"));
 }
 
 TEST(KernelCosts, ThatNobodyToldAreNotJudgedAndSaidSo) {
-  const auto base = with({{"flash", k_a, {{"spilled_registers", 0}}}});
-  const CellVerdict cell = judge(with({{"flash", k_a, {}}}, ""), {stored(base)}, limits());
+  const auto base = profile_with({{"flash", k_a, {{"spilled_registers", 0}}}});
+  const CellVerdict cell = judge(profile_with({{"flash", k_a, {}}}, ""), {stored(base)}, limits());
   // A missing figure of a kernel that still runs is an error. A limit that matches nothing is
   // named.
   EXPECT_EQ(metric(cell, "spilled_registers:flash").verdict, Outcome::error);
   EXPECT_EQ(cell.verdict, Outcome::error);
   const CellVerdict of_others =
-      judge(with({{"flash", k_a, {{"registers", 8}}}}), {stored(base)}, limits());
+      judge(profile_with({{"flash", k_a, {{"registers", 8}}}}), {stored(base)}, limits());
   EXPECT_THAT(of_others.warnings,
               Contains(HasSubstr("not judged, no compiler reported it of a kernel here")));
 }

@@ -17,15 +17,15 @@ using Kernels = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;  /
 std::vector<Changed> changed(const Kernels& kernels) {
   std::vector<Changed> all;
   for (const auto& [name, counts] : kernels) {
-    Changed one{name, {}, {}};
-    if (counts.first != 0) one.baseline = counts.first;
-    if (counts.second != 0) one.current = counts.second;
-    all.push_back(one);
+    Changed change{name, {}, {}};
+    if (counts.first != 0) change.baseline = counts.first;
+    if (counts.second != 0) change.current = counts.second;
+    all.push_back(change);
   }
   return all;
 }
 
-std::string told(const KernelPaths& paths) {
+std::string summary(const KernelPaths& paths) {
   std::string text;
   for (const auto& [work, times] : paths.replaced) text += work + " " + times.str() + "; ";
   for (const std::string& name : paths.unexplained) text += "? " + name + "; ";
@@ -40,7 +40,7 @@ const Numbers k_llama{{"ADD", 8},  {"FLASH_ATTN_EXT", 4}, {"GET_ROWS", 2},
 struct Case {
   const char* what;
   Kernels kernels;
-  const char* told;
+  const char* summary;
 };
 
 // Counts on device twins with llama.cpp v0.5.0: the effects of a switch of its Vulkan backend.
@@ -122,10 +122,11 @@ TEST(KernelPaths, TellAnotherPathFromAFusion) {
        ""},
       {"nothing but work that went", {{"contig_cpy_f32_f16", {14, 0}}}, ""},
   };
-  for (const Case& one : cases) {
+  for (const Case& test_case : cases) {
     // The graph has each op as often as before; an op that is not printed did not change.
-    EXPECT_EQ(told(find_kernel_paths(changed(one.kernels), &k_llama, &k_llama, true)), one.told)
-        << one.what;
+    EXPECT_EQ(summary(find_kernel_paths(changed(test_case.kernels), &k_llama, &k_llama, true)),
+              test_case.summary)
+        << test_case.what;
   }
 }
 
@@ -146,15 +147,15 @@ TEST(KernelPaths, AreExplainedByOpsThatWentFromTheGraph) {
                         {"soft_max_f32", {4, 0}},
                         {"swiglu_f32", {0, 4}},
                         {"swiglu_f32_rte", {4, 0}}};
-  EXPECT_EQ(told(find_kernel_paths(changed(kernels), &before, &now, true)), "");
-  EXPECT_EQ(told(find_kernel_paths(changed(kernels), &k_llama, &k_llama, true)),
+  EXPECT_EQ(summary(find_kernel_paths(changed(kernels), &before, &now, true)), "");
+  EXPECT_EQ(summary(find_kernel_paths(changed(kernels), &k_llama, &k_llama, true)),
             "GLU 4; SET_ROWS 4; ? flash_attn_f32_f16_aligned_cm1; ? fa_split_k_reduce; ")
       << "of the same graph nothing explains it";
 }
 
 TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
   const auto by_names = [](const Kernels& kernels) {
-    return told(find_kernel_paths(changed(kernels), nullptr, nullptr, true));
+    return summary(find_kernel_paths(changed(kernels), nullptr, nullptr, true));
   };
   EXPECT_EQ(by_names({{"rms_norm", {9, 0}}, {"mul", {9, 0}}, {"rms_norm_mul", {0, 9}}}), "");
   EXPECT_EQ(by_names({{"soft_max_f32", {4, 0}}, {"gemv_q", {8, 0}}, {"flash_attn_f32", {0, 4}}}),
@@ -172,7 +173,7 @@ TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
 TEST(KernelPaths, OfMoreDispatchesExplainWhatIsNoLongerFused) {
   const auto changes = changed(
       {{"rope_norm_f32", {4, 8}}, {"rope_norm_f32_f16", {4, 0}}, {"set_rows_f32_f16_i64", {4, 8}}});
-  EXPECT_EQ(told(find_kernel_paths(changes, &k_llama, &k_llama, false)), "");
+  EXPECT_EQ(summary(find_kernel_paths(changes, &k_llama, &k_llama, false)), "");
 }
 
 TEST(KernelPaths, FailWhateverTheTotalDid) {
@@ -184,8 +185,9 @@ TEST(KernelPaths, FailWhateverTheTotalDid) {
   add_count(after, "dispatches_per_token", 53);
   const CellVerdict cell = judge(after, {stored(before)});
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::improved);
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fail);
-  EXPECT_EQ(cell.of("kernels").reason, "the same work by other kernels: MUL_MAT 53 times");
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(cell.judgement_of("kernels").reason,
+            "the same work by other kernels: MUL_MAT 53 times");
   EXPECT_EQ(cell.verdict, Outcome::fail);
 }
 
@@ -195,7 +197,7 @@ TEST(KernelPaths, PassWhereAnEngineOnlyRenamedItsKernels) {
   before.kernels->counts = {{"matmul_f16_aligned_m", 65}};
   after.kernels->counts = {{"matmul_f16_aligned_1", 65}};
   const CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::pass);
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::pass);
   EXPECT_EQ(cell.verdict, Outcome::pass);
 }
 

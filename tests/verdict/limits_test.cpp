@@ -36,8 +36,8 @@ TEST(Limits, HaveDefaults) {
         Case{"uploaded_bytes_per_token", ""}}) {
     EXPECT_EQ(resolve(name).words(), words) << name;
   }
-  EXPECT_TRUE(resolve_special(k_cell, "kernels", {}).exact);
-  EXPECT_TRUE(resolve_special(k_cell, "placement", {}).exact);
+  EXPECT_TRUE(resolve_non_metric_limit(k_cell, "kernels", {}).exact);
+  EXPECT_TRUE(resolve_non_metric_limit(k_cell, "placement", {}).exact);
 }
 
 TEST(Limits, OfALaterEntryWinForEachKindAndKindsAddUp) {
@@ -66,7 +66,7 @@ TEST(Limits, OfAnEntryForManyMetricsTakeWhatFitsEach) {
   all.exact = false;
   EXPECT_EQ(resolve("decode_tokens_per_second", {all}).words(), "may drop 20 %");
   EXPECT_EQ(resolve("dispatches_per_token", {all}).words(), "");
-  EXPECT_FALSE(resolve_special(k_cell, "kernels", std::vector{all}).exact);
+  EXPECT_FALSE(resolve_non_metric_limit(k_cell, "kernels", std::vector{all}).exact);
 }
 
 TEST(Limits, CarryTheModeAndItsReason) {
@@ -77,7 +77,7 @@ TEST(Limits, CarryTheModeAndItsReason) {
   EXPECT_EQ(limit.mode, Mode::report);
   EXPECT_EQ(limit.reason, "new, being observed");
   EXPECT_TRUE(limit.exact);
-  EXPECT_EQ(resolve_special(k_cell, "placement", std::vector{report}).mode, Mode::report);
+  EXPECT_EQ(resolve_non_metric_limit(k_cell, "placement", std::vector{report}).mode, Mode::report);
 }
 
 TEST(LimitMatch, TakesPartsOfANameWithOrWithoutTheirSuffix) {
@@ -115,7 +115,7 @@ TEST(Limits, ThatMakeNoSenseSayWhy) {
   struct Case {
     const char* metric;
     std::function<void(LimitEntry&)> set;
-    const char* says;  // "": valid
+    const char* reason;  // "": valid
   };
   const Case k_cases[] = {
       {"decode_tokens_per_second", [](auto& e) { e.exact = true; }, "exact makes no sense"},
@@ -201,12 +201,13 @@ TEST(Limits, ThatMakeNoSenseSayWhy) {
        },
        ""},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     LimitEntry limit = entry({"*"});
-    one.set(limit);
-    const auto why = nonsense(limit, *unit::find_metric(one.metric));
-    EXPECT_EQ(why.has_value(), *one.says != '\0') << one.metric << ": " << one.says;
-    EXPECT_THAT(why.value_or(""), HasSubstr(one.says));
+    test_case.set(limit);
+    const auto why = nonsense(limit, *unit::find_metric(test_case.metric));
+    EXPECT_EQ(why.has_value(), *test_case.reason != '\0')
+        << test_case.metric << ": " << test_case.reason;
+    EXPECT_THAT(why.value_or(""), HasSubstr(test_case.reason));
   }
 }
 

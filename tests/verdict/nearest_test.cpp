@@ -53,7 +53,7 @@ TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
   struct Case {
     const char* what;
     std::function<void(Profile&)> change;
-    const char* says;
+    const char* reason;
   };
   const Case k_cases[] = {
       {"a count that grew", [](Profile& now) { add_count(now, "dispatches_per_token", 77); },
@@ -67,23 +67,24 @@ TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
          now.kernels->length = 24;
        },
        "no longer the same for every token"},
-      {"kernels without names", [](Profile& now) { now.kernels->named = false; }, "named"},
+      {"kernels without names", [](Profile& now) { now.kernels->has_names = false; }, "named"},
       {"no kernels", [](Profile& now) { now.kernels.reset(); }, "this run none"},
       {"an op more on the CPU", [](Profile& now) { now.placement.cpu_ops["ROPE"] = 8; },
        "more often on the CPU here: ROPE"},
   };
-  for (const Case& one : k_cases) {
+  for (const Case& test_case : k_cases) {
     const Profile before = with_ops({{"GET_ROWS", 1}});
     Profile after = before;
-    one.change(after);
+    test_case.change(after);
     const CellVerdict cell = judge(after, {of_another_driver(before)});
-    EXPECT_EQ(cell.verdict, Outcome::new_) << one.what;
-    std::string reasons = cell.of("kernels").reason + cell.of("placement").reason + cell.reason;
+    EXPECT_EQ(cell.verdict, Outcome::new_) << test_case.what;
+    std::string reasons =
+        cell.judgement_of("kernels").reason + cell.judgement_of("placement").reason + cell.reason;
     for (const Judgement& metric : cell.metrics()) reasons += metric.reason;
-    EXPECT_THAT(reasons, HasSubstr(one.says)) << one.what;
-    EXPECT_THAT(reasons, HasSubstr("nearest device class")) << one.what;
+    EXPECT_THAT(reasons, HasSubstr(test_case.reason)) << test_case.what;
+    EXPECT_THAT(reasons, HasSubstr("nearest device class")) << test_case.what;
     EXPECT_NE(judge(after, {stored(before)}).verdict, Outcome::new_)
-        << one.what << ": its own class judges";
+        << test_case.what << ": its own class judges";
   }
 }
 
@@ -103,9 +104,9 @@ TEST(NearestClass, IsNoExactBaselineWhereOneIsRequired) {
 
 TEST(NearestClass, ShowsOpsOfBothSides) {
   const CellVerdict cell = judge(with_ops({{"ROPE", 8}}), {of_another_driver(with_ops({}))});
-  EXPECT_EQ(cell.of("placement").verdict, Outcome::new_);
-  ASSERT_EQ(cell.of("placement").changed.size(), 1U);
-  EXPECT_EQ(cell.of("placement").changed[0].current, Rational(8));
+  EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::new_);
+  ASSERT_EQ(cell.judgement_of("placement").changed.size(), 1U);
+  EXPECT_EQ(cell.judgement_of("placement").changed[0].current, Rational(8));
 }
 
 TEST(NearestClass, StillFailsWhatNeedsNoBaseline) {
@@ -113,7 +114,7 @@ TEST(NearestClass, StillFailsWhatNeedsNoBaseline) {
   after.placement.state = Placement::State::refuted;
   after.placement.reason = "ROPE ran on the CPU";
   const CellVerdict cell = judge(after, {of_another_driver(with_ops({}))});
-  EXPECT_EQ(cell.of("placement").verdict, Outcome::fail);
+  EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::fail);
 }
 
 TEST(NearestClass, MayComputeOtherNumbersButNotOtherWork) {

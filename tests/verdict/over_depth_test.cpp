@@ -24,7 +24,7 @@ constexpr const char* k_zero = "time_per_output_token_seconds_at_zero_context";
 constexpr const char* k_slope = "time_per_output_token_seconds_per_context_token";
 const std::vector<std::int64_t> k_depths{0, 256, 1024};
 
-std::vector<profile::CellKey> keys_of(const std::vector<std::int64_t>& depths) {
+std::vector<profile::CellKey> make_keys(const std::vector<std::int64_t>& depths) {
   std::vector<profile::CellKey> keys;
   for (const std::int64_t depth : depths) {
     keys.push_back(reference().cell);
@@ -40,26 +40,26 @@ struct Depths {
   std::vector<std::int64_t> depths = k_depths;
 
   [[nodiscard]] std::vector<profile::Profile> profiles() const {
-    std::vector<profile::Profile> made;
-    const auto keys = keys_of(depths);
+    std::vector<profile::Profile> all;
+    const auto keys = make_keys(depths);
     for (std::size_t i = 0; i < depths.size(); ++i) {
-      profile::Profile one = reference();
-      one.cell = keys[i];
-      one.placement.state = profile::Placement::State::shown;
-      one.provenance.fingerprint += std::to_string(depths[i]);
-      add_count(one, "dispatches_per_token", dispatches[i]);
-      add_time(one, k_rate, around(1 / (zero + per_token * static_cast<double>(depths[i]))));
-      made.push_back(std::move(one));
+      profile::Profile profile = reference();
+      profile.cell = keys[i];
+      profile.placement.state = profile::Placement::State::shown;
+      profile.provenance.fingerprint += std::to_string(depths[i]);
+      add_count(profile, "dispatches_per_token", dispatches[i]);
+      add_time(profile, k_rate, around(1 / (zero + per_token * static_cast<double>(depths[i]))));
+      all.push_back(std::move(profile));
     }
-    return made;
+    return all;
   }
   [[nodiscard]] profile::Profile fit() const { return add_depth_fits(profiles()).back(); }
 };
 
 TEST(OverDepth, CellsThatDifferInDepthAloneMakeOneMoreNamedWithoutSuffix) {
-  std::vector<profile::CellKey> keys = keys_of({1024, 0, 256});
+  std::vector<profile::CellKey> keys = make_keys({1024, 0, 256});
   keys.push_back(reference().cell);
-  keys.push_back(keys_of({7}).front());
+  keys.push_back(make_keys({7}).front());
   keys.back().model = "other";  // one depth is no list
   const auto groups = depth_groups(keys);
   ASSERT_EQ(groups.size(), 1U);
@@ -107,8 +107,8 @@ TEST(OverDepth, ACountThatGrowsFasterWithContextFailsAndOneThatGrowsLessIsImprov
 
 TEST(OverDepth, AnotherListOfDepthsIsAnotherCell) {
   const profile::Profile fewer = Depths{.dispatches = {65, 66}, .depths = {0, 256}}.fit();
-  const auto known = stored(Depths{}.fit());
-  const auto choice = baseline::choose(fewer, {&known, 1});
+  const auto stored_base = stored(Depths{}.fit());
+  const auto choice = baseline::choose(fewer, {&stored_base, 1});
   EXPECT_EQ(choice.match, baseline::Choice::Match::fingerprint);
   EXPECT_THAT(choice.reason, HasSubstr("depths"));
 }
@@ -139,9 +139,9 @@ TEST(OverDepth, TimesAreHeldToStoredLinesAndASlopeWithinTheNoiseDecidesNothing) 
   EXPECT_NE(metric(worse, k_zero).verdict, Outcome::fail) << metric(worse, k_zero).reason;
   profile::Profile noisy = Depths{}.fit();
   noisy.metrics.at(k_slope).samples[3] = -1e-7;
-  const Judgement made = metric(judge(noisy, {base}), k_slope);
-  EXPECT_EQ(made.verdict, Outcome::inconclusive);
-  EXPECT_THAT(made.reason, HasSubstr("within the noise"));
+  const Judgement judgement = metric(judge(noisy, {base}), k_slope);
+  EXPECT_EQ(judgement.verdict, Outcome::inconclusive);
+  EXPECT_THAT(judgement.reason, HasSubstr("within the noise"));
 }
 
 // --- compared with a base program
@@ -149,7 +149,7 @@ TEST(OverDepth, TimesAreHeldToStoredLinesAndASlopeWithinTheNoiseDecidesNothing) 
 struct Rounds {
   double zero = 1, slope = 1;  // times of the candidate over the base's
   double slot = 1.08;          // slowdown of a pair's second process
-  bool coin = true, one_coin = true;
+  bool coin = true, shared_coin = true;
   double per_token = 1e-5;  // seconds of the base, which takes 10 ms without context
   double noise = 0.01;
   int rounds = 60;
@@ -177,12 +177,12 @@ struct Rounds {
       bool base_first = !coin || (random() & 1U) != 0;
       for (std::size_t i = 0; i < runs.size(); ++i) {
         drift += 0.01 * normal(random);
-        if (!one_coin && coin) base_first = (random() & 1U) != 0;
+        if (!shared_coin && coin) base_first = (random() & 1U) != 0;
         runs[i].metrics[0].pairs.push_back(
             {rate(i, false, !base_first, drift), rate(i, true, base_first, drift), base_first});
       }
     }
-    return fit_pairs(depth_groups(keys_of(k_depths)).front(), runs);
+    return fit_pairs(depth_groups(make_keys(k_depths)).front(), runs);
   }
   // Decides the metric `name`; `level` is both false_alarm and missed.
   [[nodiscard]] stats::Decision decided(std::uint64_t seed, const char* name,
@@ -220,18 +220,19 @@ TEST(OverDepthBesideABase, WhereContextCostsNothingTheUnitIsAHundredthOfAToken) 
 
 TEST(OverDepthBesideABase, AProcessThatDidNotEndMakesItsLineInfinitelySlow) {
   std::vector<profile::PairedRuns> runs(2);
-  for (profile::PairedRuns& one : runs) {
-    one.warm = true;
-    one.pairs = 1;
-    one.metrics.push_back({*unit::find_metric(k_rate), "x", {100, 100, true}, {{100, 100, true}}});
+  for (profile::PairedRuns& depth_runs : runs) {
+    depth_runs.warm = true;
+    depth_runs.pairs = 1;
+    depth_runs.metrics.push_back(
+        {*unit::find_metric(k_rate), "x", {100, 100, true}, {{100, 100, true}}});
   }
   runs[1].metrics[0].pairs[0].candidate.reset();
-  const auto fit = fit_pairs(depth_groups(keys_of({0, 64})).front(), runs);
+  const auto fit = fit_pairs(depth_groups(make_keys({0, 64})).front(), runs);
   EXPECT_TRUE(fit.metrics[0].pairs[0].base);
   EXPECT_FALSE(fit.metrics[0].pairs[0].candidate);
   EXPECT_TRUE(std::isinf(rule_pair(fit.metrics[0], fit.metrics[0].pairs[0]).candidate));
   runs[1].error = "timed: the candidate failed in 2 of its processes";
-  EXPECT_TRUE(fit_pairs(depth_groups(keys_of({0, 64})).front(), runs).error);
+  EXPECT_TRUE(fit_pairs(depth_groups(make_keys({0, 64})).front(), runs).error);
 }
 
 TEST(OverDepthBesideABase, FindsWhatGrewAndPassesWhatDidNot) {
@@ -244,16 +245,16 @@ TEST(OverDepthBesideABase, FindsWhatGrewAndPassesWhatDidNot) {
 
 TEST(OverDepthBesideABase, IsShownWithItsChangeAndItsInterval) {
   profile::Profile fit = Depths{}.fit();
-  const auto known = stored(fit);
+  const auto stored_base = stored(fit);
   const Rounds rounds{.slope = 1.2};
   const CellVerdict cell =
-      judge_cell(fit, {baseline::choose(fit, {&known, 1}), rounds.fit(1)}, {}, {});
-  const Judgement& made = metric(cell, k_slope);
-  EXPECT_EQ(made.verdict, Outcome::fail) << made.reason;
-  EXPECT_NEAR(*made.change, 0.2, 0.05);
-  EXPECT_LT(*made.low, 0.2);
-  EXPECT_GT(*made.high, 0.2);
-  EXPECT_NEAR(made.baseline_runs->median, 1e-5, 3e-6) << "in seconds, whatever the drift";
+      judge_cell(fit, {baseline::choose(fit, {&stored_base, 1}), rounds.fit(1)}, {}, {});
+  const Judgement& judgement = metric(cell, k_slope);
+  EXPECT_EQ(judgement.verdict, Outcome::fail) << judgement.reason;
+  EXPECT_NEAR(*judgement.change, 0.2, 0.05);
+  EXPECT_LT(*judgement.low, 0.2);
+  EXPECT_GT(*judgement.high, 0.2);
+  EXPECT_NEAR(judgement.baseline_runs->median, 1e-5, 3e-6) << "in seconds, whatever the drift";
 }
 
 // Nothing changed, the second process of a pair is 8 % slower, and the machine drifts. Seeds are
@@ -261,18 +262,18 @@ TEST(OverDepthBesideABase, IsShownWithItsChangeAndItsInterval) {
 TEST(OverDepthBesideABase, BlamesNoMoreOftenThanItSaysWithOneCoinOrOneForEachDepth) {
   constexpr int k_trials = 300;
   constexpr double k_level = 0.05;
-  for (const bool one_coin : {true, false}) {
+  for (const bool shared_coin : {true, false}) {
     for (const char* name : {k_zero, k_slope}) {
       int failed = 0;
       for (int trial = 0; trial < k_trials; ++trial) {
-        const Rounds rounds{.one_coin = one_coin, .noise = 0.03, .rounds = 25};
+        const Rounds rounds{.shared_coin = shared_coin, .noise = 0.03, .rounds = 25};
         failed += rounds.decided(static_cast<std::uint64_t>(trial), name, k_level) ==
                           stats::Decision::fail
                       ? 1
                       : 0;
       }
       // 5 % of 300 are 15; 3 standard errors more are 26.
-      EXPECT_LE(failed, 26) << name << (one_coin ? ", one coin" : ", a coin each");
+      EXPECT_LE(failed, 26) << name << (shared_coin ? ", one coin" : ", a coin each");
     }
   }
 }

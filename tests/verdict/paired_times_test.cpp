@@ -48,27 +48,28 @@ struct Scene {
     for (const auto& pair : runs.metrics.at(0).pairs) samples.push_back(pair.candidate.value_or(1));
     if (samples.empty()) samples = {100};
     add_time(profile, k_rate, samples);
-    const auto known = stored(reference());
-    return judge_cell(profile, {baseline::choose(profile, {&known, 1}), runs}, {&limit, 1}, policy);
+    const auto stored_base = stored(reference());
+    return judge_cell(profile, {baseline::choose(profile, {&stored_base, 1}), runs}, {&limit, 1},
+                      policy);
   }
   [[nodiscard]] Judgement verdict() const { return metric(cell(runs()), k_rate); }
 };
 
 TEST(PairedTimes, PassWhereTheProgramDidNotChange) {
-  const Judgement made = Scene{}.verdict();
-  EXPECT_EQ(made.verdict, Outcome::pass) << made.reason;
-  EXPECT_LT(*made.pairs, 12);
-  EXPECT_EQ(made.ratios.size(), 60U);
-  EXPECT_NEAR(*made.change, 0, 0.01);
-  EXPECT_LT(*made.low, *made.high);
-  EXPECT_THAT(made.reason, HasSubstr("dropped by less than 5 %"));
+  const Judgement judgement = Scene{}.verdict();
+  EXPECT_EQ(judgement.verdict, Outcome::pass) << judgement.reason;
+  EXPECT_LT(*judgement.pairs, 12);
+  EXPECT_EQ(judgement.ratios.size(), 60U);
+  EXPECT_NEAR(*judgement.change, 0, 0.01);
+  EXPECT_LT(*judgement.low, *judgement.high);
+  EXPECT_THAT(judgement.reason, HasSubstr("dropped by less than 5 %"));
 }
 
 TEST(PairedTimes, FailWhereItIsSurelySlowerThanTolerated) {
-  const Judgement made = Scene{.factor = 0.9}.verdict();
-  EXPECT_EQ(made.verdict, Outcome::fail) << made.reason;
-  EXPECT_NEAR(*made.change, -0.1, 0.01);
-  EXPECT_THAT(made.reason, HasSubstr("dropped by more than 2.5 %, sure after"));
+  const Judgement judgement = Scene{.factor = 0.9}.verdict();
+  EXPECT_EQ(judgement.verdict, Outcome::fail) << judgement.reason;
+  EXPECT_NEAR(*judgement.change, -0.1, 0.01);
+  EXPECT_THAT(judgement.reason, HasSubstr("dropped by more than 2.5 %, sure after"));
 }
 
 TEST(PairedTimes, ImprovedMirrorsFailAndDoesNotBlock) {
@@ -80,12 +81,12 @@ TEST(PairedTimes, ImprovedMirrorsFailAndDoesNotBlock) {
 TEST(PairedTimes, InconclusiveTellsWhatItWouldTake) {
   Scene scene{.factor = 0.9, .noise = 0.02, .pairs = 12};
   scene.policy.timed_metrics = 200;
-  const Judgement made = scene.verdict();
-  EXPECT_EQ(made.verdict, Outcome::inconclusive);
-  ASSERT_TRUE(made.more_pairs);
-  EXPECT_GT(*made.more_pairs, 0);
-  EXPECT_THAT(made.reason, HasSubstr("not decided after 12 pairs; about"));
-  EXPECT_FALSE(made.more_seconds) << "nobody says how long a pair takes";
+  const Judgement judgement = scene.verdict();
+  EXPECT_EQ(judgement.verdict, Outcome::inconclusive);
+  ASSERT_TRUE(judgement.more_pairs);
+  EXPECT_GT(*judgement.more_pairs, 0);
+  EXPECT_THAT(judgement.reason, HasSubstr("not decided after 12 pairs; about"));
+  EXPECT_FALSE(judgement.more_seconds) << "nobody says how long a pair takes";
 }
 
 TEST(PairedTimes, InconclusiveTellsHowLongItWouldTake) {
@@ -93,29 +94,30 @@ TEST(PairedTimes, InconclusiveTellsHowLongItWouldTake) {
   scene.policy.timed_metrics = 200;
   auto runs = scene.runs();
   runs.seconds = 26;  // 12 pairs and the warm-ups, a pair too: 2 s each
-  const Judgement made = metric(scene.cell(runs), k_rate);
-  ASSERT_TRUE(made.more_pairs && made.more_seconds);
-  EXPECT_DOUBLE_EQ(*made.more_seconds, 2.0 * static_cast<double>(*made.more_pairs));
-  EXPECT_THAT(made.reason, HasSubstr(fmt::format("({}) would settle it",
-                                                 unit::show_duration(*made.more_seconds))));
+  const Judgement judgement = metric(scene.cell(runs), k_rate);
+  ASSERT_TRUE(judgement.more_pairs && judgement.more_seconds);
+  EXPECT_DOUBLE_EQ(*judgement.more_seconds, 2.0 * static_cast<double>(*judgement.more_pairs));
+  EXPECT_THAT(
+      judgement.reason,
+      HasSubstr(fmt::format("({}) would settle it", unit::show_duration(*judgement.more_seconds))));
 }
 
 TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
-  const Judgement made = Scene{.pairs = 0}.verdict();
-  EXPECT_EQ(made.verdict, Outcome::inconclusive);
-  EXPECT_THAT(made.reason, HasSubstr("no pair was run"));
-  EXPECT_FALSE(made.change);
+  const Judgement judgement = Scene{.pairs = 0}.verdict();
+  EXPECT_EQ(judgement.verdict, Outcome::inconclusive);
+  EXPECT_THAT(judgement.reason, HasSubstr("no pair was run"));
+  EXPECT_FALSE(judgement.change);
 }
 
 TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
   // Warm-ups are no measurements: the profile has no time at all.
   const Scene scene{.pairs = 0};
-  const auto known = stored(reference());
-  Base base{baseline::choose(reference(), {&known, 1}), scene.runs()};
+  const auto stored_base = stored(reference());
+  Base base{baseline::choose(reference(), {&stored_base, 1}), scene.runs()};
   const CellVerdict cell = judge_cell(reference(), base, {&scene.limit, 1}, scene.policy);
-  const Judgement made = metric(cell, k_rate);
-  EXPECT_EQ(made.verdict, Outcome::inconclusive);
-  EXPECT_THAT(made.reason, HasSubstr("no pair was run"));
+  const Judgement judgement = metric(cell, k_rate);
+  EXPECT_EQ(judgement.verdict, Outcome::inconclusive);
+  EXPECT_THAT(judgement.reason, HasSubstr("no pair was run"));
   EXPECT_EQ(cell.verdict, Outcome::inconclusive);
   EXPECT_THAT(judge_gate({cell}, scene.policy).not_judged,
               testing::Contains("throughput not decided in 1 of 1 cell"));
@@ -134,31 +136,32 @@ TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
 }
 
 TEST(PairedTimes, ANoisierCandidateIsShownAndNotJudged) {
-  const Judgement made =
+  const Judgement judgement =
       Scene{.factor = 0.95, .noise = 0.3, .base_noise = 0.05, .pairs = 300}.verdict();
-  EXPECT_EQ(made.verdict, Outcome::inconclusive);
-  EXPECT_THAT(made.reason, HasSubstr("x as wide as the base's"));
-  ASSERT_TRUE(made.current_runs);
-  EXPECT_GT(made.current_runs->fast, made.current_runs->median);  // a fast rate is a high one
-  EXPECT_GT(made.current_runs->median, made.current_runs->slow);
-  ASSERT_TRUE(made.spread_ratio);
-  EXPECT_NEAR(*made.spread_ratio, 6, 1.5);  // 0.3 over 0.05
+  EXPECT_EQ(judgement.verdict, Outcome::inconclusive);
+  EXPECT_THAT(judgement.reason, HasSubstr("x as wide as the base's"));
+  ASSERT_TRUE(judgement.current_runs);
+  EXPECT_GT(judgement.current_runs->fast,
+            judgement.current_runs->median);  // a fast rate is a high one
+  EXPECT_GT(judgement.current_runs->median, judgement.current_runs->slow);
+  ASSERT_TRUE(judgement.spread_ratio);
+  EXPECT_NEAR(*judgement.spread_ratio, 6, 1.5);  // 0.3 over 0.05
   EXPECT_FALSE(Scene{}.verdict().spread_ratio) << "alike but for chance";
 }
 
 TEST(PairedTimes, FalseAlarmIsDividedOverTheTimedMetricsOfTheGate) {
-  Scene one{.factor = 0.9}, many{.factor = 0.9};
+  Scene single{.factor = 0.9}, many{.factor = 0.9};
   many.policy.timed_metrics = 10000;
-  EXPECT_GT(*many.verdict().pairs, *one.verdict().pairs + 5);
+  EXPECT_GT(*many.verdict().pairs, *single.verdict().pairs + 5);
 }
 
 TEST(PairedTimes, AProcessThatDidNotEndIsInfinitelySlowAndAGapInThePicture) {
   const Scene scene{.pairs = 30};
   auto runs = scene.runs();
   runs.metrics[0].pairs[3].candidate.reset();
-  const Judgement made = metric(scene.cell(runs), k_rate);
-  EXPECT_FALSE(made.ratios[3]);
-  EXPECT_EQ(made.verdict, Outcome::pass);
+  const Judgement judgement = metric(scene.cell(runs), k_rate);
+  EXPECT_FALSE(judgement.ratios[3]);
+  EXPECT_EQ(judgement.verdict, Outcome::pass);
 }
 
 TEST(PairedTimes, ASideThatHangsIsTheCellsError) {
@@ -185,8 +188,9 @@ TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
     runs.metrics[0].pairs.assign(12, {0.1, 0.1, true});
     LimitEntry limit = entry({name});
     limit.max_increase = Amount{0.1, true};
-    const auto known = stored(reference());
-    return judge_cell(profile, {baseline::choose(profile, {&known, 1}), runs}, {&limit, 1}, {});
+    const auto stored_base = stored(reference());
+    return judge_cell(profile, {baseline::choose(profile, {&stored_base, 1}), runs}, {&limit, 1},
+                      {});
   };
   const std::pair<const char*, std::int64_t> few[] = {{"time_to_first_token_p99_seconds", 99},
                                                       {"end_to_end_latency_p90_seconds", 9}};
@@ -250,15 +254,15 @@ TEST(PairedTimes, SurviveTheVerdictFile) {
 
 TEST(PairedTimes, WhatWasTypedBehindAgainstSurvivesTheVerdictFile) {
   GateVerdict gate;
-  for (const Against& one :
+  for (const Against& against :
        {Against{"origin/main", {}}, Against{"", {"old/bench", "-m", "{model}"}}, Against{}}) {
-    gate.against = one;
+    gate.against = against;
     const auto read =
         read_fields<GateVerdict>(*parse_json(dump_json(write_fields(gate))), "verdict");
     ASSERT_TRUE(read) << read.error().message;
     ASSERT_TRUE(read->against);
-    EXPECT_EQ(read->against->spec, one.spec);
-    EXPECT_EQ(read->against->command, one.command);
+    EXPECT_EQ(read->against->spec, against.spec);
+    EXPECT_EQ(read->against->command, against.command);
   }
   gate.against.reset();
   EXPECT_TRUE(write_fields(gate)["against"].is_null());

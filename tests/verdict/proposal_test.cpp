@@ -18,43 +18,44 @@ baseline::Baseline stored(Rational dispatches) {
   profile::Profile profile;
   profile.cell = *profile::CellKey::parse(k_cell);
   test::add_count(profile, "dispatches_per_token", dispatches);
-  baseline::Baseline made;
-  made.cell = k_cell;
-  made.device_class = "vulkan-1";
-  made.counts = profile.metrics;
-  return made;
+  baseline::Baseline baseline;
+  baseline.cell = k_cell;
+  baseline.device_class = "vulkan-1";
+  baseline.counts = profile.metrics;
+  return baseline;
 }
 
-std::vector<std::string> words_of(const baseline::Baseline* base, const baseline::Baseline* head) {
-  std::vector<std::string> words;
-  for (const Proposal& one : compare_baselines(base, head)) words.push_back(one.words());
-  return words;
+std::vector<std::string> proposal_texts(const baseline::Baseline* base,
+                                        const baseline::Baseline* head) {
+  std::vector<std::string> texts;
+  for (const Proposal& proposal : compare_baselines(base, head)) texts.push_back(proposal.words());
+  return texts;
 }
 
 TEST(ProposedBaselines, SayWhichCountWouldLetMoreOrLessPass) {
   const auto base = stored(65), more = stored(77), less = stored(*Rational::make(129, 2));
   EXPECT_THAT(
-      words_of(&base, &more),
+      proposal_texts(&base, &more),
       ElementsAre("baseline dispatches_per_token of llama.cpp/tiny/vulkan/decode (vulkan-1): "
                   "65 → 77: looser"));
   EXPECT_THAT(
-      words_of(&base, &less),
+      proposal_texts(&base, &less),
       ElementsAre("baseline dispatches_per_token of llama.cpp/tiny/vulkan/decode (vulkan-1): "
                   "65 → 129/2: tighter"));
 }
 
 TEST(ProposedBaselines, SayWhatIsAddedAndWhatGoes) {
   const auto base = stored(65);
-  EXPECT_THAT(words_of(nullptr, &base),
+  EXPECT_THAT(proposal_texts(nullptr, &base),
               ElementsAre("baseline of llama.cpp/tiny/vulkan/decode (vulkan-1): added, 1 count: "
                           "tighter"));
-  EXPECT_THAT(words_of(&base, nullptr),
+  EXPECT_THAT(proposal_texts(&base, nullptr),
               ElementsAre("baseline of llama.cpp/tiny/vulkan/decode (vulkan-1): 1 count → removed: "
                           "looser"));
   auto without = base;
   without.counts.clear();
   EXPECT_THAT(
-      words_of(&base, &without),
+      proposal_texts(&base, &without),
       ElementsAre("baseline dispatches_per_token of llama.cpp/tiny/vulkan/decode (vulkan-1): "
                   "65 → removed: looser"));
 }
@@ -66,7 +67,7 @@ TEST(ProposedBaselines, TellOpsOnTheCpuAndSlowerSamples) {
   head.sessions["m"] = {{"b", {{"decode_tokens_per_second", {80, 82, 84}}}}};
   const std::string of = "llama.cpp/tiny/vulkan/decode (vulkan-1)";
   EXPECT_THAT(
-      words_of(&base, &head),
+      proposal_texts(&base, &head),
       ElementsAre("baseline placement of " + of + ": unknown → on the CPU 2 MUL_MAT: looser",
                   "baseline samples of decode_tokens_per_second on m of " + of +
                       ": 102 (median of 3) → 82.0 (median of 3): looser"));
@@ -87,13 +88,13 @@ TEST(Proposals, ComeLooserFirstAndSoManyAtMost) {
 }
 
 TEST(Proposals, AreTheSameWhenReadBack) {
-  Proposal one{"max_drop of x", "5 %", "", Proposal::Effect::looser, true};
-  one.about(std::vector<std::string>(k_most_cells_named + 20, k_cell));
-  const auto back = read_fields<Proposal>(write_fields(one), "proposals");
+  Proposal proposal{"max_drop of x", "5 %", "", Proposal::Effect::looser, true};
+  proposal.about(std::vector<std::string>(k_most_cells_named + 20, k_cell));
+  const auto back = read_fields<Proposal>(write_fields(proposal), "proposals");
   ASSERT_TRUE(back);
-  EXPECT_EQ(*back, one);
+  EXPECT_EQ(*back, proposal);
   EXPECT_EQ(back->words(), "max_drop of x: 5 % → removed: looser, and holds already, in 120 cells");
-  Json broken = write_fields(one);
+  Json broken = write_fields(proposal);
   broken["effect"] = "nicer";
   EXPECT_FALSE(read_fields<Proposal>(broken, "proposals"));
 }

@@ -20,20 +20,20 @@ Numbers around(double middle) {
   return numbers;
 }
 
-profile::Profile profile_of(const std::string& metric, const Numbers& samples,
-                            std::optional<Numbers> reference) {
-  profile::Profile made;
-  made.cell = k_cell;
-  made.device = "cpu";
-  made.provenance.fingerprint = "f";
-  made.provenance.device_class = "cpu-x";
-  made.provenance.machine_class = "machine";
-  made.timed_runs = static_cast<std::int64_t>(samples.size());
-  profile::Measurement& measured = made.metrics[metric];
+profile::Profile make_profile(const std::string& metric, const Numbers& samples,
+                              std::optional<Numbers> reference) {
+  profile::Profile profile;
+  profile.cell = k_cell;
+  profile.device = "cpu";
+  profile.provenance.fingerprint = "f";
+  profile.provenance.device_class = "cpu-x";
+  profile.provenance.machine_class = "machine";
+  profile.timed_runs = static_cast<std::int64_t>(samples.size());
+  profile::Measurement& measured = profile.metrics[metric];
   measured.metric = *unit::find_metric(metric);
   measured.samples = samples;
-  if (reference) made.reference = {"pinned/m/cpu/p", "f", "b1", k_rate, *reference};
-  return made;
+  if (reference) profile.reference = {"pinned/m/cpu/p", "f", "b1", k_rate, *reference};
+  return profile;
 }
 
 CellVerdict judge(const profile::Profile& now, const profile::Profile& then) {
@@ -65,8 +65,8 @@ TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {
   };
   for (const auto& c : cases) {
     const CellVerdict cell =
-        judge(profile_of(c.metric, around(c.now), Numbers(10, c.reference_now)),
-              profile_of(c.metric, around(100), Numbers(10, 100)));
+        judge(make_profile(c.metric, around(c.now), Numbers(10, c.reference_now)),
+              make_profile(c.metric, around(100), Numbers(10, 100)));
     ASSERT_EQ(cell.metrics().size(), 1U);
     EXPECT_EQ(cell.metrics()[0].verdict, c.expected) << c.what << ": " << cell.metrics()[0].reason;
     EXPECT_NEAR(*cell.metrics()[0].change, c.change, 0.01) << c.what;
@@ -77,36 +77,36 @@ TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {
 TEST(ReferenceWorkload, IsTakenRoundByRound) {
   Numbers drifting;
   for (int i = 0; i < 10; ++i) drifting.push_back(100 - 6 * i);
-  const CellVerdict cell =
-      judge(profile_of(k_rate, drifting, drifting), profile_of(k_rate, around(100), around(100)));
+  const CellVerdict cell = judge(make_profile(k_rate, drifting, drifting),
+                                 make_profile(k_rate, around(100), around(100)));
   EXPECT_EQ(cell.metrics()[0].verdict, Outcome::pass) << cell.metrics()[0].reason;
   EXPECT_LT(*cell.metrics()[0].high - *cell.metrics()[0].low, 0.25);
 }
 
 TEST(ReferenceWorkload, IsNotUsedWhereItDidNotRunBesideBoth) {
-  const profile::Profile slow = profile_of(k_rate, around(60), Numbers(10, 60));
-  profile::Profile other = profile_of(k_rate, around(100), Numbers(10, 100));
-  other.reference->cell = "another/m/cpu/p";
-  profile::Profile built = other, changed = other;
+  const profile::Profile slow = make_profile(k_rate, around(60), Numbers(10, 60));
+  profile::Profile other_cell = make_profile(k_rate, around(100), Numbers(10, 100));
+  other_cell.reference->cell = "another/m/cpu/p";
+  profile::Profile built = other_cell, changed = other_cell;
   built.reference = changed.reference = slow.reference;
   built.reference->engine_build = "b2";
   changed.reference->fingerprint = "g";
   for (const profile::Profile& then :
-       {profile_of(k_rate, around(100), std::nullopt), other, built, changed}) {
+       {make_profile(k_rate, around(100), std::nullopt), other_cell, built, changed}) {
     const CellVerdict cell = judge(slow, then);
     EXPECT_EQ(cell.metrics()[0].verdict, Outcome::fail);
     ASSERT_EQ(cell.notes.size(), 2U);
     EXPECT_THAT(cell.notes[0], HasSubstr("as it is did not run beside the stored samples"));
   }
   // One of the two did not report in a round, so samples have no partners.
-  const CellVerdict cell = judge(profile_of(k_rate, Numbers(9, 60), Numbers(10, 60)),
-                                 profile_of(k_rate, around(100), Numbers(10, 100)));
+  const CellVerdict cell = judge(make_profile(k_rate, Numbers(9, 60), Numbers(10, 60)),
+                                 make_profile(k_rate, around(100), Numbers(10, 100)));
   EXPECT_EQ(cell.metrics()[0].verdict, Outcome::fail);
 }
 
 TEST(ReferenceWorkload, IsShownAndNeverJudged) {
-  profile::Profile now = profile_of(k_rate, around(60), Numbers(10, 60));
-  profile::Profile then = profile_of(k_rate, around(100), Numbers(10, 100));
+  profile::Profile now = make_profile(k_rate, around(60), Numbers(10, 60));
+  profile::Profile then = make_profile(k_rate, around(100), Numbers(10, 100));
   now.reference->cell = then.reference->cell = k_cell.str();
   const CellVerdict cell = judge(now, then);
   EXPECT_EQ(cell.metrics()[0].verdict, Outcome::info);

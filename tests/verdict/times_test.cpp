@@ -55,12 +55,12 @@ TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
 
 // Twenty stored runs within 0.4 % of 100 replace the assumption about the first one.
 TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
-  baseline::Baseline known = stored(timed(99.6));
+  baseline::Baseline base = stored(timed(99.6));
   for (int i = 1; i < 20; ++i) {
-    known = baseline::accept(timed(99.6 + 0.8 * i / 19), known, {});
+    base = baseline::accept(timed(99.6 + 0.8 * i / 19), base, {});
   }
   const auto judged_by_all = [&](double rate, double drop) {
-    return metric(judge(timed(rate), {known}, {may_drop(drop)}), k_rate);
+    return metric(judge(timed(rate), {base}, {may_drop(drop)}), k_rate);
   };
   const Judgement slower = judged_by_all(93.6, 0.05);
   EXPECT_EQ(slower.verdict, Outcome::fail) << slower.reason;
@@ -73,14 +73,14 @@ TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
 
 // Greedy decoding with a fixed seed: runs do not differ, so 2 % worse is 2 % worse.
 TEST(Times, HoldTheQualityOfAnswersWithoutAssumingThatSessionsDiffer) {
-  const auto with = [](double perplexity) {
+  const auto profile_with = [](double perplexity) {
     Profile profile = reference();
     return add_time(profile, "perplexity", std::vector<double>(10, perplexity));
   };
-  const std::vector<baseline::Baseline> known{stored(with(6.5))};
-  EXPECT_EQ(metric(judge(with(6.5), known), "perplexity").verdict, Outcome::pass);
-  EXPECT_EQ(metric(judge(with(6.55), known), "perplexity").verdict, Outcome::pass);
-  EXPECT_EQ(metric(judge(with(6.63), known), "perplexity").verdict, Outcome::fail);
+  const std::vector<baseline::Baseline> base{stored(profile_with(6.5))};
+  EXPECT_EQ(metric(judge(profile_with(6.5), base), "perplexity").verdict, Outcome::pass);
+  EXPECT_EQ(metric(judge(profile_with(6.55), base), "perplexity").verdict, Outcome::pass);
+  EXPECT_EQ(metric(judge(profile_with(6.63), base), "perplexity").verdict, Outcome::fail);
 }
 
 TEST(Times, TakePlainAmountsOfWhatIsStored) {
@@ -166,7 +166,7 @@ TEST(Times, SayWhatTheyWouldBeInReportMode) {
   const Judgement verdict = judged(70, limit);
   EXPECT_EQ(verdict.verdict, Outcome::info);
   EXPECT_THAT(verdict.reason,
-              HasSubstr("reported, not gated: shared runner (would be fail: -30.0 %"));
+              HasSubstr("reported, not gated: shared runner (would be fail: \u221230.0 %"));
 }
 
 }  // namespace times_test

@@ -16,10 +16,10 @@ using testing::IsEmpty;
 // Vendor, device, driver id, driver version and features of a RADV device.
 constexpr const char* k_radv = "vulkan-1002-744c-3-5803006-00000000000000aa";
 
-profile::Profile on_the_card(const std::string& seen_class = k_radv) {
+profile::Profile on_the_card(const std::string& device_class = k_radv) {
   profile::Profile real = reference();
-  real.provenance.device_class = seen_class;
-  real.provenance.seen_class = seen_class;
+  real.provenance.device_class = device_class;
+  real.provenance.seen_class = device_class;
   real.provenance.seen_name = "AMD Radeon RX 7900 XTX (RADV NAVI31)";
   return real;
 }
@@ -79,16 +79,16 @@ TEST(TwinCheck, NamesEveryDifferenceOfCountsAndKernelsAndFailsNothing) {
             "besides: driver version 0x5803006 described, 0x5c00000 here; features, limits or "
             "extensions described are not those here; the two cells differ in their arguments. "
             "weir device record describes the device as it is here.");
-  const TwinCheck& found = *checked.cells[0].twin_check;
-  EXPECT_FALSE(found.equal());
-  EXPECT_EQ(found.differences.size(), 2U);
-  EXPECT_EQ(found.kernels.size(), 3U);
+  const TwinCheck& twin_check = *checked.cells[0].twin_check;
+  EXPECT_FALSE(twin_check.equal());
+  EXPECT_EQ(twin_check.differences.size(), 2U);
+  EXPECT_EQ(twin_check.kernels.size(), 3U);
 }
 
 TEST(TwinCheck, ComparesOnlyWithTheDeviceThatIsDescribed) {
   struct Case {
     const char* what;
-    profile::Profile other;
+    profile::Profile real;
     std::size_t checks;
     std::string note;
   };
@@ -115,23 +115,23 @@ TEST(TwinCheck, ComparesOnlyWithTheDeviceThatIsDescribed) {
       {"no probe saw the device", unseen, 0, ""},
       {"a twin itself", second_twin, 0, ""},
   };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.what);
-    const Checked checked = check({one.other, on_the_twin()});
-    EXPECT_EQ(checked.cells[1].twin_check.has_value(), one.checks == 1);
-    ASSERT_EQ(checked.notes.size(), one.note.empty() ? 0U : 1U);
+  for (const Case& test_case : cases) {
+    SCOPED_TRACE(test_case.what);
+    const Checked checked = check({test_case.real, on_the_twin()});
+    EXPECT_EQ(checked.cells[1].twin_check.has_value(), test_case.checks == 1);
+    ASSERT_EQ(checked.notes.size(), test_case.note.empty() ? 0U : 1U);
     if (!checked.notes.empty()) {
-      EXPECT_THAT(checked.notes[0], HasSubstr(one.note));
+      EXPECT_THAT(checked.notes[0], HasSubstr(test_case.note));
     }
   }
 }
 
 TEST(TwinCheck, TakesTheCellThatWasRunMostAlike) {
-  profile::Profile other = on_the_card();
-  other.cell.backend = "quiet";
-  other.provenance.fingerprint_parts["arguments"] = "a2";
-  add_count(other, "dispatches_per_token", 1);
-  const Checked checked = check({other, on_the_card(), on_the_twin()});
+  profile::Profile quiet = on_the_card();
+  quiet.cell.backend = "quiet";
+  quiet.provenance.fingerprint_parts["arguments"] = "a2";
+  add_count(quiet, "dispatches_per_token", 1);
+  const Checked checked = check({quiet, on_the_card(), on_the_twin()});
   ASSERT_TRUE(checked.cells[2].twin_check);
   EXPECT_EQ(checked.cells[2].twin_check->against.backend, "vulkan");
 }
@@ -140,7 +140,7 @@ TEST(TwinCheck, LeavesOutWhatVariesAndWhatTheProcessorDid) {
   profile::Profile real = on_the_card(), twin = on_the_twin();
   add_nearly(real, "syncs_per_token", {1, 2, 3});
   add_nearly(real, "instructions_per_token", {100, 101, 102});
-  real.kernels->varies = true;
+  real.kernels->runs_disagree = true;
   const Checked checked = check({real, twin});
   ASSERT_TRUE(checked.cells[1].twin_check);
   EXPECT_TRUE(checked.cells[1].twin_check->equal());

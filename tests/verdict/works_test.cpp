@@ -13,15 +13,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 LimitEntry kernels_free() {
-  LimitEntry made = test::entry({"kernels", "dispatches_per_token"});
-  made.exact = false;
-  return made;
+  LimitEntry limit = test::entry({"kernels", "dispatches_per_token"});
+  limit.exact = false;
+  return limit;
 }
 
-std::vector<std::string> works_of(const CellVerdict& cell) {
+std::vector<std::string> work_names(const CellVerdict& cell) {
   std::vector<std::string> names;
-  for (const Judgement& one : cell.metrics()) {
-    if (unit::is_work_name(one.metric.name)) names.push_back(one.metric.name);
+  for (const Judgement& judgement : cell.metrics()) {
+    if (unit::is_op_or_kernel_metric(judgement.metric.name)) names.push_back(judgement.metric.name);
   }
   return names;
 }
@@ -29,10 +29,10 @@ std::vector<std::string> works_of(const CellVerdict& cell) {
 // The reference cell has 53 mul_mat and 12 rms_norm_mul a token.
 TEST(SingleKernels, AreNotLookedAtUnlessALimitNamesThem) {
   const auto base = test::reference();
-  EXPECT_THAT(works_of(test::judge(base, {test::stored(base)})), ElementsAre());
+  EXPECT_THAT(work_names(test::judge(base, {test::stored(base)})), ElementsAre());
   LimitEntry all = test::entry({"*"});
   all.exact = true;
-  EXPECT_THAT(works_of(test::judge(base, {test::stored(base)}, {all})), ElementsAre());
+  EXPECT_THAT(work_names(test::judge(base, {test::stored(base)}, {all})), ElementsAre());
 }
 
 TEST(SingleKernels, AreOneMetricForEachNameThatAPatternFits) {
@@ -40,7 +40,7 @@ TEST(SingleKernels, AreOneMetricForEachNameThatAPatternFits) {
   LimitEntry limit = test::entry({"kernel_calls:*m*"});
   limit.exact = true;
   const CellVerdict cell = test::judge(base, {test::stored(base)}, {limit});
-  EXPECT_THAT(works_of(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
+  EXPECT_THAT(work_names(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
   EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::pass);
   EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").current, 53);
   EXPECT_EQ(unit::label(test::metric(cell, "kernel_calls:mul_mat").metric), "calls of mul_mat");
@@ -58,28 +58,31 @@ TEST(SingleKernels, ThatALimitNamesAndNobodyHasAreSaid) {
     const char* pattern;
     std::vector<CellVerdict> cells;
     Policy policy;
-    bool said;
+    bool is_reported;
   };
-  const auto with = [](const profile::Profile& profile, const char* pattern) {
+  const auto judge_with = [](const profile::Profile& profile, const char* pattern) {
     LimitEntry limit = test::entry({pattern});
     limit.exact = true;
     return test::judge(profile, {test::stored(profile)}, {limit});
   };
   const std::vector<Case> cases{
-      {"kernel_calls:mulmat*", {with(base, "kernel_calls:mulmat*")}, {}, true},
-      {"kernel_calls:mul_mat*", {with(base, "kernel_calls:mul_mat*")}, {}, false},
-      {"kernel_calls:gone", {with(base, "kernel_calls:gone")}, {}, false},  // count 0 is a fact
-      {"op:lm_hed", {with(timed, "op:lm_hed")}, {}, true},
-      {"op:lm_hed", {with(timed, "op:lm_hed")}, counts_only, false},
-      {"op:lm_hed", {with(base, "op:lm_hed")}, {}, false},  // no time was measured
-      {"op:lm_hed", {with(timed, "op:lm_hed"), broken}, {}, false},
-      {"dispatches_per_token", {with(base, "dispatches_per_token")}, {}, false}};
+      {"kernel_calls:mulmat*", {judge_with(base, "kernel_calls:mulmat*")}, {}, true},
+      {"kernel_calls:mul_mat*", {judge_with(base, "kernel_calls:mul_mat*")}, {}, false},
+      {"kernel_calls:gone",
+       {judge_with(base, "kernel_calls:gone")},
+       {},
+       false},  // count 0 is a fact
+      {"op:lm_hed", {judge_with(timed, "op:lm_hed")}, {}, true},
+      {"op:lm_hed", {judge_with(timed, "op:lm_hed")}, counts_only, false},
+      {"op:lm_hed", {judge_with(base, "op:lm_hed")}, {}, false},  // no time was measured
+      {"op:lm_hed", {judge_with(timed, "op:lm_hed"), broken}, {}, false},
+      {"dispatches_per_token", {judge_with(base, "dispatches_per_token")}, {}, false}};
   for (const Case& c : cases) {
     LimitEntry limit = test::entry({c.pattern});
     limit.source = "weir.yaml:11:5";
     const auto lines = limits_on_nothing(c.cells, std::vector{limit}, c.policy);
-    EXPECT_EQ(lines.size(), c.said ? 1 : 0) << c.pattern;
-    if (c.said) {
+    EXPECT_EQ(lines.size(), c.is_reported ? 1 : 0) << c.pattern;
+    if (c.is_reported) {
       EXPECT_THAT(lines, ElementsAre(fmt::format("\"{}\": nothing by that name was measured "
                                                  "(weir.yaml:11:5)",
                                                  c.pattern)));
@@ -94,7 +97,7 @@ TEST(SingleKernels, WithoutANameAreNoMetric) {
   LimitEntry limit = test::entry({"kernel_calls:*", "kernel_calls:"});
   limit.exact = true;
   const CellVerdict cell = test::judge(base, {test::stored(base)}, {limit});
-  EXPECT_THAT(works_of(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
+  EXPECT_THAT(work_names(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
 }
 
 TEST(SingleKernels, ThatAreNewFailWhereTheyMayNotChange) {
@@ -126,16 +129,16 @@ TEST(SingleKernels, AreHeldToBoundsWithAndWithoutABaseline) {
       {"kernel_calls:contig_cpy", {}, Amount{0, false}, Outcome::pass},
       {"kernel_calls:rms_norm_*", {}, Amount{0, false}, Outcome::fail},
   };
-  for (const Case& one : cases) {
-    LimitEntry limit = test::entry({one.pattern});
-    limit.min = one.min;
-    limit.max = one.max;
+  for (const Case& test_case : cases) {
+    LimitEntry limit = test::entry({test_case.pattern});
+    limit.min = test_case.min;
+    limit.max = test_case.max;
     const auto base = test::reference();
-    for (const auto& known : {std::vector<baseline::Baseline>{}, {test::stored(base)}}) {
-      const CellVerdict cell = test::judge(base, known, {limit});
-      const auto names = works_of(cell);
-      ASSERT_EQ(names.size(), 1U) << one.pattern;
-      EXPECT_EQ(test::metric(cell, names.front()).verdict, one.want) << one.pattern;
+    for (const auto& baselines : {std::vector<baseline::Baseline>{}, {test::stored(base)}}) {
+      const CellVerdict cell = test::judge(base, baselines, {limit});
+      const auto names = work_names(cell);
+      ASSERT_EQ(names.size(), 1U) << test_case.pattern;
+      EXPECT_EQ(test::metric(cell, names.front()).verdict, test_case.want) << test_case.pattern;
     }
   }
 }
@@ -149,7 +152,7 @@ TEST(SingleKernels, WithoutABaselineAreNew) {
 
 TEST(SingleKernels, BesideABaselineThatNamesNoneAreNew) {
   auto base = test::reference();
-  base.kernels->named = false;  // kernels are hashes of code
+  base.kernels->has_names = false;  // kernels are hashes of code
   LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
   limit.exact = true;
   const CellVerdict cell = test::judge(test::reference(), {test::stored(base)}, {limit});
@@ -162,7 +165,7 @@ TEST(SingleKernels, ThatNobodyNamesAreToldNotToBeJudged) {
   LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
   limit.max = Amount{60, false};
   const CellVerdict cell = test::judge(now, {}, {limit});
-  EXPECT_THAT(works_of(cell), ElementsAre());
+  EXPECT_THAT(work_names(cell), ElementsAre());
   EXPECT_THAT(cell.warnings, testing::Contains(HasSubstr("kernel_calls:mul_mat: not judged")));
 }
 
@@ -188,18 +191,18 @@ TEST(SingleOps, OfTheCpuAreCountedOverTheirShapes) {
   LimitEntry limit = test::entry({"op_calls:MUL_*", "kernel_calls:*"});
   limit.exact = true;
   const CellVerdict cell = test::judge(base, {test::stored(base)}, {limit});
-  EXPECT_THAT(works_of(cell), ElementsAre("op_calls:MUL_MAT"));
+  EXPECT_THAT(work_names(cell), ElementsAre("op_calls:MUL_MAT"));
   EXPECT_EQ(test::metric(cell, "op_calls:MUL_MAT").current, 9);
 }
 
 // The engine prints its command buffers by label, each a count of its own.
 TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
   using Labels = std::map<std::string, std::int64_t>;
-  const auto with = [](const Labels& labels, std::int64_t dispatches = 65) {
-    auto made = test::reference();
-    test::add_count(made, "dispatches_per_token", dispatches);
-    for (const auto& [label, count] : labels) test::add_count(made, "buffers:" + label, count);
-    return made;
+  const auto profile_with = [](const Labels& labels, std::int64_t dispatches = 65) {
+    auto profile = test::reference();
+    test::add_count(profile, "dispatches_per_token", dispatches);
+    for (const auto& [label, count] : labels) test::add_count(profile, "buffers:" + label, count);
+    return profile;
   };
   const Labels usual{{"attn", 40}, {"head", 1}};
   LimitEntry free = test::entry({"buffers:*"});
@@ -276,12 +279,13 @@ TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
        Outcome::fail,
        "42 is above 41"},
   };
-  for (const auto& one : cases) {
+  for (const auto& test_case : cases) {
     const CellVerdict cell =
-        test::judge(with(one.now, one.dispatches), {test::stored(with(one.before))}, one.limits);
-    const Judgement& found = test::metric(cell, std::string("buffers:") + one.label);
-    EXPECT_EQ(found.verdict, one.want) << one.what << ": " << found.reason;
-    EXPECT_THAT(found.reason, testing::StartsWith(one.reason)) << one.what;
+        test::judge(profile_with(test_case.now, test_case.dispatches),
+                    {test::stored(profile_with(test_case.before))}, test_case.limits);
+    const Judgement& judgement = test::metric(cell, std::string("buffers:") + test_case.label);
+    EXPECT_EQ(judgement.verdict, test_case.want) << test_case.what << ": " << judgement.reason;
+    EXPECT_THAT(judgement.reason, testing::StartsWith(test_case.reason)) << test_case.what;
   }
 }
 
@@ -301,9 +305,9 @@ TEST(SingleOps, AreJudgedByTheEnginesOwnProfile) {
 
 TEST(SingleOps, HaveTimesThatAreJudgedAsOthers) {
   const auto base = [] {
-    auto made = test::reference();
-    test::add_time(made, "op:lm_head", test::around(0.002));
-    return made;
+    auto profile = test::reference();
+    test::add_time(profile, "op:lm_head", test::around(0.002));
+    return profile;
   }();
   LimitEntry limit = test::entry({"op:lm_head"});
   limit.max_increase = Amount{0.2, true};

@@ -118,7 +118,7 @@ OpResult make_copies_with_matrix(const OpRequest& request, std::size_t slot, std
   const ReplayTensor& weights = request.at(slot);
   const auto* info = model::find_tensor_type(std::string_view(weights.type));
   if (info == nullptr || weights.ne[0] % info->block_values != 0) {
-    return left_out("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
+    return left_out_error("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
   }
   const std::int64_t each = weights.ne[0] / info->block_values * info->block_bytes * weights.ne[1];
   WEIR_TRY(auto work, make_copies(request, each, shared));
@@ -131,10 +131,10 @@ OpResult make_copies_with_matrix(const OpRequest& request, std::size_t slot, std
 OpResult make_multiply(const OpRequest& request) {
   const auto* info = model::find_tensor_type(std::string_view(request.at(1).type));
   if (info == nullptr || !cpu_multiplies(info->type)) {
-    return left_out("weir-engine multiplies no matrices of {}", request.at(1).type);
+    return left_out_error("weir-engine multiplies no matrices of {}", request.at(1).type);
   }
   if (!request.all_f32({2}) || !is_vector(request.at(2)) || !is_matrix(request.at(1))) {
-    return left_out("weir-engine multiplies a matrix with one vector of floats");
+    return left_out_error("weir-engine multiplies a matrix with one vector of floats");
   }
   WEIR_TRY(auto work,
            make_copies_with_matrix(request, 1, request.float_bytes(0) + request.float_bytes(2)));
@@ -151,10 +151,10 @@ OpResult make_multiply(const OpRequest& request) {
 OpResult make_embed(const OpRequest& request) {
   const auto* info = model::find_tensor_type(std::string_view(request.at(1).type));
   if (info == nullptr || !can_unpack(info->type)) {
-    return left_out("weir-engine looks up no rows of {}", request.at(1).type);
+    return left_out_error("weir-engine looks up no rows of {}", request.at(1).type);
   }
   if (!is_matrix(request.at(1)) || request.at(2).ne[0] != 1) {
-    return left_out("weir-engine looks up one row of a matrix");
+    return left_out_error("weir-engine looks up one row of a matrix");
   }
   WEIR_TRY(auto work, make_copies_with_matrix(request, 1, request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
@@ -169,7 +169,7 @@ OpResult make_embed(const OpRequest& request) {
 
 OpResult make_norm(const OpRequest& request) {
   if (!request.all_f32({0, 1}) || !is_vector(request.at(1))) {
-    return left_out("weir-engine normalizes one vector of floats");
+    return left_out_error("weir-engine normalizes one vector of floats");
   }
   WEIR_TRY(auto work, make_copies(request, 0, 2 * request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
@@ -186,7 +186,7 @@ OpResult make_norm(const OpRequest& request) {
 OpResult make_activate(const OpRequest& request) {
   if (request.node.description != "SWIGLU" || request.slots[2] == nullptr ||
       !request.all_f32({0, 1, 2})) {
-    return left_out("weir-engine has SWIGLU of two vectors of floats alone");
+    return left_out_error("weir-engine has SWIGLU of two vectors of floats alone");
   }
   WEIR_TRY(auto work, make_copies(request, 0, 2 * request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
@@ -200,7 +200,7 @@ OpResult make_rotate(const OpRequest& request) {
   const ReplayTensor& heads = request.at(1);
   if (!request.all_f32({1}) || heads.ne[2] != 1 || heads.ne[3] != 1 ||
       request.node.params[1] != heads.ne[0] || request.node.params[2] != 0) {
-    return left_out("weir-engine turns whole heads of one token, neighbour with neighbour");
+    return left_out_error("weir-engine turns whole heads of one token, neighbour with neighbour");
   }
   WEIR_TRY(auto work, make_copies(request, 0, request.float_bytes(1)));
   Sizes& sizes = work->model.sizes;
@@ -218,11 +218,11 @@ OpResult make_attend(const OpRequest& request) {
   std::memcpy(numbers.data(), request.node.params.data(), sizeof numbers);
   const ReplayTensor &query = request.at(1), &keys = request.at(2), &values = request.at(3);
   if (!request.all_f32({2, 3})) {
-    return left_out("weir-engine keeps keys and values as floats, not {}", keys.type);
+    return left_out_error("weir-engine keeps keys and values as floats, not {}", keys.type);
   }
   if (query.ne[1] != 1 || query.ne[3] != 1 || query.ne[0] % 2 != 0 || keys.ne != values.ne ||
       numbers[1] != 0 || numbers[2] != 0 || request.slots[5] != nullptr) {
-    return left_out("weir-engine attends for one token, without biases, caps and sinks");
+    return left_out_error("weir-engine attends for one token, without biases, caps and sinks");
   }
   const auto open = static_cast<std::int64_t>(
       std::ceil(request.limits.mask_open * static_cast<double>(keys.ne[1])));
@@ -255,9 +255,9 @@ Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const ReplayL
       {"GLU", make_activate},     {"ROPE", make_rotate},    {"FLASH_ATTN_EXT", make_attend},
   };
   const auto op = k_ops.find(node.op);
-  if (op == k_ops.end()) return left_out("weir-engine has no kernel for it alone");
+  if (op == k_ops.end()) return left_out_error("weir-engine has no kernel for it alone");
   if (const std::string problem = replay::shape_problem(node); !problem.empty()) {
-    return left_out("{}", problem);
+    return left_out_error("{}", problem);
   }
   // Sizes of this engine are 32 bits wide, and no tensor of it is empty.
   for (const ReplayTensor& tensor : node.tensors) {
@@ -265,7 +265,7 @@ Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const ReplayL
     for (const std::int64_t size : tensor.ne) {
       values *= size;
       if (size < 1 || values > k_most_values) {
-        return left_out("its tensors are too large or empty");
+        return left_out_error("its tensors are too large or empty");
       }
     }
   }

@@ -98,7 +98,7 @@ int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder)
   out.reset();
   std::vector<std::pair<std::string, std::vector<std::string>>> commands;
   for (const Way& way : ways()) {
-    commands.emplace_back(way.name, std::vector<std::string>{sys::own_program(), "--walk",
+    commands.emplace_back(way.name, std::vector<std::string>{sys::own_program_path(), "--walk",
                                                              std::string(way.name), file.string()});
   }
   if (megabytes <= 200) {

@@ -7,23 +7,23 @@
 namespace weir::app {
 
 void add_ab(const Verb& verb) {
-  const auto options = verb.runs(flow::ab);
+  const auto options = verb.set_flow(flow::ab);
   verb.option("PROGRAM", options->programs, "", "Base and candidate, or one program for both")
       ->expected(1, 2)
       ->required();
-  verb.repeated("--env", options->env, "NAME=VALUE",
-                "Set a variable for the candidate only; repeatable");
+  verb.list_option("--env", options->env, "NAME=VALUE",
+                   "Set a variable for the candidate only; repeatable");
   verb.option("--preset", options->preset, "NAME",
               "Preset that knows its arguments (default: by the program's name; weir init --list "
               "has them)");
   verb.option("--device", options->device, "DEVICE",
               "Device to run on (default: from its arguments, else the first device here)")
       ->check(CLI::IsMember(unit::device_names()));
-  verb.preset("--budget", options->budget, "DURATION", "Time for all pairs");
+  verb.option_with_default("--budget", options->budget, "DURATION", "Time for all pairs");
   verb.option("--write", options->write, "FILE", "Write the configuration as a weir.yaml");
   verb.flag("--counts-only", verb.job().selection.counts_only, "Count only: no timed pairs");
-  verb.takes_out();
-  verb.takes(Takes::output);
+  verb.add_out_option();
+  verb.add_group(OptionGroup::output);
   add_report_files(verb, options->files);
   verb->footer(
       "Both programs run with the arguments after \"--\". weir compares counts, then\n"

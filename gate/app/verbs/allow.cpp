@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_allow(const Verb& verb) {
-  const auto options = verb.runs(flow::allow);
+  const auto options = verb.set_flow(flow::allow);
   verb.option("VERDICT", options->verdict, "",
               "A verdict.json or a run's folder: waive all its fails. With --event it must match "
               "the check run");
@@ -23,15 +23,15 @@ void add_allow(const Verb& verb) {
   verb.option("--reason", options->reason, "TEXT", "Reason, for those who read it later");
   verb.option("--who", options->who, "LOGIN", "Login of the person who allows it");
   verb.option("--until", options->until, "DATE", "Last day of the waiver (default: in 30 days)");
-  verb.preset("--allowances-ref", options->branch, "BRANCH", "Branch to write it to");
+  verb.option_with_default("--allowances-ref", options->branch, "BRANCH", "Branch to write it to");
   verb.option("--event", options->event_file, "FILE",
               "Carry out the comment of this issue_comment event, if its author has write access: "
               "/weir accept CODE REASON, /weir run SHA");
   verb.option("--name", options->gate, "NAME", "Name of the gate, as given to weir post");
   add_github_options(verb, options->access);
-  verb.preset("--time-limit", options->access.time_limit, "DURATION",
-              "Time for all requests to the API");
-  verb.takes(Takes::config);
+  verb.option_with_default("--time-limit", options->access.time_limit, "DURATION",
+                           "Time for all requests to the API");
+  verb.add_group(OptionGroup::config);
   verb->footer(
       "Examples:\n"
       "  weir allow weir-out/RUN --pr 12 --sha $(git rev-parse HEAD) --who ada \\\n"

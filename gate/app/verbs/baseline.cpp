@@ -8,10 +8,10 @@ namespace weir::app {
 namespace {
 
 void add_accept(const Verb& baseline) {
-  const Verb verb = baseline.below("accept", "Store what was measured as the new baseline");
-  const auto options = verb.runs(flow::accept);
+  const Verb verb = baseline.subcommand("accept", "Store what was measured as the new baseline");
+  const auto options = verb.set_flow(flow::accept);
   verb.option("RUN", options->run, "", "Run whose times are stored (default: the newest)");
-  verb.takes(Takes::measuring);
+  verb.add_group(OptionGroup::measuring);
   verb.option("--baselines-ref", options->baselines_ref, "BRANCH[:PATH]",
               "Commit to this local branch (below PATH) instead of --baselines; no work tree is "
               "touched, and you push");
@@ -20,8 +20,10 @@ void add_accept(const Verb& baseline) {
   verb.option("--allowances", options->allowances, "N",
               "Store the exact values that pull request N was allowed, once it is merged")
       ->check(CLI::PositiveNumber);
-  verb.preset("--allowances-ref", options->allowances_ref, "REF", "Branch that holds the waivers");
-  verb.repeated("--metric", options->metrics, "GLOB", "Only metrics that match GLOB; repeatable");
+  verb.option_with_default("--allowances-ref", options->allowances_ref, "REF",
+                           "Branch that holds the waivers");
+  verb.list_option("--metric", options->metrics, "GLOB",
+                   "Only metrics that match GLOB; repeatable");
   verb.option("--reason", options->reason, "TEXT", "Reason, kept with what changes");
   verb->footer(
       "weir takes each count in three fresh processes. A count is exact if they agree.\n"
@@ -49,17 +51,18 @@ void add_baseline(const Verb& verb) {
        {Mode{"list", "List stored baselines, one a line", "list '*/vulkan/*'", false},
         Mode{"show", "Show everything stored for some cells",
              "show llama.cpp/tiny-llama/vulkan/decode", true}}) {
-    const Verb subcommand = verb.below(mode.name, mode.what);
-    subcommand.runs(flow::list_baselines)->whole = mode.in_full;
+    const Verb subcommand = verb.subcommand(mode.name, mode.what);
+    subcommand.set_flow(flow::list_baselines)->in_full = mode.in_full;
     subcommand.option("CELL", subcommand.job().selection.cells, "", "Cells, by name or glob");
     subcommand->footer(fmt::format("Example:\n  weir baseline {}", mode.example));
-    subcommand.takes_baselines();
-    subcommand.takes_json();
+    subcommand.add_baselines_option();
+    subcommand.add_json_option();
   }
-  const Verb prune = verb.below("prune", "Remove baselines of cells that weir.yaml no longer has");
-  const auto options = prune.runs(flow::prune_baselines);
-  prune.takes_baselines();
-  prune.takes_config();
+  const Verb prune =
+      verb.subcommand("prune", "Remove baselines of cells that weir.yaml no longer has");
+  const auto options = prune.set_flow(flow::prune_baselines);
+  prune.add_baselines_option();
+  prune.add_config_option();
   prune.flag("-n,--dry-run", options->dry, "Only list what would be removed");
   prune->footer("Example:\n  weir baseline prune --dry-run");
   verb->footer(  // after the subcommands, which would inherit it

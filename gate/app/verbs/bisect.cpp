@@ -6,11 +6,11 @@
 namespace weir::app {
 
 void add_bisect(const Verb& verb) {
-  const auto options = verb.runs(flow::bisect);
+  const auto options = verb.set_flow(flow::bisect);
   options->bad = "HEAD";
-  verb.takes(Takes::matrix);
+  verb.add_group(OptionGroup::matrix);
   verb.option("good", options->good, "GOOD", "A good commit");
-  verb.preset("bad", options->bad, "BAD", "A bad commit");
+  verb.option_with_default("bad", options->bad, "BAD", "A bad commit");
   verb.flag("--times", options->times,
             "Judge times, in pairs with GOOD's program, instead of counts");
   verb.optional("--resume", options->resume, "[FOLDER]",

@@ -7,8 +7,8 @@
 namespace weir::app {
 
 void add_calibrate(const Verb& verb) {
-  const auto options = verb.runs(flow::calibrate);
-  verb.takes(Takes::cells);
+  const auto options = verb.set_flow(flow::calibrate);
+  verb.add_group(OptionGroup::cells);
   verb.option("--budget", options->budget, "DURATION", "Time for all pairs (default: gate.budget)");
   verb.range("--pairs", options->pairs, verdict::k_fewest_replayed, std::int64_t{10'000},
              "Fewest pairs per cell");

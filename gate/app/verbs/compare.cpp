@@ -13,7 +13,7 @@ void add_compare(const Verb& verb) {
       ->required();
   verb.option("B", options->candidate, "", "The candidate, judged where both are runs")->required();
   verb.range("--top", options->top, 1, 100'000, "Rows per section, for profiles");
-  verb.takes(Takes::runs);
+  verb.add_group(OptionGroup::runs);
   verb.refuses("-c,--config", "the limits are those of B's own configuration, stored in the run");
   verb.refuses("--out", "A and B are given with their folders");
   verb.refuses("--baselines", "A takes the place of stored baselines");
@@ -24,7 +24,7 @@ void add_compare(const Verb& verb) {
       "  weir compare weir-out/20261120-0930 weir-out/20261120-1015\n"
       "  weir compare before.json after.json          files of weir run --json\n"
       "  weir compare q8.stderr.txt q4.stderr.txt     output of GGML_VK_PERF_LOGGER=1");
-  verb.runs(options, [verb, options](const flow::Job& job, const flow::CompareOptions&) {
+  verb.set_flow(options, [verb, options](const flow::Job& job, const flow::CompareOptions&) {
     options->top_is_set = verb->count("--top") != 0;
     return flow::compare(job, *options);
   });

@@ -79,12 +79,13 @@ void add_completion(const Verb& verb) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb->footer("Example:\n  weir completion bash > /etc/bash_completion.d/weir");
-  verb.runs(shell, [verb](const flow::Job& job, const std::string& name) -> Result<flow::Answer> {
-    const CLI::App& app = *verb->get_parent();
-    job.world.terminal.write(
-        1, name == "fish" ? fish_script(app) : bash_script(app, /*zsh=*/name == "zsh"));
-    return flow::Answer{};
-  });
+  verb.set_flow(
+      shell, [verb](const flow::Job& job, const std::string& name) -> Result<flow::Answer> {
+        const CLI::App& app = *verb->get_parent();
+        job.world.terminal.write(
+            1, name == "fish" ? fish_script(app) : bash_script(app, /*zsh=*/name == "zsh"));
+        return flow::Answer{};
+      });
 }
 
 }  // namespace weir::app

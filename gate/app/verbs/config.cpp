@@ -6,13 +6,13 @@ namespace weir::app {
 
 void add_config(const Verb& verb) {
   verb->require_subcommand(1);
-  const Verb show = verb.below("show", "Print the configuration with its presets expanded");
-  show.takes_config();
+  const Verb show = verb.subcommand("show", "Print the configuration with its presets expanded");
+  show.add_config_option();
   show->footer(
       "The output is YAML without presets, and gates the same cells.\n\n"
       "Example:\n  weir config show -c weir.yaml");
-  show.runs(std::make_shared<int>(),
-            [](const flow::Job& job, int) { return flow::show_config(job); });
+  show.set_flow(std::make_shared<int>(),
+                [](const flow::Job& job, int) { return flow::show_config(job); });
 }
 
 }  // namespace weir::app

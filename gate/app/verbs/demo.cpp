@@ -6,13 +6,13 @@
 namespace weir::app {
 
 void add_demo(const Verb& verb) {
-  const auto options = verb.runs(flow::demo);
+  const auto options = verb.set_flow(flow::demo);
   verb.option("--inject", options->plant, "NAME",
               "Regression to inject (default: cpu-split; on the CPU unbatched-qkv). An "
               "unknown name lists them");
   verb.option("--keep", options->keep, "DIR", "Keep all files in this new folder");
   verb.option("--engine", options->engine, "FILE", "Path of weir-engine (default: beside weir)");
-  verb.takes_color();
+  verb.add_color_option();
   verb->footer(
       "The demo makes a tiny model and a weir.yaml, stores baselines, injects a\n"
       "regression into weir's own small engine, gates it again and explains the\n"

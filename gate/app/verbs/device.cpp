@@ -8,13 +8,13 @@ namespace weir::app {
 namespace {
 
 void add_device_matrix(const Verb& device) {
-  const Verb verb =
-      device.below("matrix", "Compare one engine's counts and kernels on every described device");
-  const auto options = verb.runs(flow::show_device_matrix);
-  verb.takes(Takes::config);
-  verb.repeated("--cell", verb.job().selection.cells, "GLOB",
-                "Only cells that match GLOB, with the twin as the backend");
-  verb.repeated("--twin", options->twins, "GLOB", "Only twins that match GLOB; repeatable");
+  const Verb verb = device.subcommand(
+      "matrix", "Compare one engine's counts and kernels on every described device");
+  const auto options = verb.set_flow(flow::show_device_matrix);
+  verb.add_group(OptionGroup::config);
+  verb.list_option("--cell", verb.job().selection.cells, "GLOB",
+                   "Only cells that match GLOB, with the twin as the backend");
+  verb.list_option("--twin", options->twins, "GLOB", "Only twins that match GLOB; repeatable");
   verb.option("--html", options->html, "FILE", "Write an HTML page too");
   verb.flag("--all", options->all, "Include rows that are the same on all devices");
   verb->footer(
@@ -28,14 +28,14 @@ using Flow = Result<flow::Answer>(const flow::Job&, const flow::DeviceOptions&);
 // Adds a subcommand that takes DeviceOptions.
 Verb add(const Verb& device, const char* name, const char* what, Flow* flow,
          const std::shared_ptr<flow::DeviceOptions>& options, const char* footer) {
-  const Verb verb = device.below(name, what);
+  const Verb verb = device.subcommand(name, what);
   verb->footer(footer);
-  verb.runs(options, flow);
+  verb.set_flow(options, flow);
   return verb;
 }
 
 void add_config_option(const Verb& verb) {
-  verb.takes_config("Configuration with configs/devices beside it");
+  verb.add_config_option("Configuration with configs/devices beside it");
 }
 
 // Adds the options of a new description: file, name and title.
@@ -56,7 +56,7 @@ void add_device(const Verb& device) {
                         "Example:\n"
                         "  weir device list");
   add_config_option(list);
-  list.takes_json();
+  list.add_json_option();
   const Verb show = add(device, "show", "Show the properties of one device that engines decide by",
                         flow::show_device, options,
                         "--json writes the whole description.\n\n"
@@ -64,14 +64,14 @@ void add_device(const Verb& device) {
                         "  weir device show amd-rx-7900-xtx");
   add_config_option(show);
   show.option("NAME", options->name, "", "A description, or its file")->required();
-  show.takes_json();
+  show.add_json_option();
   const Verb record = add(device, "record", "Record the description of a GPU in this machine",
                           flow::record_device, options,
                           "Serial numbers and UUIDs are left out. Exit code 3: no device of Vulkan "
                           "or CUDA.\n\n"
                           "Example:\n"
                           "  weir device record --output configs/devices/my-gpu.json");
-  record.preset("--index", options->index, "", "Which device, from 0: Vulkan's first");
+  record.option_with_default("--index", options->index, "", "Which device, from 0: Vulkan's first");
   add_output_options(record, *options);
   const Verb import =
       add(device, "import", "Make a description from vulkaninfo --json or from a database file",

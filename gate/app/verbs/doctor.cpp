@@ -7,12 +7,12 @@
 namespace weir::app {
 
 void add_doctor(const Verb& verb) {
-  const auto options = verb.runs(flow::doctor);
+  const auto options = verb.set_flow(flow::doctor);
   verb.option("ENGINE", options->engines, "",
               "Programs, or engines of weir.yaml (default: all its engines)");
-  verb.takes_config();
-  verb.takes_json();
-  verb.takes_color();
+  verb.add_config_option();
+  verb.add_json_option();
+  verb.add_color_option();
   verb->footer(
       "weir reads the programs and starts none. It runs a command after \"--\" once, with\n"
       "all probes, and prints what each counted. Exit code 3: a program cannot be read.\n\n"

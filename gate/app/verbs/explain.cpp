@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_explain(const Verb& verb) {
-  const auto options = verb.runs(flow::explain_changes);
+  const auto options = verb.set_flow(flow::explain_changes);
   verb.option("WHAT", options->what, "",
               "A judged run or its verdict.json (default: the newest run), one profile (the "
               "checklist), or two things to compare: everything that weir compare takes")
@@ -15,7 +15,7 @@ void add_explain(const Verb& verb) {
               "Model whose layers explain the counts: GGUF or config.json");
   verb.flag("--checklist", options->checklist,
             "Add the checklist for slow engines, and unusual counts");
-  verb.takes(Takes::runs);
+  verb.add_group(OptionGroup::runs);
   verb.refuses("-c,--config", "a run stores its own configuration, which names its models");
   verb.refuses("--baselines", "a run's verdict names the baselines that it was judged by");
   verb->footer(

@@ -6,8 +6,8 @@
 namespace weir::app {
 
 void add_gate(const Verb& verb) {
-  const auto options = verb.runs(flow::gate);
-  verb.takes(Takes::measuring);
+  const auto options = verb.set_flow(flow::gate);
+  verb.add_group(OptionGroup::measuring);
   verb.flag("--require-baseline", options->require_baseline,
             "Fail with exit code 3 where an exact baseline is missing");
   verb.option("--rules-from", options->rules.rules_from, "REF",
@@ -29,9 +29,9 @@ void add_gate(const Verb& verb) {
   verb.optional("--from", options->from, "[RUN]",
                 "Judge RUN again without measuring (default: the newest)");
   CLI::Option* results =
-      verb.repeated("--results", options->results, "FILE",
-                    "Judge the result of AIPerf, guidellm or vllm bench serve as a run of one "
-                    "cell; repeatable, a run each");
+      verb.list_option("--results", options->results, "FILE",
+                       "Judge the result of AIPerf, guidellm or vllm bench serve as a run of one "
+                       "cell; repeatable, a run each");
   CLI::Option* confirm =
       verb.option("--confirm", options->confirm.ref, "REF",
                   "Re-test suspected slowdowns in paired runs with the base of REF (default: "

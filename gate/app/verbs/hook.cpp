@@ -9,9 +9,9 @@ namespace {
 
 // Adds the options that say which cells a push is judged by, and for how long.
 void add_judging_options(const Verb& verb, flow::HookOptions& options) {
-  verb.repeated("--cell", verb.job().selection.cells, "GLOB", "Only cells that match GLOB");
-  verb.preset("--time-limit", options.limit, "DURATION",
-              "Time for measuring, cheapest cells first");
+  verb.list_option("--cell", verb.job().selection.cells, "GLOB", "Only cells that match GLOB");
+  verb.option_with_default("--time-limit", options.limit, "DURATION",
+                           "Time for measuring, cheapest cells first");
   verb.option("--against", options.against, "REF",
               "Branch whose merge-base is the base (default: the main branch of the remote)");
   CLI::Option* build = verb.flag(
@@ -27,13 +27,13 @@ void add_judging_options(const Verb& verb, flow::HookOptions& options) {
 void add_hook(const Verb& verb) {
   verb->require_subcommand(1);
   auto options = std::make_shared<flow::HookOptions>();
-  const Verb install = verb.below("install", "Install the pre-push hook");
-  const Verb uninstall = verb.below("uninstall", "Remove the pre-push hook");
-  const Verb run = verb.below("run", "Judge what is pushed; git starts this");
-  for (const Verb& subcommand : {install, uninstall, run}) subcommand.takes_config();
+  const Verb install = verb.subcommand("install", "Install the pre-push hook");
+  const Verb uninstall = verb.subcommand("uninstall", "Remove the pre-push hook");
+  const Verb run = verb.subcommand("run", "Judge what is pushed; git starts this");
+  for (const Verb& subcommand : {install, uninstall, run}) subcommand.add_config_option();
   add_judging_options(install, *options);
-  add_judging_options(run, *run.runs(flow::run_hook));
-  run.takes_out();
+  add_judging_options(run, *run.set_flow(flow::run_hook));
+  run.add_out_option();
   install->footer(
       "A hook that is already there stays, and runs first. Only a broken limit stops a\n"
       "push; with --strict also a cell that could not be judged.\n"
@@ -41,8 +41,8 @@ void add_hook(const Verb& verb) {
       "Examples:\n"
       "  weir hook install\n"
       "  weir hook install --time-limit 20s --cell '*/decode' --against origin/main");
-  install.runs(options, flow::install_hook);
-  uninstall.runs(options, flow::uninstall_hook);
+  install.set_flow(options, flow::install_hook);
+  uninstall.set_flow(options, flow::uninstall_hook);
   verb->footer("Example:\n  weir hook install --time-limit 20s");
 }
 

@@ -6,13 +6,13 @@
 namespace weir::app {
 
 void add_init(const Verb& verb) {
-  const auto options = verb.runs(flow::init);
-  verb.takes_config("File to write");
+  const auto options = verb.set_flow(flow::init);
+  verb.add_config_option("File to write");
   verb.flag("--force", options->force, "Overwrite an existing file");
   verb.flag("--list", options->list, "List the presets, and the engines that they are for");
   verb.option("--twin", options->twin, "NAME",
               "Gate the simulated GPU NAME, and no other backend (weir device list)");
-  verb.takes_json();
+  verb.add_json_option();
   verb.option("--ci", options->ci, "SYSTEM",
               "Write a workflow too, count once and report how long a gate takes; keeps files "
               "that exist")

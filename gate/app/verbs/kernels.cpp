@@ -7,12 +7,12 @@
 namespace weir::app {
 
 void add_kernels(const Verb& verb) {
-  const auto options = verb.runs(flow::kernels);
+  const auto options = verb.set_flow(flow::kernels);
   verb.option("WHAT", options->what, "",
               "A run, or a profile that weir wrote (default: the newest run)");
-  verb.repeated("--target", options->targets, "NAME",
-                "Compile for this GPU: radv-navi31, radv-navi21, radv-polaris10; repeatable "
-                "(default: as the run did)");
+  verb.list_option("--target", options->targets, "NAME",
+                   "Compile for this GPU: radv-navi31, radv-navi21, radv-polaris10; repeatable "
+                   "(default: as the run did)");
   auto* const diff = verb.option(
       "--diff", options->diff, "KERNEL",
       "What the code of this kernel (or glob) differs in from the base of the newest gate");
@@ -20,7 +20,7 @@ void add_kernels(const Verb& verb) {
       ->needs(diff);
   verb.range("--top", options->top, 1, 100'000, "Rows of each table");
   verb.seconds("--timeout", options->timeout, "10m", "Time until the program after -- is stopped");
-  verb.takes(Takes::runs);
+  verb.add_group(OptionGroup::runs);
   verb->footer(
       "An estimate is no time: docs/explanation/kernel-costs.md has what it can "
       "tell.\n\n"

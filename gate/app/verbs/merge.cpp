@@ -5,9 +5,9 @@
 namespace weir::app {
 
 void add_merge(const Verb& verb) {
-  const auto options = verb.runs(flow::merge);
+  const auto options = verb.set_flow(flow::merge);
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
-  verb.preset("--out", verb.job().selection.out, "", "Folder of runs");
+  verb.option_with_default("--out", verb.job().selection.runs_folder, "", "Folder of runs");
   verb.flag("--partial", options->partial,
             "Accept missing shards: weir gate treats their cells as not measured");
   verb->footer(

@@ -114,10 +114,10 @@ Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) 
 }
 
 void add_make(const Verb& model) {
-  const Verb verb = model.below("make", "Write a model with reproducible random weights");
-  const auto options = verb.runs(make);
+  const Verb verb = model.subcommand("make", "Write a model with reproducible random weights");
+  const auto options = verb.set_flow(make);
   verb.option("FILE", options->file, "", "GGUF file to write")->required();
-  verb.preset("--arch", options->architecture, "", "Architecture")
+  verb.option_with_default("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
   verb.option("--like", options->like, "", "Sizes of a published model")
       ->check(CLI::IsMember(model::published_models()));
@@ -128,7 +128,7 @@ void add_make(const Verb& model) {
   for (const auto& [option, field, help] : k_sizes) {
     verb.option(option, options->sizes[option], "", help);
   }
-  verb.preset("--seed", options->seed, "", "Seed of the weights");
+  verb.option_with_default("--seed", options->seed, "", "Seed of the weights");
   verb->footer(
       "Sizes default to those of the reference model of that architecture. The same\n"
       "options give the same bytes on every machine.\n\n"
@@ -151,8 +151,8 @@ void add_files(const Verb& verb, TwinVerbOptions& options) {
 
 void add_hollow(const Verb& model) {
   const Verb verb =
-      model.below("hollow", "Leave the weights of a model out: header and sizes alone");
-  const auto options = verb.runs(hollow);
+      model.subcommand("hollow", "Leave the weights of a model out: header and sizes alone");
+  const auto options = verb.set_flow(hollow);
   add_files(verb, *options);
   verb->footer(
       "For device twins, which read no weights.\n\n"
@@ -161,13 +161,14 @@ void add_hollow(const Verb& model) {
 
 void add_twin(const Verb& model) {
   const Verb verb =
-      model.below("twin", "Shrink a model: a small one that takes the same code path");
-  const auto options = verb.runs(twin);
+      model.subcommand("twin", "Shrink a model: a small one that takes the same code path");
+  const auto options = verb.set_flow(twin);
   add_files(verb, *options);
   verb.option("--layers", options->twin.layers, "", "Layers to keep (default: all)");
-  verb.preset("--vocab", options->twin.vocab, "", "Most tokens of the vocabulary; 0 keeps all");
-  verb.preset("--target", options->target, "", "Size to stay below, where possible");
-  verb.preset("--seed", options->twin.seed, "", "Seed of the weights");
+  verb.option_with_default("--vocab", options->twin.vocab, "",
+                           "Most tokens of the vocabulary; 0 keeps all");
+  verb.option_with_default("--target", options->target, "", "Size to stay below, where possible");
+  verb.option_with_default("--seed", options->twin.seed, "", "Seed of the weights");
   verb->footer("Example:\n  weir model twin llama-70b-q4_k_m.gguf models/llama-70b-twin.gguf");
 }
 

@@ -5,16 +5,17 @@
 namespace weir::app {
 
 void add_plan(const Verb& verb) {
-  const auto options = verb.runs(flow::plan);
-  verb.takes(Takes::cells);
+  const auto options = verb.set_flow(flow::plan);
+  verb.add_group(OptionGroup::cells);
   verb.flag("--counts-only", verb.job().selection.counts_only,
             "Plan for runs without timed passes");
   verb.option("--shards", options->shards, "", "Most shards")
       ->required()
       ->check(CLI::Range(1, 4096));
-  verb.preset("--format", options->format, "", "What to print")
+  verb.option_with_default("--format", options->format, "", "What to print")
       ->check(CLI::IsMember({"text", "json", "github", "slurm"}));
-  verb.preset("--plan", options->plan, "FILE", "File to write, for --shard I/N --plan FILE");
+  verb.option_with_default("--plan", options->plan, "FILE",
+                           "File to write, for --shard I/N --plan FILE");
   verb.option("--times-from", options->runs, "RUN",
               "Runs that show how long cells take (default: the newest)");
   verb.flag("--guess", options->guess, "Use no run: the plan that --shard makes by itself");

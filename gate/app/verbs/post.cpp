@@ -25,7 +25,7 @@ void add_part(const Verb& verb, const std::string& name, bool& wanted) {
 }  // namespace
 
 void add_post(const Verb& verb) {
-  const auto options = verb.runs(flow::post);
+  const auto options = verb.set_flow(flow::post);
   verb.option("RUN", options->run, "",
               "A run's folder, or a verdict.json (default: the newest run in --out)");
   verb.option("--repo", options->repository, "OWNER/NAME",
@@ -56,13 +56,14 @@ void add_post(const Verb& verb) {
   verb.flag("--dry-run", options->dry_run,
             "Print what would be sent; needs no network and no token");
   verb.flag("--fail", options->fail, "Exit with 3 if something could not be posted");
-  verb.preset("--time-limit", options->access.time_limit, "DURATION", "Time for all requests");
-  verb.preset("--settle", options->settle, "DURATION",
-              "Time to look for another poster's comment after posting one");
-  verb.takes_out();
-  verb.takes_json(
+  verb.option_with_default("--time-limit", options->access.time_limit, "DURATION",
+                           "Time for all requests");
+  verb.option_with_default("--settle", options->settle, "DURATION",
+                           "Time to look for another poster's comment after posting one");
+  verb.add_out_option();
+  verb.add_json_option(
       "Write what was posted, or would be sent, as JSON (default FILE: standard output)");
-  verb.takes_quiet("Print the answer only");
+  verb.add_quiet_option("Print the answer only");
   verb->footer(
       "Examples:\n"
       "  weir post                      on GitHub's runners: the event says where\n"

@@ -11,16 +11,17 @@ namespace weir::app {
 
 void add_profile(const Verb& verb) {
   auto options = std::make_shared<flow::ProfileOptions>();
-  verb.takes(Takes::config);
+  verb.add_group(OptionGroup::config);
   verb.option("what", options->what, "FILE|RUN|CELL",
               "A cell of weir.yaml, a run's folder, a folder of probe files, a file of weir run "
               "--json, or the output of an engine or profiler");
   verb.option("--probes", options->probes, "NAMES",
               "Probes to attach, separated by commas (default: those that fit)")
       ->delimiter(',');
-  verb.preset("--timing", options->timing, "",
-              "Device times: batched (the work between two barriers), serialized (each command, "
-              "and each op of the CPU), or off")
+  verb.option_with_default(
+          "--timing", options->timing, "",
+          "Device times: batched (the work between two barriers), serialized (each command, "
+          "and each op of the CPU), or off")
       ->check(CLI::IsMember({"batched", "serialized", "off"}));
   verb.option("--trace", options->trace, "FILE", "Write the Chrome trace there");
   verb.option("--html", options->page.file, "FILE",
@@ -29,10 +30,11 @@ void add_profile(const Verb& verb) {
       "--show-private", [options] { options->page.privacy = report::Private::shown; },
       "Keep paths, prompts and host names in the page and in JSON");
   verb.range("--top", options->top, 1, 100'000, "Rows per table");
-  verb.preset("--by", options->by, "NAME",
-              fmt::format("What to group work by: {}; \"layer,op\" is by op within each layer, "
-                          "\"token,op\" by op, of one token",
-                          text::join(report::observed_groupings())))
+  verb.option_with_default(
+          "--by", options->by, "NAME",
+          fmt::format("What to group work by: {}; \"layer,op\" is by op within each layer, "
+                      "\"token,op\" by op, of one token",
+                      text::join(report::observed_groupings())))
       ->check([](const std::string& words) {
         report::ObservedStyle style;
         if (report::set_grouping(style, words)) return std::string();
@@ -57,7 +59,7 @@ void add_profile(const Verb& verb) {
       "  weir profile weir-out/20261120-0930       everything that a run measured\n"
       "  weir profile engine.stderr.txt            output of GGML_VK_PERF_LOGGER=1\n"
       "  weir profile --html page.html trace.json  a trace of PyTorch, rocprof, …");
-  verb.runs(options, [verb, options](const flow::Job& job, const flow::ProfileOptions&) {
+  verb.set_flow(options, [verb, options](const flow::Job& job, const flow::ProfileOptions&) {
     options->given =
         verb.used_options({"--probes", "--timing", "--trace", "--html", "--show-private", "--top",
                            "--by", "--peak", "--timeout", "--events", "--keep"});

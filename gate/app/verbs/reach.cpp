@@ -6,16 +6,17 @@
 namespace weir::app {
 
 void add_reach(const Verb& verb) {
-  const auto options = verb.runs(flow::reach);
-  verb.takes(Takes::cells);
+  const auto options = verb.set_flow(flow::reach);
+  verb.add_group(OptionGroup::cells);
   verb.flag("--record", options->record,
             "Run each cell once under valgrind and record the code it runs (needs debug "
             "information; about fifty times slower)");
-  verb.repeated("--coverage", options->coverage, "FILE",
-                "With --record, for one cell: read a coverage build's JSON instead (llvm-cov "
-                "export, or gcov --json-format --stdout)");
+  verb.list_option("--coverage", options->coverage, "FILE",
+                   "With --record, for one cell: read a coverage build's JSON instead (llvm-cov "
+                   "export, or gcov --json-format --stdout)");
   verb.option("--diff", options->diff, "BASE", "Base of the change: its merge-base with HEAD");
-  verb.preset("--format", options->format, "", "What to print; cells is one name a line")
+  verb.option_with_default("--format", options->format, "",
+                           "What to print; cells is one name a line")
       ->check(CLI::IsMember({"text", "cells"}));
   verb->footer(
       "weir reach judges nothing.\n\n"

@@ -9,15 +9,15 @@ namespace weir::app {
 
 void add_replay(const Verb& verb) {
   auto options = std::make_shared<flow::ReplayOptions>();
-  verb.takes(Takes::runs);
+  verb.add_group(OptionGroup::runs);
   verb->remove_option(verb->get_option("--cell"));  // a recording is of one program
   verb.option("PROFILE", options->what, "",
               "A recording (--record), or a folder of probe files made with WEIR_PROBE_REPLAY=1");
   verb.option("--record", options->record, "FILE", "Run the program after -- and record its ops");
   verb.flag("--kernels", options->kernels,
             "With --record: record Vulkan kernels into the folder FILE instead of ops");
-  verb.repeated("--op", options->ops, "GLOB",
-                "Only ops that match GLOB, such as MUL_MAT; repeatable");
+  verb.list_option("--op", options->ops, "GLOB",
+                   "Only ops that match GLOB, such as MUL_MAT; repeatable");
   verb.option("--engine", options->engine, "PATH",
               "Folder of the libggml-base.so to run, or a weir-engine");
   verb.option("--on", options->on, "PLACE",
@@ -61,7 +61,7 @@ void add_replay(const Verb& verb) {
       "  weir compare a.json b.json\n"
       "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -ngl 99\n"
       "  weir replay kernels --device NVIDIA");
-  verb.runs(options, [verb, options](const flow::Job& job, const flow::ReplayOptions&) {
+  verb.set_flow(options, [verb, options](const flow::Job& job, const flow::ReplayOptions&) {
     options->given =
         verb.used_options({"--op", "--peak", "--engine", "--on", "--threads", "--step", "--seconds",
                            "--memory", "--top", "--any-op", "--any-version", "--timeout",

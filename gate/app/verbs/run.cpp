@@ -5,8 +5,8 @@
 namespace weir::app {
 
 void add_run(const Verb& verb) {
-  const auto options = verb.runs(flow::run_matrix);
-  verb.takes(Takes::measuring);
+  const auto options = verb.set_flow(flow::run_matrix);
+  verb.add_group(OptionGroup::measuring);
   verb.option("--against", options->against, "REF|DIR",
               "Measure the base of REF, or the folder DIR, as well; weir gate --from judges");
   add_measure_options(verb, options->wanted);

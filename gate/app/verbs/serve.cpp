@@ -7,14 +7,16 @@ namespace weir::app {
 namespace {
 
 void add_tokens(const Verb& serve) {
-  const Verb token = serve.below("token", "Manage tokens for reading and uploading");
+  const Verb token = serve.subcommand("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
-  const Verb add = token.below("add", "Make a token, shown once");
-  const auto adding = add.runs(flow::add_token);
+  const Verb add = token.subcommand("add", "Make a token, shown once");
+  const auto adding = add.set_flow(flow::add_token);
   add_store_options(add, adding->store);
-  add.preset("--project", adding->project, "GLOB", "Projects that it is for ('*' is any text)");
-  add.repeated("--scope", adding->scopes, "",
-               "What it may do: read, upload, delete, or admin (all, and acknowledge); repeatable")
+  add.option_with_default("--project", adding->project, "GLOB",
+                          "Projects that it is for ('*' is any text)");
+  add.list_option(
+         "--scope", adding->scopes, "",
+         "What it may do: read, upload, delete, or admin (all, and acknowledge); repeatable")
       ->required()
       ->check(CLI::IsMember({"read", "upload", "delete", "admin"}));
   add.option("--name", adding->name, "TEXT", "Name of its owner");
@@ -23,15 +25,15 @@ void add_tokens(const Verb& serve) {
       "Examples:\n"
       "  weir serve token add --project engine --scope upload --name ci\n"
       "  weir serve token add --scope read --expires 2160h");
-  const Verb list = token.below("list", "List tokens by id, without their secrets");
-  const auto listing = list.runs(flow::list_tokens);
+  const Verb list = token.subcommand("list", "List tokens by id, without their secrets");
+  const auto listing = list.set_flow(flow::list_tokens);
   add_store_options(list, listing->store);
-  list.takes_json();
+  list.add_json_option();
   list->footer(
       "Example:\n"
       "  weir serve token list --json | jq '.[] | select(.good)'");
-  const Verb revoke = token.below("revoke", "Revoke a token");
-  const auto revoking = revoke.runs(flow::revoke_token);
+  const Verb revoke = token.subcommand("revoke", "Revoke a token");
+  const auto revoking = revoke.set_flow(flow::revoke_token);
   add_store_options(revoke, revoking->store);
   revoke.option("ID", revoking->id, "", "The twelve digits after \"weir_\"")->required();
   revoke->footer(
@@ -43,10 +45,10 @@ void add_tokens(const Verb& serve) {
 }  // namespace
 
 void add_serve(const Verb& verb) {
-  const auto chosen = verb.runs(flow::serve_history);
+  const auto chosen = verb.set_flow(flow::serve_history);
   flow::ServeOptions& options = *chosen;
-  verb.preset("--listen", options.listen, "ADDRESS:PORT",
-              "Address to listen on; port 0 takes a free one");
+  verb.option_with_default("--listen", options.listen, "ADDRESS:PORT",
+                           "Address to listen on; port 0 takes a free one");
   add_store_options(verb, options.store);
   CLI::Option* certificate =
       verb.option("--tls-cert", options.certificate, "FILE", "Certificates (PEM)");
@@ -54,16 +56,18 @@ void add_serve(const Verb& verb) {
       ->needs(certificate);
   verb.flag("--plain-http", options.plain_http,
             "Listen without TLS beyond this machine, where others can read tokens");
-  verb.repeated("--trusted-proxy", options.trusted_proxies, "ADDRESS[/BITS]",
-                "Trust X-Forwarded-For and -Proto from this address; repeatable");
+  verb.list_option("--trusted-proxy", options.trusted_proxies, "ADDRESS[/BITS]",
+                   "Trust X-Forwarded-For and -Proto from this address; repeatable");
   verb.range("--threads", options.threads, 1, 64, "Query threads; as many again serve sockets");
-  verb.preset("--upload-rate", options.upload_rate, "NUMBER",
-              "Uploads per token and second, on average; a burst may hold ten seconds' worth")
+  verb.option_with_default(
+          "--upload-rate", options.upload_rate, "NUMBER",
+          "Uploads per token and second, on average; a burst may hold ten seconds' worth")
       ->check(CLI::Range(0.01, 100'000.0));
-  verb.preset("--project-quota", options.quota, "SIZE", "Most that uploads of a project may hold");
-  verb.preset("--daily-quota", options.daily_quota, "SIZE",
-              "Most that a project and a token may upload per day (UTC)");
-  verb.preset("--daily-runs", options.daily_runs, "N", "Most runs of both per day")
+  verb.option_with_default("--project-quota", options.quota, "SIZE",
+                           "Most that uploads of a project may hold");
+  verb.option_with_default("--daily-quota", options.daily_quota, "SIZE",
+                           "Most that a project and a token may upload per day (UTC)");
+  verb.option_with_default("--daily-runs", options.daily_runs, "N", "Most runs of both per day")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
   CLI::Option* open =
       verb.flag("--public", options.is_public,
@@ -76,21 +80,23 @@ void add_serve(const Verb& verb) {
               "Home of commits, shown at URL/commit/NAME: https://github.com/me/engine");
   verb.option("--repository", options.repository, "DIR",
               "Checkout whose commits give the order (default: order by time)");
-  verb.repeated("--gate", options.gates, "PROJECT=FOLDER",
-                "Judge uploads of PROJECT by weir.yaml and the baselines in FOLDER; repeatable");
-  verb.repeated("--post", options.posts, "PROJECT=OWNER/NAME",
-                "Post verdicts of PROJECT to this GitHub repository; repeatable");
+  verb.list_option("--gate", options.gates, "PROJECT=FOLDER",
+                   "Judge uploads of PROJECT by weir.yaml and the baselines in FOLDER; repeatable");
+  verb.list_option("--post", options.posts, "PROJECT=OWNER/NAME",
+                   "Post verdicts of PROJECT to this GitHub repository; repeatable");
   verb.option("--token-file", options.access.token_file, "FILE",
               "File that holds GitHub's token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
   verb.option("--api", options.access.api_url, "URL",
               "GitHub's API (default: https://api.github.com)");
-  verb.repeated("--oidc", options.jobs, "PROJECT=OWNER/NAME@REF",
-                "Let GitHub jobs of this repository and ref ('*' is any text) upload; repeatable");
+  verb.list_option(
+      "--oidc", options.jobs, "PROJECT=OWNER/NAME@REF",
+      "Let GitHub jobs of this repository and ref ('*' is any text) upload; repeatable");
   verb.option("--oidc-audience", options.audience, "URL",
               "Audience that their tokens name: the address of this service");
-  verb.preset("--oidc-issuer", options.issuer, "URL",
-              "Who signs their tokens; GitHub Enterprise Server: https://HOST/_services/token");
-  verb.preset("--log", options.log, "", "Format of the request log")
+  verb.option_with_default(
+      "--oidc-issuer", options.issuer, "URL",
+      "Who signs their tokens; GitHub Enterprise Server: https://HOST/_services/token");
+  verb.option_with_default("--log", options.log, "", "Format of the request log")
       ->check(CLI::IsMember({"text", "json", "none"}));
   verb.option("--check", options.check, "URL",
               "Ask the service at URL whether it is healthy, and exit");

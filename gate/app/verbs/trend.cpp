@@ -8,17 +8,19 @@ namespace weir::app {
 namespace {
 
 void add_trend_import(const Verb& trend) {
-  const Verb verb = trend.below("import", "Add runs to a history");
+  const Verb verb = trend.subcommand("import", "Add runs to a history");
   auto options = std::make_shared<flow::TrendImportOptions>();
   verb.option("RUN", options->runs, "", "Folders of runs, their run.jsonl, or verdicts");
   verb.option(
       "--from-dir", options->from_dir, "DIR",
       "All runs and verdicts in DIR, and the baselines that git has there, commit by commit");
-  verb.repeated("--csv", options->csv, "FILE",
-                "Foreign series: cell,metric,commit,time,value,machine; repeatable");
-  verb.repeated("--jsonl", options->json_lines, "FILE", "A file of weir trend export; repeatable");
+  verb.list_option("--csv", options->csv, "FILE",
+                   "Foreign series: cell,metric,commit,time,value,machine; repeatable");
+  verb.list_option("--jsonl", options->json_lines, "FILE",
+                   "A file of weir trend export; repeatable");
   add_store_options(verb, options->store);
-  auto* project = verb.preset("--project", options->facts.project, "NAME", "Project of the runs");
+  auto* project =
+      verb.option_with_default("--project", options->facts.project, "NAME", "Project of the runs");
   verb.option("--machine", options->facts.machine, "NAME",
               "Name of the machine in its series (default: processor, cores, memory)");
   verb.option("--commit", options->facts.commit, "SHA",
@@ -30,7 +32,8 @@ void add_trend_import(const Verb& trend) {
               "For --from-dir: configuration with the private names of its baselines (default: "
               "weir.yaml in DIR or above)");
   verb.flag("--each", options->each, "Print the id of each run once it is stored");
-  verb.preset("--batch", options->batch, "N", "Most runs of --csv and --jsonl per write")
+  verb.option_with_default("--batch", options->batch, "N",
+                           "Most runs of --csv and --jsonl per write")
       ->check(CLI::Range(std::size_t{1}, std::size_t{2000}));
   verb->footer(
       "Examples:\n"
@@ -40,15 +43,15 @@ void add_trend_import(const Verb& trend) {
       "  WEIR_DB=postgres://weir@db/weir weir trend import weir-out/20261120-0930\n\n"
       "Importing a run again changes nothing.\n"
       "Exit codes: 0 everything is stored, 2 usage error, 3 something was left out.");
-  verb.runs(options, [options, project](const flow::Job& job, const flow::TrendImportOptions&) {
+  verb.set_flow(options, [options, project](const flow::Job& job, const flow::TrendImportOptions&) {
     options->project_given = project->count() > 0;
     return flow::import_history(job, *options);
   });
 }
 
 void add_trend_export(const Verb& trend) {
-  const Verb verb = trend.below("export", "Write a history as JSON lines");
-  const auto options = verb.runs(flow::export_history);
+  const Verb verb = trend.subcommand("export", "Write a history as JSON lines");
+  const auto options = verb.set_flow(flow::export_history);
   add_history_options(verb, *options);
   verb.option("--output", options->out, "FILE", "File to write (default: standard output)");
   verb->footer(
@@ -60,10 +63,10 @@ void add_trend_export(const Verb& trend) {
 }
 
 void add_trend_list(const Verb& trend) {
-  const Verb verb = trend.below("list", "List series, one a line");
-  const auto options = verb.runs(flow::list_history);
+  const Verb verb = trend.subcommand("list", "List series, one a line");
+  const auto options = verb.set_flow(flow::list_history);
   add_history_options(verb, *options);
-  verb.takes_json();
+  verb.add_json_option();
   verb->footer(
       "Examples:\n"
       "  weir trend list --cell '*/decode'\n"
@@ -71,8 +74,8 @@ void add_trend_list(const Verb& trend) {
 }
 
 void add_trend_site(const Verb& trend) {
-  const Verb verb = trend.below("site", "Write the pages of a history");
-  const auto options = verb.runs(flow::write_trend_site);
+  const Verb verb = trend.subcommand("site", "Write the pages of a history");
+  const auto options = verb.set_flow(flow::write_trend_site);
   verb.option("OUT", options->out, "", "Folder to write to")->type_name("")->required();
   add_history_options(verb, *options);
   verb.option("--repo-url", options->repo, "URL",

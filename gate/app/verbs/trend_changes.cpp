@@ -5,8 +5,8 @@
 namespace weir::app {
 
 void add_trend_changes(const Verb& trend) {
-  const Verb verb = trend.below("changes", "List change points, with their size");
-  const auto options = verb.runs(flow::trend_changes);
+  const Verb verb = trend.subcommand("changes", "List change points, with their size");
+  const auto options = verb.set_flow(flow::trend_changes);
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--newer", options->newer, "DURATION",
@@ -20,7 +20,7 @@ void add_trend_changes(const Verb& trend) {
       ->check(CLI::Range(1e-9, 0.5));
   verb.flag("--any-series", options->wanted.any_series,
             "Apply that share to all series together, not to each");
-  verb.takes_json();
+  verb.add_json_option();
   verb->footer(
       "Examples:\n"
       "  weir trend changes                    every night, after weir trend import\n"
@@ -31,8 +31,8 @@ void add_trend_changes(const Verb& trend) {
 }
 
 void add_trend_ack(const Verb& trend) {
-  const Verb verb = trend.below("ack", "Acknowledge a change");
-  const auto options = verb.runs(flow::acknowledge_change);
+  const Verb verb = trend.subcommand("ack", "Acknowledge a change");
+  const auto options = verb.set_flow(flow::acknowledge_change);
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--commit", options->commit, "SHA",
@@ -51,23 +51,24 @@ void add_trend_ack(const Verb& trend) {
 }
 
 void add_trend_notify(const Verb& trend) {
-  const Verb verb = trend.below("notify", "Open one GitHub issue per new change");
-  const auto options = verb.runs(flow::notify_changes);
+  const Verb verb = trend.subcommand("notify", "Open one GitHub issue per new change");
+  const auto options = verb.set_flow(flow::notify_changes);
   add_history_options(verb, *options);
   add_repository_option(verb, options->checkout);
   verb.option("--repo", options->repository, "OWNER/NAME",
               "Repository (default: GITHUB_REPOSITORY)");
-  verb.preset("--newer", options->newer, "DURATION", "Only changes that began within DURATION");
+  verb.option_with_default("--newer", options->newer, "DURATION",
+                           "Only changes that began within DURATION");
   verb.option("--site-url", options->site_url, "URL", "Home of the pages, to link to");
-  verb.preset("--label", options->issues.label, "NAME",
-              "Label of the issues, by which weir finds them");
-  verb.preset("--most", options->issues.most_new, "N", "Most new issues per call");
+  verb.option_with_default("--label", options->issues.label, "NAME",
+                           "Label of the issues, by which weir finds them");
+  verb.option_with_default("--most", options->issues.most_new, "N", "Most new issues per call");
   add_github_options(verb, options->access);
-  verb.preset("--time-limit", options->access.time_limit, "DURATION",
-              "Time for all requests to the API");
+  verb.option_with_default("--time-limit", options->access.time_limit, "DURATION",
+                           "Time for all requests to the API");
   verb.flag("--dry-run", options->dry_run, "Print what would be sent, and send nothing");
-  verb.takes_json();
-  verb.takes_quiet();
+  verb.add_json_option();
+  verb.add_quiet_option();
   verb->footer(
       "weir edits an issue while it is open, and leaves closed ones alone. Acknowledged\n"
       "changes (weir trend ack) get none.\n\n"

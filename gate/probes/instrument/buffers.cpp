@@ -205,7 +205,7 @@ void write_pair(uint32_t device, const Clock& clock, int index) {
 // written once it is known, or once times need it.
 void report_clock(uint32_t device, Clock* clock) {
   if (clock->reported_tick <= 0) clock->reported_tick = clock->tick;
-  if (!events_on() || clock->reported_tick <= 0 || clock->pairs == 0) return;
+  if (!is_recording_events() || clock->reported_tick <= 0 || clock->pairs == 0) return;
   if (!clock->is_reported) write_pair(device, *clock, 0);
   clock->is_reported = true;
   if (clock->pairs == 2) write_pair(device, *clock, 1);
@@ -221,7 +221,7 @@ void use_clock(uint32_t device) {
     if (!clock.is_reported) report_clock(device, &clock);
     return;
   }
-  if (!events_on()) return;
+  if (!is_recording_events()) return;
   const weir_event_clock event = {0, 0, 0, clock.reported_tick * 1e-9, 64, WEIR_CLOCK_NONE};
   write_event(WEIR_EVENT_CLOCK, device, &event, sizeof event);
 }
@@ -248,7 +248,7 @@ void record_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, ui
     group = thread->in_buffer;
     ++thread->in_buffer;
   }
-  if (events_on()) {
+  if (is_recording_events()) {
     const weir_event_in_op in = innermost_op(*thread);
     const uint32_t flags = in.begin != 0 ? WEIR_DISPATCH_IN_OP : 0;
     const weir_event_dispatch event = {x, y, z, flags, group, 0};
@@ -382,7 +382,7 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   const uint64_t serial = __atomic_add_fetch(&g_serial, 1, __ATOMIC_RELAXED);
   thread->buffer = serial;
   thread->in_buffer = 0;
-  if (events_on()) {
+  if (is_recording_events()) {
     const weir_event_buffer event = {serial, 0, 0};
     char text[sizeof Label::name];
     copy_text(text, sizeof text, label);
@@ -409,7 +409,8 @@ WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t b
   if (!g.attached) add_buffer_times(clock, buffer, begin, end, pairs, dispatches);
   pthread_mutex_unlock(&g.lock);
   if (clock.tick <= 0) warn_about_tick();
-  if (events_on()) write_times(event_queue(queue), buffer, 0, begin, end, pairs, dispatches);
+  if (is_recording_events())
+    write_times(event_queue(queue), buffer, 0, begin, end, pairs, dispatches);
 }
 
 WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {

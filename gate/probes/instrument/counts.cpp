@@ -47,7 +47,7 @@ void count_dispatch(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, 
     add(&queue_counters(thread, queue)->counters[WEIR_COUNT_DISPATCHES], 1);
   }
   add(&row->dispatches, 1);
-  if (thread->buffer != 0 || events_on()) {
+  if (thread->buffer != 0 || is_recording_events()) {
     record_dispatch(thread, static_cast<uint32_t>(row - g.file.kernels), x, y, z);
   }
 }
@@ -66,7 +66,7 @@ template <class Event>
 void count_mark(uint32_t queue, weir_probe_counter counter, uint16_t kind, const Event& event) {
   const Mark mark;
   add(&queue_counters(mark.thread, queue)->counters[counter], 1);
-  if (mark.thread->buffer != 0 && events_on()) write_event(kind, 0, &event, sizeof event);
+  if (mark.thread->buffer != 0 && is_recording_events()) write_event(kind, 0, &event, sizeof event);
 }
 
 }  // namespace
@@ -100,14 +100,14 @@ WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
   add(&row->counters[WEIR_COUNT_SUBMISSIONS], 1);
   add(&row->counters[WEIR_COUNT_COMMAND_BUFFERS], 1);
   __atomic_store_n(&g.queues[queue].submitted, 1, __ATOMIC_RELAXED);
-  if (events_on()) record_submit(queue, buffer);
+  if (is_recording_events()) record_submit(queue, buffer);
   if (buffer != 0 && thread->buffer == buffer) leave_buffer(thread);
 }
 
 WEIR_EXPORTED void weir_wait_begin_on(void) {
-  if (!events_on() && !g.timed) return;
+  if (!is_recording_events() && !g.timed) return;
   const Mark mark;
-  mark.thread->wait_start = stamp(g.stamps);
+  mark.thread->wait_start = read_stamp(g.stamps);
 }
 
 // Counts a wait for the queue, and a sync if it is one. The wait began at weir_wait_begin().
@@ -125,6 +125,7 @@ WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
   add(&row->counters[WEIR_COUNT_WAITS], 1);
   add(&g.file.devices[g.queues[queue].device].counters[WEIR_COUNT_WAITS], 1);
   // Stamps are nanoseconds if events are on.
-  if (events_on()) write_wait(event_queue(queue), WEIR_WAIT_QUEUE, thread->wait_start, counted);
+  if (is_recording_events())
+    write_wait(event_queue(queue), WEIR_WAIT_QUEUE, thread->wait_start, counted);
   thread->wait_start = 0;
 }

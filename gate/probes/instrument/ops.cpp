@@ -163,7 +163,7 @@ Kind* collect_pending_kinds() {
 weir_probe_op* find_op(uint32_t graph, Kind* kind) {
   const uint64_t key = mix(kind->hash, graph);
   if (void* entry = g_ops.ops.find(key)) return static_cast<weir_probe_op*>(entry);
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_OPS);
+  weir_probe_section* section = find_section(&g.file, WEIR_SECTION_OPS);
   if (!has_room(&g.file, section, WEIR_PROBE_OPS_OVERFLOWED)) return nullptr;
   weir_probe_op* op = &g.file.ops[section->used];
   *op = kind->shape;
@@ -231,7 +231,7 @@ void close_graph(uint32_t rows) {
   add(g_ops.counter_ops, ops);
   add(g_ops.counter_cpu_ops, cpu_ops);
   __atomic_add_fetch(&g.tokens, 1, __ATOMIC_RELAXED);
-  if (!events_on()) return;
+  if (!is_recording_events()) return;
   const uint64_t now = now_nanoseconds();
   const weir_event_graph event = {g_ops.boundary != 0 ? g_ops.boundary : now, now};
   g_ops.boundary = now;
@@ -243,7 +243,7 @@ void exclude_wait_from_op(Thread* thread) {
   if (open == 0 || thread->wait_start == 0) return;
   Scope& scope = thread->scopes[open - 1];
   const uint64_t begin = scope.begin > thread->wait_start ? scope.begin : thread->wait_start;
-  const uint64_t end = stamp(g.stamps);
+  const uint64_t end = read_stamp(g.stamps);
   if (end > begin) scope.waited += end - begin;
 }
 
@@ -314,7 +314,7 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
                    : scope_name(thread, name, owner, &thread->temporary[thread->depth - 1]);
   scope.hash = scope.name->hash;
   scope.waited = 0;
-  scope.begin = g.timed ? stamp(g.stamps) : 0;
+  scope.begin = g.timed ? read_stamp(g.stamps) : 0;
 }
 
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
@@ -347,11 +347,11 @@ WEIR_EXPORTED void weir_op_end_on(void) {
   }
   raise(&row->count, 1);
   if (scope.begin == 0) return;
-  const uint64_t end = stamp(g.stamps);
+  const uint64_t end = read_stamp(g.stamps);
   if (thread->depth != 0) thread->scopes[thread->depth - 1].waited += scope.waited;
   const uint64_t length = end > scope.begin ? end - scope.begin : 0;
   time_row(row, length > scope.waited ? length - scope.waited : 0);
-  if (events_on()) write_op(scope, thread->depth, end);
+  if (is_recording_events()) write_op(scope, thread->depth, end);
 }
 
 WEIR_EXPORTED void weir_token_on(uint32_t rows) {

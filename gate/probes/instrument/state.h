@@ -65,7 +65,7 @@ inline StampClock start_stamp_clock(bool lengths_only) {
   return stamps;
 }
 
-inline uint64_t stamp(const StampClock& stamps) {
+inline uint64_t read_stamp(const StampClock& stamps) {
   return __builtin_expect(stamps.ticks, 1) ? read_counter() : now_nanoseconds();
 }
 

@@ -165,7 +165,7 @@ void dump_queues(int descriptor) {
 
 // Prints a table of kernels by name, summed over threads.
 void dump_kernels(int descriptor) {
-  const uint32_t count = section_of(&g.file, WEIR_SECTION_KERNELS)->used;
+  const uint32_t count = find_section(&g.file, WEIR_SECTION_KERNELS)->used;
   auto* rows = static_cast<Row*>(calloc(count, sizeof(Row)));
   if (rows == nullptr) return;
   uint32_t filled = 0;

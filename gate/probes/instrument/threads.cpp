@@ -101,11 +101,11 @@ void ensure_file() {
       open_memory(&g.file, k_probe, k_capacity);
     }
     open_events(g.file);
-    g.timed = g.timed || events_on();
-    g.stamps = start_stamp_clock(!events_on());
+    g.timed = g.timed || is_recording_events();
+    g.stamps = start_stamp_clock(!is_recording_events());
     __atomic_store_n(&g.generation, 1, __ATOMIC_RELAXED);
   };
-  make_ready(&g, open, reset_after_fork, make_forked_events);
+  ensure_initialized(&g, open, reset_after_fork, make_forked_events);
 }
 
 // Gives the calling thread a record: its own from before a fork, one of an ended thread, or a new
@@ -151,7 +151,7 @@ uint32_t checked_queue(uint32_t queue) {
 }
 
 void fill_devices() {
-  const weir_probe_section* section = section_of(&g.file, WEIR_SECTION_DEVICES);
+  const weir_probe_section* section = find_section(&g.file, WEIR_SECTION_DEVICES);
   while (section->used < g.device_count) add_device(&g.file, g.devices[section->used]);
 }
 

@@ -69,14 +69,14 @@ std::string_view raw_bytes(const std::vector<T>& list) {
 
 }  // namespace
 
-std::string identity_of(const RecordedPipeline& pipeline) {
+std::string pipeline_hash(const RecordedPipeline& pipeline) {
   return profile::code_hash(pipeline.head.identity);
 }
 
 std::map<std::string, profile::CodeFacts> code_facts(const RecordedKernels& recorded) {
   std::map<std::string, profile::CodeFacts> facts;
   for (const RecordedPipeline& pipeline : recorded.pipelines) {
-    profile::CodeFacts& entry = facts[identity_of(pipeline)];
+    profile::CodeFacts& entry = facts[pipeline_hash(pipeline)];
     entry.source = profile::code_hash(recorded.codes[pipeline.head.code].hash);
     entry.options = list_options(pipeline);
   }
@@ -85,7 +85,7 @@ std::map<std::string, profile::CodeFacts> code_facts(const RecordedKernels& reco
 
 // Writes a file with one pipeline: records of its device, extensions, features, code, and the
 // pipeline itself.
-std::string recording_of(const RecordedKernels& recorded, std::size_t index) {
+std::string single_pipeline_recording(const RecordedKernels& recorded, std::size_t index) {
   const RecordedPipeline& pipeline = recorded.pipelines[index];
   const RecordedDevice& device = recorded.devices[pipeline.head.device];
   const RecordedCode& code = recorded.codes[pipeline.head.code];

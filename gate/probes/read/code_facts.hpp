@@ -10,12 +10,13 @@
 namespace weir::probes {
 
 // The identity of the pipeline's code, as in profile::code_key().
-[[nodiscard]] std::string identity_of(const RecordedPipeline& pipeline);
+[[nodiscard]] std::string pipeline_hash(const RecordedPipeline& pipeline);
 
 // Facts of all pipelines, by identity; without those that a compiler reports.
 [[nodiscard]] std::map<std::string, profile::CodeFacts> code_facts(const RecordedKernels& recorded);
 
 // The bytes of a file of recorded kernels with one of the pipelines.
-[[nodiscard]] std::string recording_of(const RecordedKernels& recorded, std::size_t index);
+[[nodiscard]] std::string single_pipeline_recording(const RecordedKernels& recorded,
+                                                    std::size_t index);
 
 }  // namespace weir::probes

@@ -162,7 +162,7 @@ class Compiler {
 
   // Sets the attributes that the description overrides.
   Result<void> read_attributes() {
-    const Json& attributes = below(cuda_, "attributes");
+    const Json& attributes = member_or_null(cuda_, "attributes");
     if (attributes.is_null()) return {};
     if (!attributes.is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
     for (const auto& [name, value] : attributes.items()) {

@@ -22,27 +22,27 @@ constexpr const char* k_copy = "Measure a copy without: cp PROGRAM copy";
 constexpr const char* k_sentinel = "ggml_backend_synchronize";
 
 // Fits of each state; the caller sets the probe.
-Fit blind(std::string how, std::string cure = "") {
-  return {"", State::blind, std::move(how), std::move(cure)};
+Fit cannot_see(std::string how, std::string cure = "") {
+  return {"", State::cannot_see, std::move(how), std::move(cure)};
 }
-Fit perhaps(std::string how, std::string cure = "") {
-  return {"", State::perhaps, std::move(how), std::move(cure)};
+Fit may_see(std::string how, std::string cure = "") {
+  return {"", State::may_see, std::move(how), std::move(cure)};
 }
 Fit sees(std::string how) { return {"", State::sees, std::move(how), ""}; }
 Fit unused(std::string how) { return {"", State::unused, std::move(how), ""}; }
 Fit ggml_inside() {
-  return blind(
+  return cannot_see(
       "ggml is inside the program: its calls go straight there, nothing can stand in front",
       "Build it with -DBUILD_SHARED_LIBS=ON");
 }
 Fit library_fit() {
-  return perhaps("a library: seen in the program that loads it", "Name that program");
+  return may_see("a library: seen in the program that loads it", "Name that program");
 }
 
 const LoadedLibrary* find_library(const std::vector<LoadedLibrary>& libraries,
                                   std::string_view prefix) {
-  return first_of(libraries,
-                  [&](const LoadedLibrary& library) { return library.name.starts_with(prefix); });
+  return find_first(libraries,
+                    [&](const LoadedLibrary& library) { return library.name.starts_with(prefix); });
 }
 
 // Returns true for interpreters and for launchers: programs that run other code than their own.
@@ -60,33 +60,33 @@ bool runs_others(const ProgramFacts& program) {
 std::optional<Fit> find_barrier(const ProgramFacts& program) {
   const ProgramFile& file = program.file;
   if (file.kind == FileKind::script) {
-    return perhaps(fmt::format("a script for {}: what it starts is seen where that can be",
+    return may_see(fmt::format("a script for {}: what it starts is seen where that can be",
                                file.script.empty() ? "a shell" : file.script),
                    "Name the program that it starts: weir doctor PROGRAM");
   }
   if (file.kind == FileKind::windows) {
-    return blind("a program of Windows", "Probes exist for Linux and macOS");
+    return cannot_see("a program of Windows", "Probes exist for Linux and macOS");
   }
-  if (file.kind == FileKind::other) return blind("neither a program nor a script");
+  if (file.kind == FileKind::other) return cannot_see("neither a program nor a script");
   if (file.bits != 64 || file.machine != own_elf_machine()) {
-    return blind(
+    return cannot_see(
         fmt::format("built for {} ({} bits), weir's probes for {}", machine_name(file.machine),
                     file.bits, machine_name(own_elf_machine())),
         "Build weir for that machine");
   }
   if (!file.is_program) return library_fit();
   if (file.is_static()) {
-    return blind("statically linked: it loads no library, and so no probe",
-                 "Link it dynamically (leave -static out)");
+    return cannot_see("statically linked: it loads no library, and so no probe",
+                      "Link it dynamically (leave -static out)");
   }
   if (program.changes_rights) {
-    return blind(
+    return cannot_see(
         "runs with other rights than its caller's (setuid or file capabilities), so its "
         "loader ignores LD_PRELOAD and VK_LAYER_PATH",
         k_copy);
   }
   if (file.loader && file.loader->find("ld-musl") != std::string::npos) {
-    return blind("linked with musl; probes need glibc", "Build it on a system with glibc");
+    return cannot_see("linked with musl; probes need glibc", "Build it on a system with glibc");
   }
   return std::nullopt;
 }
@@ -107,11 +107,11 @@ std::string callers_of_ggml(const ProgramFacts& program) {
 
 // Judges if the ggml preload can see a Linux program's ggml.
 Fit judge_ggml(const ProgramFacts& program) {
-  const auto* ggml = first_of(program.libraries, [](const LoadedLibrary& library) {
+  const auto* ggml = find_first(program.libraries, [](const LoadedLibrary& library) {
     return library.file.exports(k_sentinel);
   });
   if (ggml != nullptr && ggml->file.symbolic) {
-    return perhaps(
+    return may_see(
         fmt::format("{} is linked with -Bsymbolic: calls within it are not seen", ggml->name),
         "Link it without, or counts miss what ggml asks of itself");
   }
@@ -126,10 +126,10 @@ Fit judge_ggml(const ProgramFacts& program) {
     return ggml_inside();
   }
   if (!program.plug_ins.empty()) {
-    return perhaps("ggml's libraries lie beside it, and it may open them when it runs");
+    return may_see("ggml's libraries lie beside it, and it may open them when it runs");
   }
   if (runs_others(program)) {
-    return perhaps("runs what it is given: seen if that loads a dynamic ggml");
+    return may_see("runs what it is given: seen if that loads a dynamic ggml");
   }
   return unused("no ggml in it");
 }
@@ -156,13 +156,13 @@ Fit judge_api(const DeviceApi& api, const ProgramFacts& program) {
     }
   }
   if (holds(program.names, api.name)) {
-    return perhaps(fmt::format("{}, if it opens that when it runs", api.how),
+    return may_see(fmt::format("{}, if it opens that when it runs", api.how),
                    api.check.empty() ? ""
                                      : "A runtime that is linked in cannot be stood in front of: "
                                        "link it dynamically (nvcc --cudart shared)");
   }
   if (runs_others(program)) {
-    return perhaps(fmt::format("runs what it is given: seen if that uses {}", api.title));
+    return may_see(fmt::format("runs what it is given: seen if that uses {}", api.title));
   }
   return unused(fmt::format("nothing in it uses {}", api.title));
 }
@@ -176,23 +176,24 @@ std::optional<Fit> find_macos_barrier(const ProgramFacts& program) {
   for (const char* folder :
        {"/System/", "/usr/bin/", "/usr/sbin/", "/usr/libexec/", "/bin/", "/sbin/"}) {
     if (path.starts_with(folder)) {
-      return blind("a program of the system, which macOS protects (SIP)", k_own_build);
+      return cannot_see("a program of the system, which macOS protects (SIP)", k_own_build);
     }
   }
   const MachO& file = *program.file.mach_o;
   if (!file.is_program) return library_fit();
   if (!file.dynamic) {
-    return blind("statically linked: it loads no library, and so no probe", "Link it dynamically");
+    return cannot_see("statically linked: it loads no library, and so no probe",
+                      "Link it dynamically");
   }
   if (file.restricted) {
-    return blind("marked as restricted, so dyld loads nothing else into it", k_own_build);
+    return cannot_see("marked as restricted, so dyld loads nothing else into it", k_own_build);
   }
   if (file.closed()) {
-    return blind(fmt::format("signed with a hardened runtime and without {}",
-                             file.allows_variables
-                                 ? "com.apple.security.cs.disable-library-validation"
-                                 : "com.apple.security.cs.allow-dyld-environment-variables"),
-                 "Sign a copy again, without: codesign --force --sign - COPY");
+    return cannot_see(fmt::format("signed with a hardened runtime and without {}",
+                                  file.allows_variables
+                                      ? "com.apple.security.cs.disable-library-validation"
+                                      : "com.apple.security.cs.allow-dyld-environment-variables"),
+                      "Sign a copy again, without: codesign --force --sign - COPY");
   }
   return std::nullopt;
 }
@@ -200,12 +201,12 @@ std::optional<Fit> find_macos_barrier(const ProgramFacts& program) {
 Fit judge_ggml_on_macos(const ProgramFacts& program) {
   if (program.file.mach_o->needs("libggml")) return sees("preloaded in front of libggml by dyld");
   if (program.holds_ggml) return ggml_inside();
-  return perhaps("if a library that it opens brings a dynamic ggml");
+  return may_see("if a library that it opens brings a dynamic ggml");
 }
 
 Fit judge_api_on_macos(const DeviceApi& api, const ProgramFacts& program) {
   if (program.file.mach_o->needs(api.needs.front())) return sees(std::string(api.how));
-  return perhaps(fmt::format("put in by dyld, if a library that it opens uses {}", api.title));
+  return may_see(fmt::format("put in by dyld, if a library that it opens uses {}", api.title));
 }
 
 // The fit of a probe that this weir for macOS does not have.
@@ -222,14 +223,14 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
                               const std::vector<std::string>& installed) {
   const std::optional<Fit> barrier = program.file.mach_o
                                          ? find_macos_barrier(program)
-                                         : perhaps("a program of macOS that cannot be read");
+                                         : may_see("a program of macOS that cannot be read");
   std::vector<Fit> fits;
   const auto add = [&](const char* probe, const auto& judge) {
     Fit fit = barrier ? *barrier : judge();
     if (sys::k_on_macos) {
-      if (!holds(installed, probe) && fit.state != State::blind) fit = missing_on_macos(probe);
+      if (!holds(installed, probe) && fit.state != State::cannot_see) fit = missing_on_macos(probe);
     } else if (fit.state == State::sees) {
-      fit.state = State::perhaps;
+      fit.state = State::may_see;
       fit.how += "; on macOS, not here";
       fit.cure = "Run weir on a Mac: Metal and DYLD_INSERT_LIBRARIES are macOS's alone";
     }
@@ -248,7 +249,7 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
 std::optional<Fit> judge_marks(const ProgramFacts& program) {
   const auto fit = [&](std::string how) {
     Fit out = program.changes_rights
-                  ? blind(
+                  ? cannot_see(
                         "runs with other rights than its caller's, so the library in it ignores "
                         "WEIR_PROFILE",
                         k_copy)
@@ -264,7 +265,7 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
   }
   if (program.holds_marks) return fit("the engine's own marks: weir's library is inside it");
   if (program.file.kind == FileKind::script || runs_others(program)) {
-    Fit out = perhaps("runs what it is given: seen if that has marks");
+    Fit out = may_see("runs what it is given: seen if that has marks");
     out.probe = "instrument";
     return out;
   }
@@ -323,14 +324,14 @@ Fit judge_instructions(const ProgramFacts& program, const InstructionSupport& wa
   constexpr const char* k_get_valgrind = "Install valgrind (Debian: apt-get install valgrind)";
   const FileKind kind = program.file.kind;
   if (kind != FileKind::elf && kind != FileKind::script) {
-    return fit(State::blind, "neither perf events nor valgrind run such a program");
+    return fit(State::cannot_see, "neither perf events nor valgrind run such a program");
   }
   if (program.changes_rights && (ways.no_perf || ways.wants_valgrind)) {
-    return fit(State::blind, "runs with other rights than its caller's, which valgrind cannot",
+    return fit(State::cannot_see, "runs with other rights than its caller's, which valgrind cannot",
                k_copy);
   }
   if (ways.wants_valgrind && !ways.has_valgrind) {
-    return fit(State::blind, "weir.yaml says valgrind, which is not in PATH", k_get_valgrind);
+    return fit(State::cannot_see, "weir.yaml says valgrind, which is not in PATH", k_get_valgrind);
   }
   if (ways.wants_valgrind) {
     return fit(State::sees, "by valgrind, some fifty times slower, by function");
@@ -340,12 +341,12 @@ Fit judge_instructions(const ProgramFacts& program, const InstructionSupport& wa
   const std::string reason = lines.empty() ? "" : lines.front();
   const std::string cure = lines.size() > 1 ? lines[1] : "";
   const std::string not_by_perf = "not by perf events: " + reason;
-  if (ways.wants_perf) return fit(State::blind, not_by_perf, cure);
+  if (ways.wants_perf) return fit(State::cannot_see, not_by_perf, cure);
   if (ways.has_valgrind) {
-    return fit(State::perhaps,
+    return fit(State::may_see,
                not_by_perf + "; by valgrind where weir.yaml says instructions: valgrind", cure);
   }
-  return fit(State::blind, not_by_perf + "; valgrind is not in PATH",
+  return fit(State::cannot_see, not_by_perf + "; valgrind is not in PATH",
              fmt::format("{}. {}", k_get_valgrind, cure));
 }
 
@@ -353,10 +354,10 @@ Fit judge_host(const ProgramFacts& program, const std::optional<std::string>& no
   Fit fit{"host", Fit::State::sees,
           "system calls by ptrace, from outside, in processes of their own", ""};
   if (program.changes_rights) {
-    fit = {"host", Fit::State::blind, "runs with other rights than its caller's", k_copy};
+    fit = {"host", Fit::State::cannot_see, "runs with other rights than its caller's", k_copy};
   } else if (no_trace) {
     const std::vector<std::string> lines = text::lines(*no_trace);
-    fit = {"host", Fit::State::blind, lines.front(), lines.size() > 1 ? lines[1] : ""};
+    fit = {"host", Fit::State::cannot_see, lines.front(), lines.size() > 1 ? lines[1] : ""};
   }
   return fit;
 }

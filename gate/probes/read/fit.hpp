@@ -45,10 +45,10 @@ struct ProgramFacts {
 struct Fit {
   enum class State {
     sees,     // attached, it will count
-    perhaps,  // depends on what the program does when it runs
-    blind,    // cannot
-    absent,   // this weir has no such probe
-    unused,   // nothing in the program uses what it sees
+    may_see,  // depends on what the program does when it runs
+    cannot_see,
+    absent,  // this weir has no such probe
+    unused,  // nothing in the program uses what it sees
   };
   std::string probe;  // "vulkan"
   State state = State::unused;

@@ -24,7 +24,7 @@ const CallGroup k_groups[] = {
 // The name of the count that a call belongs to.
 std::string_view count_name(const std::string& call) {
   const auto* group =
-      first_of(k_groups, [&](const CallGroup& entry) { return holds(entry.calls, call); });
+      find_first(k_groups, [&](const CallGroup& entry) { return holds(entry.calls, call); });
   return group == nullptr ? k_all_others : group->base;
 }
 

@@ -74,14 +74,15 @@ class CallgrindReader {
       std::string_view line = text_.substr(0, end);
       text_.remove_prefix(end == std::string_view::npos ? text_.size() : end + 1);
       ++line_;
-      if (line.size() > k_longest_callgrind_line) return wrong("a line of more than 1 MiB");
+      if (line.size() > k_longest_callgrind_line) return invalid_line("a line of more than 1 MiB");
       if (line.ends_with('\r')) line.remove_suffix(1);
       WEIR_CHECK(read_line(line));
     }
     if (!totals_)
-      return wrong("ends before its totals: the process was killed, or the disk is full");
+      return invalid_line("ends before its totals: the process was killed, or the disk is full");
     if (*totals_ != sum_) {
-      return wrong(fmt::format("its functions add up to {}, its totals to {}", sum_, *totals_));
+      return invalid_line(
+          fmt::format("its functions add up to {}, its totals to {}", sum_, *totals_));
     }
     Callgrind out;
     out.total = sum_;
@@ -89,7 +90,7 @@ class CallgrindReader {
       if (cost > 0) out.self.emplace(name, cost);
     }
     for (const auto& [object, has_source] : objects_with_source_) {
-      auto& objects = has_source ? out.described : executed_.blind;
+      auto& objects = has_source ? out.described : executed_.without_debug_info;
       objects.insert(text::printable(object));
     }
     out.executed = std::move(executed_);
@@ -97,7 +98,7 @@ class CallgrindReader {
   }
 
  private:
-  tl::unexpected<Error> wrong(std::string_view what) const {
+  tl::unexpected<Error> invalid_line(std::string_view what) const {
     return fail(Code::data, "not what callgrind writes: line {}: {}", line_, what);
   }
 
@@ -109,7 +110,7 @@ class CallgrindReader {
       return read_cost(line);
     }
     const std::size_t end = line.find_first_of("=:");
-    if (end == std::string_view::npos) return wrong("neither a cost nor a name");
+    if (end == std::string_view::npos) return invalid_line("neither a cost nor a name");
     const std::string_view key = line.substr(0, end), value = line.substr(end + 1);
     return line[end] == '=' ? read_name(key, value) : read_heading(key, value);
   }
@@ -119,20 +120,21 @@ class CallgrindReader {
     if (key == "positions") {
       positions_ = 0;
       while (!next_word(value).empty()) ++positions_;
-      if (positions_ == 0 || positions_ > k_most_callgrind_columns) return wrong("no positions");
+      if (positions_ == 0 || positions_ > k_most_callgrind_columns)
+        return invalid_line("no positions");
     } else if (key == "events") {
       instructions_.reset();
       std::size_t column = 0;
       for (auto word = next_word(value); !word.empty(); word = next_word(value)) {
         if (word == "Ir") instructions_ = column;
-        if (++column > k_most_callgrind_columns) return wrong("too many events");
+        if (++column > k_most_callgrind_columns) return invalid_line("too many events");
       }
-      if (!instructions_) return wrong("instructions (Ir) are not among its events");
+      if (!instructions_) return invalid_line("instructions (Ir) are not among its events");
     } else if (key == "totals") {
       const auto cost = find_cost(value);
-      if (!cost) return wrong("totals without a number of instructions");
+      if (!cost) return invalid_line("totals without a number of instructions");
       std::uint64_t sum = totals_.value_or(0);
-      if (__builtin_add_overflow(sum, *cost, &sum)) return wrong("too many instructions");
+      if (__builtin_add_overflow(sum, *cost, &sum)) return invalid_line("too many instructions");
       totals_ = sum;
     }
     return {};
@@ -155,17 +157,18 @@ class CallgrindReader {
   Result<void> read_cost(std::string_view line) {
     for (std::size_t i = 0; i < positions_; ++i) {
       const std::string_view word = next_word(line);
-      if (!is_position(word)) return wrong("no position");
+      if (!is_position(word)) return invalid_line("no position");
     }
     const auto cost = find_cost(line);
-    if (!cost) return wrong(instructions_ ? "no cost" : "a cost before its events are named");
+    if (!cost)
+      return invalid_line(instructions_ ? "no cost" : "a cost before its events are named");
     // The line after calls= holds the callee's cost, which counts in the callee's own lines.
     if (after_calls_) {
       after_calls_ = false;
       return {};
     }
-    if (function_cost_ == nullptr) return wrong("a cost of no function");
-    if (__builtin_add_overflow(sum_, *cost, &sum_)) return wrong("too many instructions");
+    if (function_cost_ == nullptr) return invalid_line("a cost of no function");
+    if (__builtin_add_overflow(sum_, *cost, &sum_)) return invalid_line("too many instructions");
     *function_cost_ += *cost;  // at most the sum
     if (!is_recorded_ && *cost > 0) record_executed();
     return {};
@@ -198,7 +201,7 @@ class CallgrindReader {
       return name;
     }
     const auto* defined = look_up(names, *id);
-    if (defined == nullptr) return wrong("a name that was never given");
+    if (defined == nullptr) return invalid_line("a name that was never given");
     return *defined;
   }
 
@@ -235,7 +238,7 @@ class CallgrindReader {
       name = cut_name(function);
     }
     if (self_.size() >= k_most_functions && !self_.contains(name)) {
-      return wrong("more than 1000000 functions");
+      return invalid_line("more than 1000000 functions");
     }
     function_cost_ = &self_[name];
     function_name_ = has_no_symbol(function) ? std::string() : std::move(name);
@@ -387,10 +390,10 @@ std::string valgrind_log(const sys::Files& files, const std::string& folder) {
 // Returns the count of instructions. Fails if other programs shared the counter, or if it
 // overflowed.
 Result<profile::ProbeCounts> perf_counts(const sys::PerfCount& count) {
-  if (count.held_ns < count.wanted_ns) {
-    return fail(Code::data,
-                "others use the processor's counters too: this one ran {:.0f} % of the time",
-                100 * static_cast<double>(count.held_ns) / static_cast<double>(count.wanted_ns));
+  if (count.running_ns < count.enabled_ns) {
+    return fail(
+        Code::data, "others use the processor's counters too: this one ran {:.0f} % of the time",
+        100 * static_cast<double>(count.running_ns) / static_cast<double>(count.enabled_ns));
   }
   if (count.value == 0 || count.value > INT64_MAX) {
     return fail(Code::data, "the counter of instructions shows {}", count.value);

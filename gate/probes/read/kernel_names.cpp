@@ -122,7 +122,7 @@ std::string_view without_dawn_prefix(std::string_view name) {
 const ShaderFile* find_shader(std::span<const ShaderFile> shaders, const std::string& kernel) {
   const auto entry = entry_of_hashed_name(kernel);
   if (!entry) return nullptr;
-  return first_of(shaders, [&](const ShaderFile& shader) {
+  return find_first(shaders, [&](const ShaderFile& shader) {
     const std::uint64_t hash = weir_probe::hash_bytes(shader.hash, entry->data(), entry->size());
     return kernel == fmt::format("{}@{:016x}", *entry, hash);
   });

@@ -142,7 +142,7 @@ Result<Places> locate(const sys::Files& files, const std::string& program,
 }
 
 Result<Places> locate(const sys::Files& files) {
-  return locate(files, sys::own_program(), sys::environment_value("WEIR_PROBES"));
+  return locate(files, sys::own_program_path(), sys::environment_value("WEIR_PROBES"));
 }
 
 // Returns the variables that make a probe count into `folder`. Fails for an unknown probe, and one

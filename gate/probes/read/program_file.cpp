@@ -142,7 +142,7 @@ class Elf {
 
   template <class Part>
   static const Part* find_by_type(const std::vector<Part>& parts, std::uint64_t type) {
-    return weir::first_of(parts, [&](const Part& part) { return part.type == type; });
+    return weir::find_first(parts, [&](const Part& part) { return part.type == type; });
   }
 
   Result<void> read_loader() {
@@ -425,7 +425,7 @@ Result<ProgramFile> read_program_file(const ReadBytes& read,
 std::string machine_name(std::uint16_t machine) {
   constexpr std::pair<std::uint16_t, const char*> k_machines[] = {
       {3, "x86"}, {40, "Arm"}, {62, "x86-64"}, {183, "AArch64"}, {243, "RISC-V"}};
-  const auto* entry = first_of(k_machines, [&](const auto& row) { return row.first == machine; });
+  const auto* entry = find_first(k_machines, [&](const auto& row) { return row.first == machine; });
   return entry == nullptr ? fmt::format("machine {}", machine) : entry->second;
 }
 

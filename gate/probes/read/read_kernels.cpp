@@ -41,19 +41,19 @@ class KernelsReader {
   RecordedKernels out;
 
  private:
-  static tl::unexpected<Error> wrong(std::string_view what, std::uint32_t index) {
+  static tl::unexpected<Error> invalid_record(std::string_view what, std::uint32_t index) {
     return fail(Code::data, "recorded kernels: {} {} does not fit what it says of itself", what,
                 index);
   }
 
   RecordedDevice* find_device(std::uint32_t index) {
-    return first_of(out.devices,
-                    [&](const RecordedDevice& device) { return device.index == index; });
+    return find_first(out.devices,
+                      [&](const RecordedDevice& device) { return device.index == index; });
   }
 
   Result<void> read_device(std::uint32_t index, Bytes body) {
     weir_kernels_device head{};
-    if (!body.take(&head)) return wrong("device", index);
+    if (!body.take(&head)) return invalid_record("device", index);
     // Devices that found no room in the probe file share an index: the first one represents them.
     if (find_device(index) == nullptr) out.devices.push_back({index, head.api_version, {}, {}});
     return {};
@@ -61,7 +61,7 @@ class KernelsReader {
   Result<void> read_extension(std::uint32_t index, Bytes body) {
     RecordedDevice* device = find_device(index);
     if (device == nullptr || body.rest().find('\0') == std::string_view::npos) {
-      return wrong("extension of device", index);
+      return invalid_record("extension of device", index);
     }
     const std::string name = printable_text(body.rest());
     if (!holds(device->extensions, name)) device->extensions.push_back(name);
@@ -74,7 +74,7 @@ class KernelsReader {
     RecordedFeatures features;
     if (device == nullptr || !body.take(&head) || head.bytes > k_most_values ||
         !body.take(&features.values, head.bytes)) {
-      return wrong("features of device", index);
+      return invalid_record("features of device", index);
     }
     features.type = head.type;
     const bool is_duplicate =
@@ -91,7 +91,7 @@ class KernelsReader {
     if (index != out.codes.size() || !body.take(&head) || head.bytes > k_most_code ||
         head.bytes % 4 != 0 || !body.take(&code.words, head.bytes / 4) || code.words.size() < 5 ||
         code.words.front() != k_magic) {
-      return wrong("code", index);
+      return invalid_record("code", index);
     }
     code.hash = head.hash;
     out.codes.push_back(std::move(code));
@@ -103,7 +103,7 @@ class KernelsReader {
   Result<void> read_pipeline(std::uint32_t index, Bytes body) {
     RecordedPipeline pipeline;
     if (index != out.pipelines.size() || !body.take(&pipeline.head)) {
-      return wrong("pipeline", index);
+      return invalid_record("pipeline", index);
     }
     const auto& head = pipeline.head;
     const RecordedDevice* device = find_device(head.device);
@@ -113,24 +113,24 @@ class KernelsReader {
         head.data_bytes > k_most_values || !body.take(&pipeline.bindings, head.bindings) ||
         !body.take(&pipeline.constants, head.constants) ||
         !body.take(&pipeline.data, head.data_bytes)) {
-      return wrong("pipeline", index);
+      return invalid_record("pipeline", index);
     }
     std::set<std::pair<std::uint32_t, std::uint32_t>> bindings;
     for (const auto& binding : pipeline.bindings) {
       if (binding.set >= head.sets || !weir_kernels_is_buffer(binding.type) || binding.count == 0 ||
           binding.count > WEIR_KERNELS_DESCRIPTORS ||
           !bindings.emplace(binding.set, binding.binding).second) {
-        return wrong("pipeline", index);
+        return invalid_record("pipeline", index);
       }
     }
     for (const auto& constant : pipeline.constants) {
       if (constant.size > 8 || constant.offset > pipeline.data.size() ||
           constant.size > pipeline.data.size() - constant.offset) {
-        return wrong("pipeline", index);
+        return invalid_record("pipeline", index);
       }
     }
     const std::string_view field(head.entry_point, sizeof head.entry_point);
-    if (field.find('\0') == std::string_view::npos) return wrong("pipeline", index);
+    if (field.find('\0') == std::string_view::npos) return invalid_record("pipeline", index);
     pipeline.entry_point = field.substr(0, field.find('\0'));
     pipeline.head.device = static_cast<std::uint32_t>(device - out.devices.data());
     out.pipelines.push_back(std::move(pipeline));
@@ -162,23 +162,23 @@ class KernelsReader {
         head.descriptors > WEIR_KERNELS_DESCRIPTORS || !body.take(&work.buffers, head.buffers) ||
         !body.take(&work.descriptors, head.descriptors) ||
         !body.take(&work.push, head.push_bytes)) {
-      return wrong("work", index);
+      return invalid_record("work", index);
     }
     const RecordedPipeline& pipeline = out.pipelines[head.pipeline];
     for (const auto& buffer : work.buffers) {
-      if (buffer.span == 0 || buffer.span > buffer.whole) return wrong("work", index);
+      if (buffer.span == 0 || buffer.span > buffer.whole) return invalid_record("work", index);
     }
     std::set<std::array<std::uint32_t, 3>> elements;
     for (const auto& descriptor : work.descriptors) {
       if (!is_valid(descriptor, work, pipeline) ||
           !elements.insert({descriptor.set, descriptor.binding, descriptor.element}).second) {
-        return wrong("work", index);
+        return invalid_record("work", index);
       }
     }
-    if (work.push.size() > pipeline.head.push_bytes) return wrong("work", index);
+    if (work.push.size() > pipeline.head.push_bytes) return invalid_record("work", index);
     std::memcpy(&work.count, counts_.data() + std::size_t{index} * 8, sizeof work.count);
     if (work.count == 0) return {};
-    if (work.count > std::uint64_t{1} << 60) return wrong("the count of work", index);
+    if (work.count > std::uint64_t{1} << 60) return invalid_record("the count of work", index);
     work.name = printable_text({head.name, sizeof head.name});
     work.kernel = head.kernel;
     work.pipeline = head.pipeline;

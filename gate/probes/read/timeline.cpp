@@ -164,7 +164,7 @@ class Builder {
         process_->graph_runs.push_back({.graph = first_graph_ + event.index,
                                         .thread = thread_,
                                         .call = interval(body.begin, body.end),
-                                        .marked = marked_});
+                                        .from_marks = marked_});
         return;
       }
       case WEIR_EVENT_NODE:

@@ -169,11 +169,12 @@ class Facts {
     std::vector<std::string> shapes;
     for (const Json& matrix : twin_.cooperative_matrices) {
       const auto type = [&](const char* field) {
-        return short_name(name_text(below(matrix, field)), "VK_COMPONENT_TYPE_");
+        return short_name(name_text(member_or_null(matrix, field)), "VK_COMPONENT_TYPE_");
       };
-      const std::string shape = fmt::format(
-          "{}x{}x{} {}\u2192{}", number(below(matrix, "MSize")), number(below(matrix, "NSize")),
-          number(below(matrix, "KSize")), type("AType"), type("ResultType"));
+      const std::string shape =
+          fmt::format("{}x{}x{} {}\u2192{}", number(member_or_null(matrix, "MSize")),
+                      number(member_or_null(matrix, "NSize")),
+                      number(member_or_null(matrix, "KSize")), type("AType"), type("ResultType"));
       if (!holds(shapes, shape)) shapes.push_back(shape);
     }
     add("matrix cores", shapes.empty() ? "none" : text::join(shapes));
@@ -211,19 +212,20 @@ class Facts {
     for (std::size_t i = 0; i < heaps.size(); ++i) {
       std::vector<std::string> kinds;
       for (const Json& type : list_in(twin_.memory, "memoryTypes")) {
-        if (number(below(type, "heapIndex")) == i)
-          kinds.push_back(flags_text(below(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
+        if (number(member_or_null(type, "heapIndex")) == i)
+          kinds.push_back(flags_text(member_or_null(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
       }
-      add(i == 0 ? "memory" : "",
-          fmt::format("{}: {}", size_text(below(heaps[i], "size")), text::join(kinds, "; ")));
+      add(i == 0 ? "memory" : "", fmt::format("{}: {}", size_text(member_or_null(heaps[i], "size")),
+                                              text::join(kinds, "; ")));
     }
   }
 
   void add_queues() {
     std::vector<std::string> families;
     for (const Json& family : twin_.queue_families) {
-      families.push_back(fmt::format("{}x {}", number(below(family, "queueCount")),
-                                     flags_text(below(family, "queueFlags"), "VK_QUEUE_")));
+      families.push_back(
+          fmt::format("{}x {}", number(member_or_null(family, "queueCount")),
+                      flags_text(member_or_null(family, "queueFlags"), "VK_QUEUE_")));
     }
     add("queues", text::join(families, "; "));
   }

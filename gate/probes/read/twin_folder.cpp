@@ -66,7 +66,7 @@ std::vector<std::string> twin_folders(const sys::Files& files, const std::string
 }
 
 std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home) {
-  return twin_folders(files, home, sys::own_program());
+  return twin_folders(files, home, sys::own_program_path());
 }
 
 Result<std::vector<std::string>> twin_names(const sys::Files& files,

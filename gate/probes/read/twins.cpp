@@ -21,7 +21,7 @@ Json rename_keys(const Json& list,
   for (const Json& entry : list) {
     Json renamed = Json::object();
     for (const auto& [from, to] : keys) {
-      if (const Json& value = below(entry, from); !value.is_null()) renamed[to] = value;
+      if (const Json& value = member_or_null(entry, from); !value.is_null()) renamed[to] = value;
     }
     out.push_back(std::move(renamed));
   }
@@ -31,7 +31,7 @@ Json rename_keys(const Json& list,
 // True if there are heaps and types, and each type lies in one of the heaps.
 bool is_consistent(const Json& heaps, const Json& types) {
   return !heaps.empty() && !types.empty() && std::ranges::all_of(types, [&](const Json& type) {
-    const Json& heap = below(type, "heapIndex");
+    const Json& heap = member_or_null(type, "heapIndex");
     return heap.is_number_unsigned() && heap.get<std::uint64_t>() < heaps.size();
   });
 }
@@ -152,7 +152,7 @@ constexpr std::size_t k_most_families = 32;
 
 // A printable text of one line and at most 1000 bytes; "" where `key` holds no text.
 std::string read_text(const Json& json, const char* key) {
-  const Json& value = below(json, key);
+  const Json& value = member_or_null(json, key);
   if (!value.is_string()) return "";
   std::string text = text::printable(value.get_ref<const std::string&>());
   std::ranges::replace(text, '\n', ' ');
@@ -182,17 +182,17 @@ class Reader {
   // Fails with Code::data where the document describes neither a Vulkan device nor a CUDA one.
   Result<void> read(const Json& document) {
     if (!document.is_object()) return fail(Code::data, "no description: not an object");
-    const Json& weir = below(document, "weir");
+    const Json& weir = member_or_null(document, "weir");
     const std::string schema = read_text(weir, "schema");
     if (!weir.is_null() && schema != "weir.device/1") {
       return fail(Code::data, "\"weir\": schema \"{}\", known here: weir.device/1", schema);
     }
-    if (below(document, "capabilities").is_null()) {
+    if (member_or_null(document, "capabilities").is_null()) {
       read_flat(document);
     } else {
       read_profile(document);
     }
-    if (const Json& cuda = below(weir, "cuda"); cuda.is_object()) {
+    if (const Json& cuda = member_or_null(weir, "cuda"); cuda.is_object()) {
       twin_.cuda = cuda;
       if (!twin_.has_vulkan()) {
         read_weir(weir);
@@ -206,7 +206,7 @@ class Reader {
     }
     read_weir(weir);
     twin_.memory =
-        read_memory(below(weir, "memory"),
+        read_memory(member_or_null(weir, "memory"),
                     look_up(twin_.structs, "VkPhysicalDeviceMemoryProperties", Json()), warnings_);
     set_defaults();
     agree(twin_.structs, warnings_);
@@ -218,17 +218,18 @@ class Reader {
   // "formats", "queueFamiliesProperties"}}. The first profile names the blocks that count; in a
   // list of alternatives the first counts. If it names none, all blocks do.
   void read_profile(const Json& document) {
-    const Json& capabilities = below(document, "capabilities");
+    const Json& capabilities = member_or_null(document, "capabilities");
     if (!capabilities.is_object()) return warnings_.add("capabilities: no object");
     bool has_block = false;
-    if (const Json& profiles = below(document, "profiles");
+    if (const Json& profiles = member_or_null(document, "profiles");
         profiles.is_object() && !profiles.empty()) {
       const Json& profile = profiles.begin().value();
       api_version_ = read_text(profile, "api-version");
       for (const Json& entry : list_in(profile, "capabilities")) {
         const Json& name = entry.is_array() && !entry.empty() ? entry[0] : entry;
         if (!name.is_string()) continue;
-        const Json& block = below(capabilities, name.get_ref<const std::string&>().c_str());
+        const Json& block =
+            member_or_null(capabilities, name.get_ref<const std::string&>().c_str());
         if (block.is_null()) {
           warnings_.add("capabilities." + text::printable(name.get<std::string>()) +
                         ": named by the profile, and not there");
@@ -245,24 +246,24 @@ class Reader {
   // Reads one block of capabilities into the twin.
   void read_block(const Json& block) {
     for (const char* kind : {"features", "properties"}) {
-      const Json& structs = below(block, kind);
+      const Json& structs = member_or_null(block, kind);
       if (structs.is_object()) {
         for (const auto& [name, values] : structs.items()) add_struct(name, values);
       } else if (!structs.is_null()) {
         warnings_.add(std::string(kind) + ": no object");
       }
     }
-    if (const Json& extensions = below(block, "extensions"); extensions.is_object()) {
+    if (const Json& extensions = member_or_null(block, "extensions"); extensions.is_object()) {
       for (const auto& [name, revision] : extensions.items()) add_extension(name, revision);
     }
-    if (const Json& formats = below(block, "formats"); formats.is_object()) {
+    if (const Json& formats = member_or_null(block, "formats"); formats.is_object()) {
       for (const auto& [name, format] : formats.items()) add_format(name, format);
     }
     for (const Json& family : list_in(block, "queueFamiliesProperties")) {
-      const Json* properties = &below(family, "VkQueueFamilyProperties");
+      const Json* properties = &member_or_null(family, "VkQueueFamilyProperties");
       for (const char* newer : {"VkQueueFamilyProperties2", "VkQueueFamilyProperties2KHR"}) {
         if (properties->is_null()) {
-          properties = &below(below(family, newer), "queueFamilyProperties");
+          properties = &member_or_null(member_or_null(family, newer), "queueFamilyProperties");
         }
       }
       add_family(properties->is_null() ? family : *properties);
@@ -278,7 +279,7 @@ class Reader {
         for (const Json& family : value) add_family(family);
       } else if (key == "ArrayOfVkExtensionProperties") {
         for (const Json& extension : value) {
-          const Json& revision = below(extension, "specVersion");
+          const Json& revision = member_or_null(extension, "specVersion");
           add_extension(read_text(extension, "extensionName"),
                         revision.is_null() ? Json(1) : revision);
         }
@@ -295,7 +296,8 @@ class Reader {
           std::pair{"VkPhysicalDeviceMemoryProperties2", "memoryProperties"}}) {
       if (name != wrapper && name != std::string(wrapper) + "KHR") continue;
       const std::string wrapped = std::string(wrapper, std::string_view(wrapper).size() - 1);
-      if (const Json& inner = below(values, field); !inner.is_null()) add_struct(wrapped, inner);
+      if (const Json& inner = member_or_null(values, field); !inner.is_null())
+        add_struct(wrapped, inner);
       return;
     }
     const weir_struct* known_struct = find_struct(name);
@@ -325,12 +327,12 @@ class Reader {
   void add_format(const std::string& name, const Json& format) {
     if (twin_.formats.size() >= k_most_twin_entries)
       return warnings_.add("formats." + text::printable(name) + ": too many");
-    if (const Json& plain = below(format, "VkFormatProperties"); !plain.is_null()) {
+    if (const Json& plain = member_or_null(format, "VkFormatProperties"); !plain.is_null()) {
       twin_.formats[name] = plain;
       return;
     }
-    const Json* wide = &below(format, "VkFormatProperties3");
-    if (wide->is_null()) wide = &below(format, "VkFormatProperties3KHR");
+    const Json* wide = &member_or_null(format, "VkFormatProperties3");
+    if (wide->is_null()) wide = &member_or_null(format, "VkFormatProperties3KHR");
     if (!wide->is_object()) return;
     Json narrow = Json::object();
     for (const auto& [key, features] : wide->items()) {
@@ -391,7 +393,7 @@ class Reader {
 
   // Appends the list under `key` to `out`.
   void read_list(const Json& weir, const char* key, std::vector<Json>& out) {
-    const Json& list = below(weir, key);
+    const Json& list = member_or_null(weir, key);
     if (list.is_null()) return;
     if (!list.is_array()) return warnings_.add(fmt::format("weir.{}: no list", key));
     for (const Json& entry : list) {
@@ -406,12 +408,13 @@ class Reader {
   // Sets defaults for missing values that every program needs.
   void set_defaults() {
     Json& device = properties();
-    if (below(device, "deviceName").is_null()) device["deviceName"] = twin_.title.substr(0, 255);
-    if (below(device, "deviceType").is_null())
+    if (member_or_null(device, "deviceName").is_null())
+      device["deviceName"] = twin_.title.substr(0, 255);
+    if (member_or_null(device, "deviceType").is_null())
       device["deviceType"] = "VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU";
-    if (below(device, "apiVersion").is_null()) device["apiVersion"] = version_number();
+    if (member_or_null(device, "apiVersion").is_null()) device["apiVersion"] = version_number();
     Json limits = least_limits();
-    if (const Json& described = below(device, "limits"); described.is_object()) {
+    if (const Json& described = member_or_null(device, "limits"); described.is_object()) {
       limits.update(described);
     } else {
       warnings_.add("limits: not described; the least that Vulkan requires stands in");
@@ -465,8 +468,8 @@ const Json* Twin::value(const std::string& struct_name, const std::string& field
   const Json* values = look_up(structs, struct_name);
   if (values == nullptr) return nullptr;
   const std::size_t dot = field.find('.');
-  if (dot != std::string::npos) values = &below(*values, field.substr(0, dot).c_str());
-  const Json& value = below(*values, field.substr(dot + 1).c_str());  // npos + 1 is 0
+  if (dot != std::string::npos) values = &member_or_null(*values, field.substr(0, dot).c_str());
+  const Json& value = member_or_null(*values, field.substr(dot + 1).c_str());  // npos + 1 is 0
   return value.is_null() ? nullptr : &value;
 }
 

@@ -65,9 +65,9 @@ bool map_pages(Device* device, Memory* memory, bool is_of_device) {
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return false;
   memory->pages = static_cast<uint8_t*>(pages);
-  memory->returnable = true;
+  memory->discardable = true;
   if (is_of_device && memory->size > k_repeated_from) {
-    memory->returnable = false;
+    memory->discardable = false;
     const int file = create_window(device->fill);
     const bool is_mapped =
         file >= 0 && map_repeatedly(memory->pages, memory->mapped, file, MAP_SHARED);
@@ -76,7 +76,7 @@ bool map_pages(Device* device, Memory* memory, bool is_of_device) {
   } else if (device->fill == 0) {
     return true;
   } else if (const int file = get_fill_file(device); file >= 0) {
-    memory->fresh = device->fill;
+    memory->initial_byte = device->fill;
     if (map_repeatedly(memory->pages, memory->mapped, file, MAP_PRIVATE)) return true;
   }
   munmap(memory->pages, memory->mapped);

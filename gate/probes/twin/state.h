@@ -93,9 +93,9 @@ struct Memory {
   uint64_t size, mapped, address;
   uint32_t heap;
   bool imported;
-  // True if pages can be discarded; they hold `fresh` again when they are used next.
-  bool returnable;
-  uint8_t fresh;
+  // True if pages can be discarded; they hold `initial_byte` again when they are used next.
+  bool discardable;
+  uint8_t initial_byte;
 };
 struct Buffer {
   uint64_t size;

@@ -38,7 +38,7 @@ uint8_t* find_bytes(const void* operand, uint64_t offset, uint64_t* size) {
 
 // Sets bytes. Whole pages that get their initial value are discarded instead.
 void fill_bytes(const Memory& memory, uint8_t* to, uint64_t size, uint8_t byte) {
-  if (memory.returnable && byte == memory.fresh && size >= 4 * k_page) {
+  if (memory.discardable && byte == memory.initial_byte && size >= 4 * k_page) {
     const uint64_t before = (k_page - (to - memory.pages) % k_page) % k_page;
     const uint64_t middle = (size - before) / k_page * k_page;
     if (madvise(to + before, middle, MADV_DONTNEED) == 0) {
@@ -50,7 +50,8 @@ void fill_bytes(const Memory& memory, uint8_t* to, uint64_t size, uint8_t byte) 
   memset(to, byte, size);
 }
 
-// Copies bytes of a buffer. Bytes from memory without pages read as the device's fill byte.
+// Copies `z` bytes from offset `x` of buffer `first` to offset `y` of buffer `second`. Bytes from
+// memory without pages read as the device's fill byte.
 void run_copy(const Device& device, const Op& op) {
   uint64_t size = op.z;
   const uint8_t* from = find_bytes(op.first, op.x, &size);
@@ -63,7 +64,7 @@ void run_copy(const Device& device, const Op& op) {
   }
 }
 
-// Fills bytes of a buffer with a word.
+// Fills `z` bytes at offset `y` of the buffer `second` with the word `number`.
 void run_fill(const Op& op) {
   uint64_t size = op.z;
   uint8_t* to = find_bytes(op.second, op.y, &size);
@@ -78,12 +79,14 @@ void run_fill(const Op& op) {
   }
 }
 
+// Returns a query of the pool `first`; null beyond its end.
 Query* find_query(const Op& op, uint64_t index) {
   auto* pool = static_cast<QueryPool*>(op.first);
   return index < pool->count ? &pool->queries[index] : nullptr;
 }
 
-// Writes results of queries to a buffer, where all of a result fits.
+// Writes results of the `number` queries from `x` on to offset `y` of the buffer `second`, `z`
+// bytes apart, where all of a result fits.
 void run_copy_queries(const Op& op) {
   const auto* pool = static_cast<const QueryPool*>(op.first);
   const uint64_t bytes = query_size(*pool, op.flags);
@@ -105,7 +108,7 @@ uint64_t valid_ticks(const Queue& queue, uint64_t ticks) {
   return bits == 0 || bits >= 64 ? ticks : ticks & ((uint64_t{1} << bits) - 1);
 }
 
-// Runs one command; false if it has to wait for an event.
+// Runs one command; false if it has to wait for an event. OpKind says what each member is.
 bool run_op(Queue* queue, const Op& op) {
   switch (op.kind) {
     case k_copy:

@@ -71,8 +71,8 @@ auto real(Result (*)(Handle, Option, ...), const char* name) {
 
 // Newer headers have a const there.
 template <class Result, class First, class... Others>
-First first_of(Result (*function)(First, Others...));
-using UrlToRead = decltype(first_of(&curl_url_get));
+First find_first(Result (*function)(First, Others...));
+using UrlToRead = decltype(find_first(&curl_url_get));
 
 }  // namespace
 

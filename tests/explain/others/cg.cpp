@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   if (on("ell")) viennacl::copy(rows, ell);
   const unsigned steps = static_cast<unsigned>(std::atoi(argv[1]));
   viennacl::vector<float> b = viennacl::scalar_vector<float>(n, 1.F),
-                          x = viennacl::zero_vector<float>(n), r = b, p = b, ap(n), d = b, kept(n);
+                          x = viennacl::zero_vector<float>(n), r = b, p = b, ap(n), d = b, saved(n);
   std::vector<float> host(n);
   if (on("library")) {
     x = viennacl::linalg::solve(matrix, b, viennacl::linalg::cg_tag(1e-30, steps));
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
       if (on("finish")) viennacl::backend::finish();
       if (on("logged")) viennacl::copy(x, host);
       if (on("kept"))
-        viennacl::backend::memory_copy(x.handle(), kept.handle(), 0, 0, n * sizeof(float));
+        viennacl::backend::memory_copy(x.handle(), saved.handle(), 0, 0, n * sizeof(float));
     }
   }
   viennacl::backend::finish();

@@ -4,7 +4,7 @@
 const deno = globalThis.Deno;
 const [, tokens, ...given] = deno ? deno.args : process.argv.slice(2);
 const env = (deno ? deno.env.get("SETTINGS") : process.env.SETTINGS) ?? "";
-const own = Object.fromEntries([...given, ...env.split(" ").filter(Boolean)].map(one => one.split("=")));
+const own = Object.fromEntries([...given, ...env.split(" ").filter(Boolean)].map(setting => setting.split("=")));
 const on = name => own[name] === "1";
 let gpu = globalThis.navigator?.gpu;
 if (!deno) {
@@ -37,7 +37,7 @@ const bodies = {
   softcap: "c[i] = 30.0 * tanh(c[i] / 30.0);",
   argmax: "var best = 0u; for (var k = 0u; k < 256u; k++) { if (a[k] > a[best]) { best = k; } } c[0] = f32(best) + b[0];",
 };
-const made = {};
+const pipelines = {};
 function kernel(label) {
   const head = ["read", "read", "read_write"].map((mode, i) => `@group(0) @binding(${i}) var<storage, ${mode}> ${"abc"[i]}: array<f32>;`).join("\n");
   const use = `let all = arrayLength(&a) + arrayLength(&b); if (i > all) { return; }`;
@@ -45,11 +45,11 @@ function kernel(label) {
   const module = device.createShaderModule({code, label});
   return device.createComputePipeline({layout: "auto", compute: {module, entryPoint: "main"}, label});
 }
-const pipeline = label => on("compile_each") && label === "attention" ? kernel(label) : made[label] ??= kernel(label);
+const pipeline = label => on("compile_each") && label === "attention" ? kernel(label) : pipelines[label] ??= kernel(label);
 
 const weights = buffer(wide * width), x = buffer(words), y = buffer(words), z = buffer(words), best = buffer(1);
 const cache = Array.from({length: layers}, () => buffer(context * width));
-const spare = buffer(context * width), seen = buffer(words, MAP_READ | COPY_DST), params = buffer(16);
+const spare = buffer(context * width), readback = buffer(words, MAP_READ | COPY_DST), params = buffer(16);
 let work, pass;
 const begin = () => work ??= device.createCommandEncoder();
 const close = () => { pass?.end(); pass = undefined; };
@@ -60,19 +60,19 @@ function submit() {
 }
 function run(label, a, b, c, size = width) {
   if (on("params_each")) submit(), device.queue.writeBuffer(params, 0, new Float32Array(16));
-  const compute = pass ??= begin().beginComputePass(), one = pipeline(label);
-  compute.setPipeline(one);
+  const compute = pass ??= begin().beginComputePass(), chosen = pipeline(label);
+  compute.setPipeline(chosen);
   const entries = [a, b, c].map((buffer, binding) => ({binding, resource: {buffer}}));
-  compute.setBindGroup(0, device.createBindGroup({layout: one.getBindGroupLayout(0), entries}));
+  compute.setBindGroup(0, device.createBindGroup({layout: chosen.getBindGroupLayout(0), entries}));
   compute.dispatchWorkgroups(Math.ceil(size / group));
 }
 async function read(from, count) {
   close();
-  begin().copyBufferToBuffer(from, 0, seen, 0, 4 * count);
+  begin().copyBufferToBuffer(from, 0, readback, 0, 4 * count);
   submit();
-  await seen.mapAsync(GPUMapMode.READ);
-  const got = new Float32Array(seen.getMappedRange(0, 4 * count).slice(0));
-  seen.unmap();
+  await readback.mapAsync(GPUMapMode.READ);
+  const got = new Float32Array(readback.getMappedRange(0, 4 * count).slice(0));
+  readback.unmap();
   return got;
 }
 const norm = (from, to) => on("norm_apart") ? (run("rms_norm", from, weights, to), run("scale_by_weight", from, weights, to))

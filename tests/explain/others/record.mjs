@@ -557,9 +557,9 @@ function counted(folder, native, config_of, change) {
 function differs(base, profile) {
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   const changed = Object.fromEntries(Object.entries(profile).filter(([field, value]) => !same(value, base[field])));
-  const old = Object.fromEntries(base.metrics.map(one => [one.metric, one])), now = new Set(profile.metrics.map(one => one.metric));
-  const gone = base.metrics.filter(one => !now.has(one.metric)).map(one => ({metric: one.metric, gone: true}));
-  if (changed.metrics) changed.metrics = [...profile.metrics.filter(one => !same(one, old[one.metric])), ...gone];
+  const old = Object.fromEntries(base.metrics.map(entry => [entry.metric, entry])), now = new Set(profile.metrics.map(entry => entry.metric));
+  const gone = base.metrics.filter(entry => !now.has(entry.metric)).map(entry => ({metric: entry.metric, gone: true}));
+  if (changed.metrics) changed.metrics = [...profile.metrics.filter(entry => !same(entry, old[entry.metric])), ...gone];
   return changed;
 }
 

@@ -3,14 +3,14 @@
 import {create, globals} from "webgpu";
 Object.assign(globalThis, globals);
 const [, , , steps, ...given] = process.argv;
-const own = Object.fromEntries([...given, ...(process.env.SETTINGS ?? "").split(" ").filter(Boolean)].map(one => one.split("=")));
+const own = Object.fromEntries([...given, ...(process.env.SETTINGS ?? "").split(" ").filter(Boolean)].map(setting => setting.split("=")));
 const on = name => own[name] === "1";
 const adapter = await create(["backend=vulkan", "enable-dawn-features=use_user_defined_labels_in_backend"]).requestAdapter();
 const device = await adapter.requestDevice();
 const count = 1024, cells = Number(own.cells ?? 512), wide = Number(own.wide ?? 128);
 const buffer = (numbers, usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST) => device.createBuffer({size: 4 * numbers, usage});
 const [place, speed, grid, order, force, spare] = [count, count, cells, count, count, count].map(numbers => buffer(numbers));
-const seen = buffer(count, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
+const readback = buffer(count, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST);
 const bodies = {
   clear_grid: "b[i % arrayLength(&b)] = 0.0;", count_cells: "b[i % arrayLength(&b)] += a[i];", prefix_sum: "b[i % arrayLength(&b)] += b[0] + a[0];",
   sort_particles: "b[i] = a[i] + 1.0;", near_forces: "var s = 0.0; for (var k = 0u; k < 32u; k++) { s += a[k]; } b[i] = s;",
@@ -18,8 +18,8 @@ const bodies = {
   integrate: "b[i] += a[i] * 0.01;", collide: "b[i] = abs(b[i]) + a[i];", wrap: "b[i] = fract(b[i] + a[i]);",
   brute_forces: "var s = 0.0; for (var k = 0u; k < 512u; k++) { s += a[k]; } b[i] = s;", pressure: "b[0] = a[i];",
 };
-const made = {};
-const pipeline = label => made[label] ??= (code => device.createComputePipeline({label, layout: "auto",
+const pipelines = {};
+const pipeline = label => pipelines[label] ??= (code => device.createComputePipeline({label, layout: "auto",
   compute: {module: device.createShaderModule({label, code}), entryPoint: "main"}}))(`@group(0) @binding(0) var<storage, read> a: array<f32>;
 @group(0) @binding(1) var<storage, read_write> b: array<f32>;
 @compute @workgroup_size(${wide}) fn main(@builtin(global_invocation_id) id: vec3u) { let i = min(id.x, arrayLength(&a) - 1u); ${bodies[label]} }`);
@@ -27,18 +27,18 @@ let work;
 const encoder = () => work ??= device.createCommandEncoder();
 const submit = () => { if (work) device.queue.submit([work.finish()]); work = undefined; };
 function run(label, a, b, size = count) {
-  const pass = encoder().beginComputePass(), one = pipeline(label);
-  pass.setPipeline(one);
-  pass.setBindGroup(0, device.createBindGroup({layout: one.getBindGroupLayout(0), entries: [a, b].map((buffer, binding) => ({binding, resource: {buffer}}))}));
+  const pass = encoder().beginComputePass(), chosen = pipeline(label);
+  pass.setPipeline(chosen);
+  pass.setBindGroup(0, device.createBindGroup({layout: chosen.getBindGroupLayout(0), entries: [a, b].map((buffer, binding) => ({binding, resource: {buffer}}))}));
   pass.dispatchWorkgroups(Math.ceil(size / wide));
   pass.end();
 }
 async function read(from, numbers) {
-  encoder().copyBufferToBuffer(from, 0, seen, 0, 4 * numbers);
+  encoder().copyBufferToBuffer(from, 0, readback, 0, 4 * numbers);
   submit();
-  await seen.mapAsync(GPUMapMode.READ);
-  const got = new Float32Array(seen.getMappedRange(0, 4 * numbers).slice(0));
-  seen.unmap();
+  await readback.mapAsync(GPUMapMode.READ);
+  const got = new Float32Array(readback.getMappedRange(0, 4 * numbers).slice(0));
+  readback.unmap();
   return got;
 }
 for (let step = 0; step < Number(steps); ++step) {

@@ -74,10 +74,10 @@ TEST_P(Importers, AtOnceLoseNothingAndDoubleNothing) {
   const Content content = content_of(*open(where));
   ASSERT_EQ(content.runs.size(), std::size_t{k_runs});
   for (int n = 0; n < k_runs; ++n) {
-    const history::Run& kept = content.runs[static_cast<std::size_t>(n)];
-    EXPECT_EQ(kept.facts.id, "run" + std::to_string(n));
-    ASSERT_EQ(kept.points.size(), 20U);
-    for (const Point& point : kept.points) {
+    const history::Run& run = content.runs[static_cast<std::size_t>(n)];
+    EXPECT_EQ(run.facts.id, "run" + std::to_string(n));
+    ASSERT_EQ(run.points.size(), 20U);
+    for (const Point& point : run.points) {
       EXPECT_EQ(point.exact->numerator(), n * 100 + std::stoi(point.cell.substr(4)));
     }
   }

@@ -61,7 +61,7 @@ class Import {
     return status;
   }
   // Returns the ids that it reported as stored. A line that was cut off does not count.
-  [[nodiscard]] std::set<std::string> kept() const {
+  [[nodiscard]] std::set<std::string> stored_ids() const {
     std::ifstream file(out_);
     std::ostringstream text;
     text << file.rdbuf();
@@ -105,13 +105,13 @@ TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
   }
   std::mt19937 random(3);
   std::string where = fresh();
-  std::set<std::string> said;
+  std::set<std::string> reported;
   int kills = 0, stores = 1;
   std::size_t amid = 0;  // kills after something new was stored, before all was
-  const auto look = [&] {
+  const auto check_store = [&] {
     const auto store = open_store(parse_address(where), {.create = false});
     if (!store) {  // killed before it created the store
-      EXPECT_TRUE(said.empty()) << store.error().message;
+      EXPECT_TRUE(reported.empty()) << store.error().message;
       return;
     }
     std::set<std::string> there;
@@ -119,25 +119,25 @@ TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
       EXPECT_TRUE(there.insert(run.facts.id).second);
       EXPECT_EQ(run, expected.at(run.facts.id));  // complete, or not there
     }
-    for (const std::string& id : said) EXPECT_TRUE(there.contains(id)) << id;
+    for (const std::string& id : reported) EXPECT_TRUE(there.contains(id)) << id;
   };
   while (kills < k_kills) {
     const Import import(csv, where, folder_ / "out.txt");
     // Kills it when it has reported this many runs, or a moment later.
     const std::size_t wanted = random() % expected.size();
-    EXPECT_TRUE(
-        tests::eventually([&] { return import.kept().size() >= wanted || !import.running(); }));
+    EXPECT_TRUE(tests::eventually(
+        [&] { return import.stored_ids().size() >= wanted || !import.running(); }));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
     import.kill_now();
     const bool killed = WIFSIGNALED(import.wait());
-    const std::size_t before = said.size();
-    for (const std::string& id : import.kept()) said.insert(id);
+    const std::size_t before = reported.size();
+    for (const std::string& id : import.stored_ids()) reported.insert(id);
     if (killed) ++kills;
-    if (killed && said.size() > before && said.size() < expected.size()) ++amid;
-    look();
-    if (!killed || said.size() == expected.size()) {  // nothing is left: begin a new one
+    if (killed && reported.size() > before && reported.size() < expected.size()) ++amid;
+    check_store();
+    if (!killed || reported.size() == expected.size()) {  // nothing is left: begin a new one
       begin_again(where);
-      said.clear();
+      reported.clear();
       ++stores;
     }
     if (HasFailure()) FAIL() << "after " << kills << " kills";

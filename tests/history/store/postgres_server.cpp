@@ -40,7 +40,7 @@ fs::path program(const std::string& name) {
   throw std::runtime_error("PostgreSQL is not installed (no " + name + "): ci/setup test does it");
 }
 
-const passwd* other_user() {
+const passwd* unprivileged_user() {
   if (geteuid() != 0) return nullptr;
   for (const char* name : {"postgres", "nobody"}) {
     if (const passwd* user = getpwnam(name)) return user;
@@ -70,7 +70,7 @@ pid_t start(std::vector<std::string> words, const passwd* user, const fs::path& 
   _exit(127);
 }
 
-std::string text_of(const fs::path& path) {
+std::string read_text(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -87,14 +87,14 @@ PostgresServer::PostgresServer() {
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
   folder_ = pattern;
   fs::permissions(folder_, fs::perms::all);  // the other user creates its files there
-  const passwd* user = other_user();
+  const passwd* user = unprivileged_user();
   const std::string data = (folder_ / "data").string();
   int status = -1;
-  const pid_t made = start({program("initdb"), "-D", data, "-U", "weir", "-A", "trust", "-E",
-                            "UTF8", "--locale=C", "--no-sync"},
-                           user, folder_ / "initdb.log");
-  if (waitpid(made, &status, 0) != made || status != 0) {
-    throw std::runtime_error("initdb failed: " + text_of(folder_ / "initdb.log"));
+  const pid_t child = start({program("initdb"), "-D", data, "-U", "weir", "-A", "trust", "-E",
+                             "UTF8", "--locale=C", "--no-sync"},
+                            user, folder_ / "initdb.log");
+  if (waitpid(child, &status, 0) != child || status != 0) {
+    throw std::runtime_error("initdb failed: " + read_text(folder_ / "initdb.log"));
   }
   // Tests kill weir, not the database, so the database may delay its writes.
   server_ = start({program("postgres"), "-D", data, "-k", folder_.string(), "-c",
@@ -107,7 +107,7 @@ PostgresServer::PostgresServer() {
     } catch (const std::exception& error) {
       if (tries == 600 || waitpid(server_, &status, WNOHANG) == server_) {
         throw std::runtime_error(std::string("PostgreSQL does not start: ") + error.what() +
-                                 text_of(folder_ / "postgres.log"));
+                                 read_text(folder_ / "postgres.log"));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }

@@ -17,23 +17,23 @@ class ServiceStoreTest : public OnBoth {
   }
 };
 
-StoredToken token(const std::string& id, double made_at) {
-  return {id,      std::string(64, 'a'), "engine-*", "read upload", "CI's \"own\" '); DROP",
-          made_at, std::nullopt,         {}};
+StoredToken token(const std::string& id, double created_at) {
+  return {id,         std::string(64, 'a'), "engine-*", "read upload", "CI's \"own\" '); DROP",
+          created_at, std::nullopt,         {}};
 }
 
-std::string points_words(const UploadResult& done) {
+std::string points_text(const UploadResult& done) {
   return fmt::format("{} points", done.added.points);
 }
 
 Upload upload(const std::string& run, std::optional<std::string> key = {}, double at = 1000,
               const std::string& digest = "d") {
-  Upload one;
-  one.batch.runs = {run_at(run, 5, {count_point("a/m/b/p", 65), time_point("a/m/b/p", 7)})};
-  if (key) one.key = UploadKey{"default", *key, digest};
-  one.at = at;
-  one.answer = points_words;
-  return one;
+  Upload result;
+  result.batch.runs = {run_at(run, 5, {count_point("a/m/b/p", 65), time_point("a/m/b/p", 7)})};
+  if (key) result.key = UploadKey{"default", *key, digest};
+  result.at = at;
+  result.answer = points_text;
+  return result;
 }
 
 TEST_P(ServiceStoreTest, GivesBackTokensByAge) {
@@ -78,72 +78,79 @@ TEST_P(ServiceStoreTest, KeepsUploadsTogetherAndAnswersEach) {
 }
 
 // Returns an upload of a run with a verdict on these cells.
-Upload judged(const std::string& run, const std::vector<std::string>& cells, double time) {
-  std::vector<verdict::CellVerdict> made;
+Upload judged_upload(const std::string& run, const std::vector<std::string>& cells, double time) {
+  std::vector<verdict::CellVerdict> verdicts;
   for (const std::string& cell : cells) {
-    made.emplace_back().cell = value_of(profile::CellKey::parse(cell));
+    verdicts.emplace_back().cell = value_of(profile::CellKey::parse(cell));
   }
-  verdict::GateVerdict gate = verdict::judge_gate(std::move(made), {});
+  verdict::GateVerdict gate = verdict::judge_gate(std::move(verdicts), {});
   gate.commit = run;
-  Upload one = upload(run);
-  one.batch.runs[0].facts.time = time;
-  one.batch.verdicts = {stored_verdict(one.batch.runs[0].facts, run, gate, time)};
-  return one;
+  Upload result = upload(run);
+  result.batch.runs[0].facts.time = time;
+  result.batch.verdicts = {stored_verdict(result.batch.runs[0].facts, run, gate, time)};
+  return result;
 }
 
 TEST_P(ServiceStoreTest, ComparesAVerdictWithTheLastThatLackedNothing) {
   const auto store = service(fresh());
   const auto outcomes = [&](std::vector<Upload> uploads) {
     std::string words;
-    for (const UploadOutcome& one : value_of(store->add_uploads(uploads))) {
-      words += one.done.verdicts.at(0).outcome + " ";
+    for (const UploadOutcome& outcome : value_of(store->add_uploads(uploads))) {
+      words += outcome.done.verdicts.at(0).outcome + " ";
     }
     return words;
   };
   const std::string good = "a/m/b/good", bad = "a/m/b/bad";
   // Verdicts of the same transaction count, too.
-  EXPECT_EQ(outcomes({judged("r1", {good, bad}, 10), judged("r2", {good}, 20),
-                      judged("r3", {good}, 30), judged("r4", {good, bad}, 40)}),
+  EXPECT_EQ(outcomes({judged_upload("r1", {good, bad}, 10), judged_upload("r2", {good}, 20),
+                      judged_upload("r3", {good}, 30), judged_upload("r4", {good, bad}, 40)}),
             "pass error error pass ");
-  EXPECT_EQ(outcomes({judged("r2", {good}, 20)}), "error ");  // the same answer as the first time
-  EXPECT_EQ(outcomes({judged("old", {good}, 5)}), "error ");  // compared with the oldest
-  Upload other = judged("r5", {good}, 50);
-  other.batch.runs[0].facts.machine = "another";
-  other.batch.verdicts[0].branch = "another";
-  EXPECT_EQ(outcomes({other}), "error ");
-  Upload instead = judged("r6", {good}, 60);
+  EXPECT_EQ(outcomes({judged_upload("r2", {good}, 20)}),
+            "error ");  // the same answer as the first time
+  EXPECT_EQ(outcomes({judged_upload("old", {good}, 5)}), "error ");  // compared with the oldest
+  Upload elsewhere = judged_upload("r5", {good}, 50);
+  elsewhere.batch.runs[0].facts.machine = "another";
+  elsewhere.batch.verdicts[0].branch = "another";
+  EXPECT_EQ(outcomes({elsewhere}), "error ");
+  Upload instead = judged_upload("r6", {good}, 60);
   instead.removes = Removal{"default", "r5", "t"};
-  EXPECT_EQ(outcomes({instead, judged("r7", {good}, 70)}), "pass pass ");
-  EXPECT_EQ(outcomes({judged("r8", {}, 80)}), "error ");
+  EXPECT_EQ(outcomes({instead, judged_upload("r7", {good}, 70)}), "pass pass ");
+  EXPECT_EQ(outcomes({judged_upload("r8", {}, 80)}), "error ");
 }
 
 // Otherwise an uploader could send a verdict with any time, and later runs would be compared with
 // it.
 TEST_P(ServiceStoreTest, ComparesWhatIsJudgedHereWithNothingThatWasSentAsAVerdict) {
   const auto store = service(fresh());
-  const auto outcome = [&](Upload one, bool judged_here) {
-    one.judged_here = judged_here;
-    return value_of(store->add_uploads(std::vector<Upload>{one})).at(0).done.verdicts.at(0).outcome;
+  const auto outcome = [&](Upload given, bool judged_here) {
+    given.judged_here = judged_here;
+    return value_of(store->add_uploads(std::vector<Upload>{given}))
+        .at(0)
+        .done.verdicts.at(0)
+        .outcome;
   };
   const std::string good = "a/m/b/good", bad = "a/m/b/bad", more = "a/m/b/more";
-  EXPECT_EQ(outcome(judged("sent", {good, bad, more}, 10), false), "pass");
-  EXPECT_EQ(outcome(judged("r1", {good, bad}, 20), true), "pass");
-  Upload sent = judged("old", {good, bad, more}, 15);
+  EXPECT_EQ(outcome(judged_upload("sent", {good, bad, more}, 10), false), "pass");
+  EXPECT_EQ(outcome(judged_upload("r1", {good, bad}, 20), true), "pass");
+  Upload sent = judged_upload("old", {good, bad, more}, 15);
   sent.batch.runs[0].facts.machine = "other";
   EXPECT_EQ(outcome(sent, false), "pass");
-  Upload part = judged("r2", {good}, 6);  // any time
+  Upload part = judged_upload("r2", {good}, 6);  // any time
   part.batch.runs[0].facts.machine = "other";
   EXPECT_EQ(outcome(part, true), "error");
-  EXPECT_EQ(outcome(judged("r3", {good, bad}, 30), true), "pass");
+  EXPECT_EQ(outcome(judged_upload("r3", {good, bad}, 30), true), "pass");
 }
 
 TEST_P(ServiceStoreTest, ComparesANewBranchWithTheDefaultOneBeforeAnyOther) {
   const auto store = service(fresh());
   const auto outcome = [&](const std::string& branch, const std::vector<std::string>& cells,
                            double time) {
-    Upload one = judged(branch, cells, time);
-    one.batch.verdicts[0].branch = branch;
-    return value_of(store->add_uploads(std::vector<Upload>{one})).at(0).done.verdicts.at(0).outcome;
+    Upload sent = judged_upload(branch, cells, time);
+    sent.batch.verdicts[0].branch = branch;
+    return value_of(store->add_uploads(std::vector<Upload>{sent}))
+        .at(0)
+        .done.verdicts.at(0)
+        .outcome;
   };
   EXPECT_EQ(outcome("main", {"a/m/b/good"}, 10), "pass");
   EXPECT_EQ(outcome("adds-a-cell", {"a/m/b/good", "a/m/b/more"}, 20), "pass");
@@ -155,11 +162,11 @@ TEST_P(ServiceStoreTest, CountsWhatItTookAlsoWhenItIsOpenedAgain) {
   const std::string where = fresh();
   double at = 86'400;
   const auto kind = [&](const std::string& run, std::int64_t bytes, const std::string& who) {
-    Upload one = upload(run, {}, at);
-    one.bytes = bytes;
-    one.who = who;
-    one.quota = Quota{.bytes = 100, .day_bytes = 60, .day_runs = 3};
-    const std::vector<Upload> uploads{one};
+    Upload sent = upload(run, {}, at);
+    sent.bytes = bytes;
+    sent.who = who;
+    sent.quota = Quota{.bytes = 100, .day_bytes = 60, .day_runs = 3};
+    const std::vector<Upload> uploads{sent};
     const UploadOutcome outcome = value_of(service(where)->add_uploads(uploads)).at(0);
     if (outcome.kind == UploadOutcome::Kind::kept) return std::string("kept");
     EXPECT_EQ(outcome.kind, UploadOutcome::Kind::too_much);
@@ -209,17 +216,17 @@ TEST_P(ServiceStoreTest, AnswersAKeyAgainAsTheFirstTime) {
 
 TEST_P(ServiceStoreTest, KeepsARemovedRunAgainWhateverKeyItHad) {
   const auto store = service(fresh());
-  const std::vector<Upload> one{upload("r1", "k")};
-  value_of(store->add_uploads(one));
+  const std::vector<Upload> uploads{upload("r1", "k")};
+  value_of(store->add_uploads(uploads));
   Upload removal;
   removal.removes = Removal{"default", "r1", "t"};
-  removal.answer = points_words;
+  removal.answer = points_text;
   value_of(store->add_uploads(std::vector<Upload>{removal}));
-  const auto again = value_of(store->add_uploads(one)).at(0);
+  const auto again = value_of(store->add_uploads(uploads)).at(0);
   EXPECT_EQ(again.kind, UploadOutcome::Kind::kept);
   EXPECT_EQ(again.text, "2 points");
   EXPECT_EQ(content_of(store->history()).runs.size(), 1U);
-  EXPECT_EQ(value_of(store->add_uploads(one)).at(0).kind, UploadOutcome::Kind::again);
+  EXPECT_EQ(value_of(store->add_uploads(uploads)).at(0).kind, UploadOutcome::Kind::again);
 }
 
 TEST_P(ServiceStoreTest, KnowsAKeyWithinOneTransaction) {
@@ -256,9 +263,9 @@ TEST_P(ServiceStoreTest, PagesThroughVerdictsTheNewestFirst) {
   std::vector<std::string> runs;
   for (;;) {
     const auto page = value_of(store->newest_verdicts(wanted));
-    for (const StoredVerdict& one : page) {
-      runs.push_back(one.run);
-      EXPECT_EQ(one.text, "");
+    for (const StoredVerdict& verdict : page) {
+      runs.push_back(verdict.run);
+      EXPECT_EQ(verdict.text, "");
     }
     if (page.size() < wanted.most) break;
     const StoredVerdict& last = page.back();
@@ -282,10 +289,10 @@ TEST_P(ServiceStoreTest, HasAnotherRevisionOnceSomethingCame) {
   const std::string empty = value_of(store->revision());
   EXPECT_EQ(value_of(store->revision()), empty);
   value_of(store->add_uploads(std::vector<Upload>{upload("r1")}));
-  const std::string one = value_of(store->revision());
-  EXPECT_NE(one, empty);
+  const std::string first = value_of(store->revision());
+  EXPECT_NE(first, empty);
   value_of(store->history().add({{}, {verdict_at("r1", 1, "pass")}, {}}));
-  EXPECT_NE(value_of(store->revision()), one);
+  EXPECT_NE(value_of(store->revision()), first);
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ServiceStoreTest, testing::Values(Kind::sqlite, Kind::postgres),

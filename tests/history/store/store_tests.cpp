@@ -118,13 +118,14 @@ TEST_P(StoreTest, KeepsNumbersToTheLastBit) {
     points.push_back(time_point("value" + std::to_string(i), odd[i]));
   }
   value_of(store->add({{run_at("r", 0.1 + 0.2, points)}, {}, {}}));
-  const history::Run kept = content_of(*store).runs.at(0);
-  EXPECT_EQ(kept.facts.time, 0.1 + 0.2);
+  const history::Run stored = content_of(*store).runs.at(0);
+  EXPECT_EQ(stored.facts.time, 0.1 + 0.2);
   for (const Point& given : points) {
-    const auto found = std::find_if(kept.points.begin(), kept.points.end(),
-                                    [&](const Point& one) { return one.cell == given.cell; });
-    ASSERT_NE(found, kept.points.end());
-    EXPECT_EQ(*found, given) << given.cell;  // -0 equals 0
+    const auto match =
+        std::find_if(stored.points.begin(), stored.points.end(),
+                     [&](const Point& candidate) { return candidate.cell == given.cell; });
+    ASSERT_NE(match, stored.points.end());
+    EXPECT_EQ(*match, given) << given.cell;  // -0 equals 0
   }
 }
 
@@ -151,14 +152,15 @@ TEST_P(StoreTest, TakesNoNameForAnythingButAName) {
     run.points[0].place = {name, name, name, name, name};
     runs.push_back(std::move(run));
   }
-  Acknowledgement one = acknowledged(names[0], names[1] + "\n" + names[2]);
-  one.metric = one.machine = one.kind = one.who = names[0];
-  value_of(store->add({runs, {}, {one}}));
+  Acknowledgement acknowledgement = acknowledged(names[0], names[1] + "\n" + names[2]);
+  acknowledgement.metric = acknowledgement.machine = acknowledgement.kind = acknowledgement.who =
+      names[0];
+  value_of(store->add({runs, {}, {acknowledgement}}));
   std::sort(runs.begin(), runs.end(), [](const history::Run& a, const history::Run& b) {
     return a.facts.project < b.facts.project;
   });
   EXPECT_EQ(content_of(*store).runs, runs);
-  EXPECT_EQ(content_of(*store).acknowledgements, std::vector<Acknowledgement>{one});
+  EXPECT_EQ(content_of(*store).acknowledgements, std::vector<Acknowledgement>{acknowledgement});
   for (const history::Run& run : runs) {
     Filter filter;
     filter.project = run.facts.project;
@@ -170,58 +172,60 @@ class Filters : public StoreTest {
  protected:
   void SetUp() override {
     store_ = open(fresh());
-    history::Run one =
+    history::Run first =
         run_at("1", 10, {time_point("a/m/cpu/p", 1), count_point("a/m/vulkan/p", 65)});
-    one.facts.branch = "main";
-    history::Run two = run_at("2", 20, {time_point("a/m/cpu/p", 2)});
-    two.facts.branch = "topic";
-    history::Run three = run_at("3", 30, {time_point("a/m/cpu/p", 3)});
-    three.facts.machine = "other";
-    history::Run four = run_at("4", 40, {time_point("a/m/cpu/p", 4)});
-    four.facts.project = "second";
-    value_of(store_->add({{four, three, two, one}, {verdict_at("1", 10, "pass")}, {}}));
+    first.facts.branch = "main";
+    history::Run second = run_at("2", 20, {time_point("a/m/cpu/p", 2)});
+    second.facts.branch = "topic";
+    history::Run third = run_at("3", 30, {time_point("a/m/cpu/p", 3)});
+    third.facts.machine = "other";
+    history::Run fourth = run_at("4", 40, {time_point("a/m/cpu/p", 4)});
+    fourth.facts.project = "second";
+    value_of(store_->add({{fourth, third, second, first}, {verdict_at("1", 10, "pass")}, {}}));
   }
   // Returns "cell@machine:values" of each series.
-  std::vector<std::string> seen(const Filter& filter) {
-    std::vector<std::string> found;
+  std::vector<std::string> matching_series(const Filter& filter) {
+    std::vector<std::string> result;
     for (const Series& series : value_of(store_->history(filter)).series) {
       std::string text = series.project + " " + series.cell + "@" + series.machine + ":";
       for (const SeriesPoint& point : series.points) text += fmt::format(" {}", point.value);
-      found.push_back(text);
+      result.push_back(text);
     }
     std::vector<std::string> counted;
-    for (const SeriesSummary& one : value_of(store_->summaries(filter))) {
-      counted.push_back(one.project + " " + one.cell + "@" + one.machine);
+    for (const SeriesSummary& summary : value_of(store_->summaries(filter))) {
+      counted.push_back(summary.project + " " + summary.cell + "@" + summary.machine);
     }
-    EXPECT_EQ(counted.size(), found.size());
-    return found;
+    EXPECT_EQ(counted.size(), result.size());
+    return result;
   }
   std::unique_ptr<Store> store_;
 };
 
 TEST_P(Filters, ChooseWhatIsRead) {
   using testing::ElementsAre;
-  EXPECT_THAT(seen({}), ElementsAre("default a/m/cpu/p@m: 1 2", "default a/m/cpu/p@other: 3",
-                                    "default a/m/vulkan/p@m: 65", "second a/m/cpu/p@m: 4"));
+  EXPECT_THAT(matching_series({}),
+              ElementsAre("default a/m/cpu/p@m: 1 2", "default a/m/cpu/p@other: 3",
+                          "default a/m/vulkan/p@m: 65", "second a/m/cpu/p@m: 4"));
   Filter filter;
   filter.project = "second";
-  EXPECT_THAT(seen(filter), ElementsAre("second a/m/cpu/p@m: 4"));
+  EXPECT_THAT(matching_series(filter), ElementsAre("second a/m/cpu/p@m: 4"));
   filter = {};
   filter.cells = {"*/vulkan/*", "none"};
-  EXPECT_THAT(seen(filter), ElementsAre("default a/m/vulkan/p@m: 65"));
+  EXPECT_THAT(matching_series(filter), ElementsAre("default a/m/vulkan/p@m: 65"));
   filter = {};
   filter.metrics = {"decode*"};
   filter.machines = {"o*"};
-  EXPECT_THAT(seen(filter), ElementsAre("default a/m/cpu/p@other: 3"));
+  EXPECT_THAT(matching_series(filter), ElementsAre("default a/m/cpu/p@other: 3"));
   filter = {};
   filter.branch = "topic";
-  EXPECT_THAT(seen(filter), ElementsAre("default a/m/cpu/p@m: 2"));
+  EXPECT_THAT(matching_series(filter), ElementsAre("default a/m/cpu/p@m: 2"));
   filter = {};
   filter.since = 20;
   filter.until = 30;
-  EXPECT_THAT(seen(filter), ElementsAre("default a/m/cpu/p@m: 2", "default a/m/cpu/p@other: 3"));
+  EXPECT_THAT(matching_series(filter),
+              ElementsAre("default a/m/cpu/p@m: 2", "default a/m/cpu/p@other: 3"));
   filter.cells = {"nothing"};
-  EXPECT_TRUE(seen(filter).empty());
+  EXPECT_TRUE(matching_series(filter).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Filters, testing::Values(Kind::sqlite, Kind::postgres), name_of);
@@ -244,10 +248,10 @@ TEST_P(StoreTest, ReadsOneMomentWhileOthersWrite) {
   const auto reader = open(where), writer = open(where);
   value_of(reader->add(
       {{run_at("1", 1, {time_point("c", 1)}), run_at("2", 2, {time_point("c", 2)})}, {}, {}}));
-  std::vector<std::string> seen;
+  std::vector<std::string> ids;
   value_of(reader->all(
       {}, {[&](const history::Run& run) {
-             seen.push_back(run.facts.id);
+             ids.push_back(run.facts.id);
              // The writer does not wait for the reader.
              value_of(writer->add({{run_at(run.facts.id + "x", 9, {time_point("c", 3)})},
                                    {verdict_at("1", 1, "pass")},
@@ -255,18 +259,18 @@ TEST_P(StoreTest, ReadsOneMomentWhileOthersWrite) {
              return Result<void>{};
            },
            [&](const StoredVerdict&) {
-             seen.emplace_back("verdict");
+             ids.emplace_back("verdict");
              return Result<void>{};
            },
            {}}));
-  EXPECT_THAT(seen, testing::ElementsAre("1", "2"));
+  EXPECT_THAT(ids, testing::ElementsAre("1", "2"));
   EXPECT_EQ(content_of(*reader).runs.size(), 4U);
 }
 
 TEST_P(StoreTest, SaysThatOthersKeptItBusy) {
   const std::string where = fresh();
   const auto store = open(where, {.wait_seconds = 0.2});
-  const auto other = open(where);
+  const auto rival = open(where);
   const StoreAddress address = parse_address(where);
   const auto holder =
       value_of(address.postgres ? open_postgres(address, {}) : open_sqlite(where, {}));
@@ -312,8 +316,8 @@ INSTANTIATE_TEST_SUITE_P(Both, StoreTest, testing::Values(Kind::sqlite, Kind::po
 
 std::string exported(Store& store) {
   std::string text = first_line() + "\n";
-  const auto add = [&](const auto& one) {
-    text += line_of(one) + "\n";
+  const auto add = [&](const auto& item) {
+    text += line_of(item) + "\n";
     return Result<void>{};
   };
   value_of(store.all({}, {add, add, add}));
@@ -325,12 +329,12 @@ void import_text(Store& store, const std::string& text) {
                                WEIR_CHECK(store.add({{std::move(run)}, {}, {}}));
                                return {};
                              },
-                             [&](StoredVerdict one) -> Result<void> {
-                               WEIR_CHECK(store.add({{}, {std::move(one)}, {}}));
+                             [&](StoredVerdict verdict) -> Result<void> {
+                               WEIR_CHECK(store.add({{}, {std::move(verdict)}, {}}));
                                return {};
                              },
-                             [&](Acknowledgement one) -> Result<void> {
-                               WEIR_CHECK(store.add({{}, {}, {std::move(one)}}));
+                             [&](Acknowledgement acknowledgement) -> Result<void> {
+                               WEIR_CHECK(store.add({{}, {}, {std::move(acknowledgement)}}));
                                return {};
                              }}));
 }
@@ -398,8 +402,8 @@ TEST(SqliteFile, ThatIsCutOffIsAnErrorAndNotACrash) {
   const Folder folder;
   const std::string where = folder / "history.db";
   value_of(value_of(open_store(parse_address(where)))->add({{full_run()}, {}, {}}));
-  const auto whole = std::filesystem::file_size(where);
-  for (std::uintmax_t bytes = 100; bytes < whole; bytes += 4'001) {
+  const auto full_size = std::filesystem::file_size(where);
+  for (std::uintmax_t bytes = 100; bytes < full_size; bytes += 4'001) {
     std::filesystem::copy_file(where, folder / "cut.db",
                                std::filesystem::copy_options::overwrite_existing);
     std::filesystem::resize_file(folder / "cut.db", bytes);

@@ -81,12 +81,12 @@ inline Content content_of(Store& store, const Filter& filter = {}) {
                                 content.runs.push_back(run);
                                 return Result<void>{};
                               },
-                              [&](const StoredVerdict& one) {
-                                content.verdicts.push_back(one);
+                              [&](const StoredVerdict& verdict) {
+                                content.verdicts.push_back(verdict);
                                 return Result<void>{};
                               },
-                              [&](const Acknowledgement& one) {
-                                content.acknowledgements.push_back(one);
+                              [&](const Acknowledgement& acknowledgement) {
+                                content.acknowledgements.push_back(acknowledgement);
                                 return Result<void>{};
                               }}));
   return content;

@@ -68,24 +68,24 @@ TEST(MarksInCorners, OfOpsHaveNoTimeOfWaits) {
   const Ran ran = corner("waiting");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const auto number = [&](const char* pattern) {
-    std::smatch found;
-    EXPECT_TRUE(std::regex_search(ran.out, found, std::regex(pattern))) << pattern << ran.out;
-    return found.empty() ? 0 : std::stod(found[1]);
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(ran.out, match, std::regex(pattern))) << pattern << ran.out;
+    return match.empty() ? 0 : std::stod(match[1]);
   };
-  const double whole = number("([0-9]+) us\n") / 1000;
-  EXPECT_LE(number("OUTER +1 +([0-9.]+) "), whole - 300 + 1);
-  EXPECT_LE(number("INNER +1 +([0-9.]+) "), whole - 300 + 1);
+  const double total = number("([0-9]+) us\n") / 1000;
+  EXPECT_LE(number("OUTER +1 +([0-9.]+) "), total - 300 + 1);
+  EXPECT_LE(number("INNER +1 +([0-9.]+) "), total - 300 + 1);
 }
 
 // With a single scope the mean equals the longest.
 void expect_one_of_each(const Ran& ran) {
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("\n1 evaluation\n"));
-  std::smatch found;
+  std::smatch match;
   ASSERT_TRUE(
-      std::regex_search(ran.out, found, std::regex("OP +1 +[0-9.]+ +([0-9.]+) +([0-9.]+) ")))
+      std::regex_search(ran.out, match, std::regex("OP +1 +[0-9.]+ +([0-9.]+) +([0-9.]+) ")))
       << ran.out;
-  EXPECT_EQ(found[1], found[2]);
+  EXPECT_EQ(match[1], match[2]);
 }
 
 TEST(MarksInCorners, AreAllForgottenByAReset) { expect_one_of_each(corner("reset")); }

@@ -41,7 +41,7 @@ TEST(InstrumentFace, MarksByScopesThatEndThemselves) {
     queue.submit();
     const instrument::Wait wait(queue);
   }
-  std::thread([&] { const instrument::Op other("OTHER", device); }).join();
+  std::thread([&] { const instrument::Op op("OTHER", device); }).join();
   instrument::token(1);
   const std::string text = dumped();
   EXPECT_THAT(text, testing::ContainsRegex("A GPU of C\\+\\+ 0 +6 +3 +3 +3 +3\n"));
@@ -78,8 +78,8 @@ TEST(InstrumentFace, IsFoundByPkgConfigWhereverItLies) {
     const Ran ran = run({"pkg-config", "--variable=" + variable, "weir-instrument"},
                         {{"PKG_CONFIG_PATH", library + "/pkgconfig"}});
     EXPECT_EQ(ran.status, 0) << ran.err;
-    const std::string found = ran.out.substr(0, ran.out.find('\n'));
-    EXPECT_EQ(std::filesystem::weakly_canonical(found), std::filesystem::canonical(expected));
+    const std::string path = ran.out.substr(0, ran.out.find('\n'));
+    EXPECT_EQ(std::filesystem::weakly_canonical(path), std::filesystem::canonical(expected));
   }
 }
 

@@ -16,17 +16,17 @@ std::map<std::string, long> instructions(const char* program) {
   const Ran counted = run({"valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, program},
                           {{"LD_BIND_NOW", "1"}});
   EXPECT_EQ(counted.status, 0) << counted.err;
-  const Ran told = run({"callgrind_annotate", "--inclusive=yes", "--threshold=100", out}, {});
-  EXPECT_EQ(told.status, 0) << told.err;
-  std::map<std::string, long> found;
-  for (std::string line : text::lines(told.out)) {
+  const Ran annotated = run({"callgrind_annotate", "--inclusive=yes", "--threshold=100", out}, {});
+  EXPECT_EQ(annotated.status, 0) << annotated.err;
+  std::map<std::string, long> counts;
+  for (std::string line : text::lines(annotated.out)) {
     const std::size_t at = line.find(":off_");
     if (at == std::string::npos) continue;
     const std::string name = line.substr(at + 5, line.find(' ', at) - at - 5);
     std::erase(line, ',');
-    found[name] = std::atol(line.c_str());
+    counts[name] = std::atol(line.c_str());
   }
-  return found;
+  return counts;
 }
 
 struct Cost {
@@ -35,11 +35,11 @@ struct Cost {
 };
 
 void expect_costs(const char* program, const std::vector<Cost>& costs) {
-  const auto found = instructions(program);
-  ASSERT_TRUE(found.contains("nothing"));
+  const auto counts = instructions(program);
+  ASSERT_TRUE(counts.contains("nothing"));
   for (const Cost& cost : costs) {
-    ASSERT_TRUE(found.contains(cost.mark)) << cost.mark;
-    const long taken = found.at(cost.mark) - found.at("nothing");
+    ASSERT_TRUE(counts.contains(cost.mark)) << cost.mark;
+    const long taken = counts.at(cost.mark) - counts.at("nothing");
     EXPECT_GE(taken, k_marks) << cost.mark << " was not measured";
     // The part that the hundred share (the function's frame) is less than one instruction for each.
     EXPECT_LE(taken / k_marks, cost.most) << cost.mark;

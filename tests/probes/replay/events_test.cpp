@@ -1,4 +1,4 @@
-// What the ggml probe tells under WEIR_PROBE_REPLAY, as a recording.
+// Tests that events of the ggml probe under WEIR_PROBE_REPLAY become a recording.
 #include <cstring>
 #include <random>
 
@@ -43,7 +43,7 @@ std::string node_bytes(const char* name, std::uint64_t weights, std::int64_t col
 // Events of one thread, whose bytes live as long as this.
 struct Recorded {
   ProbeRecord record;
-  std::vector<std::unique_ptr<std::string>> kept;
+  std::vector<std::unique_ptr<std::string>> bodies;
 
   Recorded() {
     record.counts.process = "engine";
@@ -54,8 +54,8 @@ struct Recorded {
     record.events.threads.resize(1);
   }
   void add(std::uint16_t kind, std::uint32_t index, std::string body) {
-    kept.push_back(std::make_unique<std::string>(std::move(body)));
-    record.events.threads[0].events.push_back({kind, index, *kept.back()});
+    bodies.push_back(std::make_unique<std::string>(std::move(body)));
+    record.events.threads[0].events.push_back({kind, index, *bodies.back()});
   }
   void step(std::uint32_t list, std::uint64_t nanoseconds) {
     add(WEIR_EVENT_STEP, list,
@@ -90,7 +90,7 @@ TEST(ReplayEvents, NodesThatDifferInTheirWeightsAloneAreOneWithACount) {
   EXPECT_FALSE(step.nodes[0].roots[0].constant);
   EXPECT_TRUE(step.nodes[0].roots[1].constant);
   EXPECT_EQ(step.nodes[0].roots[1].memory, "CPU_Mapped");
-  // What was made here can be read as a file.
+  // The recording can be read as a file.
   const auto read = profile::replay_from_json(write_fields(replay));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, replay);

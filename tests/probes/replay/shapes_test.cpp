@@ -22,7 +22,7 @@ struct Part {
   Sizes ne;
 };
 
-ReplayNode node_of(const char* op, const std::vector<Part>& parts) {
+ReplayNode make_node(const char* op, const std::vector<Part>& parts) {
   ReplayNode node;
   node.op = node.description = op;
   for (const Part& part : parts) {
@@ -38,10 +38,10 @@ ReplayNode node_of(const char* op, const std::vector<Part>& parts) {
 TEST(ReplayShapes, LookUpsVisitEachPlaceOnceBeforeOneComesAgain) {
   // 7919 and 7927 are the first steps.
   for (const std::int64_t places : {1, 2, 100, 7919, 7927, 2 * 7919, 32'000}) {
-    std::set<std::int64_t> seen;
-    for (std::int64_t i = 0; i < places; ++i) seen.insert(spread_index(i, places));
-    EXPECT_EQ(seen.size(), static_cast<std::size_t>(places)) << places;
-    EXPECT_EQ(*seen.rbegin(), places - 1);
+    std::set<std::int64_t> visited;
+    for (std::int64_t i = 0; i < places; ++i) visited.insert(spread_index(i, places));
+    EXPECT_EQ(visited.size(), static_cast<std::size_t>(places)) << places;
+    EXPECT_EQ(*visited.rbegin(), places - 1);
     EXPECT_EQ(spread_index(places, places), spread_index(0, places));
   }
 }
@@ -141,28 +141,28 @@ TEST(ReplayShapes, AreThoseThatAnOpTakes) {
       {"GLU", {{0, "f32", {64, 1, 1, 1}}, {1, "f32", {64, 1, 1, 1}}}, false},
       {"SSM_SCAN", {{0, "f32", {64, 1, 1, 1}}, {1, "f32", {64, 1, 1, 1}}}, false},
   };
-  for (const Case& one : cases) {
-    const ReplayNode node = node_of(one.op, one.parts);
-    EXPECT_EQ(shape_problem(node).empty(), one.fits)
-        << one.op << " " << profile::shape_text(node) << ": " << shape_problem(node);
+  for (const Case& entry : cases) {
+    const ReplayNode node = make_node(entry.op, entry.parts);
+    EXPECT_EQ(shape_problem(node).empty(), entry.fits)
+        << entry.op << " " << profile::shape_text(node) << ": " << shape_problem(node);
   }
-  EXPECT_THAT(shape_problem(node_of("SSM_SCAN", {})), HasSubstr("no rule"));
+  EXPECT_THAT(shape_problem(make_node("SSM_SCAN", {})), HasSubstr("no rule"));
 }
 
 TEST(ReplayShapes, ARotationTurnsNoMoreThanARow) {
-  ReplayNode node = node_of(
+  ReplayNode node = make_node(
       "ROPE", {{0, "f32", {64, 4, 1, 1}}, {1, "f32", {64, 4, 1, 1}}, {2, "i32", {1, 1, 1, 1}}});
   struct Case {
     std::int32_t turning, mode;
     bool fits;
   };
   // Mode 8: four positions a token.
-  for (const Case& one :
+  for (const Case& entry :
        {Case{64, 0, true}, Case{64, 2, true}, Case{32, 0, true}, Case{66, 0, false},
         Case{-2, 0, false}, Case{63, 0, false}, Case{64, 8, false}}) {
-    node.params[1] = one.turning;
-    node.params[2] = one.mode;
-    EXPECT_EQ(shape_problem(node).empty(), one.fits) << one.turning << ", mode " << one.mode;
+    node.params[1] = entry.turning;
+    node.params[2] = entry.mode;
+    EXPECT_EQ(shape_problem(node).empty(), entry.fits) << entry.turning << ", mode " << entry.mode;
   }
 }
 
@@ -187,10 +187,10 @@ TEST(ReplayShapes, ATensorEndsWhereItsLastBlockDoes) {
        }},
       {"more than there can be", [](ReplayTensor& t) { t.ne[3] = t.nb[3] = 1LL << 42; }},
   };
-  for (const Case& one : cases) {
+  for (const Case& entry : cases) {
     ReplayTensor changed = tensor;
-    one.change(changed);
-    EXPECT_FALSE(end_of(changed, {34, 32})) << one.what;
+    entry.change(changed);
+    EXPECT_FALSE(end_of(changed, {34, 32})) << entry.what;
   }
   EXPECT_FALSE(end_of(tensor, {0, 0})) << "no such type";
 }
@@ -214,7 +214,7 @@ TEST(ReplayShapes, RandomNumbersHaveAnAnswer) {
                        types[random() % 5],
                        {number(1LL << 42), number(1LL << 42), number(4), number(1LL << 42)}});
     }
-    ReplayNode node = node_of(ops[random() % std::size(ops)], parts);
+    ReplayNode node = make_node(ops[random() % std::size(ops)], parts);
     (void)shape_problem(node);
     for (ReplayTensor& tensor : node.tensors) {
       for (std::int64_t& stride : tensor.nb) stride = number(1LL << 42);
@@ -256,12 +256,12 @@ TEST(ReplayShapes, LieSoThatAKernelMayTrustThem) {
 }
 
 TEST(ReplayShapes, HaveTypesThatTheirKernelWrites) {
-  EXPECT_NE(shape_problem(node_of(
+  EXPECT_NE(shape_problem(make_node(
                 "GET_ROWS",
                 {{0, "i8", {32, 4, 1, 1}}, {1, "f32", {32, 64, 1, 1}}, {2, "i32", {4, 1, 1, 1}}})),
             "");
   EXPECT_NE(
-      shape_problem(node_of("SOFT_MAX", {{0, "i8", {32, 4, 1, 1}}, {1, "f32", {32, 4, 1, 1}}})),
+      shape_problem(make_node("SOFT_MAX", {{0, "i8", {32, 4, 1, 1}}, {1, "f32", {32, 4, 1, 1}}})),
       "");
 }
 

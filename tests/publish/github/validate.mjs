@@ -31,7 +31,7 @@ const paths = [
 
 // The description with these paths alone, and of its components those that they lead to.
 function reduced(all) {
-  const one = { openapi: all.openapi, info: all.info, paths: {}, components: {} };
+  const result = { openapi: all.openapi, info: all.info, paths: {}, components: {} };
   const missing = paths.filter((path) => !all.paths[path]);
   if (missing.length) throw new Error(`not in the description: ${missing.join(", ")}`);
   const visit = (node) => {
@@ -42,18 +42,18 @@ function reduced(all) {
         continue;
       }
       const [, , kind, name] = value.split("/");
-      const found = all.components[kind][name];
-      one.components[kind] ??= {};
-      if (name in one.components[kind]) continue;
-      one.components[kind][name] = found;
-      visit(found);
+      const component = all.components[kind][name];
+      result.components[kind] ??= {};
+      if (name in result.components[kind]) continue;
+      result.components[kind][name] = component;
+      visit(component);
     }
   };
   for (const path of paths) {
-    one.paths[path] = all.paths[path];
+    result.paths[path] = all.paths[path];
     visit(all.paths[path]);
   }
-  return one;
+  return result;
 }
 
 // Some examples in the description do not fit it themselves: that is not the request's fault.

@@ -35,10 +35,10 @@ Function* find(void* library, const char* name) {
 }
 
 Result<void> find_functions(void* base, Engine& engine) {
-#define WEIR_REPLAY_FIND(name, result, parameters)                                          \
-  engine.name = find<result parameters>(base, "ggml_" #name);                               \
-  if (engine.name == nullptr) {                                                             \
-    return left_out("its ggml has no {}: too old or too new for this weir", "ggml_" #name); \
+#define WEIR_REPLAY_FIND(name, result, parameters)                                                \
+  engine.name = find<result parameters>(base, "ggml_" #name);                                     \
+  if (engine.name == nullptr) {                                                                   \
+    return left_out_error("its ggml has no {}: too old or too new for this weir", "ggml_" #name); \
   }
   WEIR_REPLAY_GGML(WEIR_REPLAY_FIND)
 #undef WEIR_REPLAY_FIND
@@ -105,7 +105,7 @@ Result<Kernels> best_kernels(const std::string& folder) {
     }
   }
   if (best.library == nullptr) {
-    return left_out("no libggml-cpu*.so in {} runs on this CPU ({})", folder, last);
+    return left_out_error("no libggml-cpu*.so in {} runs on this CPU ({})", folder, last);
   }
   return best;
 }
@@ -125,11 +125,12 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   engine.backend =
       engine.device == nullptr ? nullptr : engine.backend_dev_init(engine.device, nullptr);
   if (engine.backend == nullptr) {
-    return left_out("{} has no CPU backend that can be made", kernels.name);
+    return left_out_error("{} has no CPU backend that can be made", kernels.name);
   }
   const auto set_threads = reinterpret_cast<void (*)(Backend*, int)>(
       engine.backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads"));
-  if (set_threads == nullptr) return left_out("{} does not take a number of threads", kernels.name);
+  if (set_threads == nullptr)
+    return left_out_error("{} does not take a number of threads", kernels.name);
   set_threads(engine.backend, threads);
   const auto get_extra = reinterpret_cast<BufferType** (*)(Device*)>(
       engine.backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts"));
@@ -140,10 +141,10 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
 
 Result<void> open_vulkan(const std::string& folder, const std::string& on, Engine& engine) {
   const std::vector<std::string> names = libraries_in(folder, "libggml-vulkan.so");
-  if (names.empty()) return left_out("no libggml-vulkan.so in {}", folder);
+  if (names.empty()) return left_out_error("no libggml-vulkan.so in {}", folder);
   const Kernels kernels{dlopen((folder + "/" + names.front()).c_str(), RTLD_NOW | RTLD_LOCAL),
                         names.front()};
-  if (kernels.library == nullptr) return left_out("{}: {}", kernels.name, link_error());
+  if (kernels.library == nullptr) return left_out_error("{}: {}", kernels.name, link_error());
   engine.library = kernels.name;
   Registry* registry = open_registry(kernels, "ggml_backend_vk_reg");
   const std::size_t devices = registry == nullptr ? 0 : engine.backend_reg_dev_count(registry);
@@ -156,7 +157,7 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
     if (on == name) engine.device = device;
   }
   if (engine.device == nullptr) {
-    return left_out(
+    return left_out_error(
         "{} sees no {} (there is {}); ggml leaves Vulkan devices that are CPUs out unless "
         "GGML_VK_VISIBLE_DEVICES=0 is set",
         kernels.name, on, available.empty() ? "none" : available);
@@ -165,7 +166,7 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
     engine.device_name = description;
   }
   engine.memory = engine.backend_dev_buffer_type(engine.device);
-  if (engine.memory == nullptr) return left_out("{} cannot be used by {}", on, kernels.name);
+  if (engine.memory == nullptr) return left_out_error("{} cannot be used by {}", on, kernels.name);
   return {};
 }
 
@@ -175,7 +176,7 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
 Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
   const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
   if (bases.empty()) {
-    return left_out(
+    return left_out_error(
         "no libggml-base.so in {}\n"
         "  --engine DIR names the folder that holds the engine's libraries; an engine that "
         "has ggml built in cannot be replayed",
@@ -183,11 +184,11 @@ Result<Engine> open_engine(const std::string& folder, const std::string& on, int
   }
   // RTLD_GLOBAL: the libraries of kernels use its functions.
   void* base = dlopen((folder + "/" + bases.front()).c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (base == nullptr) return left_out("{}: {}", bases.front(), link_error());
+  if (base == nullptr) return left_out_error("{}: {}", bases.front(), link_error());
   Engine engine;
   WEIR_CHECK(find_functions(base, engine));
   if (!layout_fits(engine)) {
-    return left_out(
+    return left_out_error(
         "tensors of this ggml (version {}) do not look as weir knows them: nothing was "
         "computed",
         engine.version.empty() ? "unknown" : engine.version);
@@ -207,7 +208,7 @@ Result<Opened> open(const ProgramOptions& options, const profile::Replay& record
   }
   WEIR_TRY(const Engine engine, open_engine(options.engine, options.on, options.threads));
   if (!options.any_version && !recording.version.empty() && engine.version != recording.version) {
-    return left_out(
+    return left_out_error(
         "recorded with ggml {}, and {} holds {}: what ops are told may differ\n"
         "  --any-version replays it all the same; recording it anew is surer",
         recording.version, options.engine,
@@ -219,7 +220,7 @@ Result<Opened> open(const ProgramOptions& options, const profile::Replay& record
                   {"library", text::printable(engine.library)},
                   {"device", text::printable(engine.device_name)},
                   {"cache_bytes", options.limits.cache_bytes}};
-  out.waited = engine.memory != nullptr;
+  out.waits_for_device = engine.memory != nullptr;
   out.make = [shared = std::make_shared<const Engine>(engine)](const profile::ReplayNode& node,
                                                                const ReplayLimits& limits) {
     return rebuild_node(*shared, node, limits);

@@ -54,7 +54,8 @@ bool is_mask(const ReplayNode& node, std::int64_t slot) {
 Result<std::vector<char>> make_weights(const Engine& ggml, int type, const std::string& name) {
   constexpr std::int64_t k_elements = 1 << 14;  // whole blocks of every type
   const std::int64_t block = ggml.blck_size(type);
-  if (block < 1 || k_elements % block != 0) return left_out("weir cannot fill tensors of {}", name);
+  if (block < 1 || k_elements % block != 0)
+    return left_out_error("weir cannot fill tensors of {}", name);
   Noise noise;
   std::vector<float> values(k_elements);
   for (float& value : values) value = noise.next();
@@ -62,7 +63,7 @@ Result<std::vector<char>> make_weights(const Engine& ggml, int type, const std::
   std::vector<char> bytes(static_cast<std::size_t>(k_elements / block) * ggml.type_size(type));
   const std::size_t written =
       ggml.quantize_chunk(type, values.data(), bytes.data(), 0, 1, k_elements, importance.data());
-  if (written != bytes.size()) return left_out("weir cannot fill tensors of {}", name);
+  if (written != bytes.size()) return left_out_error("weir cannot fill tensors of {}", name);
   return bytes;
 }
 
@@ -70,7 +71,7 @@ Result<std::vector<char>> make_weights(const Engine& ggml, int type, const std::
 // slots.
 std::int64_t count_places(const ReplayNode& node, std::int64_t slot) {
   const auto size = [&](std::int64_t tensor_slot, std::size_t dimension) -> std::int64_t {
-    const auto* match = first_of(
+    const auto* match = find_first(
         node.tensors, [&](const ReplayTensor& tensor) { return tensor.slot == tensor_slot; });
     return match == nullptr ? 1 : match->ne[dimension];
   };
@@ -185,8 +186,8 @@ class NodeGraph final : public Work {
   Result<void> measure() {
     const char* op = engine_->op_name(static_cast<int>(node_->op_number));
     if (op == nullptr || node_->op != op) {
-      return left_out("number {} is {} in this ggml, not {}", node_->op_number,
-                      op == nullptr ? "nothing" : op, node_->op);
+      return left_out_error("number {} is {} in this ggml, not {}", node_->op_number,
+                            op == nullptr ? "nothing" : op, node_->op);
     }
     spans_.resize(node_->roots.size());
     for (std::size_t i = 0; i < spans_.size(); ++i) {
@@ -203,32 +204,32 @@ class NodeGraph final : public Work {
                          root.memory.starts_with("Vulkan") ||
                          root.memory.find("Host") != std::string::npos;
       if (!plain && spans_[i].rearranged == nullptr) {
-        return left_out("it used memory of the kind {}, which is not there", root.memory);
+        return left_out_error("it used memory of the kind {}, which is not there", root.memory);
       }
     }
     for (const ReplayTensor& tensor : node_->tensors) {
       const int type = static_cast<int>(tensor.type_number);
       const char* name = engine_->type_name(type);
       if (name == nullptr || tensor.type != name) {
-        return left_out("type {} is {} in this ggml, not {}", type, name == nullptr ? "none" : name,
-                        tensor.type);
+        return left_out_error("type {} is {} in this ggml, not {}", type,
+                              name == nullptr ? "none" : name, tensor.type);
       }
       const TypeSize size{static_cast<std::int64_t>(engine_->type_size(type)),
                           engine_->blck_size(type)};
       const auto end = end_of(tensor, size);
       const auto root = static_cast<std::size_t>(tensor.root);
       if (!end || *end > node_->roots[root].bytes) {
-        return left_out("a tensor of it does not lie within its bytes");
+        return left_out_error("a tensor of it does not lie within its bytes");
       }
       for (const std::string& why :
            {layout_problem(node_->op, tensor, size), places_problem(*node_, tensor)}) {
-        if (!why.empty()) return left_out("{}", why);
+        if (!why.empty()) return left_out_error("{}", why);
       }
       Span& span = spans_[root];
       span.begin = std::min(span.begin, tensor.offset / k_alignment * k_alignment);
       span.end = std::max(span.end, *end);
       if (span.rearranged != nullptr && tensor.offset != 0) {
-        return left_out("a part of a re-arranged tensor cannot be made alone");
+        return left_out_error("a part of a re-arranged tensor cannot be made alone");
       }
     }
     for (Span& span : spans_) span.begin = std::min(span.begin, span.end);  // no tensor uses it
@@ -253,7 +254,7 @@ class NodeGraph final : public Work {
   Result<void> build() {
     if (engine_->memory != nullptr) {
       backend_ = engine_->backend_dev_init(engine_->device, nullptr);
-      if (backend_ == nullptr) return left_out("the device takes no work");
+      if (backend_ == nullptr) return left_out_error("the device takes no work");
     }
     const auto copies = static_cast<std::size_t>(copies_);
     // The node's tensors, and one for each root, by which a device's buffer is filled.
@@ -261,18 +262,18 @@ class NodeGraph final : public Work {
     context_ = engine_->init({engine_->graph_overhead_custom(tensors, false) +
                                   (tensors + 16) * engine_->tensor_overhead(),
                               nullptr, true});
-    if (context_ == nullptr) return left_out("ggml has no memory for its graph");
+    if (context_ == nullptr) return left_out_error("ggml has no memory for its graph");
     graph_ = engine_->new_graph_custom(context_, tensors, false);
     for (std::size_t i = 0; i < copies; ++i) {
       WEIR_TRY(Tensor* const result, add_copy());
       if (i == 0 && !engine_->backend_dev_supports_op(engine_->device, result)) {
-        return left_out("this ggml does not do it {}",
-                        engine_->memory == nullptr ? "on the CPU" : "on this device");
+        return left_out_error("this ggml does not do it {}",
+                              engine_->memory == nullptr ? "on the CPU" : "on this device");
       }
       engine_->build_forward_expand(graph_, result);
     }
     if (engine_->graph_n_nodes(graph_) != static_cast<int>(copies)) {
-      return left_out("ggml made another graph of it");
+      return left_out_error("ggml made another graph of it");
     }
     return {};
   }
@@ -340,7 +341,7 @@ class NodeGraph final : public Work {
     const Span& span = spans_[root];
     const auto bytes = static_cast<std::size_t>(round_up(span.end - span.begin)) + k_slack;
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
+    if (mapped == MAP_FAILED) return left_out_error("there are no {} MiB for it", bytes >> 20);
     Block block(static_cast<char*>(mapped), Unmap{bytes});
     // A mapped file lies in small pages.
     if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(mapped, bytes, MADV_NOHUGEPAGE);
@@ -357,7 +358,7 @@ class NodeGraph final : public Work {
     }
     const std::size_t bytes = data.get_deleter().bytes;
     Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
-    if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
+    if (buffer == nullptr) return left_out_error("the device has no {} MiB for it", bytes >> 20);
     buffers_.push_back(buffer);
     // ggml writes to tensors only: this one covers the buffer.
     const std::int64_t ne[4] = {static_cast<std::int64_t>(bytes), 1, 1, 1};
@@ -372,7 +373,7 @@ class NodeGraph final : public Work {
     BufferType* kind = spans_[root].rearranged;
     Buffer* buffer = engine_->backend_buft_alloc_buffer(
         kind, engine_->backend_buft_get_alloc_size(kind, tensor));
-    if (buffer == nullptr) return left_out("there is no memory of the kind it used");
+    if (buffer == nullptr) return left_out_error("there is no memory of the kind it used");
     buffers_.push_back(buffer);
     engine_->backend_buffer_set_usage(buffer, k_usage_weights);
     engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
@@ -399,10 +400,10 @@ class NodeGraph final : public Work {
 
 Result<std::unique_ptr<Work>> rebuild_node(const Engine& engine, const ReplayNode& node,
                                            const ReplayLimits& limits) {
-  if (node.tensors.empty()) return left_out("its tensors were not recorded");
+  if (node.tensors.empty()) return left_out_error("its tensors were not recorded");
   if (has_rule(node.op) || !limits.any_shape) {
     if (const std::string problem = shape_problem(node); !problem.empty()) {
-      return left_out("{}{}", problem, has_rule(node.op) ? "" : " (--any-op replays it)");
+      return left_out_error("{}{}", problem, has_rule(node.op) ? "" : " (--any-op replays it)");
     }
   }
   auto graph = std::make_unique<NodeGraph>(engine, node, limits);

@@ -73,7 +73,7 @@ Result<std::unique_ptr<Work>> make_work(const Opened& opened, const profile::Rep
   constexpr double k_most = 64;
   {
     auto work = opened.make(node, limits);
-    if (!work || !opened.waited || !(*work)->compute()) return work;
+    if (!work || !opened.waits_for_device || !(*work)->compute()) return work;
     const auto begin = Clock::now();
     if (!(*work)->compute()) return work;
     const double seconds = seconds_since(begin);
@@ -154,8 +154,8 @@ int run_program(int argc, char** argv, const Open& open) {
 Result<std::int64_t> copies_needed(std::int64_t count, std::int64_t each, std::int64_t shared,
                                    const ReplayLimits& limits) {
   if (each + shared > limits.most_bytes) {
-    return left_out("it needs {} MiB, more than the {} MiB it may take (--memory)",
-                    (each + shared) >> 20, limits.most_bytes >> 20);
+    return left_out_error("it needs {} MiB, more than the {} MiB it may take (--memory)",
+                          (each + shared) >> 20, limits.most_bytes >> 20);
   }
   std::int64_t copies = std::min(std::max(count, limits.least_copies), k_most_copies);
   if (each == 0) return std::max(copies, k_least_without_weights);

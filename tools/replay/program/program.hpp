@@ -38,7 +38,7 @@ struct ProgramOptions {
 
 // The error of a node, or of all nodes, that cannot be computed: its message is the reason.
 template <class... Args>
-auto left_out(fmt::format_string<Args...> format, Args&&... args) {
+auto left_out_error(fmt::format_string<Args...> format, Args&&... args) {
   return fail(Code::unavailable, format, std::forward<Args>(args)...);
 }
 
@@ -52,8 +52,8 @@ class Work {
 };
 
 struct Opened {
-  Json identity;        // "library", "version", …, for the first line
-  bool waited = false;  // each graph is submitted to a device and waited for
+  Json identity;                  // "library", "version", …, for the first line
+  bool waits_for_device = false;  // each graph is submitted to a device and waited for
   // Makes the work of a node; Code::unavailable with the reason if it cannot be computed.
   std::function<Result<std::unique_ptr<Work>>(const profile::ReplayNode&, const ReplayLimits&)>
       make;

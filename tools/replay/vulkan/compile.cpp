@@ -138,7 +138,7 @@ Result<std::string> read_assembly(const Device& device, const PipelineObjects& o
       return texts[i].c_str();  // it ends in a 0
     }
   }
-  return left_out("the driver has no assembly of it");
+  return left_out_error("the driver has no assembly of it");
 }
 
 // Returns the subgroup size that the compiler chose for this code; 0 if it does not say.
@@ -158,7 +158,7 @@ Result<Json> compile(const Device& device, const probes::RecordedKernels& record
   // A pipeline with an incomplete layout is not compiled; code that takes addresses is.
   const std::uint32_t reason = pipeline.head.left_out;
   if (reason != 0 && reason != WEIR_LEFT_ADDRESSES + 1) {
-    return left_out("{}", probes::left_out_reason(reason - 1));
+    return left_out_error("{}", probes::left_out_reason(reason - 1));
   }
   WEIR_CHECK(check_capabilities(device, words));
   PipelineObjects objects(device, recorded, pipeline);
@@ -183,7 +183,7 @@ Result<Device> open_compiler(probes::RecordedDevice recorded) {
   recorded.features.push_back({k_type, std::string("\1\0\0\0", sizeof(VkBool32))});
   WEIR_TRY(Device device, open_device(recorded, "", k_compiler, false));
   if (!holds(device.extensions, statistics)) {
-    return left_out("{}: the driver has no {}", device.name, statistics);
+    return left_out_error("{}: the driver has no {}", device.name, statistics);
   }
   return device;
 }
@@ -201,7 +201,7 @@ Result<void> compile_all(const CompileArguments& arguments) {
   static Watchdog watch(arguments.seconds, arguments.memory);  // its thread outlives this function
   std::map<std::uint32_t, Result<Device>> devices;
   for (const std::size_t i : only) {
-    if (i >= recorded.pipelines.size()) return left_out("there is no pipeline {}", i);
+    if (i >= recorded.pipelines.size()) return left_out_error("there is no pipeline {}", i);
     const auto& pipeline = recorded.pipelines[i];
     watch.begin();
     print({{"begins", i}});

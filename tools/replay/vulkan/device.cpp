@@ -36,8 +36,8 @@ Result<void> pick(const std::vector<VkPhysicalDevice>& all, const std::string& w
     device.most_subgroup = subgroups.maxSubgroupSize;
     return {};
   }
-  if (names.empty()) return left_out("no Vulkan device");
-  return left_out("no device \"{}\"; there are: {}", wanted, text::join(names));
+  if (names.empty()) return left_out_error("no Vulkan device");
+  return left_out_error("no device \"{}\"; there are: {}", wanted, text::join(names));
 }
 
 // A chain of Vulkan's feature structs with recorded values.
@@ -63,7 +63,7 @@ class Chain {
     add(k_core, nullptr, sizeof(VkPhysicalDeviceFeatures2));
     const std::span all(weir_structs, weir_struct_count);
     for (const auto& features : recorded) {
-      const weir_struct* type_info = first_of(all, [&](const weir_struct& each) {
+      const weir_struct* type_info = find_first(all, [&](const weir_struct& each) {
         return each.chain == WEIR_CHAIN_FEATURES && each.type == features.type;
       });
       const bool is_core = features.type == k_core;
@@ -177,8 +177,8 @@ Result<void> pick_family(bool timed, Device& device) {
     device.family = i;
     return {};
   }
-  return left_out("{} has no queue that computes{}", device.name,
-                  timed ? " and has timestamps" : "");
+  return left_out_error("{} has no queue that computes{}", device.name,
+                        timed ? " and has timestamps" : "");
 }
 
 Result<void> make_device(const probes::RecordedDevice& recorded, Device& device) {
@@ -208,7 +208,7 @@ Result<Device> pick_device(std::uint32_t api_version, const std::string& wanted,
            probes::open_vulkan(program, std::max<std::uint32_t>(api_version, VK_API_VERSION_1_1)));
   device.call = all.call;
   if (device.call.vkGetPhysicalDeviceProperties2 == nullptr) {
-    return left_out("the Vulkan loader is too old: 1.1 is needed");
+    return left_out_error("the Vulkan loader is too old: 1.1 is needed");
   }
   WEIR_CHECK(pick(all.devices, wanted, device));
   return device;

@@ -17,13 +17,13 @@ Result<void> PipelineObjects::fits() const {
   const VkPhysicalDeviceLimits& limits = device_.limits;
   if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
       push_bytes() > limits.maxPushConstantsSize) {
-    return left_out("this device has no such layout: {} sets, {} push constants",
-                    pipeline_.head.sets, push_bytes());
+    return left_out_error("this device has no such layout: {} sets, {} push constants",
+                          pipeline_.head.sets, push_bytes());
   }
   const std::uint32_t subgroup = pipeline_.head.subgroup_size;
   if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
-    return left_out("it asks for subgroups of {}, this device has {} to {}", subgroup,
-                    device_.least_subgroup, device_.most_subgroup);
+    return left_out_error("it asks for subgroups of {}, this device has {} to {}", subgroup,
+                          device_.least_subgroup, device_.most_subgroup);
   }
   return {};
 }

@@ -80,10 +80,10 @@ Result<void> check_capabilities(const Device& device, const std::vector<std::uin
   each_instruction(words, [&](std::uint32_t operation, Words with) {
     constexpr std::uint32_t k_capability = 17;  // they come first
     if (operation != k_capability || with.empty()) return false;
-    const auto* need = first_of(k_needs, [&](const Need& range) {
+    const auto* need = find_first(k_needs, [&](const Need& range) {
       return range.first <= with[0] && with[0] <= range.last;
     });
-    if (need != nullptr && !has(device, need->what)) out = left_out("needs {}", need->what);
+    if (need != nullptr && !has(device, need->what)) out = left_out_error("needs {}", need->what);
     return out.has_value();
   });
   return out;

@@ -35,14 +35,14 @@ class KernelObjects {
     std::uint64_t bytes = 0;
     for (const auto& buffer : work_.buffers) {
       if (buffer.span > most_memory - bytes) {
-        return left_out("it needs more than {} MiB of memory", most_memory >> 20);
+        return left_out_error("it needs more than {} MiB of memory", most_memory >> 20);
       }
       bytes += buffer.span;
     }
     const VkPhysicalDeviceLimits& limits = device_.limits;
     for (std::size_t i = 0; i < 3; ++i) {
       if (work_.groups[i] > limits.maxComputeWorkGroupCount[i]) {
-        return left_out("this device has no {} groups at once", work_.groups[i]);
+        return left_out_error("this device has no {} groups at once", work_.groups[i]);
       }
     }
     for (const auto& descriptor : work_.descriptors) {
@@ -52,12 +52,12 @@ class KernelObjects {
       const std::uint64_t alignment =
           uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
       if (alignment != 0 && descriptor.offset % alignment != 0) {
-        return left_out("this device has no buffers at offset {}", descriptor.offset);
+        return left_out_error("this device has no buffers at offset {}", descriptor.offset);
       }
       const std::uint64_t most_range =
           uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
       if (descriptor.range > most_range) {
-        return left_out("this device binds no {} bytes", descriptor.range);
+        return left_out_error("this device binds no {} bytes", descriptor.range);
       }
     }
     return pipeline_objects_.fits();
@@ -113,7 +113,7 @@ class KernelObjects {
                 VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
         if (fits) memory.memoryTypeIndex = i;
       }
-      if (!fits) return left_out("the device has no memory of its own for it");
+      if (!fits) return left_out_error("the device has no memory of its own for it");
       VkDeviceMemory& allocated = memories_.emplace_back();
       WEIR_CHECK(WEIR_REPLAY_MAKE(device_, AllocateMemory, &memory, &allocated));
       WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, allocated, 0));

@@ -36,7 +36,7 @@ Level g_levels[k_uses];
 // Adds the counter of a use in a kind of memory, such as "weights_in_vulkan0_bytes"; null without
 // room. Under g.lock.
 uint64_t* add_use_counter(const char* memory, Use use) {
-  const weir_probe_section* section = section_of(&g.file, WEIR_SECTION_COUNTERS);
+  const weir_probe_section* section = find_section(&g.file, WEIR_SECTION_COUNTERS);
   if (section->used >= section->capacity) return nullptr;
   char name[sizeof(weir_probe_named_counter::name)];
   snprintf(name, sizeof name, "%s_in_%.12s_bytes", k_use_names[use], memory);

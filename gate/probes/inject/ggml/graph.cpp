@@ -63,7 +63,7 @@ uint32_t find_or_add_device(const Functions& ggml, Backend* backend) {
   copy_text(entry.api, sizeof entry.api, "ggml");
   copy_text(entry.name, sizeof entry.name, name);
   copy_text(entry.type, sizeof entry.type, device_type(ggml, device, name));
-  const uint32_t used = section_of(&g.file, WEIR_SECTION_DEVICES)->used;
+  const uint32_t used = find_section(&g.file, WEIR_SECTION_DEVICES)->used;
   for (uint32_t i = 0; i < used; ++i) {
     const weir_probe_device& device_entry = g.file.devices[i];
     if (equals(device_entry.name, entry.name) && equals(device_entry.type, entry.type)) return i;
@@ -162,7 +162,7 @@ void fill_operand(const Functions& ggml, const Tensor* tensor, weir_probe_operan
 // Adds an op's entry with types and shapes of its result and sources; null when there is no room.
 // The last entries are reserved for ops without shapes.
 weir_probe_op* add_op(Library* library, const Step& step, uint32_t graph, uint64_t key) {
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_OPS);
+  weir_probe_section* section = find_section(&g.file, WEIR_SECTION_OPS);
   const uint32_t room = section->capacity - (step.shaped ? k_reserved_for_unshaped : 0);
   if (section->used >= room) return nullptr;
   weir_probe_op* entry = &g.file.ops[section->used];
@@ -246,7 +246,7 @@ bool follows(const Tensor* node, const Tensor* before) {
 void write_step_order(Library* library, uint32_t kind, int steps) {
   if (kind == 0 || kind >= k_max_kinds || g_has_order[kind]) return;
   g_has_order[kind] = true;
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_STEPS);
+  weir_probe_section* section = find_section(&g.file, WEIR_SECTION_STEPS);
   if (static_cast<uint32_t>(steps) > section->capacity - section->used) return;
   for (int i = 0; i < steps; ++i) {
     const weir_probe_op* entry = find_or_add_op(library, g_steps[i], kind);

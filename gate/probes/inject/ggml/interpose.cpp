@@ -137,7 +137,7 @@ bool is_own_wait(Counter counter) {
 
 }  // namespace
 
-void make_ready() {
+void ensure_initialized() {
   static const char* const k_names[k_counters] = {
       "graphs",         "ops",           "cpu_ops",        "splits",        "tensor_copies",
       "tensor_sets",    "tensor_gets",   "copied_bytes",   "backend_syncs", "event_syncs",
@@ -152,7 +152,7 @@ void make_ready() {
     make_ops_ready();
     g.is_on_twin = is_on_twin();
   };
-  weir_probe::make_ready(&g, open, reset_after_fork, make_forked_events);
+  weir_probe::ensure_initialized(&g, open, reset_after_fork, make_forked_events);
 }
 
 }  // namespace weir_probe
@@ -217,7 +217,7 @@ WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT,
   }
 #define WEIR_COPIES(name, parameters, arguments)                                    \
   WEIR_MOVES(name, parameters, arguments, t_in_copy, count_copy(library, from, to), \
-             events_on() ? call_if_present(ggml.nbytes, from) : 0, )
+             is_recording_events() ? call_if_present(ggml.nbytes, from) : 0, )
 #define WEIR_SETS(name, parameters, arguments, bytes)    \
   WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
              count_move(library, WEIR_TRANSFER_SET, to, bytes), bytes, )

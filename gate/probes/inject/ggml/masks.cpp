@@ -85,7 +85,7 @@ bool is_input(const Functions& ggml, const Tensor* tensor) {
 
 // Sums up the masks of the graph's attention nodes into t_masks.
 void read_masks(Library* library, Graph* graph) {
-  if (!events_on()) return;
+  if (!is_recording_events()) return;
   const RecordingCost recording_cost;
   t_masks = {};
   const Functions& ggml = library->ggml;

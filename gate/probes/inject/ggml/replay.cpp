@@ -92,7 +92,7 @@ void write_node(const Functions& ggml, uint32_t list, uint32_t position, const S
 
 void make_replay_ready() {
   const char* setting = environment(WEIR_PROBE_REPLAY_VARIABLE);
-  g_enabled = events_on() && setting != nullptr && strcmp(setting, "1") == 0;
+  g_enabled = is_recording_events() && setting != nullptr && strcmp(setting, "1") == 0;
 }
 
 void reset_replay_after_fork() {

@@ -235,15 +235,15 @@ struct Globals : OwnFile {
 extern Globals g;
 
 // Makes the file before the first count, also in a forked child.
-void make_ready();
+void ensure_initialized();
 inline void ensure_ready() {
-  if (!is_ready(g)) make_ready();
+  if (!is_ready(g)) ensure_initialized();
 }
 
 inline void count(Counter which, uint64_t amount = 1) { add(g.counters[which], amount); }
 
 // The time now, for the event file; 0 without events.
-inline uint64_t event_time() { return events_on() ? now_nanoseconds() : 0; }
+inline uint64_t event_time() { return is_recording_events() ? now_nanoseconds() : 0; }
 
 // One node that does work.
 struct Step {

@@ -21,8 +21,8 @@ constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_b
 uint32_t g_reported;  // atomic; the reasons already printed on standard error
 
 // Under g.lock.
-void make_ready() {
-  weir_probe::make_ready(&g, [] {
+void ensure_initialized() {
+  weir_probe::ensure_initialized(&g, [] {
     open_file(&g.file, "metal", k_capacity);
     for (uint32_t i = 0; i < k_named; ++i) g.named[i] = add_counter(&g.file, k_names[i]);
     const char* timing = environment("WEIR_PROBE_TIMING");
@@ -64,7 +64,7 @@ void hook_class(Kind kind, id object) {
 void ensure_file() {
   if (is_ready(g)) return;
   const Locked locked(&g.lock);
-  make_ready();
+  ensure_initialized();
 }
 
 void report_uncounted(uint32_t reason, const char* what, const char* where) {
@@ -84,7 +84,7 @@ Queue* find_or_add_queue(id object) {
   id device_object = call_if_implemented<id>(object, "device");
   const weir_probe_device entry = describe_device(device_object);  // calls methods: no lock
   const Locked locked(&g.lock);
-  make_ready();
+  ensure_initialized();
   Device* device = find_or_add_device(device_object, entry);
   Queue* queue = device == nullptr ? nullptr : find_or_add_record<Queue>(&g.queues, object);
   if (queue != nullptr && queue->device == nullptr) {

@@ -169,7 +169,7 @@ bool read_clocks(cl_device_id device, weir_event_clock* clock) {
 void CommandTimer::prepare(cl_command_queue handle, cl_event** event) {
   // Also makes the files, if this queue is the first object that the layer sees.
   const Queue* queue = find_or_add_queue(handle);
-  if (queue == nullptr || !queue->timed || !events_on()) return;
+  if (queue == nullptr || !queue->timed || !is_recording_events()) return;
   if (*event == nullptr) *event = &own_event_;
   event_ = *event;
 }
@@ -186,7 +186,7 @@ void CommandTimer::write(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t 
 }
 
 void write_wait_event(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
-  if (begin == 0 || !events_on()) return;
+  if (begin == 0 || !is_recording_events()) return;
   const uint64_t polled = queue->polled.take();
   const bool is_poll = kind == WEIR_WAIT_POLL;
   // A further poll after the work is done is no wait.

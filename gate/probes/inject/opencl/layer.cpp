@@ -24,7 +24,7 @@ void reset_after_fork() {
 
 }  // namespace
 
-void make_ready() {
+void ensure_initialized() {
   const auto open = [] {
     open_file(&g.file, "opencl", k_capacity);
     g.markers = add_counter(&g.file, "markers");
@@ -32,7 +32,7 @@ void make_ready() {
     add_memory_counters();
     open_events(g.file);
   };
-  weir_probe::make_ready(&g, open, reset_after_fork, make_forked_events);
+  weir_probe::ensure_initialized(&g, open, reset_after_fork, make_forked_events);
 }
 
 // The functions below ask the driver without the lock: a driver that starts a process meanwhile
@@ -43,7 +43,7 @@ Device* find_or_add_device(cl_device_id handle) {
   weir_probe_device entry;
   (void)describe_device({g.next.clGetDeviceInfo, g.next.clGetPlatformInfo}, handle, &entry);
   const Locked locked(&g.lock);
-  make_ready();
+  ensure_initialized();
   auto* device = find_or_add_record<Device>(&g.devices, handle_key(handle));
   if (device != nullptr && device->entry == nullptr) {
     device->handle = handle;
@@ -68,7 +68,7 @@ Kernel* record_kernel(cl_kernel handle, cl_program program, const Kernel* origin
   }
   if (name != nullptr) get_info(handle, CL_KERNEL_FUNCTION_NAME, size, name, nullptr);
   pthread_mutex_lock(&g.lock);
-  make_ready();
+  ensure_initialized();
   auto* kernel = find_or_add_record<Kernel>(&g.kernels, handle_key(handle));
   if (kernel != nullptr) {
     copy_text(kernel->name, sizeof kernel->name, name);

@@ -11,7 +11,7 @@ Table g_shared;                               // address of shared virtual memor
 
 void count_allocation(uint64_t bytes) {
   const Locked locked(&g.lock);
-  make_ready();
+  ensure_initialized();
   add(g_allocations, 1);
   add(g_peak, g_level.rise(bytes));
 }

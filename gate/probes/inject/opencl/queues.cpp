@@ -8,7 +8,7 @@ namespace {
 // Origin of a handle: in use already, or just created. Nothing is pending on a queue just created.
 enum class Origin { existing, created };
 
-bool wants_times() { return events_on() && timing_wanted() != Timing::off; }
+bool wants_times() { return is_recording_events() && timing_wanted() != Timing::off; }
 
 // Records a queue: its device, its entry in the file and if its commands can be timed. `added`:
 // properties that the layer requested, not the program. Null when the driver does not answer or
@@ -25,7 +25,7 @@ Queue* record_queue(cl_command_queue handle, Origin origin, cl_command_queue_pro
   Device* device = find_or_add_device(device_handle);
   if (device == nullptr) return nullptr;
   pthread_mutex_lock(&g.lock);
-  make_ready();
+  ensure_initialized();
   auto* queue = find_or_add_record<Queue>(&g.queues, handle_key(handle));
   const bool is_new = queue != nullptr && queue->device != device;
   if (is_new || (queue != nullptr && origin == Origin::created)) {
@@ -62,7 +62,7 @@ cl_command_queue create_queue_with_profiling(bool has_profiling, cl_int* error, 
   bool wants_profiling = false;
   if (g.events_requested && !has_profiling) {
     const Locked locked(&g.lock);
-    make_ready();  // reads from the environment if times are requested
+    ensure_initialized();  // reads from the environment if times are requested
     wants_profiling = wants_times();
   }
   cl_command_queue_properties added = wants_profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
@@ -157,7 +157,7 @@ cl_int release_queue(cl_command_queue handle) {
 // Writes the commands that nobody waited for, when the library is unloaded; does not ask the
 // driver.
 __attribute__((destructor)) void write_remaining() {
-  if (!events_on()) return;
+  if (!is_recording_events()) return;
   const Locked locked(&g.lock);
   g.queues.each([](void* queue) { write_pending_untimed(static_cast<Queue*>(queue)); });
 }

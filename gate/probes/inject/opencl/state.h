@@ -100,7 +100,7 @@ inline uint64_t handle_key(Handle handle) {
 }
 
 // Under g.lock. Makes the files before the first count, also in a child.
-void make_ready();
+void ensure_initialized();
 
 // Returns the device's record, adding it if it is new; null when memory is out.
 Device* find_or_add_device(cl_device_id handle);
@@ -173,7 +173,7 @@ class CommandTimer {
   // Writes the command's event, or adds it to the pending ones. Call it when the driver has
   // accepted the command. `copy` as in weir_event_command.
   void write_command(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes) const {
-    if (begin_ != 0 && events_on()) write(queue, kernel, copy, bytes);
+    if (begin_ != 0 && is_recording_events()) write(queue, kernel, copy, bytes);
   }
   [[nodiscard]] uint64_t begin() const { return begin_; }
 

@@ -14,8 +14,8 @@ namespace {
 constexpr Capacity k_capacity{k_most_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096};
 
 // Under g.lock. Makes the file before the first count, also in a child.
-void make_ready() {
-  weir_probe::make_ready(&g, [] {
+void ensure_initialized() {
+  weir_probe::ensure_initialized(&g, [] {
     open_file(&g.file, k_probe_name, k_capacity);
     g.markers = add_counter(&g.file, "markers");
   });
@@ -40,7 +40,7 @@ uint64_t stream_key(void* handle, int device) {
 Stream* find_or_add_stream(uint64_t key, int device) {
   const weir_probe_device device_entry = describe_device(device);  // may ask the driver: no lock
   const Locked locked(&g.lock);
-  make_ready();
+  ensure_initialized();
   uint32_t& index = g.device_index[device];
   if (index == 0) index = add_device(&g.file, device_entry) + 1;
   auto* stream = get_or_create<Stream>(&g.streams, key);
@@ -236,7 +236,7 @@ void note_capture() { __atomic_store_n(&g.capturing, true, __ATOMIC_RELEASE); }
 
 void ensure_file() {
   const Locked locked(&g.lock);
-  make_ready();
+  ensure_initialized();
 }
 
 // Returns the sizes of a launch in threads, with as many dimensions as are larger than 1.

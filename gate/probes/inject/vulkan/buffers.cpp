@@ -9,7 +9,8 @@ namespace {
 constexpr uint32_t k_first_tallies = 16;
 
 // Returns the slot of (pipeline, label) in a hash table of tallies, or the free slot for it.
-Tally* find_slot(Tally* tallies, uint32_t capacity, Pipeline* pipeline, Label* label) {
+DispatchTally* find_slot(DispatchTally* tallies, uint32_t capacity, Pipeline* pipeline,
+                         Label* label) {
   const uint64_t mixed =
       (reinterpret_cast<uint64_t>(pipeline) ^ (reinterpret_cast<uint64_t>(label) << 1)) *
       0x9e3779b97f4a7c15ULL;
@@ -25,11 +26,11 @@ Tally* find_slot(Tally* tallies, uint32_t capacity, Pipeline* pipeline, Label* l
 bool grow_tallies(CommandBuffer* buffer) {
   const uint32_t capacity =
       buffer->tally_capacity == 0 ? k_first_tallies : buffer->tally_capacity * 2;
-  Tally* fresh = static_cast<Tally*>(calloc(capacity, sizeof(Tally)));
+  DispatchTally* fresh = static_cast<DispatchTally*>(calloc(capacity, sizeof(DispatchTally)));
   if (fresh == nullptr) return false;
   for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
     if (buffer->tallies[i].pipeline == nullptr) continue;
-    const Tally& old = buffer->tallies[i];
+    const DispatchTally& old = buffer->tallies[i];
     *find_slot(fresh, capacity, old.pipeline, old.label) = old;
   }
   free(buffer->tallies);
@@ -110,7 +111,8 @@ void clear(CommandBuffer* buffer, VkCommandBufferResetFlags = 0) {
   buffer->label_depth = 0;
   memset(buffer->counters, 0, sizeof buffer->counters);
   buffer->unknown_dispatches = 0;
-  if (buffer->tally_used != 0) memset(buffer->tallies, 0, buffer->tally_capacity * sizeof(Tally));
+  if (buffer->tally_used != 0)
+    memset(buffer->tallies, 0, buffer->tally_capacity * sizeof(DispatchTally));
   buffer->tally_used = 0;
   begin_recording(buffer);
   if (captures_dispatches()) begin_capture(buffer);
@@ -152,9 +154,9 @@ void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuff
     log_secondary(buffer, secondary);
     if (captures_dispatches()) append_capture(buffer, secondary);
     for (uint32_t j = 0; j < secondary->tally_capacity; ++j) {
-      const Tally& tally = secondary->tallies[j];
+      const DispatchTally& tally = secondary->tallies[j];
       if (tally.dispatches == 0) continue;
-      Tally* sum = find_or_add_tally(buffer, tally.pipeline, tally.label);
+      DispatchTally* sum = find_or_add_tally(buffer, tally.pipeline, tally.label);
       if (sum != nullptr) {
         sum->dispatches += tally.dispatches;
         sum->groups += tally.groups;
@@ -174,14 +176,14 @@ extern const Hooks k_buffer_hooks = list_of(k_hooks);
 
 // Returns the buffer's tally of `pipeline` under `label`, adding it if it is new; null when memory
 // is out.
-Tally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
+DispatchTally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
   if (buffer->tally_capacity != 0) {
-    Tally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);
+    DispatchTally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);
     if (slot->pipeline == pipeline) return slot;
   }
   if ((buffer->tally_used + 1) * 2 > buffer->tally_capacity && !grow_tallies(buffer))
     return nullptr;
-  Tally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);
+  DispatchTally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);
   slot->pipeline = pipeline;
   slot->label = label;
   ++buffer->tally_used;

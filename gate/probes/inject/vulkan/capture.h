@@ -37,7 +37,7 @@ struct ShaderCode {
   uint64_t bytes;
   uint32_t written;  // index in the file
   uint32_t declared_count;
-  uint32_t left_out;  // reason why it cannot be replayed, or k_nothing_left_out
+  uint32_t left_out_reason;  // reason why it cannot be replayed, or k_nothing_left_out
   Declaration declared[WEIR_KERNELS_DESCRIPTORS];
   uint32_t spirv[];
 };
@@ -65,7 +65,7 @@ struct PipelineCapture {
   PipelineCapture* next;
   uint64_t hash;
   uint32_t written;
-  uint32_t left_out;  // as in ShaderCode
+  uint32_t left_out_reason;  // as in ShaderCode
   ShaderCode* code;
   PipelineLayout layout;
   uint32_t body_bytes;
@@ -123,8 +123,8 @@ struct CapturedWork {
 
 // A dispatch in a command buffer.
 struct CapturedDispatch {
-  CapturedWork* work;  // null: left out
-  uint32_t left_out;   // why
+  CapturedWork* work;        // null: left out
+  uint32_t left_out_reason;  // why
   Pipeline* pipeline;
   Label* label;
 };
@@ -196,7 +196,8 @@ bool write_pipeline(PipelineCapture* pipeline);
 void write_dispatched_pipeline(PipelineCapture* pipeline);
 // Adds a dispatch to the buffer's CommandCapture, which must exist. `left_out`: the reason why it
 // cannot be run again, or k_nothing_left_out.
-void capture_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out);
+void capture_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z,
+                      uint32_t left_out_reason);
 void capture_push_constants(CommandCapture* commands, uint32_t offset, uint32_t size,
                             const void* values);
 // Empties the capture of `buffer`, appends that of `secondary`, or frees it.

@@ -185,7 +185,7 @@ CapturedWork* find_or_add_named_work(CapturedWork* work, uint32_t kernel) {
 // Captures a dispatch from the buffer's current bindings and push constants. Null if it cannot be
 // captured; then sets `left_out` to the reason.
 CapturedWork* build_work(const CommandBuffer* buffer, PipelineCapture* pipeline, uint32_t x,
-                         uint32_t y, uint32_t z, uint32_t* left_out) {
+                         uint32_t y, uint32_t z, uint32_t* left_out_reason) {
   const CommandCapture& commands = *buffer->capture;
   WorkBuilder builder;
   memset(&builder.head, 0, sizeof builder.head);
@@ -194,7 +194,7 @@ CapturedWork* build_work(const CommandBuffer* buffer, PipelineCapture* pipeline,
   builder.head.z = z;
   const uint32_t declared_bytes = pipeline->layout.push_bytes;
   if (commands.push_bytes == 0 && declared_bytes != 0) {  // set by a call that we do not intercept
-    *left_out = WEIR_LEFT_UNBOUND;
+    *left_out_reason = WEIR_LEFT_UNBOUND;
     return nullptr;
   }
   builder.head.push_bytes =
@@ -202,12 +202,13 @@ CapturedWork* build_work(const CommandBuffer* buffer, PipelineCapture* pipeline,
   for (uint32_t i = 0; i < pipeline->layout.sets; ++i) {
     const SetLayout* layout = pipeline->layout.set[i];
     if (layout == nullptr) continue;
-    *left_out = add_set(buffer->device, *pipeline->code, *layout, commands.bound[i], i, &builder);
-    if (*left_out != k_nothing_left_out) return nullptr;
+    *left_out_reason =
+        add_set(buffer->device, *pipeline->code, *layout, commands.bound[i], i, &builder);
+    if (*left_out_reason != k_nothing_left_out) return nullptr;
   }
   make_offsets_relative(&builder);
   CapturedWork* work = find_or_add_work(pipeline, builder, commands.push);
-  if (work == nullptr) *left_out = WEIR_LEFT_ROOM;
+  if (work == nullptr) *left_out_reason = WEIR_LEFT_ROOM;
   return work;
 }
 
@@ -282,18 +283,19 @@ extern const Hooks k_binding_hooks = list_of(k_hooks);
 
 // Adds a dispatch to the buffer's capture: its work, or the reason why it cannot be run again.
 void capture_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z,
-                      uint32_t left_out) {
+                      uint32_t left_out_reason) {
   CapturedDispatch* dispatch = append_dispatch(buffer->capture);
   if (dispatch == nullptr) return;
-  *dispatch = {nullptr, left_out, nullptr, nullptr};
-  const Tally* bound = buffer->bound;
-  if (left_out != k_nothing_left_out) return;
+  *dispatch = {nullptr, left_out_reason, nullptr, nullptr};
+  const DispatchTally* bound = buffer->bound;
+  if (left_out_reason != k_nothing_left_out) return;
   PipelineCapture* pipeline = bound == nullptr ? nullptr : bound->pipeline->capture;
-  dispatch->left_out = pipeline == nullptr ? uint32_t{WEIR_LEFT_UNKNOWN} : pipeline->left_out;
-  if (dispatch->left_out != k_nothing_left_out) return;
+  dispatch->left_out_reason =
+      pipeline == nullptr ? uint32_t{WEIR_LEFT_UNKNOWN} : pipeline->left_out_reason;
+  if (dispatch->left_out_reason != k_nothing_left_out) return;
   dispatch->pipeline = bound->pipeline;
   dispatch->label = bound->label;
-  dispatch->work = build_work(buffer, pipeline, x, y, z, &dispatch->left_out);
+  dispatch->work = build_work(buffer, pipeline, x, y, z, &dispatch->left_out_reason);
 }
 
 void capture_push_constants(CommandCapture* commands, uint32_t offset, uint32_t size,
@@ -353,7 +355,7 @@ void submit_capture(const CommandBuffer* buffer, uint64_t sign) {
   for (uint32_t i = 0; i < commands->count; ++i) {
     const CapturedDispatch& dispatch = commands->dispatches[i];
     if (dispatch.work == nullptr) {
-      count_left_out(dispatch.left_out, sign);
+      count_left_out(dispatch.left_out_reason, sign);
       continue;
     }
     const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);

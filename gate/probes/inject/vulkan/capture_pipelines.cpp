@@ -34,7 +34,7 @@ ShaderCode::Declaration* find_or_add_declaration(ShaderCode* code, uint32_t id) 
     if (code->declared[i].id == id) return &code->declared[i];
   }
   if (code->declared_count == WEIR_KERNELS_DESCRIPTORS) {
-    code->left_out = WEIR_LEFT_ROOM;
+    code->left_out_reason = WEIR_LEFT_ROOM;
     return nullptr;
   }
   ShaderCode::Declaration* fresh = &code->declared[code->declared_count++];
@@ -52,7 +52,7 @@ void scan_spirv(ShaderCode* code) {
   constexpr uint32_t k_binding = 33, k_set = 34;
   const uint64_t words = code->bytes / 4;
   if (words < k_header_words || code->spirv[0] != k_magic) {
-    code->left_out = WEIR_LEFT_UNKNOWN;
+    code->left_out_reason = WEIR_LEFT_UNKNOWN;
     return;
   }
   for (uint64_t at = k_header_words; at < words;) {
@@ -61,7 +61,7 @@ void scan_spirv(ShaderCode* code) {
     const uint32_t opcode = word[0] & 0xffff;
     if (length == 0 || length > words - at) return;  // invalid: left to the driver
     if (opcode == k_capability && length >= 2 && word[1] == k_addresses) {
-      code->left_out = WEIR_LEFT_ADDRESSES;
+      code->left_out_reason = WEIR_LEFT_ADDRESSES;
     }
     if (opcode == k_decorate && length >= 4 && (word[2] == k_binding || word[2] == k_set)) {
       if (ShaderCode::Declaration* declaration = find_or_add_declaration(code, word[1])) {
@@ -148,9 +148,10 @@ void write_body(PipelineCapture* pipeline, const Device* device,
     head.data_bytes = static_cast<uint32_t>(specialization->dataSize);
   }
   if (!copy_text(head.entry_point, sizeof head.entry_point, info.stage.pName)) {
-    pipeline->left_out = WEIR_LEFT_ROOM;
+    pipeline->left_out_reason = WEIR_LEFT_ROOM;
   }
-  if (pipeline->left_out != k_nothing_left_out) head.left_out = pipeline->left_out + 1;
+  if (pipeline->left_out_reason != k_nothing_left_out)
+    head.left_out = pipeline->left_out_reason + 1;
   Body body = {pipeline->body};
   body.put(&head, 1);
   for (uint32_t set = 0; set < pipeline->layout.sets; ++set) {
@@ -216,7 +217,7 @@ ShaderCode* capture_code(const void* spirv, uint64_t bytes) {
   code->hash = hash_bytes(k_hash_seed, spirv, bytes);
   code->bytes = bytes;
   code->written = k_not_written;
-  code->left_out = k_nothing_left_out;
+  code->left_out_reason = k_nothing_left_out;
   memcpy(code->spirv, spirv, bytes);
   scan_spirv(code);
   return find_or_add(&g_codes, code, bytes, [&](const ShaderCode& stored) {
@@ -263,7 +264,8 @@ PipelineCapture* capture_pipeline(Device* device, const VkComputePipelineCreateI
   if (pipeline == nullptr) return nullptr;
   pipeline->layout = *layout;
   pipeline->code = code;
-  pipeline->left_out = layout->untracked ? uint32_t{WEIR_LEFT_OBJECTS} : code->left_out;
+  pipeline->left_out_reason =
+      layout->untracked ? uint32_t{WEIR_LEFT_OBJECTS} : code->left_out_reason;
   pipeline->written = k_not_written;
   pipeline->body_bytes = static_cast<uint32_t>(bytes);
   write_body(pipeline, device, info, bindings, identity);
@@ -305,7 +307,7 @@ void write_dispatched_pipeline(PipelineCapture* pipeline) {
   if (pipeline == nullptr || captures_dispatches()) return;  // then written with its dispatches
   constexpr uint64_t k_most_code = 16U << 20;                // readers refuse more
   if (pipeline->layout.push_bytes > WEIR_KERNELS_PUSH_BYTES ||
-      pipeline->code->bytes > k_most_code || pipeline->code->left_out == WEIR_LEFT_UNKNOWN) {
+      pipeline->code->bytes > k_most_code || pipeline->code->left_out_reason == WEIR_LEFT_UNKNOWN) {
     return;
   }
   if (__atomic_load_n(&pipeline->written, __ATOMIC_RELAXED) != k_not_written) return;

@@ -62,7 +62,7 @@ void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uin
   const uint32_t at = recording->used;
   append(recording, WEIR_EVENT_DISPATCH, body, recording->push, body.push_bytes);
   if (recording->used == at) return;
-  const Tally* bound = buffer->bound;
+  const DispatchTally* bound = buffer->bound;
   recording->dispatches[recording->dispatch_count++] = {
       bound == nullptr ? nullptr : bound->pipeline, bound == nullptr ? nullptr : bound->label, at};
 }
@@ -91,7 +91,7 @@ void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
 // Empties the buffer's recording; creates it if events are on and there is none.
 void begin_recording(CommandBuffer* buffer) {
   if (buffer->recording == nullptr) {
-    if (!events_on()) return;
+    if (!is_recording_events()) return;
     buffer->recording = static_cast<Recording*>(calloc(1, sizeof(Recording)));
     if (buffer->recording == nullptr) {
       set_events_flag(WEIR_EVENTS_DROPPED);
@@ -116,7 +116,7 @@ void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
   if (destination == nullptr) return;
   if (source->used != 0) memcpy(destination, source->bytes, source->used);
   for (uint32_t i = 0; i < source->dispatch_count; ++i) {
-    Unresolved dispatch = source->dispatches[i];
+    UnresolvedDispatch dispatch = source->dispatches[i];
     dispatch.at += start;
     recording->dispatches[recording->dispatch_count++] = dispatch;
   }
@@ -167,7 +167,7 @@ void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
     for (;
          next_dispatch < recording->dispatch_count && recording->dispatches[next_dispatch].at < end;
          ++next_dispatch) {
-      const Unresolved& dispatch = recording->dispatches[next_dispatch];
+      const UnresolvedDispatch& dispatch = recording->dispatches[next_dispatch];
       if (dispatch.pipeline == nullptr) continue;
       const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);
       memcpy(at + (dispatch.at - from) + offsetof(weir_event, index), &kernel, sizeof kernel);

@@ -54,7 +54,7 @@ void ensure_file() {
     open_events(g.file);
     open_capture(g.file);
   };
-  make_ready(&g, open, reset_after_fork, make_forked_events);
+  ensure_initialized(&g, open, reset_after_fork, make_forked_events);
 }
 
 namespace {
@@ -254,7 +254,7 @@ void note_queue2(Device* device, const VkDeviceQueueInfo2* info, VkQueue* out) {
 
 // Returns true if a hook of that condition is in use in this run.
 bool is_active(When when) {
-  const bool events = events_on(), kernels = captures_dispatches();
+  const bool events = is_recording_events(), kernels = captures_dispatches();
   return when == When::always || (events && when != When::with_kernels) ||
          (kernels && when != When::with_events);
 }

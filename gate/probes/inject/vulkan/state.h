@@ -103,7 +103,7 @@ struct ShaderModule {
 };
 
 // How often a command buffer dispatches one pipeline under one label.
-struct Tally {
+struct DispatchTally {
   Pipeline* pipeline;  // null: a free slot
   Label* label;        // null: none
   uint64_t dispatches;
@@ -113,7 +113,7 @@ struct Tally {
 struct CommandPool;
 
 // A dispatch in a recording: its kernel is looked up when it reaches the device.
-struct Unresolved {
+struct UnresolvedDispatch {
   Pipeline* pipeline;  // null: nothing known was bound
   Label* label;
   uint32_t at;  // offset of its record in the recording
@@ -125,7 +125,7 @@ struct Recording {
   uint32_t used;
   uint32_t capacity;
   uint32_t commands;
-  Unresolved* dispatches;
+  UnresolvedDispatch* dispatches;
   uint32_t dispatch_count;
   uint32_t dispatch_capacity;
   uint32_t push_bytes;  // end of the push constants set so far
@@ -140,10 +140,10 @@ constexpr uint32_t k_counted = WEIR_COUNT_COPIES + 1;
 // Counted while recording, multiplied out at submission. Vulkan wants one thread at a time here.
 struct CommandBuffer {
   Device* device;
-  Tally* bound;                  // for the pipeline bound for compute, or null
+  DispatchTally* bound;          // for the pipeline bound for compute, or null
   uint64_t counters[k_counted];  // by weir_probe_counter
   uint64_t unknown_dispatches;   // nothing known was bound
-  Tally* tallies;                // open addressing, tally_capacity slots (a power of two)
+  DispatchTally* tallies;        // open addressing, tally_capacity slots (a power of two)
   uint32_t tally_capacity;
   uint32_t tally_used;
   uint32_t generation;  // its pool.s when last begun: a pool reset empties all its buffers
@@ -403,7 +403,7 @@ inline Label* current_label(const CommandBuffer* buffer) {
 }
 
 // Returns the slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
-Tally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label);
+DispatchTally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label);
 void free_pool(CommandPool* pool);
 
 void free_pipelines(Device* device);

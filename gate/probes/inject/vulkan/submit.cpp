@@ -22,7 +22,7 @@ class SubmittedWork {
       add(&g.file.kernels[0].dispatches, buffer->unknown_dispatches * sign);
     }
     for (uint32_t i = 0; i < buffer->tally_capacity; ++i) {
-      const Tally& tally = buffer->tallies[i];
+      const DispatchTally& tally = buffer->tallies[i];
       if (tally.dispatches == 0) continue;
       const uint32_t kernel = resolve_kernel(device_, tally.pipeline, tally.label);
       add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
@@ -119,7 +119,7 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
   }
   ensure_file();
   if (submit_count != 0) hold_back(&g.file);
-  const bool events = events_on();
+  const bool events = is_recording_events();
   uint64_t serial = 0;
   uint64_t begin = 0;
   uint32_t buffers = 0;

@@ -27,7 +27,7 @@ class CompletedQueues {
  public:
   // Construct it before the call goes down: it notes the time.
   explicit CompletedQueues(uint32_t kind)
-      : kind_(kind), begin_(events_on() ? now_nanoseconds() : 0) {}
+      : kind_(kind), begin_(is_recording_events() ? now_nanoseconds() : 0) {}
 
   // Counts a queue that a wait (`waited`) or a poll reported done; null is ignored.
   void add(Queue* queue, bool waited) {
@@ -36,14 +36,14 @@ class CompletedQueues {
     for (uint32_t i = 0; waited && i < count_; ++i) {
       if (queues_[i] == queue) return;
     }
-    if (events_on()) write_wait_event(queue, waited, sync);
+    if (is_recording_events()) write_wait_event(queue, waited, sync);
     if (!waited) return;
     if (count_ < k_max_queues) queues_[count_++] = queue;
     count(queue->entry->counters, WEIR_COUNT_WAITS);
   }
   // Notes that the program asked whether this queue was done, and it was not.
   static void note_not_ready(Queue* queue) {
-    if (queue != nullptr && events_on()) queue->polled.note_not_ready(now_nanoseconds());
+    if (queue != nullptr && is_recording_events()) queue->polled.note_not_ready(now_nanoseconds());
   }
 
  private:
@@ -99,7 +99,7 @@ void report_polled_value(Timeline* timeline, uint64_t value) {
 
 // Notes that the program found the semaphore below `value`, to which some queue is to bring it.
 void note_below_value(Timeline* timeline, uint64_t value) {
-  if (timeline == nullptr || !events_on()) return;
+  if (timeline == nullptr || !is_recording_events()) return;
   const Locked locked(&timeline->lock);
   CompletedQueues::note_not_ready(find_signaller(*timeline, value));
 }

@@ -179,7 +179,7 @@ void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevi
                  bool calibrated) {
   Timer& timer = device->timer;
   timer.last = &timer.in_flight;
-  const Timing mode = events_on() ? timing_wanted() : Timing::off;
+  const Timing mode = is_recording_events() ? timing_wanted() : Timing::off;
   if (mode == Timing::off) return;
   VkPhysicalDeviceProperties properties = {};
   if (functions.properties != nullptr) functions.properties(physical, &properties);

@@ -40,7 +40,7 @@ template <class Entry>
 Entry* find_or_add_entry(File* file, uint32_t kind, Entry* entries, Table* table, uint64_t key,
                          const Entry& fresh, uint32_t flag) {
   if (auto* stored = table->get<Entry>(key)) return stored;
-  weir_probe_section* section = section_of(file, kind);
+  weir_probe_section* section = find_section(file, kind);
   // Such keys are not added to the table: an endless number would fill the memory.
   if (!has_room(file, section, flag)) return &entries[0];
   Entry* entry = &entries[section->used];
@@ -140,7 +140,7 @@ inline weir_probe_transfer* find_transfer(const File& file, const weir_probe_sec
 // where there is no room. Takes `lock`, which guards the file's tables, for a new entry.
 inline weir_probe_transfer* find_or_add_transfer(File* file, pthread_mutex_t* lock,
                                                  const weir_probe_transfer& transfer) {
-  weir_probe_section* section = section_of(file, WEIR_SECTION_TRANSFERS);
+  weir_probe_section* section = find_section(file, WEIR_SECTION_TRANSFERS);
   if (weir_probe_transfer* entry = find_transfer(*file, *section, transfer)) return entry;
   const Locked locked(lock);
   if (weir_probe_transfer* entry = find_transfer(*file, *section, transfer)) return entry;

@@ -21,7 +21,7 @@ void detach_events_after_fork();
 void make_forked_events(const File& file);
 
 extern bool g_events_on;  // set once; read on hot paths
-inline bool events_on() { return __builtin_expect(g_events_on, 0); }
+inline bool is_recording_events() { return __builtin_expect(g_events_on, 0); }
 // Returns the timing that the environment asks for; off without events.
 [[nodiscard]] Timing timing_wanted();
 
@@ -47,7 +47,8 @@ extern __thread uint32_t t_recording_depth __attribute__((tls_model("initial-exe
 // Adds the processor time of its scope to the cost of recording. Nested scopes count once.
 class RecordingCost {
  public:
-  RecordingCost() : begin_(t_recording_depth++ == 0 && events_on() ? thread_nanoseconds() : 0) {}
+  RecordingCost()
+      : begin_(t_recording_depth++ == 0 && is_recording_events() ? thread_nanoseconds() : 0) {}
   ~RecordingCost() {
     --t_recording_depth;
     if (begin_ != 0) note_recording(thread_nanoseconds() - begin_);

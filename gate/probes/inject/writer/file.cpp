@@ -117,7 +117,7 @@ void lay_out(weir_probe_header* header, const Capacity& capacity) {
 void set_pointers(File* file, void* memory) {
   file->header = static_cast<weir_probe_header*>(memory);
   for_each_section([&](uint32_t kind, auto, auto entries, auto) {
-    const weir_probe_section* section = section_of(file, kind);
+    const weir_probe_section* section = find_section(file, kind);
     void* at = section == nullptr ? nullptr : static_cast<char*>(memory) + section->offset;
     file->*entries = static_cast<std::remove_reference_t<decltype(file->*entries)>>(at);
   });
@@ -133,13 +133,13 @@ void write_header(File* file, const char* probe) {
   header->parent_pid = static_cast<uint32_t>(getppid());
   copy_text(header->probe, sizeof header->probe, probe);
   copy_text(header->process, sizeof header->process, program_name());
-  if (weir_probe_section* kernels = section_of(file, WEIR_SECTION_KERNELS)) {
+  if (weir_probe_section* kernels = find_section(file, WEIR_SECTION_KERNELS)) {
     copy_text(file->kernels[0].name, sizeof file->kernels[0].name, "(other)");
     kernels->used = 1;
   }
-  if (weir_probe_section* graphs = section_of(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
-  if (weir_probe_section* launches = section_of(file, WEIR_SECTION_LAUNCHES)) launches->used = 1;
-  if (weir_probe_section* codes = section_of(file, WEIR_SECTION_CODES)) codes->used = 1;
+  if (weir_probe_section* graphs = find_section(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
+  if (weir_probe_section* launches = find_section(file, WEIR_SECTION_LAUNCHES)) launches->used = 1;
+  if (weir_probe_section* codes = find_section(file, WEIR_SECTION_CODES)) codes->used = 1;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);
 }
@@ -163,7 +163,7 @@ void attach_memory(File* file, const char* probe, const weir_probe_header& plan,
 // Copies all entries with their counts set to 0; `to` may be `from` itself.
 void copy_without_counts(const File& from, const File& to) {
   for_each_section([&](uint32_t kind, auto, auto entries, auto reset) {
-    const weir_probe_section* section = section_of(&from, kind);
+    const weir_probe_section* section = find_section(&from, kind);
     for (uint32_t i = 0; section != nullptr && i < section->used; ++i) {
       (to.*entries)[i] = (from.*entries)[i];
       reset(&(to.*entries)[i]);
@@ -239,7 +239,7 @@ void complain(const char* probe, const char* what, const char* path, int error) 
              probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
 }
 
-weir_probe_section* section_of(const File* file, uint32_t kind) {
+weir_probe_section* find_section(const File* file, uint32_t kind) {
   for (uint32_t i = 0; i < file->header->section_count; ++i) {
     if (file->header->sections[i].kind == kind) return &file->header->sections[i];
   }
@@ -290,7 +290,8 @@ void clear_counts(File* file) { copy_without_counts(*file, *file); }
 
 // Creates the file with `open` and installs the fork handlers, once. In a forked process it creates
 // a file of its own and calls `renew` for further files.
-void make_ready(OwnFile* own, void (*open)(), void (*in_child)(), void (*renew)(const File&)) {
+void ensure_initialized(OwnFile* own, void (*open)(), void (*in_child)(),
+                        void (*renew)(const File&)) {
   if (own->file.header == nullptr) {
     open();
     g_own = own;
@@ -352,14 +353,14 @@ uint64_t read_mebibytes(const char* variable, uint64_t limit) {
 }
 
 uint32_t add_device(File* file, const weir_probe_device& device) {
-  weir_probe_section* section = section_of(file, WEIR_SECTION_DEVICES);
+  weir_probe_section* section = find_section(file, WEIR_SECTION_DEVICES);
   if (!has_room(file, section, WEIR_PROBE_DEVICES_OVERFLOWED)) return section->capacity - 1;
   file->devices[section->used] = device;
   return publish_entry(section);
 }
 
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
-  weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
+  weir_probe_section* section = find_section(file, WEIR_SECTION_QUEUES);
   if (!has_room(file, section, WEIR_PROBE_QUEUES_OVERFLOWED)) return section->capacity - 1;
   file->queues[section->used] = {device, family, index, flags, {}, {}};
   return publish_entry(section);
@@ -368,7 +369,7 @@ uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index,
 // Returns the index of the kernel (device, hash, named), adding it if it is new; 0 without room.
 uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point) {
-  weir_probe_section* section = section_of(file, WEIR_SECTION_KERNELS);
+  weir_probe_section* section = find_section(file, WEIR_SECTION_KERNELS);
   for (uint32_t i = 1; i < section->used; ++i) {
     const weir_probe_kernel& kernel = file->kernels[i];
     if (kernel.hash == hash && kernel.device == device &&
@@ -395,7 +396,7 @@ uint32_t find_or_add_named_kernel(File* file, uint32_t device, const char* name)
 }
 
 uint64_t* add_counter(File* file, const char* name) {
-  weir_probe_section* section = section_of(file, WEIR_SECTION_COUNTERS);
+  weir_probe_section* section = find_section(file, WEIR_SECTION_COUNTERS);
   weir_probe_named_counter& entry = file->counters[section->used];
   copy_text(entry.name, sizeof entry.name, name);
   publish_entry(section);

@@ -85,8 +85,8 @@ inline bool is_ready(const OwnFile& own) { return __atomic_load_n(&own.ready, __
 // Makes the file with `open`, once. Call it under the lock, before the first count of a process. In
 // a forked process the same addresses hold memory of its own with all counts at 0, and the locks of
 // the file and of handle tables are free; then `in_child` is called (async-signal-safe). The next
-// make_ready there creates its file, and calls `renew` for further files.
-void make_ready(
+// ensure_initialized there creates its file, and calls `renew` for further files.
+void ensure_initialized(
     OwnFile* own, void (*open)(), void (*in_child)() = [] {},
     void (*renew)(const File&) = [](const File&) {});
 // Sets a flag of the file, now or as soon as it is made. True for the first time.
@@ -120,7 +120,7 @@ uint32_t find_or_add_named_kernel(File* file, uint32_t device, const char* name)
 uint64_t* add_counter(File* file, const char* name);
 
 // Returns the section of a kind, or null where the probe asked for no room.
-struct weir_probe_section* section_of(const File* file, uint32_t kind);
+struct weir_probe_section* find_section(const File* file, uint32_t kind);
 // Publishes the entry at `used`, which the caller has filled, and returns its index.
 inline uint32_t publish_entry(struct weir_probe_section* section) {
   const uint32_t index = section->used;

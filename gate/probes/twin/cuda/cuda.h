@@ -31,7 +31,7 @@ int attribute(int number);  // 0 without a twin
 int device();               // the calling thread's
 int fail(int error);        // sets the thread's last error and returns it
 // Returns k_ok if `good`, else fails with `error`.
-inline int ok_or(bool good, int error) { return good ? k_ok : fail(error); }
+inline int success_if(bool good, int error) { return good ? k_ok : fail(error); }
 
 // --- kernels.cpp
 struct Function {

@@ -202,7 +202,7 @@ int fail(int error) {
 
 WEIR_RUNTIME(cudaGetDeviceCount, (int* count)) {
   *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
-  return ok_or(*count > 0, k_no_device);
+  return success_if(*count > 0, k_no_device);
 }
 WEIR_RUNTIME(cudaGetDevice, (int* out)) {
   if (twin() == nullptr) return fail(k_no_device);
@@ -230,7 +230,7 @@ WEIR_RUNTIME(cudaDeviceGetPCIBusId, (char* out, int size, int index)) {
   return k_ok;
 }
 WEIR_RUNTIME(cudaDeviceEnablePeerAccess, (int, unsigned)) {
-  return ok_or(twin() != nullptr && twin()->peers != 0, k_not_supported);
+  return success_if(twin() != nullptr && twin()->peers != 0, k_not_supported);
 }
 WEIR_RUNTIME(cudaDeviceDisablePeerAccess, (int)) { return k_ok; }
 WEIR_RUNTIME(cudaDriverGetVersion, (int* version)) {

@@ -245,7 +245,7 @@ WEIR_RUNTIME(__cudaLaunchKernel,
 }
 WEIR_RUNTIME(__cudaGetKernel, (void** out, const void* host)) {
   *out = find_function(host);
-  return ok_or(*out != nullptr, k_invalid_function);
+  return success_if(*out != nullptr, k_invalid_function);
 }
 WEIR_RUNTIME(cudaLaunchKernelExC, (const LaunchConfig* config, const void* f, void**)) {
   return launch(f, config->grid, config->block, config->shared, config->stream);

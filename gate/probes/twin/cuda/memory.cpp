@@ -88,13 +88,13 @@ int allocate_device(void** out, size_t bytes) {
   *out = nullptr;
   if (bytes == 0) return k_ok;
   *out = reinterpret_cast<void*>(take(bytes, up_to_unit(bytes, k_small_memory_unit), device()));
-  return ok_or(*out != nullptr, k_out_of_memory);
+  return success_if(*out != nullptr, k_out_of_memory);
 }
 
 int allocate_host(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
   *out = aligned_alloc(4096, up_to_unit(bytes == 0 ? 1 : bytes, 4096));
-  return ok_or(*out != nullptr, k_out_of_memory);
+  return success_if(*out != nullptr, k_out_of_memory);
 }
 
 // Copies bytes to the host: from the host, or fill bytes for device memory. Copies to the device do
@@ -152,10 +152,10 @@ WEIR_RUNTIME(cudaFree, (void* at)) {
     free(at);
     return k_ok;
   }
-  return ok_or(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
+  return success_if(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
 WEIR_RUNTIME(cudaFreeAsync, (void* at, void*)) {
-  return ok_or(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
+  return success_if(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
 WEIR_RUNTIME(cudaMallocManaged, (void** out, size_t bytes, unsigned)) {
   if (const int error = allocate_host(out, bytes)) return error;

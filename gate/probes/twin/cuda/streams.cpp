@@ -43,7 +43,7 @@ Capture* find_capture(uint64_t number) {
   return capture;
 }
 // The capture that a stream takes part in, or null. Needs g_lock.
-Capture* capture_on(void* stream) {
+Capture* is_capturing(void* stream) {
   return is_handle(stream) ? find_capture(static_cast<StreamObject*>(stream)->capture) : nullptr;
 }
 CaptureStatus capture_status(const Capture* capture) {
@@ -78,7 +78,7 @@ void free_graph(Graph* graph) {
 template <class Object>
 int create(void** out) {
   *out = calloc(1, sizeof(Object));
-  return ok_or(*out != nullptr, k_out_of_memory);
+  return success_if(*out != nullptr, k_out_of_memory);
 }
 
 // Invalidates a capture, and fails; k_ok where there is none. Needs g_lock.
@@ -100,9 +100,9 @@ int record_event(void* event, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   if (!any_capture()) return k_ok;
   const Locked locked(&g_lock);
-  Capture* capture = capture_on(stream);
+  Capture* capture = is_capturing(stream);
   static_cast<EventObject*>(event)->capture = capture == nullptr ? 0 : capture->number;
-  return ok_or(capture == nullptr || !capture->broken, k_capture_broken);
+  return success_if(capture == nullptr || !capture->broken, k_capture_broken);
 }
 
 // Starts a capture of the stream into `graph`. The default stream cannot be captured.
@@ -110,7 +110,7 @@ int begin_capture(void* stream, Graph* graph) {
   if (!is_handle(stream)) return fail(k_capture_unsupported);
   auto* capture = static_cast<Capture*>(calloc(1, sizeof(Capture)));
   const Locked locked(&g_lock);
-  if (capture == nullptr || graph == nullptr || capture_on(stream) != nullptr) {
+  if (capture == nullptr || graph == nullptr || is_capturing(stream) != nullptr) {
     free(capture);
     return fail(k_capture_unsupported);
   }
@@ -128,7 +128,7 @@ int begin_capture(void* stream, Graph* graph) {
 bool runs_now(void* stream, streams::NodeType type, int* error, const void* function) {
   if (!any_capture()) return true;
   const Locked locked(&g_lock);
-  Capture* capture = capture_on(stream);
+  Capture* capture = is_capturing(stream);
   if (capture == nullptr) return true;
   if (capture->broken) {
     *error = k_capture_broken;
@@ -142,7 +142,7 @@ bool runs_now(void* stream, streams::NodeType type, int* error, const void* func
 int check_wait(void* stream) {
   if (!any_capture()) return k_ok;
   const Locked locked(&g_lock);
-  return break_capture(capture_on(stream));
+  return break_capture(is_capturing(stream));
 }
 
 WEIR_RUNTIME(cudaStreamCreate, (void** out)) { return create<StreamObject>(out); }
@@ -170,7 +170,7 @@ WEIR_RUNTIME(cudaDeviceSynchronize, ()) {
     capture->broken = true;
     any = true;
   }
-  return ok_or(!any, k_capture_unsupported);
+  return success_if(!any, k_capture_unsupported);
 }
 WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
   if (!any_capture()) return k_ok;
@@ -179,7 +179,7 @@ WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
   if (capture == nullptr || !is_handle(stream)) return k_ok;
   // The stream joins the event's capture, until that ends.
   static_cast<StreamObject*>(stream)->capture = capture->number;
-  return ok_or(!capture->broken, k_capture_broken);
+  return success_if(!capture->broken, k_capture_broken);
 }
 
 WEIR_RUNTIME(cudaEventCreate, (void** out)) { return create<EventObject>(out); }
@@ -212,7 +212,7 @@ WEIR_RUNTIME(cudaStreamBeginCaptureToGraph,
 // Ends the capture that this stream started, and returns its graph unless it was invalidated.
 WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
   const Locked locked(&g_lock);
-  Capture* capture = capture_on(stream);
+  Capture* capture = is_capturing(stream);
   *out = nullptr;
   if (capture == nullptr || capture->origin != stream) return fail(k_capture_unsupported);
   Capture** link = &g_captures;
@@ -226,18 +226,18 @@ WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
     *out = capture->graph;
   }
   free(capture);
-  return ok_or(!broken, k_capture_broken);
+  return success_if(!broken, k_capture_broken);
 }
 WEIR_RUNTIME(cudaStreamIsCapturing, (void* stream, int* status)) {
   const Locked locked(&g_lock);
-  const Capture* capture = capture_on(stream);
+  const Capture* capture = is_capturing(stream);
   *status = capture_status(capture);
   return k_ok;
 }
 WEIR_EXPORTED int cuStreamGetCaptureInfo_v2(void* stream, int* status, uint64_t* number, void**,
                                             const void**, size_t*) {
   const Locked locked(&g_lock);
-  const Capture* capture = capture_on(stream);
+  const Capture* capture = is_capturing(stream);
   *status = capture_status(capture);
   *number = capture == nullptr ? 0 : capture->number;
   return k_ok;
@@ -246,7 +246,7 @@ WEIR_EXPORTED int cuStreamGetCaptureInfo_v2(void* stream, int* status, uint64_t*
 WEIR_RUNTIME(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long)) {
   Graph* copy = copy_graph(*static_cast<Graph*>(graph));
   *exec = copy;
-  return ok_or(copy != nullptr, k_out_of_memory);
+  return success_if(copy != nullptr, k_out_of_memory);
 }
 struct UpdateResult {
   int result;
@@ -262,7 +262,7 @@ WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result
   }
   constexpr int k_topology_changed = 2;
   *result = {has_same_shape ? 0 : k_topology_changed, nullptr, nullptr};
-  return ok_or(has_same_shape, k_update_failed);
+  return success_if(has_same_shape, k_update_failed);
 }
 // Within a capture, the nodes are copied to the captured graph. Else nothing happens.
 WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
