@@ -119,18 +119,24 @@ members() {
   { env -i PATH="$PATH" unzip -Z1 "$1" 2>/dev/null || true; } | head -c 4000000 | { LC_ALL=C grep -aEx "$2" || true; } | LC_ALL=C sort -u | head -n 2001
 }
 
-# unpack ZIP FOLDER MEMBER...: these files of an archive that anybody may have made, up to 128 MiB in all. Each is read
-# by its name, as a stream with a limit: no other member, no link and no path of the archive comes to be on the disk.
+# unpack ZIP FOLDER MEMBER...: these files of an archive that anybody may have made, up to 128 MiB and for a minute in
+# all. Each is read by its name, as a stream with a limit: no other member, no link and no path of the archive comes to
+# be on the disk. One that is refused counts as well: the archive is over its limit then, and no other is read.
 unpack() {
-  local zip=$1 folder=$2 member place size most=$((128 << 20))
+  local zip=$1 folder=$2 member place size most=$((128 << 20)) end=$((SECONDS + 60))
   shift 2
   command -v unzip >/dev/null || die "unzip is missing: hosted runners have it"
   for member; do
+    if ((most <= 0 || SECONDS >= end)); then
+      notice "the archive has more than 128 MiB of records, or takes more than a minute: the rest is not read"
+      break
+    fi
     place=$folder/$member
     mkdir -p "${place%/*}"
     # A bomb stops unzip by its closed pipe: that is no error here, the size is checked.
     { env -i PATH="$PATH" unzip -p "$zip" "$member" 2>/dev/null || true; } | head -c $((most + 1)) >"$place"
     size=$(wc -c <"$place")
-    if ((size > 0 && size <= most)); then most=$((most - size)); else rm "$place"; fi
+    if ((size == 0 || size > most)); then rm "$place"; fi
+    most=$((most - size))
   done
 }

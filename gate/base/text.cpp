@@ -93,28 +93,23 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
 // Matches a name against a pattern in which '*' stands for any text. On a mismatch, the last '*'
 // stands for one more character.
 bool glob_match(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p;
-      ++p;
-      resume = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      ++resume;
-      n = resume;
-    } else {
-      return false;
-    }
+  const std::size_t first = pattern.find('*'), last = pattern.rfind('*');
+  if (first == std::string_view::npos) return pattern == name;
+  const std::string_view begin = pattern.substr(0, first), end = pattern.substr(last + 1);
+  if (name.size() < begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end)) {
+    return false;
   }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+  // The first place of each part between stars leaves most for the next.
+  for (std::size_t at = first; at < last;) {
+    const std::size_t next = pattern.find('*', at + 1);
+    const std::string_view part = pattern.substr(at + 1, next - at - 1);
+    const std::size_t place = name.find(part);
+    if (place == std::string_view::npos) return false;
+    name.remove_prefix(place + part.size());
+    at = next;
+  }
+  return true;
 }
 
 // Returns the candidate that is most similar; nothing if none is similar enough.
@@ -125,7 +120,9 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::size_t best_prefix = 0;
   std::size_t best_distance = std::min<std::size_t>(3, (word.size() - (word.empty() ? 0 : 1)) / 2);
   for (const std::string& candidate : candidates) {
-    if (candidate.size() > 64) continue;
+    // As many edits as the lengths differ by are the least.
+    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    if (longer > 64 || longer - shorter > best_distance) continue;
     const std::string lower_candidate = lower(candidate);
     const std::size_t distance = edit_distance(lower_word, lower_candidate);
     // If two are equally near, prefer the longer common prefix: people often leave out the end.

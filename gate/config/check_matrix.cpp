@@ -13,21 +13,27 @@ bool has_amount(const verdict::LimitEntry& entry) {
   return entry.max_drop || entry.max_increase || entry.max_decrease || entry.max || entry.min;
 }
 
-// Returns every metric that a cell of the engine can have and that the entry may name. Metrics that
-// are fitted over depths need a list of depths.
-std::vector<unit::Metric> list_metrics(const EngineSettings& engine, bool has_depths,
-                                       const verdict::LimitEntry& entry) {
+// Returns the metrics that every cell can have. Metrics that are fitted over depths need a list of
+// depths.
+const std::vector<unit::Metric>& common_metrics(bool has_depths) {
+  static const auto k_metrics = [] {
+    std::array<std::vector<unit::Metric>, 2> metrics;
+    for (const std::string& name : unit::metric_names()) {
+      const auto metric = unit::find_metric(name);
+      if (!metric) continue;
+      metrics[1].push_back(*metric);
+      if (!unit::is_over_context(*metric)) metrics[0].push_back(*metric);
+    }
+    return metrics;
+  }();
+  return k_metrics[has_depths ? 1 : 0];
+}
+
+// Returns the metrics that the entry names and that exist only once an engine runs.
+std::vector<unit::Metric> late_metrics(const verdict::LimitEntry& entry) {
   std::vector<unit::Metric> metrics;
-  for (const std::string& name : unit::metric_names()) {
-    const auto metric = unit::find_metric(name);
-    if (metric && (has_depths || !unit::is_over_context(*metric))) metrics.push_back(*metric);
-  }
-  for (const ValueRule& rule : engine.generic.values) {
-    if (rule.custom) metrics.push_back(*rule.custom);
-  }
   for (const std::string& pattern : entry.metrics) {
     const auto metric = unit::find_metric(pattern);
-    // These names exist only once the engine runs.
     if (metric &&
         (metric->scope == unit::Scope::at_length || unit::is_op_or_kernel_metric(pattern))) {
       metrics.push_back(*metric);
@@ -35,6 +41,22 @@ std::vector<unit::Metric> list_metrics(const EngineSettings& engine, bool has_de
   }
   return metrics;
 }
+
+// The first cell of each kind in a matrix: metrics depend on the engine, on a list of depths, and
+// on running on the CPU.
+struct CellKinds {
+  explicit CellKinds(std::span<const Cell> cells) {
+    std::map<std::tuple<const EngineSettings*, bool, bool>, std::size_t> places;
+    for (const Cell& cell : cells) {
+      const auto [place, is_new] = places.try_emplace(
+          {cell.engine, cell.key.depth.has_value(), cell.device == "cpu"}, kinds.size());
+      if (is_new) kinds.push_back(&cell);
+      kind_of_cell.push_back(place->second);
+    }
+  }
+  std::vector<const Cell*> kinds;
+  std::vector<std::size_t> kind_of_cell;
+};
 
 // Returns true if some source of the cell can report metrics of single ops or kernels that match
 // `pattern`. Probes count kernels of devices and ops of the CPU, and compilers report costs of
@@ -49,15 +71,14 @@ bool can_be_reported(const std::string& pattern, const Cell& cell) {
       rules, [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
 }
 
-// Returns the complaint about a metric of single ops or kernels that no cell of the entry can
-// report; nothing if there is none.
+// Returns the complaint about a metric of single ops or kernels that none of the cells, those that
+// the entry fits, can report; nothing if there is none.
 std::optional<std::string> unreported_reason(const verdict::LimitEntry& entry,
-                                             std::span<const Cell> cells) {
+                                             std::span<const Cell* const> cells) {
   for (const std::string& pattern : entry.metrics) {
     if (!unit::is_op_or_kernel_metric(pattern)) continue;
-    const bool is_reported = std::ranges::any_of(cells, [&](const Cell& cell) {
-      return entry.match.fits(cell.key) && can_be_reported(pattern, cell);
-    });
+    const bool is_reported = std::ranges::any_of(
+        cells, [&](const Cell* cell) { return can_be_reported(pattern, *cell); });
     if (is_reported) continue;
     return fmt::format(
         "nothing reports \"{}\" in the cells that this limit matches: probes count kernel_calls of "
@@ -68,45 +89,63 @@ std::optional<std::string> unreported_reason(const verdict::LimitEntry& entry,
   return std::nullopt;
 }
 
-// Returns the complaint about a limit that applies to no cell or metric, or makes no sense. A limit
-// must make sense for each metric that it names; a pattern must do so for at least one metric.
-std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
-                                           std::span<const Cell> cells) {
-  if (entry.metrics.empty() && (entry.max || entry.min)) {
-    return "max and min need \"metrics\": one number does not suit all of them";
+// What one entry says about the metrics of the cells that it fits.
+struct EntryCheck {
+  const verdict::LimitEntry& entry;
+  bool covers = false, makes_sense = false;
+  std::optional<std::string> why_not{}, wrong{};  // of a pattern; of a metric that it names
+
+  void check(const std::vector<unit::Metric>& metrics) {
+    for (const unit::Metric& metric : metrics) check(metric);
   }
-  bool fits_a_cell = false;
-  bool covers = false;
-  bool makes_sense = false;
-  std::optional<std::string> why_not;
-  // A cell's metrics depend on its engine and on having depths only.
-  std::set<std::pair<const EngineSettings*, bool>> checked;
-  for (const Cell& cell : cells) {
-    if (!entry.match.fits(cell.key)) continue;
-    fits_a_cell = true;
-    const bool has_depths = cell.key.depth.has_value();
-    if (!checked.insert({cell.engine, has_depths}).second) continue;
-    for (const unit::Metric& metric : list_metrics(*cell.engine, has_depths, entry)) {
-      if (!entry.covers(cell.key, metric.name)) continue;
-      covers = true;
-      const auto why = verdict::nonsense(entry, metric);
-      if (why && holds(entry.metrics, metric.name)) return why;
-      if (why && !why_not) why_not = why;
-      makes_sense = makes_sense || !why;
-    }
-    for (const char* special : verdict::k_non_metrics) {
-      if (!entry.covers(cell.key, special)) continue;
+  void check(const unit::Metric& metric) {
+    if (wrong || !entry.covers_name(metric.name)) return;
+    covers = true;
+    const auto why = verdict::nonsense(entry, metric);
+    if (why && holds(entry.metrics, metric.name)) wrong = why;
+    if (why && !why_not) why_not = why;
+    makes_sense = makes_sense || !why;
+  }
+  void check_specials() {
+    for (const char* special : verdict::k_specials) {
+      if (wrong || !entry.covers_name(special)) continue;
       covers = true;
       makes_sense = makes_sense || !has_amount(entry);
       if (holds(entry.metrics, special) && has_amount(entry)) {
-        return fmt::format("\"{}\" is no number: it takes exact and mode alone", special);
+        wrong = fmt::format("\"{}\" is no number: it takes exact and mode alone", special);
       }
     }
   }
-  if (!fits_a_cell) return "this limit matches no cell of the matrix";
-  if (!covers) return "no engine that this limit matches has such a metric";
+};
+
+// Returns the complaint about a limit that applies to no cell or metric, or makes no sense. A limit
+// must make sense for each metric that it names; a pattern must do so for at least one metric.
+// `cells`: one of each kind that the entry fits.
+std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
+                                           std::span<const Cell* const> cells) {
+  if (entry.metrics.empty() && (entry.max || entry.min)) {
+    return "max and min need \"metrics\": one number does not suit all of them";
+  }
+  EntryCheck check{entry};
+  std::set<bool> with_depths;
+  std::set<const EngineSettings*> engines;
+  for (const Cell* cell : cells) {
+    const bool has_depths = cell->key.depth.has_value();
+    if (with_depths.insert(has_depths).second) check.check(common_metrics(has_depths));
+    if (engines.insert(cell->engine).second) {
+      for (const ValueRule& rule : cell->engine->generic.values) {
+        if (rule.custom) check.check(*rule.custom);
+      }
+    }
+    if (cell != cells.front()) continue;
+    check.check(late_metrics(entry));
+    check.check_specials();
+  }
+  if (check.wrong) return check.wrong;
+  if (cells.empty()) return "this limit matches no cell of the matrix";
+  if (!check.covers) return "no engine that this limit matches has such a metric";
   if (auto why = unreported_reason(entry, cells)) return why;
-  return makes_sense ? std::nullopt : why_not;
+  return check.makes_sense ? std::nullopt : check.why_not;
 }
 
 // Returns why a server cannot be sent the requests of this cell; nothing if it can.
@@ -189,10 +228,22 @@ std::optional<std::string> misfit_reason(const Cell& cell,
 }
 
 Result<void> check_limits(const Settings& settings, std::span<const Cell> cells) {
+  const verdict::LimitTable limits(settings.limits);
+  const CellKinds kinds(cells);
+  const auto fitting =
+      collect<verdict::EntrySet>(cells, [&](const Cell& cell) { return limits.fitting(cell.key); });
   std::vector<std::string> complaints;
-  for (const verdict::LimitEntry& entry : settings.limits) {
-    if (const auto why = limit_complaint(entry, cells)) {
-      complaints.push_back(fmt::format("{}: {}", entry.source, *why));
+  for (std::size_t i = 0; i < settings.limits.size(); ++i) {
+    std::vector<const Cell*> fitting_kinds;
+    std::vector<bool> has_kind(kinds.kinds.size());
+    for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+      const std::size_t kind = kinds.kind_of_cell[cell];
+      if (has_kind[kind] || !verdict::contains(fitting[cell], i)) continue;
+      has_kind[kind] = true;
+      fitting_kinds.push_back(kinds.kinds[kind]);
+    }
+    if (const auto why = limit_complaint(settings.limits[i], fitting_kinds)) {
+      complaints.push_back(fmt::format("{}: {}", settings.limits[i].source, *why));
     }
   }
   if (!complaints.empty()) return fail(Code::config, "{}", text::join(complaints, "\n"));

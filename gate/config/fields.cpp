@@ -38,7 +38,11 @@ bool is_variable_name(std::string_view name) {
 }
 
 std::nullopt_t Problems::add(Place at, std::string message) {
-  entries_.emplace_back(at, std::move(message));
+  if (is_full()) {
+    ++more_;
+  } else {
+    entries_.emplace_back(at, std::move(message));
+  }
   return std::nullopt;
 }
 
@@ -49,6 +53,7 @@ std::nullopt_t Problems::expected(const Node& node, std::string_view what,
 
 void Problems::unknown(Place at, std::string_view what, std::string_view word,
                        std::span<const std::string> names) {
+  if (is_full()) return void(add(at, std::string()));  // a suggestion takes time by all names
   add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word),
                       text::did_you_mean(word, names), choices_text(names)));
 }
@@ -65,8 +70,9 @@ Error Problems::error() const {
        std::span(sorted).first(std::min(sorted.size(), k_shown_problems))) {
     lines.push_back(source(at) + ": " + message);
   }
-  if (sorted.size() > lines.size()) {
-    lines.push_back(fmt::format("… and {} more", sorted.size() - lines.size()));
+  const std::size_t more = sorted.size() + more_ - lines.size();
+  if (more > 0) {
+    lines.push_back(fmt::format("… and {} more", more));
   }
   return {Code::config, text::join(lines, "\n")};
 }

@@ -11,6 +11,21 @@ namespace {
 
 constexpr std::size_t k_most_cells = 20'000;
 constexpr std::size_t k_most_combinations = 50'000;
+constexpr std::size_t k_most_points = 200'000;               // with the values in lists of prompts
+constexpr std::size_t k_most_bytes = std::size_t{64} << 20;  // of all cells, about
+
+// Returns about how much memory a cell takes, with what its facts copy of its engine.
+std::size_t count_bytes(const Cell& cell) {
+  constexpr std::size_t k_text = 32, k_op = 256;
+  std::size_t bytes = sizeof(Cell) + k_op * cell.engine->cpu_ops_allowed.size();
+  for (const auto* texts : {&cell.command, &cell.profile_args, &cell.works}) {
+    for (const std::string& text : *texts) bytes += k_text + text.size();
+  }
+  for (const auto* texts : {&cell.env, &cell.counted_env, &cell.identity}) {
+    for (const auto& [name, text] : *texts) bytes += 3 * k_text + name.size() + text.size();
+  }
+  return bytes + (cell.text ? cell.text->size() : 0);
+}
 
 // Returns true if the entry names one engine and one prompt, without patterns.
 bool asks_by_name(const MatrixEntry& entry) {
@@ -227,6 +242,9 @@ class Expansion {
  public:
   explicit Expansion(const Settings& settings)
       : settings_(settings),
+        include_(verdict::make_match_table(settings.include)),
+        exclude_(verdict::make_match_table(settings.exclude)),
+        limits_(verdict::make_match_table(settings.limits)),
         included_(settings.include.size()),
         excluded_(settings.exclude.size()) {}
 
@@ -261,7 +279,7 @@ class Expansion {
  private:
   // Fails if the product of the sections is too large.
   Result<void> check_size() const {
-    std::size_t combinations = 1;
+    std::size_t combinations = 1, points = 0;
     for (const std::size_t factor :
          {settings_.engines.size(), settings_.variants.size(), settings_.models.size(),
           settings_.backends.size(), settings_.prompts.size()}) {
@@ -270,6 +288,16 @@ class Expansion {
         return fail(Code::config, "{}: the matrix has more than {} combinations", settings_.file,
                     k_most_combinations);
       }
+    }
+    for (const PromptSettings& prompt : settings_.prompts) {
+      points += std::max<std::size_t>(prompt.depth.size(), 1) *
+                std::max<std::size_t>(prompt.concurrency.size(), 1) *
+                std::max<std::size_t>(prompt.threads.size(), 1);
+    }
+    points *= combinations / std::max<std::size_t>(settings_.prompts.size(), 1);
+    if (points > k_most_points) {
+      return fail(Code::config, "{}: the lists of prompts make more than {} combinations",
+                  settings_.file, k_most_points);
     }
     return {};
   }
@@ -283,6 +311,11 @@ class Expansion {
       const MatrixEntry* entry = nullptr;
       if (!is_wanted(key, entry)) continue;
       auto [cell, missing_flag] = make_cell(combination, at);
+      bytes_ += count_bytes(cell);
+      if (bytes_ > k_most_bytes) {
+        return fail(Code::config, "{}: the cells of the matrix take more than {} MiB",
+                    settings_.file, k_most_bytes >> 20);
+      }
       if (const auto reason = misfit_reason(cell, missing_flag, combination, settings_)) {
         if (entry != nullptr && asks_by_name(*entry)) {
           return fail(Code::config, "{}: {} does not fit: {}", entry->source, cell.key.str(),
@@ -296,6 +329,7 @@ class Expansion {
                     k_most_cells);
       }
       add_works(cell);
+      for (const std::string& work : cell.works) bytes_ += sizeof work + work.size();
       matrix_.cells.push_back(std::move(cell));
     }
     return {};
@@ -303,10 +337,14 @@ class Expansion {
 
   // Adds the patterns of single ops and kernels that limits of this cell name.
   void add_works(Cell& cell) const {
-    for (const verdict::LimitEntry& entry : settings_.limits) {
-      if (!entry.match.fits(cell.key)) continue;
-      for (const std::string& pattern : entry.metrics) {
-        if (unit::is_op_or_kernel_metric(pattern)) cell.works.push_back(pattern);
+    const verdict::EntrySet fitting = limits_.fitting(cell.key);
+    std::set<std::string_view> works;
+    for (std::size_t i = 0; i < settings_.limits.size(); ++i) {
+      if (!verdict::contains(fitting, i)) continue;
+      for (const std::string& pattern : settings_.limits[i].metrics) {
+        if (unit::is_op_or_kernel_metric(pattern) && works.insert(pattern).second) {
+          cell.works.push_back(pattern);
+        }
       }
     }
   }
@@ -315,14 +353,15 @@ class Expansion {
   // that matches, preferably one that names the cell; null if there is none.
   bool is_wanted(const profile::CellKey& key, const MatrixEntry*& entry) {
     bool wanted = settings_.include.empty();
+    const verdict::EntrySet in_include = include_.fitting(key), in_exclude = exclude_.fitting(key);
     for (std::size_t i = 0; i < settings_.include.size(); ++i) {
-      if (!settings_.include[i].match.fits(key)) continue;
+      if (!verdict::contains(in_include, i)) continue;
       included_[i] = true;
       wanted = true;
       if (entry == nullptr || asks_by_name(settings_.include[i])) entry = &settings_.include[i];
     }
     for (std::size_t i = 0; i < settings_.exclude.size(); ++i) {
-      if (!settings_.exclude[i].match.fits(key)) continue;
+      if (!verdict::contains(in_exclude, i)) continue;
       excluded_[i] = true;
       wanted = false;
     }
@@ -366,6 +405,8 @@ class Expansion {
   }
 
   const Settings& settings_;
+  const verdict::MatchTable include_, exclude_, limits_;
+  std::size_t bytes_ = 0;
   Matrix matrix_;
   std::vector<bool> included_, excluded_;  // by entry: it matched some cell
   std::set<std::string> noted_;

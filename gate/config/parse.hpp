@@ -110,7 +110,11 @@ class Problems {
  private:
   KeyList* keys_ = nullptr;
   std::string file_;
+  // Aliases make a problem of every few bytes, so that only this many messages are stored.
+  static constexpr std::size_t k_most_stored = 200;
+  [[nodiscard]] bool is_full() const { return entries_.size() >= k_most_stored; }
   std::vector<std::pair<Place, std::string>> entries_;
+  std::size_t more_ = 0;
 };
 
 // "a list", "a mapping", "nothing", "\"text\"".
@@ -307,6 +311,8 @@ struct Parsing {
   Problems problems;
   Settings settings;
   std::vector<std::pair<std::string, const Node*>> cpu_ops{};  // by engine, read at the end
+  std::vector<std::string> limitable{};  // names that a limit may use, filled by parse_limits()
+  std::size_t limit_patterns = 0;        // of all limits
 };
 
 // Returns true if `node` is a list of at most k_most_entries; else adds a problem that shows

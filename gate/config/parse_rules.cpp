@@ -21,12 +21,20 @@ std::vector<std::string> limitable_names(const Settings& settings) {
 
 // Reads `metrics` of a limit: names or patterns; complains about those that match no metric.
 void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsing) {
-  const auto names = limitable_names(parsing.settings);
+  // Each pattern is matched with each name, here and when a gate judges.
+  constexpr std::size_t k_most_patterns = 2000;
+  const std::vector<std::string>& names = parsing.limitable;
   const auto complain = [&](Place at, const std::string& pattern) {
     const bool is_known = unit::find_metric(pattern).has_value() || matches_any(pattern, names);
     if (!is_known) parsing.problems.unknown(at, "metric", pattern, names);
   };
   entry.metrics = read_texts(node, "metrics", parsing.problems);
+  parsing.limit_patterns += entry.metrics.size();
+  if (parsing.limit_patterns > k_most_patterns) {
+    parsing.problems.add(node.at, "all limits together name more than {} metrics: use patterns",
+                         k_most_patterns);
+    return;
+  }
   if (node.kind == Node::Kind::list) {
     for (const Node& item : node.items) {
       if (item.kind == Node::Kind::scalar) complain(item.at, item.text);
@@ -238,6 +246,7 @@ void parse_bands(const Node& node, Parsing& parsing) {
 void parse_limits(const Node& node, Parsing& parsing) {
   constexpr std::string_view k_example = "{metrics: decode_tokens_per_second, max_drop: 5%}";
   if (!is_entries(node, "limits", k_example, parsing.problems)) return;
+  parsing.limitable = limitable_names(parsing.settings);
   for (const Node& item : node.items) parse_limit(item, parsing);
 }
 

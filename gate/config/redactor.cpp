@@ -37,15 +37,6 @@ bool is_word_byte(char c) {
   return c == '_' || byte >= 0x80U || text::is_alphanumeric(c);
 }
 
-// Returns true if `word` is in `text` at `at`, with no letters or digits adjoining.
-bool is_word_at(std::string_view text, std::size_t at, std::string_view word) {
-  if (text.compare(at, word.size(), word) != 0) return false;
-  const std::size_t end = at + word.size();
-  const bool begins = at == 0 || !is_word_byte(word.front()) || !is_word_byte(text[at - 1]);
-  const bool ends = end == text.size() || !is_word_byte(word.back()) || !is_word_byte(text[end]);
-  return begins && ends;
-}
-
 }  // namespace
 
 Redactor::Redactor(const Settings& settings, std::string_view folder)
@@ -90,8 +81,9 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
   for (const Aliases* aliases : {&engines_, &models_, &prompts_}) {
     for (const auto& [name, alias] : *aliases) add(alias, alias);
   }
-  std::ranges::stable_sort(words_, std::greater(),
-                           [](const auto& word) { return word.first.size(); });
+  std::ranges::stable_sort(words_, {}, &Word::first);
+  const auto repeated = std::ranges::unique(words_, {}, &Word::first);
+  words_.erase(repeated.begin(), repeated.end());
 }
 
 void Redactor::add(std::string word, const std::string& alias) {
@@ -194,12 +186,34 @@ std::string Redactor::cell_name(const std::string& name) const {
   return key ? cell(*key).str() : text(name);
 }
 
+// Returns the longest word that stands at `at`, with no letters or digits adjoining; null if there
+// is none. Prompts bring many words. Those that the text begins with here all sort before it, so we
+// go from one to the next by binary search.
+const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t at) const {
+  if (at > 0 && is_word_byte(text[at - 1]) && is_word_byte(text[at])) return nullptr;
+  const std::string_view rest = text.substr(at);
+  for (std::size_t size = rest.size(); size > 0;) {
+    const std::string_view begin = rest.substr(0, size);
+    const auto after = std::ranges::upper_bound(
+        words_, begin, {}, [](const Word& word) { return std::string_view(word.first); });
+    if (after == words_.begin()) return nullptr;
+    const auto word = std::prev(after);
+    const std::string& last = word->first;
+    const auto common =
+        static_cast<std::size_t>(std::ranges::mismatch(last, begin).in1 - last.begin());
+    const bool ends = common == rest.size() || common == 0 || !is_word_byte(last[common - 1]) ||
+                      !is_word_byte(rest[common]);
+    if (common == last.size() && ends) return &*word;
+    size = common < last.size() ? common : common - 1;
+  }
+  return nullptr;
+}
+
 std::string Redactor::text(std::string_view text) const {
   if (words_.empty()) return std::string(text);
   std::string redacted;
   for (std::size_t at = 0; at < text.size();) {
-    const auto* match =
-        find_first(words_, [&](const auto& word) { return is_word_at(text, at, word.first); });
+    const Word* match = find_word_at(text, at);
     if (match == nullptr) {
       redacted += text[at];
       ++at;

@@ -38,7 +38,9 @@ class Redactor {
 
   std::string folder_;
   Aliases engines_, models_, prompts_;
-  std::vector<std::pair<std::string, std::string>> words_;  // private text -> alias; longest first
+  using Word = std::pair<std::string, std::string>;  // private text -> alias
+  [[nodiscard]] const Word* find_word_at(std::string_view text, std::size_t at) const;
+  std::vector<Word> words_;  // by text, each once
 };
 
 }  // namespace weir::config

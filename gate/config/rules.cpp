@@ -114,6 +114,34 @@ void compare_expiry(const std::vector<LimitEntry>& base, const std::vector<Limit
   }
 }
 
+// The cells to which the same entries of both versions apply: their limits change alike.
+struct CellClasses {
+  CellClasses(const std::vector<profile::CellKey>& cells, const verdict::LimitTable& base,
+              const verdict::LimitTable& head) {
+    std::map<std::pair<verdict::EntrySet, verdict::EntrySet>, std::size_t> places;
+    for (const profile::CellKey& cell : cells) {
+      std::pair fitting{base.fitting(cell), head.fitting(cell)};
+      const auto [place, is_new] = places.try_emplace(fitting, list.size());
+      if (is_new) list.push_back(std::move(fitting));
+      class_of_cell.push_back(place->second);
+    }
+  }
+  // Returns the names of the cells of these classes, in the order of cells.
+  [[nodiscard]] std::vector<std::string> names_of(
+      const std::vector<std::size_t>& classes, const std::vector<profile::CellKey>& cells) const {
+    std::vector<bool> is_wanted(list.size());
+    for (const std::size_t wanted : classes) is_wanted[wanted] = true;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (is_wanted[class_of_cell[i]]) names.push_back(cells[i].str());
+    }
+    return names;
+  }
+
+  std::vector<std::pair<verdict::EntrySet, verdict::EntrySet>> list;
+  std::vector<std::size_t> class_of_cell;
+};
+
 // Adds a proposal for each change of the limits that apply to a metric of a cell. The lines of
 // weir.yaml are not compared: an entry that overrides nothing changes nothing.
 void compare_limits(const std::vector<profile::CellKey>& cells,
@@ -121,37 +149,50 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
                     const std::vector<LimitEntry>& head, std::vector<Proposal>& proposals) {
   compare_expiry(base, head, proposals);
   if (std::ranges::equal(base, head, judges_same)) return;
-  // Metric and change -> the cells in which the metric's limit changes so.
-  std::map<std::pair<std::string, Change>, std::vector<std::string>> cells_of_change;
-  const auto note = [&](const profile::CellKey& cell, const std::string& name, const Limit& before,
-                        const Limit& after) {
-    for (Change& change : list_changes(before, after)) {
-      cells_of_change[{name, std::move(change)}].push_back(cell.str());
-    }
-  };
-  for (const profile::CellKey& cell : cells) {
+  const verdict::LimitTable base_limits(base), head_limits(head);
+  const CellClasses classes(cells, base_limits, head_limits);
+  // Both versions together can make every cell and metric a case of its own.
+  constexpr std::size_t k_most_compared = 1'000'000;
+  if (classes.list.size() * metrics.size() > k_most_compared) {
+    proposals.push_back({"limits, in too many ways to list", "", "", Effect::looser});
+    return;
+  }
+  // Metric and change -> the classes of cells in which the metric's limit changes so.
+  std::map<std::pair<std::string, Change>, std::vector<std::size_t>> classes_of_change;
+  for (std::size_t i = 0; i < classes.list.size(); ++i) {
+    const auto& [in_base, in_head] = classes.list[i];
+    const auto note = [&](const std::string& name, const Limit& before, const Limit& after) {
+      for (Change& change : list_changes(before, after)) {
+        classes_of_change[{name, std::move(change)}].push_back(i);
+      }
+    };
     for (const unit::Metric& metric : metrics) {
-      note(cell, metric.name, verdict::resolve_limit(cell, metric, base),
-           verdict::resolve_limit(cell, metric, head));
+      note(metric.name, base_limits.resolve(in_base, metric), head_limits.resolve(in_head, metric));
     }
     for (const char* name : verdict::k_non_metrics) {
-      note(cell, name, verdict::resolve_non_metric_limit(cell, name, base),
-           verdict::resolve_non_metric_limit(cell, name, head));
+      note(name, base_limits.resolve_non_metric_limit(in_base, name),
+           head_limits.resolve_non_metric_limit(in_head, name));
     }
   }
   // Change and cells -> the metrics whose limits change alike, which share one proposal.
-  std::map<std::pair<Change, std::vector<std::string>>, std::vector<std::string>> groups;
-  for (auto& [metric_change, cell_names] : cells_of_change) {
+  std::map<std::pair<Change, std::vector<std::size_t>>, std::vector<std::string>> groups;
+  for (auto& [metric_change, change_classes] : classes_of_change) {
     const auto& [metric, change] = metric_change;
-    groups[{change, std::move(cell_names)}].push_back(metric);
+    groups[{change, std::move(change_classes)}].push_back(metric);
   }
-  for (const auto& [group, metric_names] : groups) {
-    const auto& [change, cell_names] = group;
-    proposals
-        .emplace_back(Proposal{fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind,
-                                           verdict::list_some(metric_names)),
-                               change.from, change.to, change.effect})
-        .about(cell_names);
+  // Names of cells are for the proposals that are listed: the loosest.
+  std::vector<const decltype(groups)::value_type*> ordered;
+  for (const auto& group : groups) ordered.push_back(&group);
+  std::ranges::stable_sort(ordered, {},
+                           [](const auto* group) { return group->first.first.effect; });
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    const auto& [group, metric_names] = *ordered[i];
+    const auto& [change, change_classes] = group;
+    Proposal& proposal = proposals.emplace_back(
+        Proposal{fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind,
+                             verdict::list_some(metric_names)),
+                 change.from, change.to, change.effect});
+    if (i <= verdict::k_most_proposals) proposal.about(classes.names_of(change_classes, cells));
   }
 }
 
@@ -186,13 +227,18 @@ std::vector<std::string> differing_parts(const Cell& before, const Cell& after) 
   return parts;
 }
 
-// Returns true if both cells measure the same thing, whatever their names.
-bool measured_alike(const Cell& before, const Cell& after) {
-  const EngineSettings &a = *before.engine, &b = *after.engine;
-  return describe_device(before) == describe_device(after) &&
-         differing_parts(before, after).empty() &&
-         (a.name == b.name || (a.command == b.command && a.output == b.output &&
-                               a.server.has_value() == b.server.has_value()));
+// Returns what a cell measures, whatever its name: cells with equal texts and engines that run
+// alike measure the same thing.
+std::string measured_text(const Cell& cell) {
+  std::string text = describe_device(cell) + '\0' + cell.model_path;
+  for (const auto& [part, identity] : cell.identity) text += '\0' + identity;
+  return text;
+}
+
+// Returns true if both engines run the same program in the same way, whatever their names.
+bool runs_alike(const EngineSettings& a, const EngineSettings& b) {
+  return a.name == b.name || (a.command == b.command && a.output == b.output &&
+                              a.server.has_value() == b.server.has_value());
 }
 
 // Compares two versions of weir.yaml. `base` holds the rules that apply, `head` the proposed ones.
@@ -205,6 +251,9 @@ class RulesComparison {
     for (const Cell& cell : head_cells.cells) {
       after_.emplace(cell.key.str(), &cell);
       cells_.push_back(cell.key);
+    }
+    for (const auto& [name, cell] : after_) {
+      if (!before_.contains(name)) new_cells_[measured_text(*cell)].push_back(name);
     }
     for (const Cell& cell : base_cells.cells) match_cell(cell);
     assign_limits();
@@ -253,12 +302,13 @@ class RulesComparison {
     verdict::BaseCell& base_cell = edits_.cells.emplace_back(verdict::BaseCell{before.key.str()});
     auto match = after_.find(base_cell.cell);
     if (match == after_.end()) {
-      match = std::ranges::find_if(after_, [&](const auto& after) {
-        return !before_.contains(after.first) && !renamed_.contains(after.first) &&
-               measured_alike(before, *after.second);
+      std::vector<std::string>& alike = new_cells_[measured_text(before)];
+      const auto renamed = std::ranges::find_if(alike, [&](const std::string& name) {
+        return runs_alike(*before.engine, *after_.at(name)->engine);
       });
-      if (match == after_.end()) return;
-      renamed_.insert(match->first);
+      if (renamed == alike.end()) return;
+      match = after_.find(*renamed);
+      alike.erase(renamed);
     }
     const Cell& after = *match->second;
     base_cell.now = match->first;
@@ -274,12 +324,22 @@ class RulesComparison {
 
   // Lists with each removed cell the limits that applied to removed cells only.
   void assign_limits() {
-    for (const LimitEntry& entry : base_.limits) {
+    const verdict::LimitTable limits(base_.limits);
+    verdict::EntrySet in_head((base_.limits.size() + 63) / 64);
+    for (const profile::CellKey& key : cells_) {
+      const verdict::EntrySet fitting = limits.fitting(key);
+      for (std::size_t i = 0; i < in_head.size(); ++i) in_head[i] |= fitting[i];
+    }
+    const auto fitting = collect<verdict::EntrySet>(edits_.cells, [&](const auto& base_cell) {
+      return limits.fitting(before_.at(base_cell.cell)->key);
+    });
+    for (std::size_t i = 0; i < base_.limits.size(); ++i) {
+      const LimitEntry& entry = base_.limits[i];
       std::vector<verdict::BaseCell*> removed;
-      bool still_applies =
-          std::ranges::any_of(cells_, [&](const auto& key) { return entry.match.fits(key); });
-      for (verdict::BaseCell& base_cell : edits_.cells) {
-        if (!entry.match.fits(before_.at(base_cell.cell)->key)) continue;
+      bool still_applies = verdict::contains(in_head, i);
+      for (std::size_t cell = 0; cell < fitting.size(); ++cell) {
+        verdict::BaseCell& base_cell = edits_.cells[cell];
+        if (!verdict::contains(fitting[cell], i)) continue;
         if (base_cell.now.empty()) {
           removed.push_back(&base_cell);
         } else {
@@ -482,7 +542,8 @@ class RulesComparison {
   const Settings& head_;
   const ProbeDevices& sees_;
   std::map<std::string, const Cell*> before_, after_;
-  std::set<std::string> renamed_;  // names in after_ that renamed cells of the base took
+  // New names in after_ that no renamed cell of the base took, by measured_text().
+  std::map<std::string, std::vector<std::string>> new_cells_;
   std::vector<profile::CellKey> cells_;
   Edits edits_;
 };

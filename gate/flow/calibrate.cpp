@@ -70,10 +70,11 @@ Result<std::string> Calibrations::keep(const verdict::CalibratedCell& cell) {
 std::map<std::string, double> calibrated_pairs(const Calibrations& calibrations,
                                                const std::vector<run::PreparedCell>& cells,
                                                const config::Settings& settings) {
+  const verdict::LimitTable limits(settings.limits);
   std::map<std::string, double> pairs;
   for (const run::PreparedCell& cell : cells) {
     const auto calibrated = calibrations.of(cell.cell.key, cell.facts.provenance);
-    if (calibrated && verdict::still_holds(*calibrated, settings.limits)) {
+    if (calibrated && verdict::still_holds(*calibrated, limits)) {
       pairs[cell.cell.key.str()] = calibrated->typical_pairs();
     }
   }
@@ -88,6 +89,7 @@ void add_calibration_notes(const MeasuredRun& measured, const Calibrations& cali
   std::set<std::string> lines;
   for (const verdict::DepthGroup& group : verdict::depth_groups(keys))
     lines.insert(group.fit.str());
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
   std::size_t timed = 0, uncalibrated = 0;
   for (std::size_t i = 0; i < verdict.cells.size() && i < measured.profiles.size(); ++i) {
     // A line over depths has no calibration of its own; its cells have.
@@ -96,7 +98,7 @@ void add_calibration_notes(const MeasuredRun& measured, const Calibrations& cali
     ++timed;
     const profile::Profile& profile = measured.profiles[i];
     const auto calibrated = calibrations.of(profile.cell, profile.provenance);
-    if (calibrated && verdict::still_holds(*calibrated, measured.configuration.settings->limits)) {
+    if (calibrated && verdict::still_holds(*calibrated, limits)) {
       verdict.cells[i].notes.push_back(verdict::words(*calibrated));
     } else {
       ++uncalibrated;

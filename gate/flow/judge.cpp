@@ -110,23 +110,36 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   return verdict;
 }
 
+// The cells that the base's rules hold, by their names in the run, and by the lines over depths
+// that they belong to.
+struct HeldCells {
+  explicit HeldCells(const MeasuredRun& measured) {
+    if (!measured.configuration.rules) return;
+    for (const verdict::BaseCell& held_cell : measured.configuration.rules->held) {
+      const std::string& name = held_cell.now;
+      cells[name] = &held_cell;
+      const std::size_t depth = name.find("@d", name.rfind('/') + 1);
+      if (depth != std::string::npos) lines[name.substr(0, depth)] = &held_cell;
+    }
+  }
+  std::map<std::string, const verdict::BaseCell*> cells, lines;
+};
+
 // A profile under the name that the base's rules know it by. A renamed cell is judged by the limits
 // and baselines of its old name, and shown under its own.
 class HeldProfile {
  public:
   // Looks up the name by which the base's rules know the cell.
-  HeldProfile(const profile::Profile& profile, const MeasuredRun& measured)
+  HeldProfile(const profile::Profile& profile, const MeasuredRun& measured, const HeldCells& held)
       : measured_(measured), profile_(profile), own_name_(profile.cell) {
-    if (!measured.configuration.rules) return;
     const std::string name = own_name_.str();
-    for (const verdict::BaseCell& held_cell : measured.configuration.rules->held) {
-      // The line over depths follows the cells that it is made of.
-      const bool is_line = held_cell.now.starts_with(name + "@d");
-      if (held_cell.now != name && !is_line) continue;
-      if (!is_line) held_cell_ = &held_cell;
-      if (const auto held_key = profile::CellKey::parse(held_cell.cell)) {
-        profile_.cell = is_line ? held_key->line() : *held_key;
-      }
+    // The line over depths follows the cells that it is made of.
+    const verdict::BaseCell* line = look_up(held.lines, name, nullptr);
+    held_cell_ = look_up(held.cells, name, nullptr);
+    const verdict::BaseCell* by_name = held_cell_ != nullptr ? held_cell_ : line;
+    if (by_name == nullptr) return;
+    if (const auto held_key = profile::CellKey::parse(by_name->cell)) {
+      profile_.cell = held_cell_ == nullptr ? held_key->line() : *held_key;
     }
   }
 
@@ -142,9 +155,10 @@ class HeldProfile {
     return held_cell_ != nullptr && !(held_cell_->changed.empty() && held_cell_->lost.empty());
   }
   // `held_to`: what the base's rules demand of an edited cell, if another base judges its numbers.
-  [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base, const verdict::Policy& policy,
+  [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base,
+                                           const verdict::LimitTable& limits,
+                                           const verdict::Policy& policy,
                                            const baseline::Choice* held_to = nullptr) const {
-    const auto& limits = measured_.configuration.settings->limits;
     verdict::CellVerdict cell = verdict::judge_cell(profile_, base, limits, policy);
     if (held_cell_ != nullptr) {
       verdict::check_removed(profile_, held_to != nullptr ? *held_to : base.choice, limits,
@@ -161,12 +175,32 @@ class HeldProfile {
   const verdict::BaseCell* held_cell_ = nullptr;
 };
 
+// The judged cells of a gate. Limits that name kernels multiply with cells, so their judgements are
+// bounded: a record is small, and its verdict must be so too.
+struct JudgedCells {
+  static constexpr std::size_t k_most_judgements = 100'000;
+
+  [[nodiscard]] Result<void> add(verdict::CellVerdict cell) {
+    judgements_ += cell.judgements.size();
+    if (judgements_ > k_most_judgements) {
+      return fail(Code::data, "more than {} judgements: gate fewer cells at once, with --cell",
+                  k_most_judgements);
+    }
+    list.push_back(std::move(cell));
+    return {};
+  }
+  std::vector<verdict::CellVerdict> list;
+
+ private:
+  std::size_t judgements_ = 0;
+};
+
 // Returns one policy for each cell of `measured.base_runs`. false_alarm is divided among shards,
 // and within each among the metrics that were measured in pairs.
 std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
                                                const verdict::Policy& policy) {
   const BaseRuns& base_runs = *measured.base_runs;
-  const std::vector<verdict::LimitEntry>& limits = measured.configuration.settings->limits;
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
   std::map<std::string, std::size_t> shard_by_cell;
   if (measured.shard) {
     for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
@@ -222,12 +256,14 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < base_runs.cells.size(); ++i)
     places[base_runs.cells[i].cell.str()] = i;
-  std::vector<verdict::CellVerdict> cells;
+  const HeldCells held(measured);
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
+  JudgedCells cells;
   std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
   bool is_judged_by_base = false;
   for (const profile::Profile& profile : measured.profiles) {
     const std::size_t i = places.at(profile.cell.str());
-    const HeldProfile held_profile(profile, measured);
+    const HeldProfile held_profile(profile, measured, held);
     verdict::Base base{base_runs.counts[i], std::nullopt};
     if (!measured.counts_only) base.pairs = base_runs.pairs[i];
     // The order is: cached counts, the built base, the stored baseline. In a run of others the
@@ -253,10 +289,11 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     judged_by_stored += is_stored ? 1 : 0;
     is_judged_by_base |= (!is_stored && base.choice.match >= baseline::Choice::Match::nearest) ||
                          (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
-    cells.push_back(held_profile.judge(base, policies[i], held_to ? &*held_to : nullptr));
+    WEIR_CHECK(
+        cells.add(held_profile.judge(base, limits, policies[i], held_to ? &*held_to : nullptr)));
   }
   verdict::GateVerdict verdict =
-      finish(std::move(cells), policy, measured, files, find_removed_cells(measured));
+      finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
   verdict.against = base_runs.facts.against;
   if (judged_by_stored > 0 && !is_judged_by_base) {
     verdict.base_source = stored.words();
@@ -308,17 +345,19 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
                                           const StoredBaselines& stored,
                                           const verdict::Policy& policy, const sys::Files& files,
                                           const MeasuredRun* pairs) {
-  std::vector<verdict::CellVerdict> cells;
+  const HeldCells held(measured);
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
+  JudgedCells cells;
   for (const profile::Profile& profile : measured.profiles) {
-    const HeldProfile held_profile(profile, measured);
+    const HeldProfile held_profile(profile, measured, held);
     WEIR_TRY(const baseline::Choice choice, held_profile.stored(stored));
-    cells.push_back(held_profile.judge({choice}, policy));
+    WEIR_CHECK(cells.add(held_profile.judge({choice}, limits, policy)));
   }
   std::vector<std::string> pair_notes;
   if (pairs != nullptr)
-    WEIR_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells));
+    WEIR_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells.list));
   verdict::GateVerdict verdict =
-      finish(std::move(cells), policy, measured, files, find_removed_cells(measured));
+      finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
   verdict.base_source = stored.words();
   verdict.commit = measured.commit;
   append(verdict.notes, pair_notes);
@@ -332,6 +371,7 @@ verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRu
                                    const verdict::Policy& policy, const sys::Files& files) {
   std::map<std::string, const profile::Profile*> by_name;
   for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
     const std::string name = profile.cell.str();
@@ -340,8 +380,7 @@ verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRu
     if (const auto* base_profile = look_up(by_name, name))
       choice = baseline::choose_run(profile, **base_profile);
     by_name.erase(name);
-    cells.push_back(
-        verdict::judge_cell(profile, {choice}, measured.configuration.settings->limits, policy));
+    cells.push_back(verdict::judge_cell(profile, {choice}, limits, policy));
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
   verdict.base_source = fmt::format("run {}", base.folder);

@@ -136,6 +136,9 @@ class Database {
   // Returns true if the store's first table is there. Code::config if the database holds other
   // ones.
   [[nodiscard]] virtual Result<bool> has_store() = 0;
+  // Fails with Code::config unless the tables are exactly those that the script makes. In a file of
+  // others a view, trigger or computed column takes the place of a table, and never ends.
+  [[nodiscard]] virtual Result<void> check_tables(Statement /*tables*/) { return {}; }
 };
 
 inline constexpr double k_any_time = 1e300;  // later than any

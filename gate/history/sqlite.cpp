@@ -16,6 +16,54 @@ namespace {
 
 constexpr int k_longest_value = 64 << 20;  // bytes; a verdict is the largest
 
+// Memory of all connections together. Caches shrink at the first, statements fail at the second.
+constexpr sqlite3_int64 k_soft_heap = sqlite3_int64{128} << 20;
+constexpr sqlite3_int64 k_hard_heap = sqlite3_int64{192} << 20;
+
+// Bounds the work of one statement by the size of the file. In a file that somebody made, all
+// branches of a tree can lead to one page: a few kilobytes are rows without end.
+class Budget {
+ public:
+  explicit Budget(std::string file) : file_(std::move(file)) {}
+
+  void attach(sqlite3* handle) {
+    sqlite3_progress_handler(handle, static_cast<int>(k_each), &Budget::count, this);
+  }
+  void begin() { steps_ = bytes_ = 0; }
+  // Counts the texts of a row. Returns false if they are more than the file can hold.
+  [[nodiscard]] bool allows(sqlite3_stmt* statement) {
+    for (int i = 0; i < sqlite3_column_count(statement); ++i) {
+      const int type = sqlite3_column_type(statement, i);
+      if (type != SQLITE_TEXT && type != SQLITE_BLOB) continue;
+      bytes_ += static_cast<std::uint64_t>(sqlite3_column_bytes(statement, i));
+    }
+    return bytes_ <= k_free_bytes || bytes_ <= k_free_bytes + k_bytes_per_byte * file_bytes();
+  }
+
+ private:
+  static constexpr std::uint64_t k_each = 1'000'000;  // steps of SQLite's machine between two looks
+  // Reading a row takes some 20 steps, and it has as many bytes. Joins repeat names.
+  static constexpr std::uint64_t k_free_steps = 20 * k_each, k_steps_per_byte = 64;
+  static constexpr std::uint64_t k_free_bytes = std::uint64_t{64} << 20, k_bytes_per_byte = 8;
+
+  static int count(void* budget) {
+    auto& self = *static_cast<Budget*>(budget);
+    self.steps_ += k_each;
+    if (self.steps_ <= k_free_steps) return 0;
+    return self.steps_ > k_free_steps + k_steps_per_byte * self.file_bytes() ? 1 : 0;
+  }
+  [[nodiscard]] std::uint64_t file_bytes() const {
+    const sys::RealFiles files;
+    return files.size(file_).value_or(0) + files.size(file_ + "-wal").value_or(0);
+  }
+
+  std::string file_;
+  std::uint64_t steps_ = 0, bytes_ = 0;
+};
+
+// A table or index as sqlite_master lists it: its name, and the statement that made it.
+using Schema = std::map<std::string, std::string>;
+
 class SqliteRow final : public Row {
  public:
   explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
@@ -40,7 +88,10 @@ class SqliteRow final : public Row {
 
 class Sqlite final : public Database {
  public:
-  Sqlite(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  Sqlite(sqlite3* handle, std::string path, const std::string& file)
+      : handle_(handle), path_(std::move(path)), budget_(file) {
+    if (handle_ != nullptr) budget_.attach(handle_);
+  }
   ~Sqlite() override {
     for (const auto& [text, statement] : statements_) sqlite3_finalize(statement);
     sqlite3_close(handle_);
@@ -58,8 +109,8 @@ class Sqlite final : public Database {
   }
 
   Result<void> script(Statement statements) override {
-    const std::string text = expand_types(
-        statements, {"INTEGER PRIMARY KEY", "TEXT", "REAL", "INTEGER", "WITHOUT ROWID"});
+    budget_.begin();
+    const std::string text = expand_types(statements, k_types);
     if (const int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
         code != SQLITE_OK) {
       return make_error(code);
@@ -76,9 +127,11 @@ class Sqlite final : public Database {
     WEIR_TRY(sqlite3_stmt * prepared, prepare(statement));
     const Reset reset{prepared};
     WEIR_CHECK(bind_all(prepared, params));
+    budget_.begin();
     const SqliteRow row(prepared);
     for (int code = sqlite3_step(prepared); code != SQLITE_DONE; code = sqlite3_step(prepared)) {
       if (code != SQLITE_ROW) return make_error(code);
+      if (!budget_.allows(prepared)) return make_error(SQLITE_INTERRUPT);
       if (take) WEIR_CHECK(take(row));
     }
     return {};
@@ -90,6 +143,7 @@ class Sqlite final : public Database {
     const Reset reset{prepared};
     for (std::size_t at = 0; at < values.size(); at += columns) {
       WEIR_CHECK(bind_all(prepared, values.subspan(at, columns)));
+      budget_.begin();
       if (const int code = sqlite3_step(prepared); code != SQLITE_DONE) return make_error(code);
       sqlite3_reset(prepared);
     }
@@ -99,17 +153,31 @@ class Sqlite final : public Database {
   // Returns true if the file is a store. An empty file is none yet; any other database is an error.
   Result<bool> has_store() override {
     bool store = false, other = false;
-    WEIR_CHECK(read("SELECT name FROM sqlite_master WHERE type = 'table'", {}, [&](const Row& row) {
-      if (row.text(0) == "weir_schema") {
-        store = true;
-      } else {
-        other = true;
-      }
-    }));
+    WEIR_CHECK(read("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0", {},
+                    [&](const Row& row) {
+                      if (row.text(0) == "weir_schema") {
+                        store = true;
+                      } else {
+                        other = true;
+                      }
+                    }));
     if (!store && other) {
       return fail(Code::config, "{}: a database, but not a history of weir's", path_);
     }
     return store;
+  }
+
+  Result<void> check_tables(Statement tables) override {
+    sqlite3* memory = nullptr;
+    const int code = sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE, nullptr);
+    Sqlite expected(memory, path_, "");
+    if (code != SQLITE_OK) return fail(Code::io, "{}: no memory", path_);
+    WEIR_CHECK(expected.script(tables));
+    WEIR_TRY(const Schema expected_schema, expected.read_schema());
+    WEIR_TRY(const Schema schema, read_schema());
+    if (schema == expected_schema) return {};
+    return fail(Code::config, "{}: its tables are not those of a history: somebody changed them",
+                path_);
   }
 
   // Sets the limits and modes that every connection starts with.
@@ -118,6 +186,8 @@ class Sqlite final : public Database {
     sqlite3_extended_result_codes(handle_, 1);
     sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, k_longest_value);
     sqlite3_limit(handle_, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_soft_heap_limit64(k_soft_heap);
+    sqlite3_hard_heap_limit64(k_hard_heap);
     // The file may be anybody's: run nothing in its schema, and check its pages.
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -136,6 +206,18 @@ class Sqlite final : public Database {
   }
 
  private:
+  static constexpr std::array<std::string_view, 5> k_types{"INTEGER PRIMARY KEY", "TEXT", "REAL",
+                                                           "INTEGER", "WITHOUT ROWID"};
+
+  // Reads what the file says of its tables, without those that SQLite makes by itself.
+  Result<Schema> read_schema() {
+    Schema schema;
+    WEIR_CHECK(
+        read("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'", {},
+             [&](const Row& row) { schema[std::string(row.text(0))] = row.text(1); }));
+    return schema;
+  }
+
   struct Reset {
     sqlite3_stmt* statement;
     ~Reset() {
@@ -199,6 +281,10 @@ class Sqlite final : public Database {
       case SQLITE_READONLY:
       case SQLITE_PERM:
         return fail(Code::config, "{}: {}", path_, words);
+      case SQLITE_INTERRUPT:
+      case SQLITE_NOMEM:
+        return fail(Code::data, "{}: reading takes more than a history of its size can: {}", path_,
+                    words);
       case SQLITE_CORRUPT:
       case SQLITE_CONSTRAINT:
       case SQLITE_TOOBIG:
@@ -210,6 +296,7 @@ class Sqlite final : public Database {
 
   sqlite3* handle_;
   std::string path_;
+  Budget budget_;
   std::unordered_map<const char*, sqlite3_stmt*> statements_;
 };
 
@@ -229,7 +316,7 @@ Result<std::unique_ptr<Database>> open_sqlite(const std::string& path, const Ope
   const int flags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (options.create ? SQLITE_OPEN_CREATE : 0);
   const int code = sqlite3_open_v2(file.c_str(), &handle, flags, nullptr);
-  auto database = std::make_unique<Sqlite>(handle, path);
+  auto database = std::make_unique<Sqlite>(handle, path, file);
   if (handle == nullptr) return fail(Code::io, "{}: no memory", path);
   if (code != SQLITE_OK) return fail(Code::config, "{}: {}", path, sqlite3_errmsg(handle));
   WEIR_CHECK(database->set_up(options.wait_seconds));

@@ -88,7 +88,10 @@ Result<bool> check_schema(Database& database, const std::string& name) {
   std::int64_t number = 0;
   WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {},
                            [&](const Row& row) { number = row.null(0) ? 0 : row.integer(0); }));
-  if (number == k_schema) return true;
+  if (number == k_schema) {
+    WEIR_CHECK(database.check_tables(k_tables));
+    return true;
+  }
   return fail(Code::config,
               "{}: schema {} is not known: made by another version of weir. Name another store",
               name, number);

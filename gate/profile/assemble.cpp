@@ -304,12 +304,24 @@ std::string without_run_numbers(std::string_view errors) {
   return text::join(lines, "\n");
 }
 
+// Lines of one cell: each new one is compared with all of them, and nobody reads more.
+constexpr std::size_t k_most_lines = 200;
+constexpr const char* k_more_lines = "more lines like these are left out";
+
+// Returns true if a line may be added; notes once that some are left out.
+static bool has_room(std::vector<std::string>& lines) {
+  if (lines.size() < k_most_lines) return true;
+  if (lines.size() == k_most_lines) lines.emplace_back(k_more_lines);
+  return false;
+}
+
 void add_once(std::vector<std::string>& lines, const std::string& line) {
-  if (!holds(lines, line)) lines.push_back(line);
+  if (!holds(lines, line) && has_room(lines)) lines.push_back(line);
 }
 
 // Adds a line unless one differs from it in figures alone.
 void add_similar_once(std::vector<std::string>& lines, const std::string& line) {
+  if (!has_room(lines)) return;
   const auto without_numbers = [](std::string text) {
     std::erase_if(text, [](char c) { return text::is_digit(c) || c == '.'; });
     return text;

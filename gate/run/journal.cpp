@@ -116,7 +116,9 @@ Result<RunHeader> header_from_json(const Json& json) {
 
 constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 30;
 constexpr JsonLimits k_header_limits{.bytes = std::size_t{64} << 20, .depth = 64};
-constexpr JsonLimits k_record_limits{.bytes = std::size_t{16} << 20, .depth = 64};
+// A value takes up to 100 bytes of memory, however few it takes in the text.
+constexpr JsonLimits k_record_limits{
+    .bytes = std::size_t{16} << 20, .depth = 64, .values = 1'000'000};
 constexpr std::size_t k_most_records = 1'000'000;
 
 std::string journal_path(const std::string& folder) {

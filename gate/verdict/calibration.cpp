@@ -58,7 +58,7 @@ CalibratedMetric calibrate_metric(const profile::PairedMetric& paired, const Lim
 // Collects the pairs and rules of a cell's metrics with a timed limit that gates. Nothing if it has
 // no such limit. A cell that cannot be replayed has an error.
 std::optional<Series> make_series(const profile::CellFacts& facts, const profile::PairedRuns& runs,
-                                  std::span<const LimitEntry> limits, const Policy& policy,
+                                  const LimitTable& limits, const Policy& policy,
                                   const std::string& date) {
   Series series;
   CalibratedCell& cell = series.cell;
@@ -288,7 +288,7 @@ double CalibratedCell::typical_pairs() const { return std::max(unchanged.mean, a
 
 // Replays every cell's pairs as gates, and says if the machine can hold the limits.
 Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::CellFacts> cells,
-                      std::span<const profile::PairedRuns> runs, std::span<const LimitEntry> limits,
+                      std::span<const profile::PairedRuns> runs, const LimitTable& limits,
                       Policy policy) {
   Calibration calibration;
   static_cast<CalibrationFacts&>(calibration) = facts;
@@ -333,7 +333,7 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   return calibration;
 }
 
-bool still_holds(const CalibratedCell& cell, std::span<const LimitEntry> limits) {
+bool still_holds(const CalibratedCell& cell, const LimitTable& limits) {
   if (cell.error || cell.metrics.empty()) return false;
   return std::ranges::all_of(cell.metrics, [&](const CalibratedMetric& metric) {
     const Limit limit = resolve_limit(cell.cell, metric.metric, limits);

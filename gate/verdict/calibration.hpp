@@ -80,7 +80,7 @@ struct Calibration : CalibrationFacts {
 [[nodiscard]] Calibration calibrate(const CalibrationFacts& facts,
                                     std::span<const profile::CellFacts> cells,
                                     std::span<const profile::PairedRuns> runs,
-                                    std::span<const LimitEntry> limits, Policy policy);
+                                    const LimitTable& limits, Policy policy);
 
 [[nodiscard]] Json to_json(const Calibration& calibration);
 // One cell, as it stands in "cells" and is stored for later gates (weir.calibrated_cell/1).
@@ -88,7 +88,7 @@ void fields(Fields& io, CalibratedCell& cell);
 [[nodiscard]] Result<CalibratedCell> calibrated_cell_from_json(const Json& json);
 
 // Returns true if the limits that it was made for are still those of its cell, and all gate.
-[[nodiscard]] bool still_holds(const CalibratedCell& cell, std::span<const LimitEntry> limits);
+[[nodiscard]] bool still_holds(const CalibratedCell& cell, const LimitTable& limits);
 // "calibrated 2026-11-20 on this machine: 5 % takes about 34 pairs, 2 m 6 s".
 [[nodiscard]] std::string words(const CalibratedCell& cell);
 

@@ -146,16 +146,18 @@ bool is_accepted_misfit(const Comparison& comparison, const CellVerdict& cell) {
 
 }  // namespace
 
-Comparison::Comparison(const Profile& profile, const Base& compared,
-                       std::span<const LimitEntry> entries, const Policy& rules)
+Comparison::Comparison(const Profile& profile, const Base& compared, const LimitTable& table,
+                       const Policy& rules)
     : candidate(profile),
       baseline_choice(compared.choice),
-      limits(entries),
+      limits(table),
+      fitting_limits(table.fitting(profile.cell)),
       policy(rules),
       pairs(compared.pairs ? &*compared.pairs : nullptr),
       base(baseline_choice.match >= baseline::Choice::Match::nearest && baseline_choice.baseline
                ? &*baseline_choice.baseline
-               : nullptr) {}
+               : nullptr),
+      base_kinds(base == nullptr ? CountKinds() : CountKinds(base->counts)) {}
 
 // The place of a subject in a cell's list: metrics come first.
 static std::size_t subject_rank(std::string_view subject) {
@@ -199,7 +201,7 @@ Judgement Comparison::start_judgement(const Measurement& measured) const {
   judgement.metric = measured.metric;
   judgement.nature = measured.nature;
   judgement.source = measured.source;
-  judgement.limit = resolve_limit(candidate.cell, measured.metric, limits);
+  judgement.limit = limits.resolve(fitting_limits, measured.metric);
   return judgement;
 }
 
@@ -292,8 +294,8 @@ static std::vector<std::string> collect_errors(const Comparison& comparison, con
 }
 
 // Judges one cell: its metrics, kernels, placement and errors, folded into one verdict.
-CellVerdict judge_cell(const Profile& candidate, const Base& base,
-                       std::span<const LimitEntry> limits, const Policy& policy) {
+CellVerdict judge_cell(const Profile& candidate, const Base& base, const LimitTable& limits,
+                       const Policy& policy) {
   const Comparison comparison(candidate, base, limits, policy);
   CellVerdict cell;
   describe_candidate(comparison, cell);

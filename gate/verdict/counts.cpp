@@ -11,6 +11,7 @@ using unit::Scope;
 using Counts = std::map<std::string, Measurement>;
 
 constexpr std::string_view k_instructions = "instructions";
+constexpr std::string_view k_marks = "instrument";  // source of an engine's own marks
 
 bool is_count(const Measurement& measured) { return measured.metric.kind == unit::Kind::count; }
 
@@ -132,10 +133,8 @@ bool depends_on_source(const unit::Metric& metric) {
 
 // Returns true if the baseline lacks `current` because a later weir added that count. A probe
 // writes all of its counts, 0 as well, so a baseline by the same probe would have it otherwise.
-bool is_newer_than_baseline(const Counts& base, const Measurement& current) {
-  return unit::may_be_missing(current.metric.base) &&
-         std::ranges::any_of(
-             base, [&](const auto& item) { return item.second.source == current.source; });
+bool is_newer_than_baseline(const CountKinds& base, const Measurement& current) {
+  return unit::may_be_missing(current.metric.base) && base.sources.contains(current.source);
 }
 
 // Judges a count by the baseline's: exactly, by an allowed change, or both.
@@ -143,7 +142,7 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
                           const std::optional<Measurement>& base, const Measurement& current) {
   if (comparison.base == nullptr)
     return comparison.ruling_without_base(limit.exact, comparison.baseline_choice.reason);
-  if (!base && is_newer_than_baseline(comparison.base->counts, current)) {
+  if (!base && is_newer_than_baseline(comparison.base_kinds, current)) {
     return {Outcome::info, "the baseline is older than this count: accept it to compare"};
   }
   if (!base)
@@ -191,30 +190,24 @@ std::optional<Measurement> value_on_line(const Counts& counts, const unit::Metri
   return std::nullopt;
 }
 
-bool has_lengths(const Counts& counts, const std::string& base) {
-  return std::ranges::any_of(counts, [&](const auto& item) {
-    return item.second.metric.base == base && item.second.metric.scope == Scope::at_length;
-  });
-}
-
 // The count of a side that was counted and does not list `other`, which the other side has; nothing
 // if the side implies no number.
 // - An engine's own marks (weir/instrument.h): beside other marks on the same side, a kind that is
 //   missing was counted 0 times. Without any other, the engine may not mark that kind.
 // - An engine that counts command buffers by label lists all labels of a token.
 // - A side that was counted fits.
-std::optional<Measurement> implied_count(const Counts& side, const Measurement& other) {
-  constexpr std::string_view k_marks = "instrument";
+std::optional<Measurement> implied_count(const CountKinds& side, const Measurement& other) {
   const bool fits = other.metric.name == unit::k_fits;
-  const bool buffers = unit::buffer_label(other.metric.name).has_value();
-  const auto implies = [&](const auto& item) {
-    if (fits) return true;
-    if (buffers) return unit::buffer_label(item.first).has_value();
-    return other.exact && other.source == k_marks && item.second.source == k_marks &&
-           item.second.metric.scope == other.metric.scope &&
-           item.second.metric.length == other.metric.length;
-  };
-  if (!std::ranges::any_of(side, implies)) return std::nullopt;
+  bool is_implied = false;
+  if (fits) {
+    is_implied = !side.sources.empty();
+  } else if (unit::buffer_label(other.metric.name)) {
+    is_implied = side.has_buffers;
+  } else {
+    is_implied = other.exact && other.source == k_marks &&
+                 side.marks.contains({other.metric.scope, other.metric.length});
+  }
+  if (!is_implied) return std::nullopt;
   Measurement count = other;
   count.exact = Rational(fits ? 1 : 0);
   count.samples.clear();
@@ -222,6 +215,15 @@ std::optional<Measurement> implied_count(const Counts& side, const Measurement& 
 }
 
 }  // namespace
+
+CountKinds::CountKinds(const std::map<std::string, Measurement>& counts) {
+  for (const auto& [name, count] : counts) {
+    sources.insert(count.source);
+    has_buffers = has_buffers || unit::buffer_label(name).has_value();
+    if (count.metric.scope == Scope::at_length) bases_at_lengths.insert(count.metric.base);
+    if (count.source == k_marks) marks.insert({count.metric.scope, count.metric.length});
+  }
+}
 
 std::string value_text(const Measurement& measured) {
   if (measured.exact) return measured.exact->str();
@@ -308,17 +310,19 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
 // Judges a count of the candidate by the same count of the baseline. One side may have a line and
 // the other numbers at lengths: a line gives numbers at lengths too.
 static Judgement judge_measured(const Comparison& comparison, const Counts& base,
-                                const std::string& name, const Measurement& measured) {
+                                const CountKinds& base_kinds, const std::string& name,
+                                const Measurement& measured) {
   if (const auto* stored = look_up(base, name)) {
     return judge_count(comparison, measured, *stored);
   }
   if (const auto from_line = value_on_line(base, measured.metric)) {
     return judge_count(comparison, measured, from_line);
   }
-  Judgement judgement = judge_count(comparison, measured, implied_count(base, measured));
+  Judgement judgement = judge_count(comparison, measured, implied_count(base_kinds, measured));
   const Scope scope = measured.metric.scope;
   const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
-  if (comparison.base != nullptr && slope && has_lengths(base, measured.metric.base)) {
+  if (comparison.base != nullptr && slope &&
+      base_kinds.bases_at_lengths.contains(measured.metric.base)) {
     static_cast<Ruling&>(judgement) = {Outcome::info,
                                        "compared at the lengths that the baseline holds"};
   }
@@ -331,10 +335,11 @@ std::vector<Judgement> judge_counts(const Comparison& comparison) {
   const Counts& base =
       comparison.baseline_choice.baseline ? comparison.baseline_choice.baseline->counts : k_none;
   const Counts& current = comparison.candidate.metrics;
+  const CountKinds base_kinds(base), current_kinds(current);
   std::vector<Judgement> judgements;
   for (const auto& [name, measured] : current) {
     if (!is_count(measured)) continue;
-    judgements.push_back(judge_measured(comparison, base, name, measured));
+    judgements.push_back(judge_measured(comparison, base, base_kinds, name, measured));
   }
   if (comparison.base == nullptr) return judgements;
   const bool unmeasured = !comparison.candidate.errors.empty();
@@ -345,11 +350,12 @@ std::vector<Judgement> judge_counts(const Comparison& comparison) {
       continue;
     }
     const bool at_lengths =
-        stored.metric.scope != Scope::at_length && has_lengths(current, stored.metric.base) &&
+        stored.metric.scope != Scope::at_length &&
+        current_kinds.bases_at_lengths.contains(stored.metric.base) &&
         value_on_line(base, unit::count_metric(stored.metric.base, Scope::at_length, 1));
     // A pass that ended in an error has said so already, once.
     if (at_lengths || unmeasured) continue;
-    if (const auto implied = implied_count(current, stored)) {
+    if (const auto implied = implied_count(current_kinds, stored)) {
       judgements.push_back(judge_count(comparison, *implied, stored));
     } else if (auto judgement = judge_missing(comparison, stored)) {
       judgements.push_back(std::move(*judgement));

@@ -21,23 +21,39 @@ using baseline::Baseline;
 using profile::Measurement;
 using profile::Profile;
 
+// The kinds of counts that a side has.
+struct CountKinds {
+  CountKinds() = default;
+  explicit CountKinds(const std::map<std::string, Measurement>& counts);
+
+  std::set<std::string> sources, bases_at_lengths;
+  std::set<std::pair<unit::Scope, std::optional<std::int64_t>>> marks;  // of an engine's own marks
+  bool has_buffers = false;                                             // command buffers by label
+};
+
 // A candidate, what it is compared with, and the rules that it is judged by.
 struct Comparison {
-  Comparison(const Profile& profile, const Base& compared, std::span<const LimitEntry> entries,
+  Comparison(const Profile& profile, const Base& compared, const LimitTable& table,
              const Policy& rules);
 
   const Profile& candidate;
   const baseline::Choice& baseline_choice;
-  std::span<const LimitEntry> limits;
+  const LimitTable& limits;
+  const EntrySet fitting_limits;  // of this cell
   const Policy& policy;
   const profile::PairedRuns* pairs;  // beside a base program; may be null
   const Baseline* base;  // the baseline that may judge (same or nearest class); else null
+  const CountKinds base_kinds;
 
   [[nodiscard]] bool is_other_device() const {
     return baseline_choice.match == baseline::Choice::Match::nearest;
   }
   // A judgement with the metric, nature, source and limit of `measured`, and no verdict yet.
   [[nodiscard]] Judgement start_judgement(const Measurement& measured) const;
+  // The limit on one of k_specials.
+  [[nodiscard]] Limit special_limit(std::string_view name) const {
+    return limits.resolve_special(fitting_limits, name);
+  }
   // The ruling on a number that nothing judges, for the reason `why`: new, or an error where an
   // exact baseline is required.
   [[nodiscard]] Ruling ruling_without_base(bool exact, const std::string& why) const;
@@ -132,7 +148,6 @@ template <class List>
 [[nodiscard]] auto* find_by_metric(List& list, std::string_view name) {
   return find_first(list, [&](const auto& item) { return item.metric.name == name; });
 }
-
 // The number, exact where it is: "133/2", "0.25"; "nothing" if there is none.
 [[nodiscard]] std::string value_text(const Measurement& measured);
 

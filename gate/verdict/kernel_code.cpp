@@ -259,9 +259,8 @@ std::map<std::string, std::string> find_renamed_kernels(const Comparison& compar
   return renamed;
 }
 
-Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_kernel_code,
-                      resolve_non_metric_limit(cell.cell, k_kernel_code, comparison.limits));
+Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& /*cell*/) {
+  Judgement judgement(k_kernel_code, comparison.special_limit(k_kernel_code));
   if (judgement.limit.mode == Mode::off) return judgement;
   auto ruling = compare_code(comparison, judgement.limit.exact, judgement.code);
   if (!ruling) return judgement;

@@ -13,13 +13,20 @@ const std::vector<std::string>& cost_prefixes() {
   return k_prefixes;
 }
 
-// Returns true if the kernel of a metric such as "registers:NAME" is still called.
-bool is_called(const Profile& candidate, std::string_view metric) {
-  const std::string_view kernel = metric.substr(metric.find(':') + 1);
-  return candidate.codes && std::ranges::any_of(candidate.codes->counts, [&](const auto& code) {
-           return unit::work_name("", profile::kernel_of_code(code.first)) == kernel &&
-                  code.second != Rational(0);
-         });
+// The kernels that the candidate still calls, as in names of metrics.
+std::set<std::string, std::less<>> called_kernels(const Profile& candidate) {
+  std::set<std::string, std::less<>> kernels;
+  if (!candidate.codes) return kernels;
+  for (const auto& [code, calls] : candidate.codes->counts) {
+    if (calls == Rational(0)) continue;
+    kernels.insert(unit::work_name("", profile::kernel_of_code(code)));
+  }
+  return kernels;
+}
+
+// "NAME" of "registers:NAME".
+std::string_view kernel_of_cost(std::string_view metric) {
+  return metric.substr(metric.find(':') + 1);
 }
 
 }  // namespace
@@ -82,17 +89,27 @@ std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
         judge_count(comparison, measured, base == nullptr ? std::nullopt : std::optional(*base)));
   }
   // A cost that the baseline holds and this run does not report passes no limit.
+  const auto called = called_kernels(candidate);
   for (const auto& [name, measured] : before) {
-    if (now.contains(name) || !is_limited(name) || !is_called(candidate, name)) continue;
+    if (now.contains(name) || !is_limited(name) || !called.contains(kernel_of_cost(name))) {
+      continue;
+    }
     if (auto judgement = judge_missing(comparison, measured)) {
       judgements.push_back(std::move(*judgement));
     }
   }
   if (!candidate.errors.empty() || candidate.counted_runs == 0) return judgements;
+  constexpr std::size_t k_most_lines = 20;
+  const std::size_t unmatched = patterns.size() - matched.size();
+  std::size_t lines = 0;
   for (const std::string& pattern : patterns) {
-    if (matched.contains(pattern)) continue;
+    if (matched.contains(pattern) || lines == k_most_lines) continue;
     not_judged.push_back(
         fmt::format("{}: not judged, no compiler reported it of a kernel here", pattern));
+    ++lines;
+  }
+  if (unmatched > lines) {
+    not_judged.push_back(fmt::format("{} more patterns of kernels: not judged", unmatched - lines));
   }
   return judgements;
 }

@@ -119,7 +119,7 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
   if (changed.empty()) return {};
   std::vector<Changed> others = changed;
   std::vector<std::string> names;
-  const Limit by_name = resolve_non_metric_limit(cell.cell, "kernel_names", comparison.limits);
+  const Limit by_name = comparison.special_limit("kernel_names");
   if (!by_name.exact || by_name.mode != Mode::gate) {
     for (const auto& [before, now] : find_renamed_kernels(comparison, changed)) {
       std::erase_if(others, [&](const Changed& kernel) {
@@ -142,6 +142,8 @@ void add_difference(std::vector<std::string>& parts, std::string_view what,
 }
 
 using Calls = Numbers;  // by metric name
+
+constexpr std::size_t k_most_listed = 20;
 
 std::string_view call_prefix(bool cpu) { return cpu ? "op_calls:" : "kernel_calls:"; }
 
@@ -183,16 +185,18 @@ Measurement exact_calls(const std::string& name, const Calls& calls) {
 
 }  // namespace
 
-// The patterns in the cell's limits that begin with one of `prefixes`.
+// The different patterns in the cell's limits that begin with one of `prefixes`.
 std::vector<std::string> patterns_starting_with(const Comparison& comparison,
                                                 std::span<const std::string> prefixes) {
+  const std::span<const LimitEntry> entries = comparison.limits.entries();
   std::vector<std::string> patterns;
-  for (const LimitEntry& entry : comparison.limits) {
-    if (!entry.match.fits(comparison.candidate.cell)) continue;
-    for (const std::string& pattern : entry.metrics) {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!contains(comparison.fitting_limits, i)) continue;
+    for (const std::string& pattern : entries[i].metrics) {
       const bool named = std::ranges::any_of(
           prefixes, [&](const std::string& prefix) { return pattern.starts_with(prefix); });
-      if (named) patterns.push_back(pattern);
+      if (named && seen.insert(pattern).second) patterns.push_back(pattern);
     }
   }
   return patterns;
@@ -216,7 +220,7 @@ bool same_counting_scope(const KernelSet& a, const KernelSet& b) {
 
 // Judges the kernels as a whole. Without a limit the changes are kept as an explanation.
 Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_kernels, resolve_non_metric_limit(cell.cell, k_kernels, comparison.limits));
+  Judgement judgement(k_kernels, comparison.special_limit(k_kernels));
   const Limit& limit = judgement.limit;
   Ruling ruling = compare_kernels(comparison, limit.exact, cell, judgement.changed);
   if (ruling.verdict == Outcome::fail || ruling.verdict == Outcome::error) {
@@ -297,8 +301,7 @@ static bool lists_cpu_ops(const Placement& placement) {
 
 // Judges where the work ran: by its own state, and by ops that moved to the CPU since the baseline.
 Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_placement,
-                      resolve_non_metric_limit(cell.cell, k_placement, comparison.limits));
+  Judgement judgement(k_placement, comparison.special_limit(k_placement));
   const Placement& placement = comparison.candidate.placement;
   Ruling ruling = judge_state(placement);
   const Baseline* base = comparison.base;
@@ -416,7 +419,7 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
     if (comparison.candidate.errors.empty() && comparison.candidate.counted_runs > 0) {
       not_judged.push_back(
           fmt::format("{}: not judged, no probe named {} here, or they varied from run to run",
-                      text::join(patterns), cpu ? "ops" : "kernels"));
+                      list_some(patterns, k_most_listed), cpu ? "ops" : "kernels"));
     }
     return {};
   }
@@ -438,41 +441,72 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
   return judgements;
 }
 
-// Returns true if a measured cell has a metric that `pattern` of `entry` names, or if that cannot
-// be known. `any_metric` is set if such a metric could have been measured at all.
-static bool is_pattern_measured(std::span<const CellVerdict> cells, const LimitEntry& entry,
-                                const std::string& pattern, bool is_time, bool& any_metric) {
-  bool matched = false;
-  for (const CellVerdict& cell : cells) {
-    if (!entry.match.fits(cell.cell)) continue;
-    // A cell that was not measured might have shown it.
-    if (cell.verdict == Outcome::error || cell.verdict == Outcome::skipped) return true;
-    for (const Judgement& metric : cell.metrics()) {
-      any_metric = any_metric || (metric.metric.kind != unit::Kind::count) == is_time;
-      if (!entry.covers(cell.cell, metric.metric.name)) continue;
-      matched = matched || text::glob_match(pattern, metric.metric.name);
+namespace {
+
+// The cells of a gate, ready to be asked by many entries.
+struct MeasuredCells {
+  struct Cell {
+    EntrySet fitting;
+    bool is_unmeasured, has_counts, has_times;
+  };
+  MeasuredCells(std::span<const CellVerdict> verdicts, const LimitTable& limits) {
+    for (const CellVerdict& cell : verdicts) {
+      Cell facts{limits.fitting(cell.cell),
+                 cell.verdict == Outcome::error || cell.verdict == Outcome::skipped, false, false};
+      for (const Judgement& metric : cell.metrics()) {
+        const bool is_count = metric.metric.kind == unit::Kind::count;
+        facts.has_counts |= is_count;
+        facts.has_times |= !is_count;
+        by_metric[metric.metric.name].push_back(cells.size());
+      }
+      cells.push_back(std::move(facts));
     }
   }
-  return matched;
+
+  std::vector<Cell> cells;
+  std::map<std::string, std::vector<std::size_t>> by_metric;
+};
+
+// The cells that have a metric which the pattern names.
+std::vector<std::size_t> cells_with(const MeasuredCells& measured, const std::string& pattern) {
+  std::vector<std::size_t> cells;
+  for (const auto& [name, places] : measured.by_metric) {
+    if (text::glob_match(pattern, name)) cells.insert(cells.end(), places.begin(), places.end());
+  }
+  return cells;
 }
+
+}  // namespace
 
 // Warns of limits that name an op or kernel which no measured cell has.
 std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
-                                           std::span<const LimitEntry> limits,
-                                           const Policy& policy) {
+                                           const LimitTable& limits, const Policy& policy) {
+  const MeasuredCells measured(cells, limits);
+  std::map<std::string_view, std::vector<std::size_t>> cells_of_pattern;
   std::vector<std::string> lines;
-  for (const LimitEntry& entry : limits) {
+  for (std::size_t i = 0; i < limits.entries().size(); ++i) {
+    const LimitEntry& entry = limits.entries()[i];
+    const auto fits = [&](const MeasuredCells::Cell& cell) { return contains(cell.fitting, i); };
     for (const std::string& pattern : entry.metrics) {
       if (!unit::is_op_or_kernel_metric(pattern)) continue;
       const bool is_time = pattern.starts_with("op:") || pattern.starts_with("kernel:") ||
                            pattern.starts_with("buffer:");
       if (is_time && policy.counts_only) continue;
-      bool any_metric = false;
-      if (is_pattern_measured(cells, entry, pattern, is_time, any_metric)) continue;
-      if (any_metric) {
-        lines.push_back(
-            fmt::format("\"{}\": nothing by that name was measured ({})", pattern, entry.source));
+      // A cell that was not measured might have shown it. Without any such metric nothing is known.
+      bool is_unknown = false, any_metric = false;
+      for (const MeasuredCells::Cell& cell : measured.cells) {
+        if (!fits(cell)) continue;
+        is_unknown |= cell.is_unmeasured;
+        any_metric |= is_time ? cell.has_times : cell.has_counts;
       }
+      if (is_unknown || !any_metric) continue;
+      const auto [place, is_new] = cells_of_pattern.try_emplace(pattern);
+      if (is_new) place->second = cells_with(measured, pattern);
+      const bool is_measured = std::ranges::any_of(
+          place->second, [&](std::size_t cell) { return fits(measured.cells[cell]); });
+      if (is_measured) continue;
+      lines.push_back(
+          fmt::format("\"{}\": nothing by that name was measured ({})", pattern, entry.source));
     }
   }
   return lines;

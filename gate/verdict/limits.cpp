@@ -1,8 +1,10 @@
 // Resolves the limit of one metric of one cell, and checks entries of the configuration.
 #include "gate/verdict/limits.hpp"
 
+#include <bit>
 #include <cmath>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::verdict {
@@ -33,20 +35,70 @@ constexpr ChangeKind k_changes[] = {
     {"max_decrease", "fall", &LimitEntry::max_decrease, &Limit::max_decrease, is_count},
 };
 
-// Copies those settings of `entry` that make sense for `metric`; null (kernels, placement) takes
-// only `exact`, `mode` and `reason`.
+// A setting of entries: true where an entry has it, and how it gets into the limit on a metric.
+// Null (kernels, placement) takes only `exact`, `mode` and `reason`.
+struct Setting {
+  bool (*is_set)(const LimitEntry&);
+  void (*copy)(const LimitEntry&, const unit::Metric*, Limit&);
+};
+
+template <std::size_t Kind>
+constexpr Setting change_setting() {
+  return {[](const LimitEntry& entry) { return (entry.*k_changes[Kind].in_entry).has_value(); },
+          [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
+            const ChangeKind& kind = k_changes[Kind];
+            if (metric == nullptr || !kind.fits(*metric)) return;
+            const Amount& amount = *(entry.*kind.in_entry);
+            const Amount half{amount.value / 2, amount.relative};
+            limit.*kind.in_limit = MaxChange{amount, entry.tolerate.value_or(half)};
+          }};
+}
+
+constexpr Setting k_all_settings[] = {
+    {[](const LimitEntry& entry) { return entry.exact.has_value(); },
+     [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
+       if (metric == nullptr || is_count(*metric)) limit.exact = *entry.exact;
+     }},
+    change_setting<0>(),
+    change_setting<1>(),
+    change_setting<2>(),
+    {[](const LimitEntry& entry) { return entry.max.has_value(); },
+     [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
+       if (metric != nullptr) limit.max = entry.max;
+     }},
+    {[](const LimitEntry& entry) { return entry.min.has_value(); },
+     [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
+       if (metric != nullptr) limit.min = entry.min;
+     }},
+    {[](const LimitEntry& entry) { return entry.mode.has_value(); },
+     [](const LimitEntry& entry, const unit::Metric*, Limit& limit) { limit.mode = *entry.mode; }},
+    {[](const LimitEntry& entry) { return entry.mode || entry.reason; },
+     [](const LimitEntry& entry, const unit::Metric*, Limit& limit) {
+       limit.reason = entry.reason;
+     }},
+};
+
 void apply(const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
-  if (entry.exact && (metric == nullptr || is_count(*metric))) limit.exact = *entry.exact;
-  for (const ChangeKind& kind : k_changes) {
-    const auto& amount = entry.*kind.in_entry;
-    if (!amount || metric == nullptr || !kind.fits(*metric)) continue;
-    limit.*kind.in_limit =
-        MaxChange{*amount, entry.tolerate.value_or(Amount{amount->value / 2, amount->relative})};
+  for (const Setting& setting : k_all_settings) {
+    if (setting.is_set(entry)) setting.copy(entry, metric, limit);
   }
-  if (entry.max && metric != nullptr) limit.max = entry.max;
-  if (entry.min && metric != nullptr) limit.min = entry.min;
-  if (entry.mode) limit.mode = *entry.mode;
-  if (entry.mode || entry.reason) limit.reason = entry.reason;
+}
+
+void insert(EntrySet& entries, std::size_t place) {
+  entries[place / 64] |= std::uint64_t{1} << (place % 64);
+}
+
+void insert_all(EntrySet& entries, const EntrySet& more) {
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i] |= more[i];
+}
+
+// Returns the last entry that is in all three sets.
+std::optional<std::size_t> last_common(const EntrySet& a, const EntrySet& b, const EntrySet& c) {
+  for (std::size_t i = a.size(); i-- > 0;) {
+    const std::uint64_t common = a[i] & b[i] & c[i];
+    if (common != 0) return i * 64 + 63 - static_cast<std::size_t>(std::countl_zero(common));
+  }
+  return std::nullopt;
 }
 
 // An entry that stands for a default: a limit on a change by `share`, or without `kind` exact.
@@ -103,18 +155,35 @@ const std::vector<LimitEntry>& default_limits() {
 
 }  // namespace
 
+bool Match::fits_engine(const Match& match, const profile::CellKey& cell) {
+  return matches_glob(match.engine, cell.engine) || matches_glob(match.engine, cell.engine_part());
+}
+bool Match::fits_model(const Match& match, const profile::CellKey& cell) {
+  return matches_glob(match.model, cell.model);
+}
+bool Match::fits_backend(const Match& match, const profile::CellKey& cell) {
+  return matches_glob(match.backend, cell.backend);
+}
+bool Match::fits_prompt(const Match& match, const profile::CellKey& cell) {
+  return matches_glob(match.prompt, cell.prompt) || matches_glob(match.prompt, cell.prompt_part());
+}
+bool Match::fits_variant(const Match& match, const profile::CellKey& cell) {
+  return matches_glob(match.variant, cell.variant);
+}
+
 bool Match::fits(const profile::CellKey& cell) const {
-  return (matches_glob(engine, cell.engine) || matches_glob(engine, cell.engine_part())) &&
-         matches_glob(model, cell.model) && matches_glob(backend, cell.backend) &&
-         (matches_glob(prompt, cell.prompt) || matches_glob(prompt, cell.prompt_part())) &&
-         matches_glob(variant, cell.variant);
+  return fits_engine(*this, cell) && fits_model(*this, cell) && fits_backend(*this, cell) &&
+         fits_prompt(*this, cell) && fits_variant(*this, cell);
 }
 
 bool LimitEntry::covers(const profile::CellKey& cell, std::string_view metric_name) const {
-  return match.fits(cell) &&
-         (metrics.empty() || std::ranges::any_of(metrics, [&](const auto& glob) {
-            return text::glob_match(glob, metric_name);
-          }));
+  return match.fits(cell) && covers_name(metric_name);
+}
+
+bool LimitEntry::covers_name(std::string_view metric_name) const {
+  return metrics.empty() || std::ranges::any_of(metrics, [&](const auto& glob) {
+           return text::glob_match(glob, metric_name);
+         });
 }
 
 bool Limit::any() const { return exact || max_drop || max_increase || max_decrease || max || min; }
@@ -140,35 +209,120 @@ std::string Limit::words() const {
   return text::join(parts);
 }
 
+LimitTable::LimitTable(std::span<const LimitEntry> entries)
+    : entries_(entries), matches_(make_match_table(entries)), without_patterns_(none()) {
+  static_assert(std::size(k_all_settings) == k_settings);
+  with_setting_.fill(none());
+  std::map<std::string_view, std::size_t> places;  // in patterns_
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (std::size_t k = 0; k < k_settings; ++k) {
+      if (k_all_settings[k].is_set(entries[i])) insert(with_setting_[k], i);
+    }
+    if (entries[i].metrics.empty()) insert(without_patterns_, i);
+    for (const std::string& pattern : entries[i].metrics) {
+      if (pattern.find('*') == std::string::npos) {
+        insert(names_written_.try_emplace(pattern, none()).first->second, i);
+        continue;
+      }
+      const auto [place, is_new] = places.try_emplace(pattern, patterns_.size());
+      if (is_new) patterns_.push_back({pattern, none()});
+      insert(patterns_[place->second].entries, i);
+    }
+  }
+}
+
+EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
+  // Each part of the name with the entries that it fits, found at its first use.
+  struct Part {
+    std::string text;
+    bool (*fits)(const Match&, const profile::CellKey&);
+  };
+  const std::array<Part, std::tuple_size_v<decltype(parts_)>> parts{
+      Part{cell.engine_part(), &Match::fits_engine}, Part{cell.model, &Match::fits_model},
+      Part{cell.backend, &Match::fits_backend}, Part{cell.prompt_part(), &Match::fits_prompt},
+      Part{cell.variant, &Match::fits_variant}};
+  EntrySet all;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const auto [place, is_new] = parts_[part].try_emplace(parts[part].text);
+    EntrySet& entries = place->second;
+    if (is_new) {
+      entries = none();
+      compared_ += matches_.size();
+      for (std::size_t i = 0; i < matches_.size(); ++i) {
+        if (parts[part].fits(*matches_[i], cell)) insert(entries, i);
+      }
+    }
+    if (part == 0) {
+      all = entries;
+      continue;
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] &= entries[i];
+  }
+  return all;
+}
+
+const LimitTable::Name& LimitTable::find_name(std::string_view metric_name) const {
+  if (const Name* name = look_up(names_, metric_name)) return *name;
+  Name& name = names_[std::string(metric_name)];
+  name.covering = without_patterns_;
+  if (const EntrySet* entries = look_up(names_written_, metric_name)) {
+    insert_all(name.covering, *entries);
+  }
+  compared_ += patterns_.size();
+  for (const Pattern& pattern : patterns_) {
+    if (text::glob_match(pattern.glob, metric_name)) insert_all(name.covering, pattern.entries);
+  }
+  for (const LimitEntry& entry : default_limits()) {
+    if (entry.covers_name(metric_name)) name.defaults.push_back(&entry);
+  }
+  return name;
+}
+
+const EntrySet& LimitTable::covering(std::string_view metric_name) const {
+  return find_name(metric_name).covering;
+}
+
+void LimitTable::apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
+                               const unit::Metric* metric, Limit& limit) const {
+  for (std::size_t k = 0; k < k_settings; ++k) {
+    const auto last = last_common(fitting_cell, covering_name, with_setting_[k]);
+    if (last) k_all_settings[k].copy(entries_[*last], metric, limit);
+  }
+}
+
 // Applies the defaults, then the entries that cover the metric; later ones win.
-Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
-                    std::span<const LimitEntry> entries) {
+Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metric) const {
   Limit limit;
+  const Name& name = find_name(metric.name);
   // A kernel or a label may be called anything, "x_per_token" too.
   if (unit::buffer_label(metric.name)) {
     limit.exact = true;
   } else if (!unit::is_op_or_kernel_metric(metric.name)) {
-    for (const LimitEntry& entry : default_limits()) {
-      if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
-    }
+    for (const LimitEntry* entry : name.defaults) apply(*entry, &metric, limit);
     const bool is_level = metric.scope == unit::Scope::whole_run;
     if (is_count(metric) && !is_level) limit.max_increase.reset();
   }
-  for (const LimitEntry& entry : entries) {
-    if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
-  }
+  apply_entries(fitting_cell, name.covering, &metric, limit);
   return limit;
 }
 
-Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view name,
-                               std::span<const LimitEntry> entries) {
+Limit LimitTable::resolve_non_metric_limit(const EntrySet& fitting_cell,
+                                           std::string_view name) const {
   Limit limit;
-  for (const std::span<const LimitEntry> list : {std::span(default_limits()), entries}) {
-    for (const LimitEntry& entry : list) {
-      if (entry.covers(cell, name)) apply(entry, nullptr, limit);
-    }
-  }
+  const Name& special = find_name(name);
+  for (const LimitEntry* entry : special.defaults) apply(*entry, nullptr, limit);
+  apply_entries(fitting_cell, special.covering, nullptr, limit);
   return limit;
+}
+
+Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
+                    const LimitTable& limits) {
+  return limits.resolve(limits.fitting(cell), metric);
+}
+
+Limit resolve_special(const profile::CellKey& cell, std::string_view name,
+                      const LimitTable& limits) {
+  return limits.resolve_special(limits.fitting(cell), name);
 }
 
 // Returns why `tolerate` does not go with the entry's limits; nothing when fine.

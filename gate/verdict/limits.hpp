@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <map>
+#include <span>
 
 #include "gate/base/names.hpp"
 #include "gate/profile/cell.hpp"
@@ -24,6 +26,12 @@ struct Amount {
 struct Match {
   std::string engine{}, model{}, backend{}, prompt{}, variant{};
   [[nodiscard]] bool fits(const profile::CellKey& cell) const;
+  // fits() asks these for the parts of a name, one by one.
+  [[nodiscard]] static bool fits_engine(const Match& match, const profile::CellKey& cell);
+  [[nodiscard]] static bool fits_model(const Match& match, const profile::CellKey& cell);
+  [[nodiscard]] static bool fits_backend(const Match& match, const profile::CellKey& cell);
+  [[nodiscard]] static bool fits_prompt(const Match& match, const profile::CellKey& cell);
+  [[nodiscard]] static bool fits_variant(const Match& match, const profile::CellKey& cell);
   friend bool operator==(const Match&, const Match&) = default;
 };
 
@@ -41,6 +49,7 @@ struct LimitEntry {
   std::string source;  // "weir.yaml:31:5", for messages
 
   [[nodiscard]] bool covers(const profile::CellKey& cell, std::string_view metric_name) const;
+  [[nodiscard]] bool covers_name(std::string_view metric_name) const;
 };
 
 struct MaxChange {
@@ -62,15 +71,99 @@ struct Limit {
   [[nodiscard]] std::string words() const;  // "must not change", "may vary by 0.5 %", "1 to 3", ""
 };
 
+// Places of entries in a configuration, a bit each.
+using EntrySet = std::vector<std::uint64_t>;
+[[nodiscard]] inline bool contains(const EntrySet& entries, std::size_t place) {
+  return (entries[place / 64] >> (place % 64) & 1) != 0;
+}
+
+// Matches many entries with many cells. Each entry is matched once with each part of a cell's name
+// that occurs. Refers to the caller's matches. Not thread-safe, because the sets are filled on use.
+class MatchTable {
+ public:
+  explicit MatchTable(std::vector<const Match*> matches) : matches_(std::move(matches)) {}
+  // The entries that fit the cell.
+  [[nodiscard]] EntrySet fitting(const profile::CellKey& cell) const;
+  [[nodiscard]] EntrySet none() const { return EntrySet((matches_.size() + 63) / 64); }
+  // How often an entry was matched with a part so far.
+  [[nodiscard]] std::size_t compared() const { return compared_; }
+
+ private:
+  std::vector<const Match*> matches_;
+  mutable std::array<std::map<std::string, EntrySet, std::less<>>, 5> parts_;
+  mutable std::size_t compared_ = 0;
+};
+template <class Entries>
+[[nodiscard]] MatchTable make_match_table(const Entries& entries) {
+  std::vector<const Match*> matches;
+  for (const auto& entry : entries) matches.push_back(&entry.match);
+  return MatchTable(std::move(matches));
+}
+
+// The entries of a configuration, ready for many cells and metrics. Each entry is matched once with
+// each part of a cell's name and each metric's name that occurs. A resolution then takes a few
+// words of bits, so that cells × metrics is not multiplied by entries. Refers to the caller's
+// entries. Not thread-safe either.
+class LimitTable {
+ public:
+  LimitTable(std::span<const LimitEntry> entries = {});  // NOLINT: meant to be implicit
+  LimitTable(const std::vector<LimitEntry>& entries)     // NOLINT: meant to be implicit
+      : LimitTable(std::span<const LimitEntry>(entries)) {}
+  template <std::size_t Count>
+  LimitTable(const LimitEntry (&entries)[Count])  // NOLINT: meant to be implicit
+      : LimitTable(std::span<const LimitEntry>(entries)) {}
+  LimitTable(const LimitEntry* first, std::size_t count) : LimitTable(std::span(first, count)) {}
+
+  [[nodiscard]] std::span<const LimitEntry> entries() const { return entries_; }
+  // The entries whose `match` fits the cell.
+  [[nodiscard]] EntrySet fitting(const profile::CellKey& cell) const {
+    return matches_.fitting(cell);
+  }
+  // The entries whose `metrics` cover the name.
+  [[nodiscard]] const EntrySet& covering(std::string_view metric_name) const;
+  // The limit on a metric of a cell with this set of fitting entries.
+  [[nodiscard]] Limit resolve(const EntrySet& fitting_cell, const unit::Metric& metric) const;
+  // The limit on one of k_specials.
+  [[nodiscard]] Limit resolve_special(const EntrySet& fitting_cell, std::string_view name) const;
+  // How often a pattern was matched with a name so far.
+  [[nodiscard]] std::size_t compared() const { return compared_ + matches_.compared(); }
+
+ private:
+  static constexpr std::size_t k_settings = 8;
+  struct Name {
+    EntrySet covering;
+    std::vector<const LimitEntry*> defaults;
+  };
+  struct Pattern {
+    std::string_view glob;
+    EntrySet entries;
+  };
+
+  [[nodiscard]] EntrySet none() const { return matches_.none(); }
+  [[nodiscard]] const Name& find_name(std::string_view metric_name) const;
+  // Replaces the settings in `limit` by those of the last entries that have them.
+  void apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
+                     const unit::Metric* metric, Limit& limit) const;
+
+  std::span<const LimitEntry> entries_;
+  MatchTable matches_;
+  std::array<EntrySet, k_settings> with_setting_;  // entries that have each setting
+  EntrySet without_patterns_;
+  std::map<std::string_view, EntrySet> names_written_;  // patterns without "*"
+  std::vector<Pattern> patterns_;                       // different ones with "*"
+  mutable std::map<std::string, Name, std::less<>> names_;
+  mutable std::size_t compared_ = 0;
+};
+
 // For each kind the last covering entry wins; kinds add up; `exact: false` removes one.
-// `entries` are the config's own; the defaults are applied before them.
+// `limits` holds the config's own entries; the defaults are applied before them.
 [[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
-                                  std::span<const LimitEntry> entries);
+                                  const LimitTable& limits);
 // The subjects that a limit may name and that are no metrics.
 inline constexpr std::array k_non_metrics = {"kernels", "kernel_names", "kernel_code", "placement"};
 // The limit on one of k_non_metrics.
 [[nodiscard]] Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view name,
-                                             std::span<const LimitEntry> entries);
+                                             const LimitTable& limits);
 
 // Returns why `tolerate` of `entry` does not go with the limits beside it: it must be of their unit
 // and smaller. Nothing when fine, or when there is none.

@@ -179,8 +179,7 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
 
 // Counts the metrics that pairs judge: those with a limit on their change that gates.
 std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
-                           std::span<const profile::PairedRuns> runs,
-                           std::span<const LimitEntry> limits) {
+                           std::span<const profile::PairedRuns> runs, const LimitTable& limits) {
   std::int64_t metrics = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const profile::PairedMetric& metric : runs[i].metrics) {

@@ -26,7 +26,7 @@ Judgement missing_cell(std::string reason) {
 struct RemovedCheck {
   const Profile& candidate;
   const baseline::Choice& choice;
-  const std::span<const LimitEntry> limits;
+  const LimitTable& limits;
   const BaseCell& base_cell;
   const bool fails;
   CellVerdict& cell;
@@ -126,23 +126,30 @@ struct RemovedCheck {
 
   // Checks plain limits that name their metric: without its probe they limit nothing.
   void check_limits() {
-    for (const LimitEntry& entry : limits) {
-      if (!entry.max && !entry.min) continue;
+    const EntrySet fitting = limits.fitting(candidate.cell);
+    std::set<std::string> present;
+    std::vector<Judgement> missing;
+    for (const Judgement& judgement : cell.judgements) present.insert(judgement.metric.name);
+    for (std::size_t i = 0; i < limits.entries().size(); ++i) {
+      const LimitEntry& entry = limits.entries()[i];
+      if ((!entry.max && !entry.min) || !contains(fitting, i)) continue;
       for (const std::string& name : entry.metrics) {
         const auto metric = unit::find_metric(name);
-        const bool is_present = find_by_metric(cell.judgements, name) != nullptr;
-        if (!metric || is_present || !entry.covers(candidate.cell, name)) continue;
+        if (!metric || !present.insert(name).second) continue;
         Judgement judgement;
         judgement.metric = *metric;
-        judgement.limit = resolve_limit(candidate.cell, *metric, limits);
+        judgement.limit = limits.resolve(fitting, *metric);
         if (judgement.limit.mode != Mode::gate) continue;
         const std::string limit = judgement.limit.words();
         fail_metric(
             judgement, limit,
             fmt::format("not measured any more: the limit is {}{}", limit, lost_probe_text()));
-        if (fails) cell.judgements.insert(cell.judgements.begin(), std::move(judgement));
+        if (fails) missing.push_back(std::move(judgement));
       }
     }
+    std::ranges::reverse(missing);
+    cell.judgements.insert(cell.judgements.begin(), std::move_iterator(missing.begin()),
+                           std::move_iterator(missing.end()));
   }
 };
 
@@ -170,7 +177,7 @@ CellVerdict removed_cell(const BaseCell& base_cell) {
 }
 
 void check_removed(const Profile& candidate, const baseline::Choice& choice,
-                   std::span<const LimitEntry> limits, const BaseCell& base_cell, bool fails,
+                   const LimitTable& limits, const BaseCell& base_cell, bool fails,
                    CellVerdict& cell) {
   RemovedCheck{candidate, choice, limits, base_cell, fails, cell}.run();
 }

@@ -33,7 +33,7 @@ void fields(Fields& io, BaseCell& base_cell);
 // warnings. A number that no edit explains (a pass that broke, no device here) stays as it was
 // judged.
 void check_removed(const profile::Profile& candidate, const baseline::Choice& choice,
-                   std::span<const LimitEntry> limits, const BaseCell& base_cell, bool fails,
+                   const LimitTable& limits, const BaseCell& base_cell, bool fails,
                    CellVerdict& cell);
 
 }  // namespace weir::verdict

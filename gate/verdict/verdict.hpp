@@ -353,20 +353,20 @@ struct Base {
 
 // `candidate` against `base` (absent choice: everything is new or info).
 [[nodiscard]] CellVerdict judge_cell(const profile::Profile& candidate, const Base& base,
-                                     std::span<const LimitEntry> limits, const Policy& policy);
+                                     const LimitTable& limits, const Policy& policy);
 
 // How many metrics of these cells are judged by pairs: those with a limit on their change that
 // gates, of cells whose warm-ups ended. Known before the first pair is run, and never changed by
 // what pairs say, so that dividing false_alarm by it keeps its promise.
 [[nodiscard]] std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
                                          std::span<const profile::PairedRuns> runs,
-                                         std::span<const LimitEntry> limits);
+                                         const LimitTable& limits);
 
 // A line for each name of an op or a kernel in `limits` that no metric of these cells has: a limit
 // with a typing error limits nothing, and nobody knows the names before an engine printed them. No
 // line if a cell that could have it was not measured.
 [[nodiscard]] std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
-                                                         std::span<const LimitEntry> limits,
+                                                         const LimitTable& limits,
                                                          const Policy& policy);
 
 // Folds cells into a gate: outcome, exit code, totals, what was not judged.

@@ -119,6 +119,23 @@ test('what fails, what can not be judged and what was not measured is red', asyn
   assert.match((await posted({}, 'exit 2')).note, /no verdict\*\*.*ended with 2/);
 });
 
+test('records that are judged without end are not judged, and the next merge request is posted', async () => {
+  const next = request({iid: 9, head_pipeline: {id: 22, project_id: 3, status: 'success', sha}});
+  const judge = `if [ ! -e "$HOME/judged" ]; then touch "$HOME/judged"; while :; do sleep 1; done; fi; ${writes('all well')}`;
+  gitlab = fake({more: {
+    'GET /projects/3/merge_requests': [{iid: 8}, {iid: 9}], 'GET /projects/3/merge_requests/9': next,
+    'GET /projects/3/merge_requests/9/notes?per_page=100&sort=asc&page=1': [], 'POST /projects/3/merge_requests/9/notes': {},
+    'GET /projects/3/pipelines/22/jobs': [{id: 7, name: 'weir-measure', artifacts_file: {}}], 'GET /projects/3/jobs/7/artifacts/run/run.jsonl': 'records\n'}});
+  const done = await run('weir-post', judge, {WEIR_GITLAB_TOKEN: 'glpat-secret', WEIR_JUDGE_SECONDS: '2'});
+  assert.equal(done.status, 0, done.log);
+  const notes = gitlab.asked.filter(({asked}) => asked.startsWith('POST') && asked.endsWith('/notes')).map(({asked, body}) => [asked, fields_of(body).body]);
+  assert.equal(notes.length, 2, done.log);
+  assert.match(notes[0][0], /requests\/8/);
+  assert.match(notes[0][1], /no verdict\*\* for aaaaaaaaaaaa: the records take more time or memory to judge than they may/);
+  assert.match(notes[1][0], /requests\/9/);
+  assert.match(notes[1][1], /all well/);
+});
+
 test('another target branch has other rules and a note of its own; a fork\'s pipeline is its project\'s', async () => {
   const done = await posted({merge_request: request({target_branch: 'release'}), notes: [{id: 6, body: `<!-- weir !8 main ${sha} 21 -->\n`, author: {id: 11}}]});
   assert.match(done.read('words'), /--rules-from origin\/release /);

@@ -42,7 +42,7 @@ case "$*" in
   *repos/o/r/pulls\\ *) cat '${folder}/pulls' ;;
   *) echo "gh: Not Found (HTTP 404)" >&2; exit 1 ;;
 esac\n`);
-  program(path.join(bin, 'unzip'), `env >'${log}.unzip'; exec /usr/bin/unzip "$@"\n`);
+  program(path.join(bin, 'unzip'), `env >'${log}.unzip'; printf '%s\\n' "$*" >>'${log}.unzips'; exec /usr/bin/unzip "$@"\n`);
   const weir = release(folder, `[ "$1" != --version ] || { echo weir 0; exit; }
 printf '%s|' "$@" "token=$GITHUB_TOKEN" >>'${log}'".$1"; echo >>'${log}'".$1"
 [ "$1" = gate ] || exit 0
@@ -197,6 +197,17 @@ test('of hostile archives the records alone are read, or nothing', () => {
   const many = run({members: {'run/run.jsonl': records, ...Object.fromEntries(Array.from({length: 2001}, (_, i) => [`run/base-counts/e/m/b/p/${i}.json`, records]))}});
   assert.match(many.posts[0], missing);
   assert.ok(!fs.existsSync('/tmp/weir-escaped'));
+});
+
+test('a member that is refused uses up the archive\'s limit, so that two thousand of them are not unpacked one by one', () => {
+  const bomb = Buffer.alloc((128 << 20) + 1), records = Buffer.from('{}\n');
+  const bombs = Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`run/base-counts/e/m/b/p/${name}.json`, bomb]));
+  const done = run({members: {...bombs, 'run/run.jsonl': records}});
+  assert.equal(done.success, true, done.log);
+  const unpacked = done.read('unzips').split('\n').filter((words) => words.startsWith('-p'));
+  assert.equal(unpacked.length, 1, unpacked.join('; '));
+  assert.deepEqual(done.judged, []);
+  assert.match(done.posts[0], missing);
 });
 
 test('GitHub that does not answer is no word about the run', () => {

@@ -1,6 +1,8 @@
 // Tests helpers for text: globs, nearest words, printable text, numbers and lines.
 #include "gate/base/text.hpp"
 
+#include <random>
+
 #include <gtest/gtest.h>
 
 namespace weir::text {
@@ -31,6 +33,34 @@ TEST(Glob, StaysFastOnPatternsMadeToBeSlow) {
   std::string pattern;
   for (int i = 0; i < 50; ++i) pattern += "*a";
   EXPECT_FALSE(glob_match(pattern + "b", std::string(5000, 'a')));
+}
+
+// Tries every length for each star.
+bool glob_match_slowly(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] != '*') {
+    return !name.empty() && name[0] == pattern[0] &&
+           glob_match_slowly(pattern.substr(1), name.substr(1));
+  }
+  for (std::size_t i = 0; i <= name.size(); ++i) {
+    if (glob_match_slowly(pattern.substr(1), name.substr(i))) return true;
+  }
+  return false;
+}
+
+TEST(Glob, MatchesAsTryingEveryLengthOfAStarWould) {
+  std::mt19937 random(1);
+  const auto draw = [&](std::string_view letters, std::size_t most) {
+    std::string text;
+    for (std::size_t i = random() % (most + 1); i > 0; --i)
+      text += letters[random() % letters.size()];
+    return text;
+  };
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string pattern = draw("ab*", 7), name = draw("ab", 8);
+    EXPECT_EQ(glob_match(pattern, name), glob_match_slowly(pattern, name))
+        << pattern << " on " << name;
+  }
 }
 
 TEST(Nearest, FindsATypoAndKeepsQuietAboutAnotherWord) {
