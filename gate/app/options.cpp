@@ -54,6 +54,12 @@ void Verb::add_color_option() const {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+void Verb::add_trust_cache_option() const {
+  flag("--trust-cache", job_->trusts_cache,
+       "In CI, reuse builds and counts of base commits, and compiled kernels, from the cache. This "
+       "trusts all that could write there: engines of earlier pull requests too");
+}
+
 void Verb::add_quiet_option(const char* help) const {
   flag("-q,--quiet", job_->output.quiet, help);
 }
@@ -66,6 +72,7 @@ void Verb::add_group(OptionGroup group) const {
   if (has_config) add_out_option();
   if (group == OptionGroup::measuring) {
     flag("--counts-only", job_->selection.counts_only, "Count only: no timed passes");
+    add_trust_cache_option();
   }
   add_json_option();
   add_quiet_option();

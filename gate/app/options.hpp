@@ -87,6 +87,7 @@ class Verb {
   void add_json_option(
       const char* help = "Write the result as JSON (default FILE: standard output)") const;
   void add_color_option() const;
+  void add_trust_cache_option() const;
   void add_quiet_option(const char* help = "Print the answer only, no progress") const;
 
   // Sets the flow that runs if this verb is chosen. Words after "--" become options->words; options

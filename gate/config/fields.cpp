@@ -148,6 +148,17 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
   return texts;
 }
 
+std::vector<std::string> read_names(const Node& node, std::string_view what, Problems& problems) {
+  std::vector<std::string> names = read_texts(node, what, problems);
+  for (const std::string& name : names) {
+    if (profile::valid_name(name)) continue;
+    problems.add(node.at, "{}: \"{}\" is no name: {}", what,
+                 text::printable(text::first_line(std::string_view(name).substr(0, 80))),
+                 k_name_rule);
+  }
+  return names;
+}
+
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {
   Arguments arguments;
   if (node.kind != Node::Kind::list) {

@@ -57,10 +57,8 @@ void check_names(const Node& section, const std::string& what, Problems& problem
   std::set<std::string> names;
   for (const Entry& entry : section.entries) {
     if (!profile::valid_name(entry.key)) {
-      problems.add(entry.key_at,
-                   "\"{}\" cannot name a {}: letters, digits, \".\", \"_\" and \"-\", at most 64, "
-                   "a letter or digit first",
-                   text::printable(entry.key.substr(0, 80)), what);
+      problems.add(entry.key_at, "\"{}\" cannot name a {}: {}",
+                   text::printable(entry.key.substr(0, 80)), what, k_name_rule);
     } else if (!names.insert(text::lower(entry.key)).second) {
       problems.add(entry.key_at,
                    "two {}s are named \"{}\" (upper and lower case are the same in a file name)",

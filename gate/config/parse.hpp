@@ -122,6 +122,10 @@ class Problems {
 // "\n  known here: a, b".
 [[nodiscard]] std::string choices_text(std::span<const std::string> names);
 
+// Says for messages which names profile::valid_name() takes.
+inline constexpr std::string_view k_name_rule =
+    "letters, digits, \".\", \"_\" and \"-\", at most 64, a letter or digit first";
+
 // Returns true if `name` can be the name of an environment variable.
 [[nodiscard]] bool is_variable_name(std::string_view name);
 
@@ -144,6 +148,8 @@ std::optional<std::string> read_text(const Node& node, std::string_view what, Pr
 std::optional<bool> read_boolean(const Node& node, std::string_view what, Problems& problems);
 // A list of texts, or one text.
 std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems);
+// The same of names, as cells have them: such text goes into scripts.
+std::vector<std::string> read_names(const Node& node, std::string_view what, Problems& problems);
 // A list of arguments; a single text is refused, since no shell splits it. Placeholders are
 // checked.
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems);
@@ -159,6 +165,10 @@ inline constexpr Plain k_text_list{
     read_texts, "text, list",
     R"("anyOf": [{"type": ["string", "number", "boolean"], "minLength": 1}, )"
     R"({"type": "array", "items": {"type": ["string", "number", "boolean"], "minLength": 1}}])"};
+inline constexpr Plain k_name_list{
+    read_names, "text, list",
+    R"("anyOf": [{"type": ["string", "number", "boolean"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}, )"
+    R"({"type": "array", "items": {"type": ["string", "number", "boolean"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}}])"};
 inline constexpr Plain k_arguments{
     read_arguments, "list",
     R"("type": "array", "items": {"type": ["string", "number", "boolean"]})"};

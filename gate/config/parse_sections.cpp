@@ -303,7 +303,7 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   }
   fields.read({"runner", "Labels of the machine that its cells need, for weir plan.",
                "[self-hosted, rtx4090]"},
-              backend.runner, k_text_list);
+              backend.runner, k_name_list);
   fields.read({"gpu",
                "The GPU of a server or container that weir cannot look at: part of the machine "
                "class.",

@@ -228,8 +228,6 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
     return replace_all(text, "${{", "${{ '${{' }}");
   };
   const auto scalar = [&](const std::string& text) { return yaml_quoted(plain(text)); };
-  std::vector<std::string> paths;
-  for (const std::string& model : ci.models) paths.push_back(below_root(ci, model));
   const std::string folder = ci.folder == "." ? "" : scalar(ci.folder);
   const std::string file = ci.file == "weir.yaml" ? "" : scalar(ci.file);
   constexpr std::string_view k_block = "            ";
@@ -241,9 +239,6 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
           {"judge", ci.forks ? "weir-post.yml" : "the job \"post\""},
           {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
           {"vulkan", ci.vulkan ? k_vulkan_packages : ""},
-          {"fetched", ci.models.empty() ? "" : "yes"},
-          {"paths", plain(indent_lines(paths, k_block))},
-          {"bases", ci.has_base ? "yes" : ""},
           {"steps",
            plain(indent_lines(setup_steps(ci, ".github/workflows/weir.yml", true), "          "))},
           {"folder", folder},
@@ -272,7 +267,8 @@ std::string starter_gitlab(const StarterCi& ci) {
   };
   const std::string config = ci.file == "weir.yaml" ? "" : " --config " + shell_word(ci.file);
   std::string gate =
-      "weir gate --counts-only --require-baseline --json verdict.json --markdown weir.md --junit "
+      "weir gate --out \"$out\" --counts-only --require-baseline --json verdict.json --markdown "
+      "weir.md --junit "
       "weir.xml --openmetrics metrics.txt --rules-from \"$rules\"" +
       config;
   gate += ci.has_base ? " --against \"$base\" || code=$?" : " || code=$?";
@@ -288,14 +284,11 @@ std::string starter_gitlab(const StarterCi& ci) {
         "- " +
         yaml_quoted(is_root ? step : fmt::format("(cd {} && {})", shell_word(ci.folder), step)));
   }
-  std::string cached;
-  for (const std::string& model : ci.models) cached += ", " + quoted_path(model.c_str());
   return fill_form(k_gitlab_form,
                    {{"home", k_home},
                     {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
                     {"packages", ci.vulkan ? k_vulkan_packages : ""},
                     {"version", ci.version},
-                    {"cached", cached},
                     {"steps", indent_lines(lines, "    ") + (lines.empty() ? "" : "\n")},
                     {"folder", is_root ? "" : yaml_quoted("cd " + shell_word(ci.folder))},
                     {"gate", yaml_quoted(gate)},

@@ -4,6 +4,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/report/hints.hpp"
 #include "gate/report/layout.hpp"
@@ -180,8 +181,7 @@ Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& option
   wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
   WEIR_TRY(wanted.output_places, report_places(job));
   wanted.output_places.push_back(job.selection.baselines);
-  const bool have_run =
-      !options.run.empty() || run::newest_run(job.files(), job.selection.runs_folder).has_value();
+  const bool have_run = !options.run.empty() || newest_run(job).has_value();
   // A run that only counts for acceptance is neither judged nor used for times: it has a folder of
   // its own.
   const Job counting = job.below("accept");

@@ -98,6 +98,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
   base_wanted.config_folder = job.folder();
   for (const run::PreparedCell& cell : candidate) add_build(base_wanted.builds, cell.cell);
   WEIR_TRY(base_wanted.cache_folder, source::default_cache_folder());
+  base_wanted.reuse = job.reuses_cache();
   WEIR_TRY(source::BaseTree tree,
            source::prepare_base(base_wanted,
                                 source_effects(job.world, stop, [&](const std::string& line) {
@@ -107,10 +108,10 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
       !tree.candidate_dirty) {
     return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
   }
-  const bool in_cache = tree.kind == source::BaseTree::Kind::worktree;
+  const bool has_counts = base_wanted.reuse && tree.kind == source::BaseTree::Kind::worktree;
   WEIR_TRY(PreparedBase base,
            prepare_from_tree(
-               tree, in_cache ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "", job,
+               tree, has_counts ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "", job,
                candidate));
   base.facts.against.spec = wanted.spec;
   return base;

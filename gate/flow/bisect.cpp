@@ -251,8 +251,9 @@ class Bisector {
 
   Result<source::Tree> make_tree(const std::string& commit) {
     WEIR_TRY(const auto repository, Repository::open(job_.world, config_folder_));
-    return source::prepare_tree(repository->git(), {commit, builds_, cache_},
-                                repository->effects());
+    source::TreeWanted wanted{commit, builds_, cache_};
+    wanted.reuse = job_.reuses_cache();
+    return source::prepare_tree(repository->git(), wanted, repository->effects());
   }
 
   // --- measuring
@@ -270,7 +271,7 @@ class Bisector {
     base.candidate_commit = step.commit;
     commits->candidate_checkout = tree.held;
     commits->own_roots = own_roots_;
-    commits->counts_folder = tree_counts_folder(cache_, good_.root);
+    if (job_.reuses_cache()) commits->counts_folder = tree_counts_folder(cache_, good_.root);
 
     Job step_job = job_with_cells();
     step_job.selection.runs_folder = sys::join_path(result_.folder, "steps/" + step.commit);

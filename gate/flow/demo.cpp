@@ -3,10 +3,10 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/report/hints.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -236,7 +236,9 @@ class Demo {
   // Prints the commands that the last gate's report offers to accept the change.
   Result<void> print_accept_hints() {
     sys::Files& files = job_.files();
-    WEIR_TRY(const std::string run, run::newest_run(files, folder_.at("weir-out")));
+    Job job = job_;
+    job.selection.out = folder_.at("weir-out");
+    WEIR_TRY(const std::string run, newest_run(job));
     WEIR_TRY(const std::string file, find_verdict(run, files));
     WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, files));
     for (const report::Hint& hint : report::hints(gate, {"baseline accept"})) {

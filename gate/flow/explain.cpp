@@ -5,6 +5,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/profile_files.hpp"
 #include "gate/model/gguf.hpp"
 #include "gate/report/compare_text.hpp"
@@ -264,7 +265,7 @@ bool names_verdict(const std::string& file, const sys::Files& files) {
 Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.selection.runs_folder));
+  if (path.empty()) WEIR_SET(path, newest_run(job));
   const bool folder = files.kind(path) == sys::Kind::folder;
   const bool judged = folder
                           ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file

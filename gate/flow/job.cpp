@@ -1,6 +1,7 @@
 // The job of a flow: prints messages and answers in the style that was asked for.
 #include "gate/flow/job.hpp"
 
+#include <array>
 #include <cstdio>
 
 #include "gate/base/text.hpp"
@@ -9,6 +10,17 @@
 namespace weir::flow {
 
 std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
+
+bool Job::reuses_cache() const {
+  // Most CI systems set CI; these set a variable of their own.
+  constexpr std::array k_variables{"CI",       "GITHUB_ACTIONS",   "GITLAB_CI", "JENKINS_URL",
+                                   "BUILD_ID", "TEAMCITY_VERSION", "TF_BUILD"};
+  const auto is_set = [&](const char* name) {
+    const std::string value = text::lower(variable(name));
+    return !value.empty() && value != "false" && value != "0";
+  };
+  return trusts_cache || std::ranges::none_of(k_variables, is_set);
+}
 
 std::string Job::folder() const { return sys::absolute(sys::folder_of(selection.config)); }
 

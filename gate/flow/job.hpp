@@ -53,10 +53,15 @@ struct Job {
   // Rules and allowances of a commit; null if the options name none.
   std::shared_ptr<const Rules> rules{};
   std::shared_ptr<const Allowed> allowed{};
+  bool trusts_cache = false;  // --trust-cache
 
   [[nodiscard]] sys::Files& files() const { return world.files; }
   // Returns a variable of the environment; "" if unset.
   [[nodiscard]] std::string variable(const char* name) const;
+  // Returns true if builds, counts and compiled kernels that earlier runs left in the cache may
+  // decide a verdict. In CI, other pull requests' engines ran as this user and could write there,
+  // and no mark in the cache itself could tell: there it takes --trust-cache.
+  [[nodiscard]] bool reuses_cache() const;
   // Returns the absolute folder of the configuration.
   [[nodiscard]] std::string folder() const;
   // Returns the same job with runs in a folder `name` below its own.

@@ -410,14 +410,14 @@ Result<std::string> find_verdict(const std::string& place, const sys::Files& fil
         "{}: this run was not judged, so it has no verdict\n  weir gate --from {} judges it", place,
         text::shell_word(place));
   }
-  WEIR_TRY(const std::string newest, run::newest_run(files, place));
   const auto runs = run::list_runs(files, place);
+  if (runs.empty()) return run::no_run(place);
   const auto judged = std::find_if(runs.rbegin(), runs.rend(), is_judged);
   return fail(Code::usage, "{}: a folder of runs, and no run itself\n  {}", place,
               judged != runs.rend()
                   ? fmt::format("name one of them: {} is the newest that was judged", *judged)
                   : fmt::format("none of them was judged: weir gate --from {} judges the newest",
-                                text::shell_word(newest)));
+                                text::shell_word(runs.back())));
 }
 
 Result<verdict::GateVerdict> read_verdict(const std::string& file, const sys::Files& files) {

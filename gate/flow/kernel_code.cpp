@@ -36,8 +36,8 @@ Result<std::vector<explain::KernelCode>> read_stored_codes(
     WEIR_TRY(const std::string path, find_stored_code(hash, files));
     WEIR_SET(recordings.emplace_back(), probes::read_recording(files, path));
     const probes::RecordedKernels& recorded = recordings.back();
-    if (recorded.pipelines.size() != 1) {
-      return fail(Code::data, "{}: no recording of one kernel", path);
+    if (recorded.pipelines.size() != 1 || probes::identity_of(recorded.pipelines.front()) != hash) {
+      return fail(Code::data, "{}: no recording of the kernel {}", path, text::printable(hash));
     }
     const auto facts = probes::code_facts(recorded).begin()->second;
     codes.push_back({recorded.codes.front().words, facts.source, facts.options, hash});
@@ -56,11 +56,13 @@ Result<std::vector<explain::CodeChanges>> compare_code(const verdict::OtherCode&
 
 }  // namespace
 
-Result<std::unique_ptr<run::KernelCompiler>> make_compiler(sys::World& world) {
+Result<std::unique_ptr<run::KernelCompiler>> make_compiler(const Job& job) {
+  sys::World& world = job.world;
   WEIR_TRY(const probes::Places probes, probe_places(world));
   WEIR_TRY(const std::string cache, source::default_cache_folder());
   WEIR_TRY(run::CompilerPlaces places,
            run::find_compiler(world.files, probes, cache, environment_reader(world)));
+  if (!job.reuses_cache()) places.cache.clear();
   return std::make_unique<run::KernelCompiler>(world.files, world.processes, std::move(places));
 }
 
@@ -71,7 +73,7 @@ run::CodeStore code_store() {
 
 // Checks that the compilers of all cells work. Cells of device twins go without, with a note.
 Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>& cells,
-                                                 sys::World& world, const sys::Stop& stop,
+                                                 const Job& job, const sys::Stop& stop,
                                                  std::unique_ptr<run::KernelCompiler>& compiler) {
   std::vector<std::string> notes;
   std::map<std::string, Result<void>> results;
@@ -80,7 +82,7 @@ Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>&
     const auto [entry, is_new] = results.try_emplace(cell.compile);
     Result<void>& fits = entry->second;
     if (is_new && compiler == nullptr) {
-      auto built = make_compiler(world);
+      auto built = make_compiler(job);
       if (built) compiler = std::move(*built);
       if (!built) fits = tl::unexpected(built.error());
     }
@@ -127,14 +129,14 @@ std::string compiler_target(const std::string& compiler) {
 
 // Returns how a kernel's machine code for `target` differs from the base's, at most `most` lines.
 Result<std::string> machine_code_diff(const verdict::OtherCode& code, const std::string& target,
-                                      std::size_t most, sys::World& world) {
-  WEIR_TRY(const auto compiler, make_compiler(world));
+                                      std::size_t most, const Job& job) {
+  WEIR_TRY(const auto compiler, make_compiler(job));
   const sys::Interrupts interrupts;
   const auto read_assembly = [&](const std::string& hash) -> Result<std::string> {
-    WEIR_TRY(const std::string path, find_stored_code(hash, world.files));
+    WEIR_TRY(const std::string path, find_stored_code(hash, job.files()));
     return compiler->assembly(target, path, hash, interrupts.stop());
   };
-  WEIR_TRY(const auto changes, compare_code(code, world.files));
+  WEIR_TRY(const auto changes, compare_code(code, job.files()));
   if (changes.empty()) return fail(Code::unavailable, "each piece of its code is as it was");
   std::string diff;
   for (const explain::CodeChanges& piece : changes) {
@@ -144,7 +146,7 @@ Result<std::string> machine_code_diff(const verdict::OtherCode& code, const std:
       diff += fmt::format("{} \u2192 {}: {}\n", piece.before, piece.now, piece.headline);
     }
     WEIR_TRY(const std::string lines,
-             source::Git::diff(source_effects(world, interrupts.stop()), before, after));
+             source::Git::diff(source_effects(job.world, interrupts.stop()), before, after));
     diff += lines;
   }
   std::vector<std::string> lines = text::lines(diff);
@@ -155,7 +157,7 @@ Result<std::string> machine_code_diff(const verdict::OtherCode& code, const std:
 }
 
 // Adds the difference of machine code to the first changed kernels of a verdict, each once.
-void add_machine_code(verdict::GateVerdict& gate, sys::World& world) {
+void add_machine_code(verdict::GateVerdict& gate, const Job& job) {
   if (gate.rules) return;  // a run by others may claim any hashes and compilers
   constexpr std::size_t k_kernels = 6, k_lines = 600;
   std::map<std::vector<std::string>, std::string> diffs;  // by the code on both sides
@@ -171,7 +173,7 @@ void add_machine_code(verdict::GateVerdict& gate, sys::World& world) {
       const auto [entry, is_new] = diffs.try_emplace(std::move(key));
       if (is_new) {
         const std::string target = compiler_target(judgement.compiler);
-        entry->second = machine_code_diff(code, target, k_lines, world).value_or("");
+        entry->second = machine_code_diff(code, target, k_lines, job).value_or("");
       }
       code.machine_code = entry->second;
     }

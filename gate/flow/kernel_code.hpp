@@ -10,7 +10,7 @@
 namespace weir::flow {
 
 // Returns the compiler for Radeons; Code::unavailable if there is none, with advice.
-[[nodiscard]] Result<std::unique_ptr<run::KernelCompiler>> make_compiler(sys::World& world);
+[[nodiscard]] Result<std::unique_ptr<run::KernelCompiler>> make_compiler(const Job& job);
 // Returns the store in weir's cache; without a cache it stores nothing.
 [[nodiscard]] run::CodeStore code_store();
 
@@ -18,7 +18,7 @@ namespace weir::flow {
 // for, the cell goes without, and a note is returned. Code::config if weir.yaml asks for it. Sets
 // `compiler` to the one for the other cells.
 [[nodiscard]] Result<std::vector<std::string>> check_compilers(
-    std::vector<run::PreparedCell>& cells, sys::World& world, const sys::Stop& stop,
+    std::vector<run::PreparedCell>& cells, const Job& job, const sys::Stop& stop,
     std::unique_ptr<run::KernelCompiler>& compiler);
 
 // Adds the differences in the code of changed kernels, if all of it is stored: named constants,
@@ -29,9 +29,9 @@ void add_code_differences(std::vector<verdict::CellVerdict>& cells, const sys::F
 // `most` lines. Each of several pieces is compared with its predecessor.
 [[nodiscard]] Result<std::string> machine_code_diff(const verdict::OtherCode& code,
                                                     const std::string& target, std::size_t most,
-                                                    sys::World& world);
+                                                    const Job& job);
 // Adds these differences for a page, for the first changed kernels whose code is stored.
-void add_machine_code(verdict::GateVerdict& gate, sys::World& world);
+void add_machine_code(verdict::GateVerdict& gate, const Job& job);
 // Returns "radv-navi31" for "radv-navi31, Mesa 25.0.7".
 [[nodiscard]] std::string compiler_target(const std::string& compiler);
 

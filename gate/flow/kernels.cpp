@@ -6,6 +6,7 @@
 #include "gate/flow/devices.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/kernel_code.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/profile_files.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/read.hpp"
@@ -47,7 +48,7 @@ Result<std::vector<KernelsOfCell>> make_tables(const Job& job, const std::vector
     for (const Profile& profile : profiles) tables.push_back(report::kernels_of(profile));
     return tables;
   }
-  WEIR_TRY(const auto compiler, make_compiler(job.world));
+  WEIR_TRY(const auto compiler, make_compiler(job));
   const sys::Interrupts interrupts;
   for (const Profile& profile : profiles) {
     for (const std::string& target : targets) {
@@ -103,7 +104,7 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
   } else {
     std::optional<MeasuredRun> run;
     std::string path = options.what;
-    if (path.empty()) WEIR_SET(path, run::newest_run(job.files(), job.selection.runs_folder));
+    if (path.empty()) WEIR_SET(path, newest_run(job));
     WEIR_TRY(ProfileFile file, read_profiles(job, path, run));
     for (Profile& profile : file.profiles) {
       if (profile.codes && job.selection.wants(profile.cell.str()))
@@ -123,7 +124,7 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
 // Shows how the code of the kernels that --diff names changed in a verdict.
 Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
   std::string run = options.what;
-  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.runs_folder));
+  if (run.empty()) WEIR_SET(run, newest_run(job));
   WEIR_TRY(const std::string file, find_verdict(run, job.files()));
   WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, job.files()));
   if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");
@@ -152,7 +153,7 @@ Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
     const std::string target =
         options.targets.empty() ? compiler_target(diff.compiler) : options.targets.front();
     constexpr std::size_t k_lines = 4000;
-    auto text = machine_code_diff(diff.code, target, k_lines, job.world);
+    auto text = machine_code_diff(diff.code, target, k_lines, job);
     diff.assembly = text ? std::move(*text) : "not compared: " + text.error().message;
   }
   return Answer{report::kernel_diffs_text(diffs, job.width()),

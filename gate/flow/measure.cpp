@@ -11,6 +11,7 @@
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/kernel_code.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
@@ -116,7 +117,7 @@ Result<run::Journal> open_journal(const run::Plan& plan, const Job& job,
     return run::Journal::create(job.files(), folder, header);
   }
   folder = *wanted.resume;
-  if (folder.empty()) WEIR_SET(folder, run::newest_run(job.files(), job.selection.runs_folder));
+  if (folder.empty()) WEIR_SET(folder, newest_run(job));
   WEIR_TRY(run::Journal journal, run::Journal::resume(job.files(), folder, plan));
   WEIR_TRY(run::RunFile resumed_run, run::read_run(job.files(), folder));
   header.extra = std::move(resumed_run.header.extra);
@@ -555,8 +556,7 @@ void report_missing_pairs(const run::RunFile& file, const std::string& resume_co
 Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   MeasuredRun measured;
   measured.folder = run;
-  if (run.empty())
-    WEIR_SET(measured.folder, run::newest_run(job.files(), job.selection.runs_folder));
+  if (run.empty()) WEIR_SET(measured.folder, newest_run(job));
   measured.claimed = judges_claims(job);
   if (measured.claimed) WEIR_CHECK(check_run_folder(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));

@@ -3,6 +3,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/publish/url.hpp"
@@ -128,7 +129,7 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& options) {
 
 Result<std::string> find_verdict_file(const Job& job, const PostOptions& options) {
   std::string run = options.run;
-  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.selection.runs_folder));
+  if (run.empty()) WEIR_SET(run, newest_run(job));
   return find_verdict(run, job.files());
 }
 

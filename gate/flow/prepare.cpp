@@ -133,8 +133,7 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   surroundings.output_places.push_back(job.selection.runs_folder);
   WEIR_TRY(std::vector<run::PreparedCell> cells,
            prepare_cells(ready.loaded.cells, surroundings, job.world, stop));
-  WEIR_TRY(const std::vector<std::string> notes,
-           check_compilers(cells, job.world, stop, ready.compiler));
+  WEIR_TRY(const std::vector<std::string> notes, check_compilers(cells, job, stop, ready.compiler));
   auto& all_notes = ready.loaded.configuration.notes;
   all_notes.insert(all_notes.end(), notes.begin(), notes.end());
   run::PlanOptions plan = wanted.plan;

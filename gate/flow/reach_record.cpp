@@ -1,5 +1,6 @@
 // weir reach --record: records the source files, kernels and ops that each cell runs.
 #include "gate/base/text.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/probes/read/instructions.hpp"
@@ -139,7 +140,7 @@ class Recorder {
  private:
   // Reads the newest run, which knows kernels and ops.
   Result<void> read_newest_run() {
-    const auto newest = run::newest_run(files_, job_.selection.runs_folder);
+    const auto newest = newest_run(job_);
     if (!newest) {
       job_.log("no run here yet: kernels are not known (weir run --counts-only)");
       return {};

@@ -19,7 +19,7 @@ namespace {
 constexpr int k_most_starts = 64;
 
 // The progress that one start of the replay program reported.
-struct ProgramReport {
+struct ReplayProgress {
   std::optional<std::size_t> begun;  // the kernel that was running
   bool ended = false;                // the last kernel was done
   std::int64_t not_understood = 0;
@@ -27,7 +27,7 @@ struct ProgramReport {
 
 // Reads one JSON line of the replay program into the results and its progress.
 void read_report_line(const Json& line, std::vector<report::ReplayedKernel>& kernels,
-                      ProgramReport& progress, report::ReplayedKernels& results) {
+                      ReplayProgress& progress, report::ReplayedKernels& results) {
   JsonReader fields(line, "weir-replay-vulkan");
   if (const auto device = fields.optional_string("device")) {
     results.device = text::printable(*device);
@@ -56,9 +56,9 @@ void read_report_line(const Json& line, std::vector<report::ReplayedKernel>& ker
 }
 
 // Reads the output of one start of the replay program.
-ProgramReport read_report(const std::string& printed, std::vector<report::ReplayedKernel>& kernels,
-                          report::ReplayedKernels& results) {
-  ProgramReport progress;
+ReplayProgress read_report(const std::string& printed, std::vector<report::ReplayedKernel>& kernels,
+                           report::ReplayedKernels& results) {
+  ReplayProgress progress;
   for (const std::string& line : text::lines(printed)) {
     if (text::trim(line).empty()) continue;
     const auto json = parse_json(line);
@@ -99,7 +99,7 @@ Result<void> replay_file(const Job& job, const std::string& program, const std::
     spec.timeout_seconds = 60 + static_cast<double>(kernels.size() - from) * (2 * seconds + k_each);
     spec.output_limit = std::uint64_t{256} << 20;
     WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
-    const ProgramReport progress = read_report(finished.out, kernels, results);
+    const ReplayProgress progress = read_report(finished.out, kernels, results);
     if (progress.not_understood != 0) {
       results.warnings.push_back(
           fmt::format("{} lines of weir-replay-vulkan are not its own: a layer's or the driver's",

@@ -91,7 +91,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   std::string page_template;
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i] || !report::report_formats()[i].is_page) continue;
-    add_machine_code(full_verdict, job.world);
+    add_machine_code(full_verdict, job);
     // Without the installed pages the report has words and tables alone.
     page_template =
         site::read_page(job.files(), sys::own_program_path(), "report.html").value_or("");

@@ -6,6 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/flow/base.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/shards_text.hpp"
 #include "gate/run/plan.hpp"
@@ -262,6 +263,18 @@ Result<std::string> join_runs(const Job& job, const MergeOptions& options, doubl
   });
 }
 
+// Makes the folder of the joined run: --into, or one named by time. Code::usage where --into is
+// there already: the pull request may have committed a run.
+Result<std::string> make_joined_folder(const Job& job, const MergeOptions& options,
+                                       double started) {
+  if (!options.into) return run::make_run_folder(job.files(), job.selection.out, started);
+  if (job.files().exists(*options.into)) {
+    return fail(Code::usage, "--into {}: it is there already; name a new folder", *options.into);
+  }
+  WEIR_CHECK(job.files().make_dirs(*options.into));
+  return *options.into;
+}
+
 }  // namespace
 
 // Joins the runs of all shards into one run, with the baselines that they kept.
@@ -269,8 +282,7 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
   sys::Files& files = job.files();
   double started = 0;
   WEIR_TRY(const std::string text, join_runs(job, options, started));
-  WEIR_TRY(const std::string folder,
-           run::make_run_folder(files, job.selection.runs_folder, started));
+  WEIR_TRY(const std::string folder, make_joined_folder(job, options, started));
   for (const std::string& name : options.runs) {
     // A run may be named by its folder or by its journal.
     const bool is_folder = files.kind(name) == sys::Kind::folder;
@@ -293,8 +305,8 @@ Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
   if (options.guess) return times_by_cell;
   std::vector<std::string> runs = options.runs;
   if (runs.empty()) {
-    const std::vector<std::string> earlier = run::list_runs(job.files(), job.selection.runs_folder);
-    if (!earlier.empty()) runs.push_back(earlier.back());
+    auto newest = newest_run(job);
+    if (newest) runs.push_back(*std::move(newest));
   }
   for (const std::string& name : runs) {
     WEIR_TRY(const run::RunFile run, run::read_run(job.files(), name));
@@ -305,6 +317,54 @@ Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
     }
   }
   return times_by_cell;
+}
+
+// Fails if a cell needs a runner that --rules-from gives to no backend. A label chooses the machine
+// that runs a pull request's code, so a pull request must not add one.
+Result<void> check_runners(const Job& job, const LoadedConfig& loaded,
+                           const std::optional<std::string>& rules_from) {
+  const auto labelled = std::ranges::find_if(
+      loaded.cells, [](const config::Cell& cell) { return !cell.runner.empty(); });
+  if (labelled == loaded.cells.end()) return {};
+  if (!rules_from) {
+    const bool is_request = job.variable("GITHUB_EVENT_NAME").starts_with("pull_request") ||
+                            !job.variable("CI_MERGE_REQUEST_IID").empty();
+    if (!is_request) return {};
+    return fail(Code::usage,
+                "{}: a pull request would choose the runner of {} ({}): plan with --rules-from "
+                "and its base, whose runners alone are then taken",
+                job.selection.config, loaded.configuration.redactor.cell(labelled->key).str(),
+                text::join(labelled->runner, "+"));
+  }
+  WEIR_TRY(const auto rules, read_rules({rules_from, std::nullopt}, job));
+  std::set<std::vector<std::string>> base_runners{{}};
+  if (rules->settings) {
+    for (const auto& backend : rules->settings->backends) base_runners.insert(backend.runner);
+  }
+  for (const config::Cell& cell : loaded.cells) {
+    if (base_runners.contains(cell.runner)) continue;
+    return fail(Code::config,
+                "{}: {} needs the runner {}, which {} gives to no backend: merge that label "
+                "first, in a change of its own",
+                job.selection.config, loaded.configuration.redactor.cell(cell.key).str(),
+                text::join(cell.runner, "+"), text::printable(*rules_from));
+  }
+  return {};
+}
+
+// Fails if a word would end a line of a script: a comment there ends with the line.
+Result<void> check_single_lines(const report::ShardsText& plan) {
+  std::vector<std::string> words = plan.cells;
+  words.insert(words.end(), {plan.plan_file, plan.config, plan.out});
+  for (const std::string& word : words) {
+    const bool is_control = std::ranges::any_of(
+        word, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7F'; });
+    if (is_control) {
+      return fail(Code::usage, "--format slurm: \"{}\" has a line break or control character",
+                  text::printable(word));
+    }
+  }
+  return {};
 }
 
 // Returns the plan for people, with private names hidden.
@@ -332,6 +392,7 @@ report::ShardsText plan_text(const Job& job, const ShardPlan& plan, const ShardP
 // Divides the matrix into shards, writes the plan, and prints it as --format asks.
 Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
   WEIR_TRY(const LoadedConfig loaded, load_config(job));
+  WEIR_CHECK(check_runners(job, loaded, options.rules_from));
   WEIR_TRY(const auto times, measured_times(job, options));
   WEIR_TRY(const ShardPlan shard_plan,
            plan_shards(loaded, options.shards, !job.selection.counts_only, times));
@@ -345,6 +406,7 @@ Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
   } else if (options.format == "github") {
     printed = report::shards_for_github(text) + "\n";
   } else if (options.format == "slurm") {
+    WEIR_CHECK(check_single_lines(text));
     printed = report::shards_for_slurm(text);
   } else {
     printed = report::shards_text(text, job.width());

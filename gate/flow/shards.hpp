@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct ShardPlanOptions {
   std::string plan = "weir-plan.json";
   std::vector<std::string> runs;
   bool guess = false;
+  std::optional<std::string> rules_from;  // its commit names the runners
 };
 // weir plan: prints the plan and writes its file.
 [[nodiscard]] Result<Answer> plan(const Job& job, const ShardPlanOptions& options);
@@ -41,6 +43,7 @@ struct ShardPlanOptions {
 struct MergeOptions {
   std::vector<std::string> runs;
   bool partial = false;
+  std::optional<std::string> into;  // the joined run's folder, which has no run yet
 };
 // weir merge: joins the runs of all shards into one.
 [[nodiscard]] Result<Answer> merge(const Job& job, const MergeOptions& options);

@@ -43,7 +43,7 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
                 text::plural(plan.cells_in_all, "cell"), text::plural(plan.shards.size(), "shard"),
                 unit::show_duration(longest), unit::show_duration(all), plan.timed_cells);
   page.add_text(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
-  page.add_text(0, "Then: weir merge RUN…, and weir gate --from");
+  page.add_text(0, "Then: weir merge --into RUN SHARD…, and weir gate --from RUN");
   return page.finish();
 }
 
@@ -91,7 +91,7 @@ std::string shards_for_slurm(const ShardsText& plan) {
       "  resume=(--resume)\n"
       "fi\n"
       "exec weir run --shard \"$SLURM_ARRAY_TASK_ID/{}\"{} --out \"$out\" \"${{resume[@]}}\"\n"
-      "# When all are done: weir merge {}/*/*/ && weir gate --from\n",
+      "# When all are done: weir merge --into RUN {}/*/*/ && weir gate --from RUN\n",
       out, plan.shards.size(), options_text(plan), out);
   return script;
 }

@@ -266,12 +266,30 @@ std::vector<std::string> list_runs(const sys::Files& files, const std::string& o
   return runs;
 }
 
-Result<std::string> newest_run(const sys::Files& files, const std::string& out) {
-  auto runs = list_runs(files, out);
-  if (runs.empty()) {
-    return fail(Code::usage, "{}: no run here; make one with \"weir run\" or \"weir gate\"", out);
+tl::unexpected<Error> no_run(const std::string& out) {
+  return fail(Code::usage, "{}: no run here; make one with \"weir run\" or \"weir gate\"", out);
+}
+
+bool named_before(const std::string& run, double time) {
+  const std::string second = sys::file_time_of(time);
+  const std::string name = sys::file_name_of(run).substr(0, second.size());
+  const bool is_time =
+      name.size() == second.size() && name.find_first_not_of("0123456789-") == std::string::npos;
+  return is_time && name < second;
+}
+
+Result<double> read_started_at(const sys::Files& files, const std::string& run) {
+  const std::string path = journal_path(run);
+  // Most headers are short; of a long one all has to be read.
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 18, k_header_limits.bytes + 1}) {
+    WEIR_TRY(const std::string text, files.read_prefix(path, bytes));
+    const std::size_t end = text.find('\n');
+    if (end == std::string::npos && text.size() >= bytes && bytes < k_header_limits.bytes) continue;
+    WEIR_TRY(const RunFile file,
+             parse_run(std::string_view(text).substr(0, end + 1)).map_error(in_context(path)));
+    return file.header.started_at;
   }
-  return std::move(runs.back());
+  return fail(Code::internal, "{}: no header", path);
 }
 
 // Makes a folder named after the time `now`.

@@ -73,8 +73,13 @@ struct RunFile {
 // The folders of runs below `out`, oldest first (by name, which starts with the time).
 [[nodiscard]] std::vector<std::string> list_runs(const sys::Files& files, const std::string& out,
                                                  std::string_view journal = k_journal_name);
-// The newest; Code::usage when there is none.
-[[nodiscard]] Result<std::string> newest_run(const sys::Files& files, const std::string& out);
+// The error where there is none.
+[[nodiscard]] tl::unexpected<Error> no_run(const std::string& out);
+// Returns true if the name of a run's folder is one of make_run_folder() for a second before
+// `time`.
+[[nodiscard]] bool named_before(const std::string& run, double time);
+// When the run in a folder began, by the first line of its journal. Fails as read_run() does.
+[[nodiscard]] Result<double> read_started_at(const sys::Files& files, const std::string& run);
 // A folder name for a run that starts now, not in use below `out` yet; the folder is made.
 [[nodiscard]] Result<std::string> make_run_folder(sys::Files& files, const std::string& out,
                                                   double now);

@@ -218,6 +218,7 @@ Result<BaseTree> base_from_ref(const BaseWanted& wanted, const std::string& conf
   }
   WEIR_CHECK(choose_base(git, wanted.spec, read_pull_request(effects.files), base));
   TreeWanted tree_wanted{*base.commit, {}, wanted.cache_folder, wanted.build_timeout_seconds};
+  tree_wanted.reuse = wanted.reuse;
   for (const Build& build : wanted.builds) {
     const auto same_command =
         std::ranges::count(tree_wanted.builds, build.command, &Build::command);

@@ -32,6 +32,7 @@ struct BaseWanted {
       builds;  // commands of the selected engines, in order; a command that is repeated runs once
   std::string cache_folder;             // absolute; see default_cache_folder()
   double build_timeout_seconds = 3600;  // all builds together
+  bool reuse = true;                    // TreeWanted::reuse
 };
 
 // Its root is the top of the worktree, or DIR. Keep `held` while programs of it run. Notes also say

@@ -226,6 +226,14 @@ Result<std::vector<std::string>> Git::tracked_files() const {
   return call_checked({"ls-files", "-z", "--recurse-submodules"}).map(split_paths);
 }
 
+Result<bool> Git::tracks(const std::string& path) const {
+  WEIR_TRY(const std::string out, call_checked({"--literal-pathspecs", "ls-files", "-z", "--",
+                                                path.substr(0, path.find('/'))}));
+  return std::ranges::any_of(split_paths(out), [&](const std::string& tracked) {
+    return tracked == path || tracked.starts_with(path + "/") || path.starts_with(tracked + "/");
+  });
+}
+
 // Returns the files that differ between two commits.
 Result<std::vector<profile::ChangedFile>> Git::changed(const std::string& from,
                                                        const std::string& to) const {

@@ -108,6 +108,9 @@ class Git {
   [[nodiscard]] Result<std::string> hooks_folder() const;
   // All files of the checkout that git knows, counted from top().
   [[nodiscard]] Result<std::vector<std::string>> tracked_files() const;
+  // True if the index has `path` (from the top, not empty), a file below it, or a link or submodule
+  // on the way to it.
+  [[nodiscard]] Result<bool> tracks(const std::string& path) const;
   // The first line of its message, fit to show.
   [[nodiscard]] Result<std::string> subject(const std::string& commit) const;
   // Files that differ between two commits; renames with both names.

@@ -2,6 +2,7 @@
 #include "gate/source/trees.hpp"
 
 #include <functional>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -80,28 +81,32 @@ class Trees {
         effects_(effects),
         folder_(sys::join_path(wanted.cache_folder, "trees")),
         repository_(short_hash(git.store(), 12)),
-        name_(repository_ + "-" + wanted.commit + "-" + build_hash()) {}
+        name_(repository_ + "-" + wanted.commit + "-" + build_hash() +
+              (wanted.reuse ? "" : "-" + draw_suffix())) {}
 
   // Returns the tree if it is complete.
   Result<std::optional<Tree>> find_existing() {
+    if (!wanted_.reuse) return std::nullopt;
     if (!read_complete()) return std::nullopt;  // don't wait for a weir that is making it
     WEIR_TRY(std::shared_ptr<sys::Held> read_lock, lock(name_, sys::Share::shared));
     const auto record = read_complete();
     if (!record) return std::nullopt;
-    WEIR_TRY(Tree tree, use(*record, std::move(read_lock)));
-    return tree;
+    return use(*record, std::move(read_lock));
   }
 
   // Returns the tree, made if it is not there.
   Result<Tree> prepare() {
     WEIR_CHECK(effects_.files.make_dirs(folder_));
+    if (!wanted_.reuse) return make_own();
     // A second attempt is needed only if somebody removes the tree just made.
     for (int attempt = 0; attempt < 3; ++attempt) {
       WEIR_TRY(std::shared_ptr<sys::Held> read_lock, lock(name_, sys::Share::shared));
       if (const auto record = read_complete()) return use(*record, std::move(read_lock));
       read_lock.reset();
       WEIR_TRY(const auto write_lock, lock(name_, sys::Share::exclusive));
-      if (!read_complete()) WEIR_CHECK(make());
+      if (read_complete()) continue;
+      WEIR_TRY(const TreeRecord record, make());
+      WEIR_CHECK(write(record));
     }
     return fail(Code::io,
                 "{}: made three times, and each time it was gone at once; is something "
@@ -114,6 +119,12 @@ class Trees {
     return sys::join_path(folder_, name);
   }
   [[nodiscard]] std::string root() const { return cache_path(name_); }
+
+  // Returns the end of a name that no program could have written to beforehand.
+  [[nodiscard]] static std::string draw_suffix() {
+    std::random_device device;
+    return fmt::format("{:08x}{:08x}", device(), device());
+  }
 
   // Returns a hash of all that the build depends on. It includes CPU and system, because caches are
   // copied between runners.
@@ -159,22 +170,35 @@ class Trees {
     return record && record->commit == wanted_.commit ? record : std::nullopt;
   }
 
-  // Returns the tree for use, and records the time of this use.
-  Result<Tree> use(TreeRecord record, std::shared_ptr<sys::Held> read_lock) {
+  [[nodiscard]] Tree tree_of(const TreeRecord& record, std::shared_ptr<sys::Held> tree_lock) const {
     Tree tree;
     tree.root = root();
     tree.from_cache = !was_built_;
     tree.build_seconds = record.build_seconds;
     tree.notes = notes_;
-    tree.held = std::move(read_lock);
+    tree.held = std::move(tree_lock);
+    return tree;
+  }
+
+  // Returns the tree for use, and records the time of this use.
+  Tree use(TreeRecord record, std::shared_ptr<sys::Held> read_lock) {
+    Tree tree = tree_of(record, std::move(read_lock));
     record.used_at = effects_.clock.now();
     // Ignore a failure: a read-only cache still serves, only its time of use is less accurate.
     static_cast<void>(write(record));
     return tree;
   }
 
+  // Makes a tree that is used once. Without a record it counts as incomplete: the next weir that
+  // makes a tree removes it, unless we still hold its lock.
+  Result<Tree> make_own() {
+    WEIR_TRY(std::shared_ptr<sys::Held> write_lock, lock(name_, sys::Share::exclusive));
+    WEIR_TRY(const TreeRecord record, make());
+    return tree_of(record, std::move(write_lock));
+  }
+
   // Checks the tree out and builds it. REQUIRES: the exclusive lock of the tree.
-  Result<void> make() {
+  Result<TreeRecord> make() {
     const double began_at = effects_.clock.steady();
     {
       WEIR_TRY(const auto repository_lock,
@@ -211,7 +235,7 @@ class Trees {
     record.repository = git_.top();
     record.build_seconds = effects_.clock.steady() - began_at;
     record.used_at = effects_.clock.now();
-    return write(record);
+    return record;
   }
 
   // Removes a tree. Its record goes first: from then on the tree is incomplete.

@@ -4,6 +4,9 @@
 // beside it says that it is whole, and is written last; .log is what its build printed. One that
 // has no such file, because its build failed or was killed, is removed and made again when it is
 // wanted. The five used last are kept for each repository.
+//
+// Nothing here can tell who wrote a tree: any program of this user could have. A caller that cannot
+// trust them all asks for a tree of its own (TreeWanted::reuse).
 #pragma once
 
 #include <memory>
@@ -41,6 +44,9 @@ struct TreeWanted {
   std::string cache_folder;
   double build_timeout_seconds = 3600;  // all builds together
   std::size_t keep = 5;                 // trees of this repository, this one included
+  // False: a tree of its own under a name that nobody had, never used again. It stays until another
+  // tree of this repository is made.
+  bool reuse = true;
 };
 struct Tree {
   std::string root;  // absolute

@@ -148,7 +148,7 @@ test('an engine that crashes is an error, and a weir that dies is no verdict', (
   assert.equal(done.outputs.verdict, 'error', done.log);
   assert.equal(done.steps.Decide.exit, 3);
   const killed = world.run(pull.folder, pull.github, {}, {
-    cache: (key, prefix) => {
+    installed: (prefix) => {
       fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
       fs.writeFileSync(path.join(prefix, 'bin/weir'),
                        '#!/bin/sh\ncase "$*" in --version) echo weir 0 ;; *--help) ;; *) kill -KILL $$ ;; esac\n', {mode: 0o755});

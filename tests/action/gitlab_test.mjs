@@ -50,8 +50,15 @@ function run(job, weir, env = {}, folder = world.checkout('main', 0)) {
 const writes = (text) => `for word; do case $last in --json|--markdown|--junit|--openmetrics) echo '${text}' >"$word" ;; esac; last=$word; done`;
 
 test('a merge request is measured by the rules of its target branch, and the exit code stays the verdict', async () => {
-  const weir = `${writes('x')}; mkdir -p weir-out/1; echo records >weir-out/1/run.jsonl; exit 1`;
-  const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`});
+  // The merge request has committed a run, which is not the one that was measured.
+  const folder = world.checkout('main', 0);
+  for (const place of ['run', 'weir-out/zzz']) {
+    fs.mkdirSync(path.join(folder, place), {recursive: true});
+    fs.writeFileSync(path.join(folder, place, 'run.jsonl'), 'committed\n');
+  }
+  const weir = `${writes('x')}; last=; out=weir-out; for word; do [ "$last" != --out ] || out=$word; last=$word; done
+mkdir -p "$out/1"; echo records >"$out/1/run.jsonl"; exit 1`;
+  const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`}, folder);
   assert.equal(done.status, 1, done.log);
   assert.match(done.read('words'), /--rules-from=target\/release /);
   assert.equal(world.git(done.folder, 'rev-parse', 'target/release'), world.git(world.work, 'rev-parse', 'main'));

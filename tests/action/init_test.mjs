@@ -89,7 +89,7 @@ test('what git does not hold and nothing makes is asked for, and ends red until 
   fs.rmSync(path.join(place, 'model.bin'));
   assert.equal(ends().status, 1);
   assert.match(ends().stdout, /^::error title=weir::.*fetch this model here: model\.bin/);
-  assert.equal(steps.find((step) => step.name === 'Models that git does not hold').with.path.trim(), 'model.bin');
+  assert.ok(!steps.some(({uses}) => uses?.startsWith('actions/cache')), 'an earlier engine could have changed what a cache holds');
 });
 
 test('what is there stays as it is', () => {
@@ -127,7 +127,7 @@ test('GitLab gets its file, or a part of it to be taken in', () => {
   const jobs = read_yaml(path.join(place, '.gitlab-ci.yml'));
   const job = {...jobs[jobs['weir-measure'].extends], ...jobs['weir-measure']};
   assert.ok(job.script.every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
-  assert.match(job.script.join('\n'), /^weir gate --counts-only --require-baseline .*--against "\$base"/m);
+  assert.match(job.script.join('\n'), /^weir gate --out "\$out" --counts-only --require-baseline .*--against "\$base"/m);
   assert.ok(job.artifacts.paths.includes('run/') && jobs['weir-post'].script[0].includes('/artifacts/run/run.jsonl'), 'posts');
   const again = init('--ci', 'gitlab');
   assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*include:/);

@@ -22,7 +22,7 @@ before(() => {
 after(() => fs.rmSync(top, {recursive: true, force: true}));
 
 // → run_action's answer and `fetched`, the addresses asked for.
-function run({ref = '', version = '', inputs = {}, sum_text = `${sum}  weir.tar.gz\n`, archive_file = archive, left, action = root, glibc = '2.36'}) {
+function run({ref = '', version = '', inputs = {}, sum_text = `${sum}  weir.tar.gz\n`, archive_file = archive, left, action = root, glibc = '2.36', event = 'schedule'}) {
   const folder = path.join(top, String(++count));
   const [bin, temp] = ['bin', 'temp'].map((name) => path.join(folder, name));
   for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
@@ -45,7 +45,7 @@ case $1 in --install) mkdir -p "$4/bin"; cp '${top}/made/weir-x/bin/weir' "$4/bi
   const done = run_action({
     action, workspace: folder, temp, inputs: {version, ...(action === root ? {against: 'none'} : {}), ...inputs}, path: [bin],
     env: {RUNNER_TOOL_CACHE: path.join(folder, 'tools')}, cache: left && ((key, place) => leave(place)),
-    github: {event_name: 'schedule', repository: 'me/engine', action_repository: 'o/weir', action_ref: ref, token: '', sha: 'a'.repeat(40), ref: 'refs/heads/main'}});
+    github: {event_name: event, repository: 'me/engine', action_repository: 'o/weir', action_ref: ref, token: '', sha: 'a'.repeat(40), ref: 'refs/heads/main'}});
   const read = (name) => fs.readFileSync(path.join(folder, name), {encoding: 'utf8', flag: 'a+'}).split('\n').filter(Boolean);
   return Object.assign(done, {fetched: read('fetched'), built: read('cmake'), installed: (done.steps.install ?? done.steps['Install weir'])?.outcome === 'success'});
 }
@@ -90,6 +90,14 @@ test('the Action of a branch builds its sources, once for each state of them', (
   assert.ok(done.ran.indexOf('Keep the build') < done.ran.indexOf('Gate'), 'before an engine has run');
   const again = run({ref: '', version: 'source', left: true});
   assert.deepEqual([again.built, again.saved], [[], undefined]);
+});
+
+test('a pull request is measured by no weir that an earlier push of it could have saved', () => {
+  for (const event of ['pull_request', 'merge_group', 'issue_comment']) {
+    const done = run({ref: 'main', left: true, event});
+    assert.ok(done.built.length > 0, done.log);
+    assert.deepEqual([done.saved, done.log.includes('weir of an engine')], [undefined, false], event);
+  }
 });
 
 test('what may write takes no cache: it fetches a release, or builds', () => {

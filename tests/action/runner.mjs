@@ -94,7 +94,7 @@ function files_of(folder) {
 }
 
 // options: action (folder of action.yml), inputs, github (the context), env, workspace, temp, path
-// (folders before PATH), cache (key => fills the folder that is asked for, or nothing).
+// (folders before PATH), installed (prefix => puts weir there), cache (key => fills the folder that is asked for, or nothing).
 // → {success, outputs, steps, log, summary, artifacts, saved (key of the cache), ran (names of steps), path (folders that
 // were put before PATH)}
 export function run_action(options) {
@@ -131,6 +131,7 @@ export function run_action(options) {
       continue;
     }
     done.ran.push(step.name);
+    if (step.name === 'Install weir') options.installed?.(contexts.steps.check.outputs.prefix);
     if (step.uses) {
       if (!/^actions\/[a-z/-]+@[0-9a-f]{40}$/.test(step.uses)) throw new Error(`not pinned: ${step.uses}`);
       const given = Object.fromEntries(

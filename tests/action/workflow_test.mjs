@@ -23,7 +23,6 @@ prompts: {decode: {prompt_tokens: 0, tokens: 8}}
 `;
 
 let world, workflow, built;
-const caches = new Map();  // key -> folder
 before(() => {
   world = new World();
   // Stores what would be posted.
@@ -78,7 +77,6 @@ function job(name, given, more = {}) {
   const builds = path.join(home, 'builds');
   fs.writeFileSync(builds, '');
   const env = {HOME: home, BUILDS: builds, WEIR_CACHE: path.join(home, '.cache/weir'), ...more.env};
-  const saved = [];
   let done;
   for (const step of (more.of ?? workflow).jobs[name].steps) {
     const inputs = Object.fromEntries(Object.entries(step.with ?? {}).map(([key, value]) => [key, filled(String(value), {github})]));
@@ -87,11 +85,6 @@ function job(name, given, more = {}) {
       fs.rmSync(place, {recursive: true, force: true});
       fs.mkdirSync(path.dirname(place), {recursive: true});
       fs.renameSync(world.checkout(github.sha, 0), place);
-    } else if (step.uses?.startsWith('actions/cache@')) {
-      const folder = inputs.path.trim().replace('~', home);
-      const cached = [...caches.keys()].findLast((key) => key.startsWith(inputs['restore-keys'] ?? inputs.key));
-      if (cached) fs.cpSync(caches.get(cached), folder, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
-      saved.push([inputs.key, folder]);
     } else if (step.uses === 'OWNER/weir@v1') {
       done = world.run(place, github, inputs, {env});
     } else if (step.uses === 'OWNER/weir/ci/post@v1') {
@@ -107,11 +100,6 @@ function job(name, given, more = {}) {
       execFileSync('bash', ['-eo', 'pipefail', '-c', step.run], {cwd: place, env: {...process.env, ...env}, stdio: 'pipe'});
     }
   }
-  for (const [key, folder] of saved) {
-    const copy = world.fresh('kept');
-    if (fs.existsSync(folder)) fs.cpSync(folder, copy, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
-    caches.set(key, copy);
-  }
   return {...done, builds: fs.readFileSync(builds, 'utf8').length / 2, place};
 }
 
@@ -124,12 +112,12 @@ test('the first pull request is judged beside its base, without any stored basel
   assert.ok(fs.existsSync(path.join(same.place, 'models/tiny.gguf')), 'git does not hold it');
 });
 
-test('a pull request that adds syncs is red, and its base comes out of the cache', () => {
+test('a pull request that adds syncs is red, and its base is built anew', () => {
   const red = job('measure', pull_request('slower', 5, 2));
   assert.equal(red.success, false);
   assert.equal(red.outputs.verdict, 'fail', red.log);
   assert.match(red.summary, /syncs\/token \| 3\u00a0\u2192\u00a0\*\*5\*\*/);
-  assert.equal(red.builds, 1, red.log);
+  assert.equal(red.builds, 2, red.log);
 });
 
 // gh brings the artifact of this workflow run, and the pull requests that are open.
@@ -240,7 +228,6 @@ test('a base whose program nothing builds is told in one sentence', () => {
   world.write('weir.yaml', config.replace('    build: [./build.sh]\n', ''));
   world.git(world.work, 'commit', '-q', '-am', 'no build');
   world.git(world.work, 'push', '-q', 'origin', 'main');
-  caches.clear();
   const done = job('measure', pull_request('unbuilt', 3, 3));
   assert.equal(done.success, false);
   assert.match(done.log, /a base is a fresh checkout, so its engine in weir\.yaml needs the command that makes it/);

@@ -86,15 +86,15 @@ export class World {
     fs.mkdirSync(folder);
     return folder;
   }
-  // Runs the Action. `github` is the context; weir comes out of the cache, as the one that was built.
+  // Runs the Action. `github` is the context; weir lies where it would be installed.
   run(workspace, github, inputs = {}, more = {}) {
-    const cache = (key, prefix) => {
+    const installed = (prefix) => {
       fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
       fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
       fs.symlinkSync(weir, path.join(prefix, 'bin/weir'));
     };
     return run_action({
-      action: root, workspace, temp: this.fresh('temp'), inputs, cache,
+      action: root, workspace, temp: this.fresh('temp'), inputs, installed,
       github: {repository: 'o/r', token: 'ghs_reads', action_ref: '', run_attempt: 1, ...github},
       ...more,
       env: {WEIR_CACHE: path.join(this.top, 'cache'), WEIR_LOCK_DIR: path.join(this.top, 'locks'), ...more.env}});

@@ -9,6 +9,7 @@
 #include "gate/flow/accept.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/judge.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
@@ -543,7 +544,7 @@ TEST(Verdict, ExplainedOfAFolderOfRunsCanBeHadByTheCommandThatItsErrorNames) {
   const auto explained = explain_changes(world.job(), {.what = {"/out"}});
   ASSERT_FALSE(explained);
   EXPECT_EQ(explained.error().code, Code::usage);
-  const auto run = run::newest_run(world.files, "/out");
+  const auto run = newest_run(world.job());
   ASSERT_TRUE(run);
   EXPECT_THAT(explained.error().message, HasSubstr("weir gate --from " + *run + " judges"));
   GateOptions again;

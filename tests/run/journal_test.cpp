@@ -314,10 +314,29 @@ TEST(Runs, AreNamedByTimeAndFoundNewestLast) {
   EXPECT_EQ(*first, "out/20270115-080000");
   EXPECT_EQ(*second, "out/20270115-080000-002");
   EXPECT_EQ(*third, "out/20270115-080001");
-  EXPECT_EQ(newest_run(files, "out").error().code, Code::usage) << "no journal in any of them";
+  EXPECT_TRUE(list_runs(files, "out").empty()) << "no journal in any of them";
   for (const auto& folder : {*third, *first, *second}) files.put(folder + "/run.jsonl", "");
   EXPECT_EQ(list_runs(files, "out"), (std::vector{*first, *second, *third}));
-  EXPECT_EQ(*newest_run(files, "out"), *third);
+  EXPECT_TRUE(named_before(*second, now + 1));
+  EXPECT_FALSE(named_before(*third, now + 1));
+  EXPECT_FALSE(named_before("out/2027", now + 1)) << "no name of weir's";
+  EXPECT_FALSE(named_before("out/20270115_080000", now + 1));
+}
+
+TEST(Runs, TellWhenTheyBeganByTheirFirstLine) {
+  sys::MemoryFiles files;
+  RunHeader header;
+  header.started_at = 1'800'000'000.25;
+  for (const std::size_t notes : {std::size_t{1}, std::size_t{300'000}}) {
+    header.notes = {std::string(notes, 'x')};
+    files.put("out/run/run.jsonl", dump_json(to_json(header)) + "\nno record\n");
+    const auto began = read_started_at(files, "out/run");
+    ASSERT_TRUE(began) << began.error().message;
+    EXPECT_EQ(*began, 1'800'000'000.25);
+  }
+  files.put("out/run/run.jsonl", "");
+  EXPECT_EQ(read_started_at(files, "out/run").error().message,
+            "out/run/run.jsonl: no run: it was ended before its first line was written");
 }
 
 }  // namespace journal_test

@@ -7,14 +7,18 @@ namespace weir::app {
 void add_merge(const Verb& verb) {
   const auto options = verb.set_flow(flow::merge);
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
-  verb.option_with_default("--out", verb.job().selection.runs_folder, "", "Folder of runs");
+  CLI::Option* out =
+      verb.option_with_default("--out", verb.job().selection.runs_folder, "", "Folder of runs");
+  verb.option("--into", options->into, "DIR",
+              "Folder of the joined run, which must not exist (default: a new one in --out)")
+      ->excludes(out);
   verb.flag("--partial", options->partial,
             "Accept missing shards: weir gate treats their cells as not measured");
   verb->footer(
       "Duplicate and missing cells are errors that name them.\n\n"
       "Examples:\n"
       "  weir merge shard-*/weir-out/*\n"
-      "  weir gate --from                     judge the joined run");
+      "  weir merge --into joined shard-*/weir-out/* && weir gate --from joined");
 }
 
 }  // namespace weir::app

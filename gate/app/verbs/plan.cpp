@@ -18,6 +18,9 @@ void add_plan(const Verb& verb) {
                            "File to write, for --shard I/N --plan FILE");
   verb.option("--times-from", options->runs, "RUN",
               "Runs that show how long cells take (default: the newest)");
+  verb.option("--rules-from", options->rules_from, "REF",
+              "Refuse a runner that no backend of REF's commit has; needed on pull requests, which "
+              "would else choose the machine");
   verb.flag("--guess", options->guess, "Use no run: the plan that --shard makes by itself");
   verb->footer(
       "Examples:\n"
@@ -25,7 +28,7 @@ void add_plan(const Verb& verb) {
       "  echo \"matrix=$(weir plan --shards 16 --format github)\" >> \"$GITHUB_OUTPUT\"\n"
       "  weir plan --shards 8 --format slurm > job.sh && sbatch job.sh\n"
       "  weir run --shard 3/16 --plan weir-plan.json        measure one of them\n"
-      "  weir merge shards/*/*/run.jsonl && weir gate --from    judge all");
+      "  weir merge --into all shards/*/*/run.jsonl && weir gate --from all");
 }
 
 }  // namespace weir::app

@@ -1,0 +1,15 @@
+// Finds the run that a verb takes when none is named.
+#pragma once
+
+#include <string>
+
+#include "gate/flow/job.hpp"
+
+namespace weir::flow {
+
+// Returns the run below the job's --out that began last, by its journal. Leaves out, with a
+// message, runs that git tracks and runs that begin in the future: whoever wrote them chose when
+// they began. Code::usage if there is none; fails too if a journal, or git, cannot be read.
+[[nodiscard]] Result<std::string> newest_run(const Job& job);
+
+}  // namespace weir::flow
