@@ -57,13 +57,62 @@ cells_with() {
   printf '%s' "${number:-0}"
 }
 
+# git_setting KEY VALUE: for this step's git and weir's. By the environment: every user of the machine can read
+# command lines.
+git_setting() {
+  local known=${GIT_CONFIG_COUNT:-0}
+  export GIT_CONFIG_COUNT=$((known + 1)) "GIT_CONFIG_KEY_$known=$1" "GIT_CONFIG_VALUE_$known=$2"
+}
+
+# A commit can hold a folder that looks like a repository, with settings that run programs. No git here asks one,
+# starts a hook, or takes one commit for another.
+git_setting safe.bareRepository explicit
+git_setting core.fsmonitor false
+git_setting core.hooksPath /dev/null
+git_setting protocol.ext.allow never
+export GIT_NO_REPLACE_OBJECTS=1
+
 # trust_checkout: in a container job the workspace belongs to another user than the one the steps run
 # as, and git refuses it. Said for this step's git alone, and what it starts; not where there is none.
+# Dies in a folder whose repository is not that of the work tree around it (older git has no safe.bareRepository).
 trust_checkout() {
-  local said
+  local said top
   if ! said=$(git rev-parse --git-dir 2>&1) && [[ $said == *safe.directory* ]]; then
-    export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+    git_setting safe.directory '*'
   fi
+  if ! said=$(LC_ALL=C git rev-parse --show-toplevel 2>&1); then
+    [[ $said != *safe.bareRepository* && $said != *"must be run in a work tree"* ]] || die "$(one_line "$PWD"): looks like a repository, and is none"
+    return 0
+  fi
+  top=$said
+  [[ -e $top/.git && $(git -C "$top" rev-parse --absolute-git-dir) == "$(git rev-parse --absolute-git-dir)" ]] ||
+    die "$(one_line "$PWD"): looks like a repository, and is none"
+}
+
+# new_repository FOLDER: without hooks; attributes of its files start no filter.
+new_repository() {
+  git init -q --template= "$1"
+  mkdir -p "$1/.git/info"
+  printf '* -filter -diff -merge -ident -text -working-tree-encoding\n' >"$1/.git/info/attributes"
+}
+
+# commit_of NAME: the commit of an id, HEAD, HEAD^N or a full name. git completes a full name that is not there to a
+# tag: refs/tags/refs/….
+commit_of() {
+  local commit
+  case $1 in
+    HEAD | HEAD^[12]) ;;
+    refs/*) git show-ref --verify --quiet "$1" || return 1 ;;
+    *) [[ $1 =~ ^[0-9a-f]{40}([0-9a-f]{24})?$ ]] || return 1 ;;
+  esac
+  commit=$(git rev-parse --quiet --verify "$1^{commit}") || return 1
+  [[ $1 == HEAD* || $1 == refs/* || $commit == "$1" ]] || return 1
+  printf '%s' "$commit"
+}
+
+# full_ref NAME: "origin/main" is a branch of origin, and no tag of that name; others stay as they are.
+full_ref() {
+  if [[ $1 == origin/* ]]; then printf 'refs/remotes/%s' "$1"; else printf '%s' "$1"; fi
 }
 
 # fetch_branch NAME: of origin, to refs/remotes/origin/NAME, its last commit alone. 1 where there is no such branch.
@@ -76,13 +125,10 @@ fetch_branch() {
     die "branch $1 could not be fetched"
 }
 
-# use_token ORIGIN TOKEN: git asks ORIGIN with it. By the environment: every user of the machine can read
-# command lines.
+# use_token ORIGIN TOKEN: git asks ORIGIN with it.
 use_token() {
-  local known=${GIT_CONFIG_COUNT:-0} # trust_checkout may have set one
   [[ $1 == https://* ]] || return 0
-  export GIT_CONFIG_COUNT=$((known + 1)) "GIT_CONFIG_KEY_$known=http.$1.extraheader" \
-    "GIT_CONFIG_VALUE_$known=AUTHORIZATION: basic $(printf 'x-access-token:%s' "$2" | base64 | tr -d '\n')"
+  git_setting "http.$1.extraheader" "AUTHORIZATION: basic $(printf 'x-access-token:%s' "$2" | base64 | tr -d '\n')"
 }
 
 # with_token COMMAND...: git below it asks $origin with $WEIR_TOKEN. What reads the records of a run has no token.

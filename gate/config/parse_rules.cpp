@@ -298,7 +298,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
       {"confirm",
        "REF for paired runs that confirm a drop against stored samples before it fails; false for "
        "never.",
-       "origin/main", "the target branch of a pull request"},
+       "refs/remotes/origin/main", "the target branch of a pull request"},
       k_boolean.form() | Form{"text", R"("type": "string", "minLength": 1, "pattern": "^[^-]")"});
   if (confirm != nullptr) {
     const auto text = read_text(*confirm, "confirm", problems);

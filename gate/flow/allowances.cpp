@@ -77,7 +77,8 @@ Result<std::shared_ptr<const Allowed>> load_allowances(const AllowanceOptions& o
   }
   if (!options.base.empty()) allowed->base = options.base;
   if (allowed->head.empty()) WEIR_SET(allowed->head, find_head(repository->git(), job));
-  WEIR_TRY(const std::optional<std::string> commit, repository->git().commit(*options.ref));
+  WEIR_TRY(const std::optional<std::string> commit,
+           repository->find_branch("--allowances-ref", *options.ref));
   if (!commit) {
     allowed->notes.push_back(
         fmt::format("nothing is allowed here: {} is not known", text::printable(*options.ref)));
@@ -166,9 +167,7 @@ Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
   WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   const source::Git& git = repository->git();
   const std::string& ref = options.allowances_ref;
-  // A local branch, else the fetched one.
-  WEIR_TRY(std::optional<std::string> from, git.commit(ref));
-  if (!from) WEIR_SET(from, git.commit("refs/remotes/origin/" + ref));
+  WEIR_TRY(const std::optional<std::string> from, repository->find_branch("--allowances-ref", ref));
   if (!from)
     return fail(Code::config, "--allowances-ref {}: is not known here", text::printable(ref));
   WEIR_TRY(const std::vector<Allowance> allowances, read_allowances(git, *from, pull_request));

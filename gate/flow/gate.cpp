@@ -31,7 +31,7 @@ std::optional<std::string> find_base_ref(const ConfirmOptions& confirm,
     return stored_run.configuration.settings->gate.confirm;
   const source::PullRequest pull = source::read_pull_request(files);
   if (pull.base_branch.empty()) return std::nullopt;
-  return "origin/" + pull.base_branch;
+  return "refs/remotes/origin/" + pull.base_branch;
 }
 
 // Leaves the suspected cells. A suspected line over depths stands for all of its depths.
@@ -60,6 +60,25 @@ MeasuredRun without_gate_rules(MeasuredRun pairs) {
   return pairs;
 }
 
+// Returns why the base of a run by others cannot be compared with; nothing if it is a commit of the
+// branch whose rules judge, or has no commit.
+Result<std::optional<std::string>> find_foreign_base(const Job& job, const MeasuredRun& measured) {
+  if (!measured.claimed || !measured.base_runs || !measured.base_runs->facts.commit)
+    return std::nullopt;
+  const std::string& base = *measured.base_runs->facts.commit;
+  const verdict::RulesFrom& rules = *job.rules->used.from;
+  const source::Git& git = job.rules->repository->git();
+  std::optional<std::string> commit;
+  if (source::is_full_id(base)) WEIR_SET(commit, git.commit(base));
+  bool is_contained = false;
+  if (commit) WEIR_SET(is_contained, git.contains(rules.commit, *commit));
+  if (is_contained) return std::nullopt;
+  WEIR_TRY(const bool is_shallow, git.shallow());
+  return fmt::format("the run was compared with {}, which is no commit of {}{}",
+                     text::printable(source::short_commit(base)), text::printable(rules.ref),
+                     is_shallow ? " as far as its history is here" : "");
+}
+
 // Measures suspected cells of `first` in pairs with a base, for at most gate.budget. `verdict` is
 // the verdict by stored runs. Fails with Code::interrupted alone: after any other failure the
 // stored verdict stands, with the reason.
@@ -85,6 +104,9 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
       return without_pairs("their pairs cannot be read: " +
                            text::first_line(earlier_pairs.error().message));
     }
+    const auto foreign_base = find_foreign_base(pairs_job, *earlier_pairs);
+    if (!foreign_base) return without_pairs(text::first_line(foreign_base.error().message));
+    if (*foreign_base) return without_pairs(**foreign_base);
     if (earlier_pairs->interrupted.empty())
       return SuspectedPairs{without_gate_rules(std::move(*earlier_pairs))};
     return without_pairs("their pairs were interrupted: weir gate --resume goes on with them");
@@ -268,6 +290,8 @@ Result<Answer> gate(const Job& given_job, const GateOptions& options) {
     verdict::mark_unjudged(verdict,
                            "the run has no times: pass --counts-only (ci/post: counts-only: true)");
   }
+  WEIR_TRY(const std::optional<std::string> foreign_base, find_foreign_base(job, measured));
+  if (foreign_base) verdict::mark_unjudged(verdict, *foreign_base);
   // These read files of this machine by names in the run, so not for a run by others.
   if (!measured.claimed) add_reach_note(measured, job, verdict);
   if (!measured.claimed && !job.selection.config_text)

@@ -30,10 +30,35 @@ Result<std::shared_ptr<Repository>> Repository::open(sys::World& world, const st
   return repository;
 }
 
+Result<std::optional<std::string>> Repository::find_commit(const std::string& option,
+                                                           const std::string& ref) const {
+  const std::string place = fmt::format("{} {}", option, text::printable(ref));
+  WEIR_TRY(const std::string superproject, git_->superproject());
+  if (!superproject.empty()) {
+    return fail(
+        Code::config,
+        "{}: {} is a submodule of {}, so a pull request chooses what is in it; put weir.yaml "
+        "into that repository, or run weir in a clone of its own",
+        place, text::printable(git_->top()), text::printable(superproject));
+  }
+  return git_->commit(ref).map_error(in_context(place));
+}
+
+Result<std::optional<std::string>> Repository::find_branch(const std::string& option,
+                                                           const std::string& ref) const {
+  WEIR_TRY(std::optional<std::string> commit, find_commit(option, ref));
+  if (ref.starts_with("refs/") || source::is_full_id(ref)) return commit;
+  for (const char* folder : {"refs/heads/", "refs/remotes/origin/", "refs/remotes/"}) {
+    WEIR_SET(commit, git_->commit(folder + ref));
+    if (commit) return commit;
+  }
+  return std::optional<std::string>();
+}
+
 Result<std::string> Repository::commit(const std::string& option, const std::string& ref) const {
-  WEIR_TRY(const std::optional<std::string> commit, git_->commit(ref));
+  WEIR_TRY(const std::optional<std::string> commit, find_commit(option, ref));
   if (commit) return *commit;
-  const auto remote = git_->commit("origin/" + ref);
+  const auto remote = git_->commit("refs/remotes/origin/" + ref);
   return fail(Code::config, "{} {}: no commit that is known here; {}", option, text::printable(ref),
               remote && *remote ? fmt::format("did you mean origin/{}?", text::printable(ref))
                                 : std::string("is it fetched? (`git fetch origin`)"));

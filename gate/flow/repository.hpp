@@ -30,7 +30,14 @@ class Repository {
 
   [[nodiscard]] const source::Git& git() const { return *git_; }
   [[nodiscard]] const source::Effects& effects() const { return effects_; }
-  // Returns the commit that `ref` names; Code::config with a hint if it names none.
+  // Returns the commit that `ref` names for an option that decides what judges; nothing if it names
+  // none. Code::config in a submodule: a pull request may put one in the place of a folder.
+  [[nodiscard]] Result<std::optional<std::string>> find_commit(const std::string& option,
+                                                               const std::string& ref) const;
+  // The same of a branch: a local one, else one of origin. No tag, which takes no review to push.
+  [[nodiscard]] Result<std::optional<std::string>> find_branch(const std::string& option,
+                                                               const std::string& ref) const;
+  // Returns the commit as find_commit() does; Code::config with a hint if `ref` names none.
   [[nodiscard]] Result<std::string> commit(const std::string& option, const std::string& ref) const;
 
  private:

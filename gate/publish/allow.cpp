@@ -264,7 +264,9 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
       fmt::format("/repos/{}/contents/{}", repository, verdict::allowance_path(pull_request));
   std::string last_refusal;
   for (int i = 0; i < k_most_tries; ++i) {
-    WEIR_TRY(const ApiResponse file, api.get(path + "?ref=" + percent_encode(branch)));
+    // The full name: a short one could be a tag's.
+    WEIR_TRY(const ApiResponse file,
+             api.get(path + "?ref=" + percent_encode("refs/heads/" + branch)));
     std::vector<verdict::Allowance> all;
     if (is_success(file)) {
       const auto text = decode_base64(text_in(file.body, "content"));

@@ -253,8 +253,9 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   if (gate.against || gate.runs || !holds(verbs, "baseline accept")) return out;
   // A gate may read a remote's branch; accepted baselines go to the local one.
   if (const auto branch = options.find("--baselines-ref"); branch != options.end()) {
-    constexpr std::string_view k_remote = "origin/";
-    if (branch->second.starts_with(k_remote)) branch->second.erase(0, k_remote.size());
+    for (const std::string_view remote : {"refs/remotes/origin/", "origin/"}) {
+      if (branch->second.starts_with(remote)) branch->second.erase(0, remote.size());
+    }
   }
   const auto accept = [&](std::string what, const std::vector<std::string>& cells) {
     Hint hint{std::move(what), {"weir baseline accept"}};

@@ -29,7 +29,7 @@ bool names_base_branch(const std::string& ref, const PullRequest& pull) {
 // Error for a name that is neither a folder nor a commit, with a hint.
 tl::unexpected<Error> unknown_ref(const Git& git, const std::string& ref) {
   std::string hint;
-  const auto remote = git.commit("origin/" + ref);
+  const auto remote = git.commit("refs/remotes/origin/" + ref);
   if (remote && *remote) {
     hint = fmt::format("did you mean origin/{}?", ref);
   } else {
@@ -48,6 +48,15 @@ Result<void> describe_candidate(const Git& git, const std::string& folder, BaseT
   return {};
 }
 
+// Returns true if git could take `spec` for a commit, here or in a checkout with more branches.
+Result<bool> may_name_commit(const Git& git, const std::string& spec) {
+  const std::size_t slash = spec.find('/');
+  if (slash != std::string::npos && git.has_remote(spec.substr(0, slash))) return true;
+  const auto commit = git.commit(spec);
+  if (!commit && commit.error().code == Code::config) return true;  // ambiguous
+  return commit.map([](const auto& name) { return name.has_value(); });
+}
+
 // Uses a folder as the base, as it is.
 Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& config_folder,
                                   const Effects& effects) {
@@ -63,12 +72,12 @@ Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& c
   if (!candidate && interrupted(candidate.error())) return tl::unexpected(candidate.error());
   if (candidate) {
     WEIR_CHECK(describe_candidate(*candidate, config_folder, base));
-    WEIR_TRY(const auto commit, candidate->commit(wanted.spec));
-    if (commit) {
-      base.notes.push_back(fmt::format(
-          "{} is a folder and also names a commit: the folder is taken (refs/heads/… or "
-          "refs/tags/… names the commit)",
-          text::printable(wanted.spec)));
+    WEIR_TRY(const bool may_be_ref, may_name_commit(*candidate, wanted.spec));
+    if (may_be_ref) {
+      return fail(Code::config,
+                  "--against {}: there is a folder of this name, and it may mean a commit; write "
+                  "./{} for the folder, or the commit's full name (refs/heads/…, refs/remotes/…)",
+                  text::printable(wanted.spec), text::printable(wanted.spec));
     }
   }
   const auto base_git = Git::open(effects, base.root);
@@ -145,7 +154,8 @@ namespace {
 Result<void> choose_base(const Git& git, const std::string& ref, const PullRequest& pull,
                          BaseTree& base) {
   const std::string& head = *base.candidate_commit;
-  WEIR_TRY(const std::optional<std::string> ref_commit, git.commit(ref));
+  WEIR_TRY(const std::optional<std::string> ref_commit,
+           git.commit(ref).map_error(in_context("--against " + text::printable(ref))));
   const bool means_base =
       names_base_branch(ref, pull) ||
       (!pull.base_commit.empty() && (ref == pull.base_commit || ref_commit == pull.base_commit));
@@ -269,7 +279,9 @@ Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) 
     return fail(Code::usage, "--against: holds a zero byte");
   }
   const std::string folder = sys::absolute(wanted.config_folder);
-  if (effects.files.kind(sys::join_path(folder, wanted.spec)) == sys::Kind::folder) {
+  // A pull request can hold a folder of any name, and knows the ids of commits.
+  const bool is_commit = wanted.spec.starts_with("refs/") || is_full_id(wanted.spec);
+  if (!is_commit && effects.files.kind(sys::join_path(folder, wanted.spec)) == sys::Kind::folder) {
     return base_from_folder(wanted, folder, effects);
   }
   return base_from_ref(wanted, folder, effects);

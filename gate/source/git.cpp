@@ -57,6 +57,23 @@ std::string git_verb(const std::vector<std::string>& arguments) {
   return verb == nullptr ? "" : *verb;
 }
 
+// Lists the caller's git variables that git does not get: all but those for the caller's settings,
+// the author and the way to other hosts.
+std::vector<std::string> withheld_git_variables() {
+  std::vector<std::string> names = git_variables();
+  for (const auto& [name, value] : sys::own_environment()) {
+    if (!name.starts_with("GIT_")) continue;
+    const bool is_passed = std::ranges::any_of(
+        std::to_array<std::string_view>({"GIT_CONFIG_*", "GIT_AUTHOR_*", "GIT_COMMITTER_*",
+                                         "GIT_SSH*", "GIT_SSL_*", "GIT_HTTP_*", "GIT_PROXY_*",
+                                         "GIT_ASKPASS", "GIT_ALLOW_PROTOCOL",
+                                         "GIT_PROTOCOL_FROM_USER", "GIT_EXEC_PATH", "GIT_TRACE*"}),
+        [&](std::string_view pattern) { return text::glob_match(pattern, name); });
+    if (!is_passed) names.push_back(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> git_variables() {
@@ -74,23 +91,52 @@ std::vector<std::string> git_variables() {
 
 const Git::CallOptions Git::k_default_options{};
 
-// Finds the repository that a folder lies in.
+// Opens the repository that a folder lies in.
 Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   WEIR_TRY(const std::string program, git_program(effects.files));
-  Git git(effects, program, folder);
-  WEIR_TRY(const Answer top, git.call({"rev-parse", "--show-toplevel"}));
-  if (top.exit_code != 0) {
+  const std::string real_folder = sys::real_path(folder).value_or(folder);
+  WEIR_TRY(const std::string top, find_top(effects.files, real_folder));
+  Git git(effects, program, top);
+  WEIR_TRY(const Answer answer, git.call({"rev-parse", "--show-toplevel"}));
+  if (answer.exit_code != 0) {
     return fail(Code::config, "{}: no git repository that can be used: {}", folder,
-                text::trim(text::printable(top.err)));
+                text::trim(text::printable(answer.err)));
   }
-  WEIR_TRY(const Answer place, git.call({"rev-parse", "--show-prefix"}));
-  git.place_ = without_newline(place.out);
-  if (git.place_.ends_with('/')) git.place_.pop_back();
-  git.top_ = without_newline(top.out);
+  if (sys::real_path(without_newline(answer.out)) != top) {
+    return fail(Code::config, "{}: no git repository that can be used: its work tree is {}", folder,
+                text::printable(without_newline(answer.out)));
+  }
+  if (real_folder != top) git.place_ = real_folder.substr(top == "/" ? 1 : top.size() + 1);
   // Asked at the top, where a relative answer cannot lead through a link.
   WEIR_TRY(const std::string store, git.ask({"rev-parse", "--git-common-dir"}));
-  git.store_ = sys::absolute(sys::join_path(git.top_, store));
+  git.store_ = sys::absolute(sys::join_path(top, store));
+  WEIR_CHECK(git.read_settings());
   return git;
+}
+
+// Reads the settings that calls depend on. Refuses those in a file of a work tree, which a commit
+// could change.
+Result<void> Git::read_settings() {
+  WEIR_TRY(const std::string answer, call_checked({"config", "--list", "--show-origin", "--null"}));
+  settings_ = parse_git_settings(answer);
+  const auto follow_links = [](const std::string& path) {
+    return sys::real_path(path).value_or(path);
+  };
+  const auto is_below = [](const std::string& path, const std::string& folder) {
+    return path.starts_with(folder == "/" ? folder : folder + "/");
+  };
+  const std::string store = follow_links(store_);
+  const std::string main_top = sys::file_name_of(store) == ".git" ? sys::folder_of(store) : top_;
+  for (const std::string& name : settings_.files) {
+    const std::string file = follow_links(sys::absolute(sys::join_path(top_, name)));
+    if (is_below(file, store) || (!is_below(file, top_) && !is_below(file, main_top))) continue;
+    return fail(
+        Code::config,
+        "{}: git reads settings from this file of the work tree, which a commit can change; "
+        "remove it from git's configuration (include.path)",
+        text::printable(file));
+  }
+  return {};
 }
 
 // Compares two texts with git, outside any repository.
@@ -112,18 +158,23 @@ Result<std::string> Git::diff(const Effects& effects, std::string_view before,
 Result<Git::Answer> Git::call(std::vector<std::string> arguments,
                               const CallOptions& options) const {
   sys::ProcessSpec spec;
-  spec.argv = {program_, "--no-pager", "--no-optional-locks"};
-  for (const char* setting :
-       {"core.hooksPath=/dev/null", "core.fsmonitor=false", "advice.detachedHead=false",
-        "log.showSignature=false", "i18n.logOutputEncoding=UTF-8", "submodule.recurse=false",
-        "gc.auto=0", "maintenance.auto=false"}) {
-    spec.argv.insert(spec.argv.end(), {"-c", setting});
+  spec.argv = {program_, "--no-pager", "--no-optional-locks", "--no-replace-objects"};
+  std::vector<std::string> settings = {
+      "safe.bareRepository=explicit", "core.hooksPath=/dev/null",  "core.fsmonitor=false",
+      "protocol.ext.allow=never",     "advice.detachedHead=false", "log.showSignature=false",
+      "i18n.logOutputEncoding=UTF-8", "submodule.recurse=false",   "gc.auto=0",
+      "maintenance.auto=false"};
+  if (!options.filters) {
+    settings.insert(settings.end(), settings_.no_filters.begin(), settings_.no_filters.end());
   }
+  for (const std::string& setting : settings) spec.argv.insert(spec.argv.end(), {"-c", setting});
   const std::string verb = git_verb(arguments);
   std::ranges::move(arguments, std::back_inserter(spec.argv));
-  spec.unset = git_variables();
+  spec.unset = withheld_git_variables();
   spec.passed_variables = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
-  spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
+  spec.env = {{"LC_ALL", "C"},
+              {"GIT_TERMINAL_PROMPT", "0"},
+              {"GIT_CEILING_DIRECTORIES", sys::folder_of(top_)}};
   spec.env.insert(spec.env.end(), options.env.begin(), options.env.end());
   spec.folder = options.folder.empty() ? top_ : options.folder;
   spec.timeout_seconds = options.timeout_seconds;
@@ -161,12 +212,14 @@ Result<std::string> Git::ask(const std::vector<std::string>& arguments) const {
       .map(without_newline);
 }
 
-Result<std::optional<std::string>> Git::commit(const std::string& name) const {
-  WEIR_TRY(const Answer answer,
-           call({"rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}"}));
-  std::string commit = without_newline(answer.out);
-  if (answer.exit_code != 0 || !text::is_commit(commit)) return std::nullopt;
-  return commit;
+Result<std::string> Git::superproject() const {
+  return ask({"rev-parse", "--show-superproject-working-tree"});
+}
+
+Result<bool> Git::contains(const std::string& tip, const std::string& commit) const {
+  WEIR_TRY(const Answer answer, call({"merge-base", "--is-ancestor", commit, tip}));
+  if (answer.exit_code > 1) return git_error("merge-base", answer);
+  return answer.exit_code == 0;
 }
 
 Result<std::vector<std::string>> Git::parents(const std::string& commit) const {
@@ -189,7 +242,8 @@ Result<bool> Git::shallow() const {
 }
 
 Result<bool> Git::dirty() const {
-  WEIR_TRY(const Answer answer, call({"status", "--porcelain", "--untracked-files=no"}));
+  WEIR_TRY(const Answer answer,
+           call({"status", "--porcelain", "--untracked-files=no"}, {.filters = true}));
   if (answer.exit_code != 0) return git_error("status", answer);
   return answer.cut || !answer.out.empty();
 }
@@ -270,7 +324,7 @@ Result<std::string> Git::words(const std::string& commit) const {
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
   // --force: git may remember a folder of that name that no longer exists.
   WEIR_CHECK(call_checked({"worktree", "add", "--detach", "--force", path, commit},
-                          {.timeout_seconds = k_checkout_seconds},
+                          {.timeout_seconds = k_checkout_seconds, .filters = true},
                           fmt::format("worktree add {} {}", path, commit)));
   return {};
 }
@@ -282,9 +336,10 @@ Result<void> Git::remove_worktree(const std::string& path) const {
 }
 
 Result<void> Git::update_submodules(const std::string& worktree) const {
-  WEIR_CHECK(call_checked({"submodule", "update", "--init", "--recursive"},
-                          {.timeout_seconds = k_checkout_seconds, .folder = worktree},
-                          fmt::format("submodule update for {}", worktree)));
+  WEIR_CHECK(
+      call_checked({"submodule", "update", "--init", "--recursive"},
+                   {.timeout_seconds = k_checkout_seconds, .folder = worktree, .filters = true},
+                   fmt::format("submodule update for {}", worktree)));
   return {};
 }
 

@@ -1,9 +1,10 @@
 // Questions to one git repository, by the git program.
 //
-// What git answers is hostile (names and subjects are anybody's). No hooks, no monitors, no editor
-// and no questions at a terminal: the caller's git configuration is used for the rest. Variables by
-// which git tells its hooks where their repository is are kept away: inside a hook they would turn
-// every question to another folder into one to that repository.
+// What git answers is hostile (names and subjects are anybody's). Git::call makes every command
+// line and environment: no hooks, monitors, filters, replaced objects, editor or questions at a
+// terminal. The rest is the caller's configuration, which no file of the work tree may be part of.
+// Git's variables are kept away, but for the author and the way to other hosts: inside a hook they
+// would turn every question to another folder into one to that repository.
 //
 // Errors: Code::config where it is no repository that can be used, Code::interrupted on a stop,
 // Code::unavailable without git, else Code::io with what git said. Safe to use from several
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "gate/profile/reach_diff.hpp"
+#include "gate/source/work_tree.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
@@ -61,7 +63,8 @@ struct CommitFacts {
 
 class Git {
  public:
-  // The repository whose work tree `folder` (absolute) lies in; a bare one is none.
+  // The repository whose work tree `folder` (absolute) lies in; a bare one is none. Code::config
+  // for one that files of a commit could be, or whose settings a file of the work tree makes.
   [[nodiscard]] static Result<Git> open(const Effects& effects, const std::string& folder);
   // How two texts differ, line by line, from the first "@@" on; "" where they do not. No repository
   // is asked.
@@ -74,9 +77,17 @@ class Git {
   // The folder of history, objects and branches: one for all work trees of a repository.
   [[nodiscard]] const std::string& store() const { return store_; }
 
-  // The commit (40 or 64 hex digits) that `name` means; nothing where it means none. Never taken
-  // for an option.
-  [[nodiscard]] Result<std::optional<std::string>> commit(const std::string& name) const;
+  // The commit (40 or 64 hex digits) that `text` means: an id, HEAD, or the name of exactly one
+  // ref, with ~N and ^N after it. Nothing where it means none. Code::config, with the full names,
+  // where it may mean several refs; a full name ("refs/…") never does.
+  [[nodiscard]] Result<std::optional<std::string>> commit(const std::string& text) const;
+  [[nodiscard]] bool has_remote(const std::string& name) const {
+    return settings_.remotes.contains(name);
+  }
+  // The top of the repository that has this one as a submodule; "" where none has.
+  [[nodiscard]] Result<std::string> superproject() const;
+  // `commit` is `tip` or lies before it. Both are commits that are here.
+  [[nodiscard]] Result<bool> contains(const std::string& tip, const std::string& commit) const;
   [[nodiscard]] Result<std::vector<std::string>> parents(const std::string& commit) const;
   // The best common ancestors, git's choice first; empty where there are none.
   [[nodiscard]] Result<std::vector<std::string>> merge_bases(const std::string& one,
@@ -176,6 +187,7 @@ class Git {
     std::string folder{};  // top() when empty
     std::uint64_t output_limit = std::uint64_t{16} << 20;
     sys::EnvironmentList env{};
+    bool filters = false;  // the caller's, named by attributes of files: git-lfs, for one
     std::string
         too_much_message{};  // call_checked(): the Error, Code::config, where it has more to say
   };
@@ -183,6 +195,14 @@ class Git {
       : effects_(&effects), program_(std::move(program)), top_(std::move(folder)) {}
   [[nodiscard]] CallOptions history_options() const;
   static const CallOptions k_default_options;
+  struct Ref {
+    std::string name, object;
+  };
+  [[nodiscard]] Result<void> read_settings();
+  [[nodiscard]] Result<std::vector<Ref>> refs_named(const std::string& name) const;
+  [[nodiscard]] Result<bool> abbreviates_commit(const std::string& name) const;
+  [[nodiscard]] Result<std::optional<std::string>> follow_upstream(const std::string& name) const;
+  [[nodiscard]] Result<std::optional<std::string>> resolve_name(const std::string& name) const;
   [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments,
                                     const CallOptions& options = k_default_options) const;
   // The whole answer to a question that has to work; `what` was asked: the verb, where it is empty.
@@ -195,7 +215,14 @@ class Git {
 
   const Effects* effects_;
   std::string program_, top_, place_, store_;
+  GitSettings settings_;
 };
+
+// Returns true for 40 or 64 hex digits, which git takes for an id, whatever refs there are.
+[[nodiscard]] bool is_full_id(std::string_view text);
+
+// "1a2b3c4"
+[[nodiscard]] std::string short_commit(const std::string& commit);
 
 // The input of a pre-push hook: a line for each reference that is pushed. Pure.
 

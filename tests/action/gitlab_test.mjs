@@ -60,8 +60,8 @@ test('a merge request is measured by the rules of its target branch, and the exi
 mkdir -p "$out/1"; echo records >"$out/1/run.jsonl"; exit 1`;
   const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`}, folder);
   assert.equal(done.status, 1, done.log);
-  assert.match(done.read('words'), /--rules-from=target\/release /);
-  assert.equal(world.git(done.folder, 'rev-parse', 'target/release'), world.git(world.work, 'rev-parse', 'main'));
+  assert.match(done.read('words'), /--rules-from=refs\/remotes\/target\/release /);
+  assert.equal(world.git(done.folder, 'rev-parse', 'refs/remotes/target/release'), world.git(world.work, 'rev-parse', 'main'));
   const {paths, reports} = jobs['weir-measure'].artifacts;
   for (const name of [...paths.filter((place) => !place.endsWith('/')), ...Object.values(reports)]) assert.equal(fs.readFileSync(path.join(done.folder, name), 'utf8'), 'x\n', name);
   assert.equal(fs.readFileSync(path.join(done.folder, 'run/run.jsonl'), 'utf8'), 'records\n');
@@ -102,7 +102,7 @@ async function posted(given, weir = writes('all well')) {
 test('records are judged by the tip of the target branch in a process that has no token', async () => {
   const done = await posted();
   assert.equal(done.status, 0, done.log);
-  assert.match(done.read('words'), /gate --config weir.yaml --from \S+\/run --rules-from origin\/main --counts-only --require-baseline/);
+  assert.match(done.read('words'), /gate --config weir.yaml --from \S+\/run --rules-from refs\/remotes\/origin\/main --counts-only --require-baseline/);
   assert.ok(!/secret/.test(done.read('env')), done.read('env'));
   assert.deepEqual([done.state, done.name, done.pipeline], ['success', 'weir (main !8)', '21']);
   assert.match(done.note, new RegExp(`^<!-- weir !8 main ${sha} 21 -->\r?\nall well\n[^]*ran the code of the merge request`));
@@ -145,7 +145,7 @@ test('records that are judged without end are not judged, and the next merge req
 
 test('another target branch has other rules and a note of its own; a fork\'s pipeline is its project\'s', async () => {
   const done = await posted({merge_request: request({target_branch: 'release'}), notes: [{id: 6, body: `<!-- weir !8 main ${sha} 21 -->\n`, author: {id: 11}}]});
-  assert.match(done.read('words'), /--rules-from origin\/release /);
+  assert.match(done.read('words'), /--rules-from refs\/remotes\/origin\/release /);
   assert.deepEqual([done.name, done.sent[1]], ['weir (release !8)', 'PUT /projects/3/merge_requests/8/notes/6']);
   const fork = await posted({merge_request: request({head_pipeline: {id: 21, project_id: 99, status: 'failed', sha: merged}})});
   assert.deepEqual([fork.state, fork.pipeline, fork.sent[0]], ['success', undefined, `POST /projects/3/statuses/${sha}`], fork.log);

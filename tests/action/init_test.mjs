@@ -117,7 +117,7 @@ test('for forks there are two workflows, and neither is written where one of the
   assert.equal(init('--ci', 'github', '--forks').status, 0);
   well_formed(workflow);
   const {jobs} = read_yaml(post);
-  assert.deepEqual(jobs.post.steps[0].with, {'working-directory': 'bench', 'counts-only': true, 'baselines-ref': 'origin/perf-baselines', 'require-baseline': true});
+  assert.deepEqual(jobs.post.steps[0].with, {'working-directory': 'bench', 'counts-only': true, 'baselines-ref': 'refs/remotes/origin/perf-baselines', 'require-baseline': true});
   assert.ok(!('post' in read_yaml(workflow).jobs));
 });
 

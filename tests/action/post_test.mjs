@@ -62,7 +62,7 @@ exit ${code}`);
 test('what a fork measured is judged again by the tip of its base, and posted to where the event says', () => {
   const done = run({});
   assert.equal(done.success, true, done.log);
-  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=origin\/perf-baselines\|token=\|$/);
+  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=refs\/remotes\/origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=refs\/remotes\/origin\/perf-baselines\|token=\|$/);
   assert.equal(done.read('rules'), tip);
   assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|--judged-here\|token=ghs_writes/);
   assert.match(done.gh_calls, /-f head=stranger:topic/);
@@ -82,11 +82,11 @@ test('what judges and what unpacks has no token, and nothing of the pull request
 test('the base is the event\'s or the API\'s, never the artifact\'s', () => {
   const rules = (github, more = {}) => /--rules-from=([^|]+)/.exec(run({github, inputs: {'run-id': '42', sha}, ...more}).judged[0] ?? '')?.[1];
   const event = {pull_request: {number: 3, base: {ref: 'release'}}};
-  assert.equal(rules({event_name: 'pull_request', event}), 'origin/release');
-  assert.equal(rules({event_name: 'issue_comment', event: {issue: {number: 7}}}), 'origin/main');
+  assert.equal(rules({event_name: 'pull_request', event}), 'refs/remotes/origin/release');
+  assert.equal(rules({event_name: 'issue_comment', event: {issue: {number: 7}}}), 'refs/remotes/origin/main');
   assert.equal(rules({event_name: 'merge_group', event: {merge_group: {base_sha: tip}}}), tip);
   assert.equal(rules({event_name: 'push', event: {}}), tip);
-  assert.equal(rules(run_event(), {pulls: [pull(7, 'release')]}), 'origin/release');
+  assert.equal(rules(run_event(), {pulls: [pull(7, 'release')]}), 'refs/remotes/origin/release');
 });
 
 test('waivers are those of the pull request that was found, for the commit that was measured', () => {

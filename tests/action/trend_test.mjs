@@ -84,7 +84,7 @@ test('git has the token where it asks origin, and nothing that reads what was me
   fs.writeFileSync(path.join(bin, 'zip'), zip({'run/run.jsonl': fs.readFileSync(path.join(folder, run, 'run.jsonl'))}));
   const program = (name, text) => fs.writeFileSync(path.join(bin, name), `#!/bin/bash\n${text}\n`, {mode: 0o755});
   program('gh', `case "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac`);
-  program('git', `env | grep -Eq "ghs_|GIT_CONFIG_VALUE_0=AUTHORIZATION" && had=token || had=none\nwords=" $* "
+  program('git', `env | grep -Eq "ghs_|GIT_CONFIG_VALUE_[0-9]+=AUTHORIZATION" && had=token || had=none\nwords=" $* "
 for word in ls-remote fetch push; do [[ $words != *" $word "* ]] || echo "git $word $had" >>'${bin}/log'; done
 exec ${execFileSync('which', ['git'], {encoding: 'utf8'}).trim()} "\${@/#${url.replaceAll('/', '\\/')}/file://${world.origin}}"`);
   const spy = release(world.fresh('release'), `env | grep -Eq "ghs_|AUTHORIZATION" && echo "weir token" >>'${bin}/log' || echo "weir $1 none" >>'${bin}/log'\nexec '${weir}' "$@"`);

@@ -54,6 +54,11 @@ class Claimed : public Rules {
     edit(header["plan"]);
     spill(fs::path(run()) / "run.jsonl", header.dump() + text.substr(end));
   }
+  // Its records say that main's tip was its base.
+  void claim_base_of_main() {
+    const std::string commit(git_says("rev-parse main").substr(0, 40));
+    forge([&](Json& plan) { plan["extra"]["against"]["commit"] = commit; });
+  }
   static std::string dispatches(const Json& verdict) {
     return metric_of(cell_of(verdict, "mine/m/metal/decode"), "dispatches_per_token")["verdict"];
   }
@@ -94,10 +99,26 @@ TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
   EXPECT_FALSE(fs::exists(fs::path(run()) / "rules"));
 }
 
+// A workflow that a tag or a branch of its own misled compares with whatever its author likes.
+TEST_F(Claimed, ARunIsNotJudgedWhoseBaseIsNoCommitOfTheBranch) {
+  fork_runs("", 65, {"--against", "HEAD"});
+  const Json verdict = judged(3);
+  EXPECT_EQ(verdict["verdict"], "error");
+  EXPECT_THAT(verdict["unjudged"].get<std::string>(), HasSubstr("which is no commit of main"));
+  for (const std::string& base :
+       {std::string(40, 'a'), std::string("main"), std::string("--all")}) {
+    forge([&](Json& plan) { plan["extra"]["against"]["commit"] = base; });
+    EXPECT_THAT(judged(3)["unjudged"].get<std::string>(), HasSubstr("no commit of main")) << base;
+  }
+  claim_base_of_main();
+  EXPECT_EQ(judged(0)["verdict"], "pass");
+}
+
 // Its own program as the base: of that it claims what it likes.
 TEST_F(Claimed, WhatARunSaysOfItsBaseComesAfterTheBasesBaselines) {
   fork_runs("", 77, {"--against", "HEAD"});
   EXPECT_EQ(gate({"--from", run()}, 0)["verdict"], "pass");
+  claim_base_of_main();
   const Json verdict = judged(1);
   const Json metric = metric_of(cell_of(verdict, k_cell), "dispatches_per_token");
   EXPECT_EQ(metric["verdict"], "fail");

@@ -206,8 +206,11 @@ StoreAnswer GithubStore::list_comments(const StoreRequest& request, std::int64_t
 StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string& path) {
   const auto blob = [](const std::string& content) { return short_hash(content, 32); };
   if (request.method == "GET") {
-    const std::string branch = query(request, "ref");
-    const auto match = files_.find({branch.empty() ? "main" : branch, path});
+    // A short name could be a tag's: nothing asks by one.
+    constexpr std::string_view k_heads = "refs/heads/";
+    const std::string ref = query(request, "ref");
+    if (!ref.empty() && !ref.starts_with(k_heads)) return not_found();
+    const auto match = files_.find({ref.empty() ? "main" : ref.substr(k_heads.size()), path});
     if (match == files_.end()) return not_found();
     return {.body = {{"type", "file"},
                      {"path", path},

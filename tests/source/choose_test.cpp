@@ -269,11 +269,6 @@ TEST_F(Bases, CanBeAFolderWithGitOrWithout) {
   EXPECT_EQ(base->commit, std::nullopt);
   EXPECT_EQ(base->words, "folder ../before");
 
-  ASSERT_TRUE(files_.make_dirs(in("main")).has_value());
-  base = prepare("main");
-  ASSERT_TRUE(base) << base.error().message;
-  EXPECT_EQ(base->root, in("main"));
-  expect_holds(base->notes.front(), "is a folder and also names a commit");
   EXPECT_FALSE(files_.exists(at("cache"))) << "a folder needs no cache";
 }
 

@@ -1,0 +1,66 @@
+// Finds the work tree that a folder lies in, and reads the settings of its repository.
+#include "gate/source/work_tree.hpp"
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::source {
+namespace {
+
+// Returns true if git would take a folder with these entries for a repository.
+bool looks_like_repository(const std::vector<std::string>& names) {
+  if (!holds(names, "HEAD")) return false;
+  return holds(names, "commondir") || (holds(names, "objects") && holds(names, "refs"));
+}
+
+// Returns the middle part of "SECTION.name.with.dots.KEY"; "" for another key.
+std::string subsection(const std::string& key, std::string_view section) {
+  if (!key.starts_with(fmt::format("{}.", section))) return "";
+  const std::size_t begin = section.size() + 1, end = key.rfind('.');
+  return end > begin ? key.substr(begin, end - begin) : "";
+}
+
+}  // namespace
+
+// git's own search does the same, but older ones cannot be kept from such a folder
+// (safe.bareRepository came with 2.38).
+Result<std::string> find_top(const sys::Files& files, const std::string& folder) {
+  for (std::string current = folder;; current = sys::folder_of(current)) {
+    const std::vector<std::string> names = files.list(current).value_or(std::vector<std::string>());
+    if (holds(names, ".git")) return current;
+    if (looks_like_repository(names)) {
+      return fail(Code::config,
+                  "{}: no git repository that can be used: {} looks like a repository, but has no "
+                  "work tree. Remove its HEAD, or give a folder of the repository around it.",
+                  text::printable(folder), text::printable(current));
+    }
+    if (current == "/" || current == ".") break;
+  }
+  return fail(Code::config, "{}: no git repository that can be used: there is none at or above it",
+              text::printable(folder));
+}
+
+GitSettings parse_git_settings(std::string_view text) {
+  GitSettings settings;
+  std::set<std::string> filters;
+  // Origin and setting in turn, each before a zero byte: "file:.git/config", "core.bare\nfalse".
+  const std::vector<std::string> parts = text::split(text, '\0');
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    constexpr std::string_view k_file = "file:";
+    if (parts[i].starts_with(k_file)) settings.files.insert(parts[i].substr(k_file.size()));
+    const std::string key = parts[i + 1].substr(0, parts[i + 1].find('\n'));
+    filters.insert(subsection(key, "filter"));
+    settings.remotes.insert(subsection(key, "remote"));
+  }
+  filters.erase("");
+  settings.remotes.erase("");
+  for (const std::string& name : filters) {
+    for (const char* setting : {"clean=", "smudge=", "process=", "required=false"}) {
+      settings.no_filters.push_back(fmt::format("filter.{}.{}", name, setting));
+    }
+  }
+  return settings;
+}
+
+}  // namespace weir::source
