@@ -106,8 +106,8 @@ struct EntryCheck {
     if (why && !why_not) why_not = why;
     makes_sense = makes_sense || !why;
   }
-  void check_specials() {
-    for (const char* special : verdict::k_specials) {
+  void check_non_metrics() {
+    for (const char* special : verdict::k_non_metrics) {
       if (wrong || !entry.covers_name(special)) continue;
       covers = true;
       makes_sense = makes_sense || !has_amount(entry);
@@ -139,7 +139,7 @@ std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
     }
     if (cell != cells.front()) continue;
     check.check(late_metrics(entry));
-    check.check_specials();
+    check.check_non_metrics();
   }
   if (check.wrong) return check.wrong;
   if (cells.empty()) return "this limit matches no cell of the matrix";

@@ -1,6 +1,7 @@
 // Reads a whole weir.yaml into settings; and the keys that several sections share.
 #include "gate/config/parse.hpp"
 
+#include "gate/base/json.hpp"
 #include "gate/config/placeholders.hpp"
 
 namespace weir::config {
@@ -265,6 +266,20 @@ void parse_root(const Node& root, Parsing& parsing) {
   parse_cpu_ops(parsing);
 }
 
+namespace {
+
+// Returns the tree as JSON whose scalars are all text, so that 1 and "1" are the same.
+Json texts_as_json(const Node& node) {
+  if (node.kind == Node::Kind::null) return nullptr;
+  if (node.kind == Node::Kind::scalar) return node.text;
+  Json json = node.kind == Node::Kind::map ? Json::object() : Json::array();
+  for (const Entry& entry : node.entries) json[entry.key] = texts_as_json(entry.value);
+  for (const Node& item : node.items) json.push_back(texts_as_json(item));
+  return json;
+}
+
+}  // namespace
+
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
                                 const Supported& supported) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
@@ -277,6 +292,7 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   }
   parse_root(root, parsing);
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());
+  parsing.settings.tree = std::make_shared<const Json>(texts_as_json(root));
   return std::move(parsing.settings);
 }
 

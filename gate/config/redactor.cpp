@@ -1,6 +1,9 @@
 // Makes aliases of private names, and replaces the names in texts.
 #include "gate/config/redactor.hpp"
 
+#include <charconv>
+#include <numeric>
+
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -35,6 +38,86 @@ std::map<std::string, std::string> make_aliases(std::string_view kind, const Sec
 bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return c == '_' || byte >= 0x80U || text::is_alphanumeric(c);
+}
+
+// A text in lower case, and the place in the original at which each of its bytes begins; one more
+// is its end.
+struct Spelling {
+  std::string text;
+  std::vector<std::size_t> places;
+};
+
+Spelling spell(std::string_view original) {
+  Spelling spelling{text::lower(original), std::vector<std::size_t>(original.size() + 1)};
+  std::iota(spelling.places.begin(), spelling.places.end(), 0);
+  return spelling;
+}
+
+// Returns the value of the `digits` hexadecimal digits of `text` at `at`; nothing if it has fewer.
+std::optional<char32_t> read_hex(std::string_view text, std::size_t at, std::size_t digits) {
+  if (at + digits > text.size()) return std::nullopt;
+  std::uint32_t value = 0;
+  const char* end = text.data() + at + digits;
+  const auto [stop, error] = std::from_chars(text.data() + at, end, value, 16);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+std::string utf8(char32_t code) {
+  constexpr char32_t k_two = 0x80, k_three = 0x800, k_four = 0x10000;
+  const auto tail = [&](unsigned shift) {
+    return static_cast<char>(0x80U | ((code >> shift) & 0x3FU));
+  };
+  if (code < k_two) return {static_cast<char>(code)};
+  if (code < k_three) return {static_cast<char>(0xC0U | (code >> 6U)), tail(0)};
+  if (code < k_four) return {static_cast<char>(0xE0U | (code >> 12U)), tail(6), tail(0)};
+  return {static_cast<char>(0xF0U | ((code >> 18U) & 7U)), tail(12), tail(6), tail(0)};
+}
+
+// An escape at the beginning of a text: its length, and the bytes that it stands for.
+struct Escape {
+  std::size_t size = 0;
+  std::string bytes;
+};
+
+// Reads %XX of an address, and the escapes of a JSON string. Nothing if there is none.
+std::optional<Escape> read_escape(std::string_view text) {
+  if (text.front() == '%') {
+    const auto byte = read_hex(text, 1, 2);
+    return byte ? std::optional(Escape{3, {static_cast<char>(*byte)}}) : std::nullopt;
+  }
+  if (text.front() != '\\' || text.size() < 2) return std::nullopt;
+  if (text[1] == 'u') {
+    auto code = read_hex(text, 2, 4);
+    if (!code) return std::nullopt;
+    const bool has_second = *code >= 0xD800 && *code < 0xDC00 && text.substr(6).starts_with("\\u");
+    const auto second = has_second ? read_hex(text, 8, 4) : std::nullopt;
+    if (!second) return Escape{6, utf8(*code)};
+    return Escape{12, utf8(0x10000 + ((*code - 0xD800) << 10U) + (*second & 0x3FFU))};
+  }
+  constexpr std::string_view k_letters = "nrtbf", k_controls = "\n\r\t\b\f", k_plain = "\"/\\";
+  if (const std::size_t letter = k_letters.find(text[1]); letter != std::string_view::npos) {
+    return Escape{2, {k_controls[letter]}};
+  }
+  if (k_plain.find(text[1]) != std::string_view::npos) return Escape{2, {text[1]}};
+  return std::nullopt;
+}
+
+// Returns the spelling without its escapes; nothing if it has none.
+std::optional<Spelling> unescape(const Spelling& spelling) {
+  const std::string_view from = spelling.text;
+  if (from.find_first_of("%\\") == std::string_view::npos) return std::nullopt;
+  Spelling plain;
+  for (std::size_t at = 0; at < from.size();) {
+    const auto escape = read_escape(from.substr(at));
+    const std::string bytes = escape ? text::lower(escape->bytes) : std::string(1, from[at]);
+    plain.text += bytes;
+    plain.places.insert(plain.places.end(), bytes.size(), spelling.places[at]);
+    at += escape ? escape->size : 1;
+  }
+  plain.places.push_back(spelling.places.back());
+  if (plain.text.size() == from.size()) return std::nullopt;
+  return plain;
 }
 
 }  // namespace
@@ -86,8 +169,8 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
   words_.erase(repeated.begin(), repeated.end());
 }
 
-void Redactor::add(std::string word, const std::string& alias) {
-  if (!word.empty()) words_.emplace_back(std::move(word), alias);
+void Redactor::add(const std::string& word, const std::string& alias) {
+  if (!word.empty()) words_.emplace_back(text::lower(word), alias);
 }
 
 void Redactor::add_path(const std::string& path, const std::string& alias) {
@@ -97,9 +180,15 @@ void Redactor::add_path(const std::string& path, const std::string& alias) {
   add(normal, alias);
   if (!path.starts_with('/')) add(profile::normal_path(fmt::format("{}/{}", folder_, path)), alias);
   add(file, alias);
-  // "weights" of "weights.gguf": shards and caches are named like that.
-  if (const std::size_t dot = file.rfind('.'); dot != std::string::npos) {
-    add(file.substr(0, dot), alias);
+  // "weights", "weights.q4" and "weights.q4-00001-of-00002" of "weights.q4-00001-of-00002.gguf":
+  // caches, logs and other shards are named so.
+  std::string stem = file;
+  for (std::size_t dot = stem.rfind('.'); dot != std::string::npos; dot = stem.rfind('.')) {
+    stem.resize(dot);
+    add(stem, alias);
+    constexpr std::string_view k_shard = "-00000-of-00000";
+    const std::size_t shard = stem.size() - std::min(stem.size(), k_shard.size());
+    if (text::has_form(stem.substr(shard), k_shard)) add(stem.substr(0, shard), alias);
   }
 }
 
@@ -209,18 +298,35 @@ const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t 
   return nullptr;
 }
 
-std::string Redactor::text(std::string_view text) const {
-  if (words_.empty()) return std::string(text);
+std::string Redactor::text(std::string_view original) const {
+  std::string redacted(original);
+  if (words_.empty()) return redacted;
+  // An escaped text may hold another one.
+  constexpr int k_levels = 3;
+  for (int level = 0; level < k_levels; ++level) {
+    Spelling spelling = spell(redacted);
+    for (int i = 0; i < level; ++i) {
+      auto plain = unescape(spelling);
+      if (!plain) return redacted;
+      spelling = *std::move(plain);
+    }
+    redacted = replace_private(redacted, spelling.text, spelling.places);
+  }
+  return redacted;
+}
+
+std::string Redactor::replace_private(std::string_view original, std::string_view spelling,
+                                      std::span<const std::size_t> places) const {
   std::string redacted;
-  for (std::size_t at = 0; at < text.size();) {
-    const Word* match = find_word_at(text, at);
+  for (std::size_t at = 0; at < spelling.size();) {
+    const Word* match = find_word_at(spelling, at);
+    const std::size_t end = match == nullptr ? at + 1 : at + match->first.size();
     if (match == nullptr) {
-      redacted += text[at];
-      ++at;
+      redacted += original.substr(places[at], places[end] - places[at]);
     } else {
       redacted += match->second;
-      at += match->first.size();
     }
+    at = end;
   }
   return redacted;
 }

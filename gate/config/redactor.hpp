@@ -20,14 +20,14 @@ class Redactor {
   [[nodiscard]] profile::CellKey cell(profile::CellKey key) const;
   // A cell's name; any other text as text() does.
   [[nodiscard]] std::string cell_name(const std::string& name) const;
-  // Redacts private names, paths, file names and prompts in free text, as whole words. May redact
-  // too much (a prompt named like an English word), never too little. Redacted text may be passed
-  // in again.
+  // Redacts private names, paths, file names and prompts in free text, as whole words, in upper or
+  // lower case, also where they are percent-encoded or escaped as in JSON. May redact too much (a
+  // prompt named like an English word), never too little. Redacted text may be passed in again.
   [[nodiscard]] std::string text(std::string_view text) const;
 
  private:
   using Aliases = std::map<std::string, std::string>;  // name -> alias
-  void add(std::string word, const std::string& alias);
+  void add(const std::string& word, const std::string& alias);
   void add_path(const std::string& path, const std::string& alias);
   // Adds the image and the paths among the runtime's options. Returns the engine's own part of the
   // command.
@@ -35,10 +35,14 @@ class Redactor {
   void add_image(const std::string& image, const std::string& alias);
   // Adds the absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
   void add_places(std::string word, const std::string& alias);
+  // Replaces the private words of `original` at which `spelling` has them: the same text in another
+  // form, each byte of which begins at its place.
+  [[nodiscard]] std::string replace_private(std::string_view original, std::string_view spelling,
+                                            std::span<const std::size_t> places) const;
 
   std::string folder_;
   Aliases engines_, models_, prompts_;
-  using Word = std::pair<std::string, std::string>;  // private text -> alias
+  using Word = std::pair<std::string, std::string>;  // in lower case -> alias
   [[nodiscard]] const Word* find_word_at(std::string_view text, std::size_t at) const;
   std::vector<Word> words_;  // by text, each once
 };

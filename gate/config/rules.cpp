@@ -2,6 +2,7 @@
 #include "gate/config/rules.hpp"
 
 #include "gate/base/find.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::config {
@@ -170,8 +171,8 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
       note(metric.name, base_limits.resolve(in_base, metric), head_limits.resolve(in_head, metric));
     }
     for (const char* name : verdict::k_non_metrics) {
-      note(name, base_limits.resolve_non_metric_limit(in_base, name),
-           head_limits.resolve_non_metric_limit(in_head, name));
+      note(name, base_limits.resolve_non_metric(in_base, name),
+           head_limits.resolve_non_metric(in_head, name));
     }
   }
   // Change and cells -> the metrics whose limits change alike, which share one proposal.
@@ -245,8 +246,8 @@ bool runs_alike(const EngineSettings& a, const EngineSettings& b) {
 class RulesComparison {
  public:
   RulesComparison(const Settings& base, const Matrix& base_cells, const Settings& head,
-                  const Matrix& head_cells, const ProbeDevices& sees)
-      : base_(base), head_(head), sees_(sees) {
+                  const Matrix& head_cells, const Digest& digest)
+      : base_(base), head_(head), digest_(digest) {
     for (const Cell& cell : base_cells.cells) before_.emplace(cell.key.str(), &cell);
     for (const Cell& cell : head_cells.cells) {
       after_.emplace(cell.key.str(), &cell);
@@ -255,6 +256,7 @@ class RulesComparison {
     for (const auto& [name, cell] : after_) {
       if (!before_.contains(name)) new_cells_[measured_text(*cell)].push_back(name);
     }
+    other_sections_ = compare_other_sections(*base.tree, *head.tree, digest);
     for (const Cell& cell : base_cells.cells) match_cell(cell);
     assign_limits();
   }
@@ -271,10 +273,15 @@ class RulesComparison {
           /*holds=*/true)
           .about(removed);
     }
-    compare_cells();
+    for (auto& [difference, names] : cells_of_difference_) {
+      add(difference.key, difference.from, difference.to, Effect::changed, /*holds=*/true)
+          .about(std::move(names));
+    }
     for (const EngineSettings& engine : base_.engines) {
       const EngineSettings* head_engine = find_named(head_.engines, engine.name);
-      if (head_engine != nullptr) compare_engines(engine, *head_engine);
+      if (head_engine == nullptr) continue;
+      compare_cpu_ops(engine.name, engine.cpu_ops_allowed, head_engine->cpu_ops_allowed,
+                      /*holds=*/false);
     }
     for (const EngineSettings& engine : head_.engines) {
       if (find_named(base_.engines, engine.name) == nullptr) {
@@ -283,6 +290,9 @@ class RulesComparison {
     }
     compare_limits(cells_, limitable_metrics(), base_.limits, head_.limits, edits_.proposals);
     compare_gate();
+    if (member_or_null(*base_.tree, "explain") != member_or_null(*head_.tree, "explain")) {
+      add("explain", "", "", Effect::changed);
+    }
     edits_.proposals = verdict::in_order(std::move(edits_.proposals));
     return std::move(edits_);
   }
@@ -295,9 +305,8 @@ class RulesComparison {
         Proposal{std::move(what), std::move(from), std::move(to), effect, holds});
   }
 
-  // Records what became of a cell of the base: its name in the head, the parts that changed, and
-  // the sources that it lost. A cell without its old name may be a renamed one that measures the
-  // same.
+  // Records what became of a cell of the base: its name in the head, and the keys that differ. A
+  // cell without its old name may be a renamed one that measures the same.
   void match_cell(const Cell& before) {
     verdict::BaseCell& base_cell = edits_.cells.emplace_back(verdict::BaseCell{before.key.str()});
     auto match = after_.find(base_cell.cell);
@@ -310,16 +319,93 @@ class RulesComparison {
       match = after_.find(*renamed);
       alike.erase(renamed);
     }
-    const Cell& after = *match->second;
     base_cell.now = match->first;
-    std::vector<std::string> parts = differing_parts(before, after);
-    if (describe_device(before) != describe_device(after)) parts.emplace_back("device");
-    base_cell.changed = text::join(parts);
-    const auto old_sources = list_sources(before, sees_);
-    const auto new_sources = list_sources(after, sees_);
-    std::vector<std::string> lost;
-    std::ranges::set_difference(old_sources, new_sources, std::back_inserter(lost));
-    base_cell.lost = text::join(lost);
+    const EntryEdit edit = compare_cell(before, *match->second);
+    base_cell.edit = edit.hash;
+    std::vector<std::string> keys;
+    for (const KeyDifference& difference : edit.differences) {
+      keys.push_back(difference.key);
+      cells_of_difference_[difference].push_back(base_cell.cell);
+    }
+    base_cell.edited = verdict::list_some(keys);
+  }
+
+  // Returns the edits of the keys of a cell, which is `after` now.
+  EntryEdit compare_cell(const Cell& before, const Cell& after) {
+    const auto old_names = entry_names(before.key), new_names = entry_names(after.key);
+    EntryEdit all = other_sections_;
+    for (std::size_t i = 0; i < std::size(k_cell_sections); ++i) {
+      add_edit(compare_places({k_cell_sections[i], old_names[i], before.key.engine},
+                              {k_cell_sections[i], new_names[i], after.key.engine}, before, after),
+               all);
+    }
+    const auto add_values = [&](const std::string& key, const std::string& from,
+                                const std::string& to) {
+      if (from != to) add_edit({{{key, from, to}}, digest_(from + "\n" + to)}, all);
+    };
+    add_values("cpu_ops_allowed", cpu_ops_text(before), cpu_ops_text(after));
+    if (all.differences.empty())
+      add_values("device", describe_device(before), describe_device(after));
+    // Lists in a prompt make cells, so each cell's own values are compared. The parts of a
+    // fingerprint hold them.
+    const std::string parts = text::join(differing_parts(before, after));
+    if (all.differences.empty() && !parts.empty()) {
+      add_edit({{{parts, "", ""}}, digest_(dump_json(Json(after.identity)))}, all);
+    }
+    // The values of a private cell may be texts of which no part is to be shown.
+    if (before.is_private || after.is_private) {
+      for (KeyDifference& difference : all.differences) {
+        difference.from.clear();
+        difference.to.clear();
+      }
+    }
+    return all;
+  }
+
+  void add_edit(const EntryEdit& edit, EntryEdit& all) const {
+    all.differences.insert(all.differences.end(), edit.differences.begin(), edit.differences.end());
+    if (edit.hash.empty()) return;
+    all.hash = all.hash.empty() ? edit.hash : digest_(all.hash + edit.hash);
+  }
+
+  // Compares two entries, once for all cells that are made of them.
+  const EntryEdit& compare_places(const EntryPlace& base, const EntryPlace& head,
+                                  const Cell& before, const Cell& after) {
+    const auto [edit, is_new] = edits_of_entries_.try_emplace({base, head});
+    if (is_new) {
+      const auto may_add = [&](const std::string& metric) {
+        return may_add_metric(*before.engine, *after.engine, metric);
+      };
+      edit->second = compare_entries(*base_.tree, base, *head_.tree, head, may_add, digest_);
+    }
+    return edit->second;
+  }
+
+  // Returns the ops that the base's rules allow on the CPU in a cell. An engine under a new name
+  // has no rules in the base, but its own.
+  [[nodiscard]] std::string cpu_ops_text(const Cell& cell) const {
+    const EngineSettings* engine = find_named(base_.engines, cell.key.engine);
+    if (engine == nullptr) engine = cell.engine;
+    std::vector<std::string> ops;
+    for (const CpuOp& op : engine->cpu_ops_in(cell.key)) {
+      ops.push_back(op.when.empty() ? op.op : op.op + " where " + op.when);
+    }
+    std::ranges::sort(ops);
+    return text::join(ops);
+  }
+
+  // Returns true if the head may add a metric to an engine without an edit of what is measured:
+  // nothing else may give this metric, and the engine runs as before.
+  static bool may_add_metric(const EngineSettings& before, const EngineSettings& after,
+                             const std::string& name) {
+    const ValueRule* rule = find_first(after.generic.values,
+                                     [&](const ValueRule& value) { return value.metric == name; });
+    if (rule == nullptr) return false;
+    const auto metric = rule->custom ? rule->custom : unit::find_metric(name);
+    if (!metric) return false;
+    // The first count of an engine changes how it is run, and what its probes have to see.
+    if (metric->kind == unit::Kind::count) return before.probes.empty() && before.reports_counts();
+    return rule->custom || metric->kind == unit::Kind::time;
   }
 
   // Lists with each removed cell the limits that applied to removed cells only.
@@ -349,96 +435,6 @@ class RulesComparison {
       if (still_applies) continue;
       for (verdict::BaseCell* cell : removed) cell->limits.push_back(entry.source);
     }
-  }
-
-  // Adds proposals for cells that keep their name but are measured differently. Their stored
-  // baselines can no longer be compared.
-  void compare_cells() {
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
-    std::map<std::string, std::vector<std::string>> parts;
-    std::vector<std::string> passed;
-    for (const auto& [name, before] : before_) {
-      if (!after_.contains(name)) continue;
-      const Cell& after = *after_.at(name);
-      if (describe_device(*before) != describe_device(after)) {
-        devices[{describe_device(*before), describe_device(after)}].push_back(name);
-      }
-      const std::vector<std::string> changed = differing_parts(*before, after);
-      if (!changed.empty()) parts[text::join(changed, " and ")].push_back(name);
-      if (before->passed_variables != after.passed_variables) passed.push_back(name);
-    }
-    if (!passed.empty()) {
-      add("variables passed through to cells", "", "", Effect::changed, /*holds=*/true)
-          .about(passed);
-    }
-    for (const auto& [change, names] : devices) {
-      add("the device of cells", change.first, change.second, Effect::looser, /*holds=*/true)
-          .about(names);
-    }
-    for (const auto& [changed, names] : parts) {
-      add(changed + " of cells, for which stored baselines say nothing then", "", "",
-          Effect::looser, /*holds=*/true)
-          .about(names);
-    }
-  }
-
-  // Adds a proposal for each setting of an engine that differs.
-  void compare_engines(const EngineSettings& before, const EngineSettings& after) {
-    const std::string of_engine = " of engine " + before.name;
-    compare_cpu_ops(before.name, before.cpu_ops_allowed, after.cpu_ops_allowed, /*holds=*/false);
-    const auto list_text = [](const std::vector<std::string>& names) {
-      return names.empty() ? std::string("none") : text::join(names);
-    };
-    const std::set<std::string> old_probes(before.probes.begin(), before.probes.end());
-    const std::set<std::string> new_probes(after.probes.begin(), after.probes.end());
-    if (old_probes != new_probes) {
-      const bool is_lost = !std::ranges::includes(new_probes, old_probes);
-      add("probes" + of_engine, list_text(before.probes), list_text(after.probes),
-          is_lost ? Effect::looser : Effect::tighter, /*holds=*/true);
-    }
-    if (before.output != after.output) {
-      add("output" + of_engine, before.output, after.output, Effect::changed, /*holds=*/true);
-    }
-    if (before.timeout_seconds != after.timeout_seconds) {
-      add("timeout" + of_engine, unit::show_duration(before.timeout_seconds),
-          unit::show_duration(after.timeout_seconds),
-          effect_of_growth(before.timeout_seconds, after.timeout_seconds, /*more_is_looser=*/true),
-          /*holds=*/true);
-    }
-    for (const auto& [setting, is_same] :
-         {std::pair{"command", before.command == after.command},
-          {"build", before.build == after.build},
-          {"profile_args", before.profile_args == after.profile_args},
-          {"counted_env", before.counted_env == after.counted_env},
-          {"kernel_names", before.kernel_names == after.kernel_names},
-          {"cuda_code", before.cuda_code == after.cuda_code},
-          {"instructions", before.instructions == after.instructions},
-          {"metrics read from the output", reads_same_values(before.generic, after.generic)},
-          {"the way of asking",
-           request_settings(before.server) == request_settings(after.server)}}) {
-      if (!is_same) add(setting + of_engine, "", "", Effect::changed, /*holds=*/true);
-    }
-  }
-
-  // Returns true if both read the same metrics and facts in the same way.
-  static bool reads_same_values(const GenericOutput& a, const GenericOutput& b) {
-    const auto parts = [](const ValueRule& rule) {
-      const unit::Scale scale = rule.scale.value_or(unit::Scale{});
-      return std::tuple(rule.metric, rule.regex, rule.pointer, rule.stream, rule.pick, rule.custom,
-                        rule.scale.has_value(), scale.unit, scale.factor);
-    };
-    return std::ranges::equal(a.values, b.values, {}, parts, parts) &&
-           std::ranges::equal(a.facts, b.facts, {}, parts, parts);
-  }
-
-  // Returns the settings without those that only tell when the server is up.
-  static std::optional<ServerSettings> request_settings(std::optional<ServerSettings> server) {
-    if (!server) return server;
-    server->ready_url = "";
-    server->ready_line = "";
-    server->metrics = "";
-    server->ready_seconds = 0;
-    return server;
   }
 
   // Adds a proposal for each op that is added to or removed from `cpu_ops_allowed`.
@@ -540,11 +536,14 @@ class RulesComparison {
 
   const Settings& base_;
   const Settings& head_;
-  const ProbeDevices& sees_;
+  const Digest& digest_;
   std::map<std::string, const Cell*> before_, after_;
   // New names in after_ that no renamed cell of the base took, by measured_text().
   std::map<std::string, std::vector<std::string>> new_cells_;
   std::vector<profile::CellKey> cells_;
+  EntryEdit other_sections_;
+  std::map<std::pair<EntryPlace, EntryPlace>, EntryEdit> edits_of_entries_;
+  std::map<KeyDifference, std::vector<std::string>> cells_of_difference_;
   Edits edits_;
 };
 
@@ -553,6 +552,7 @@ class RulesComparison {
 void copy_rules(const Settings& base, Settings& head) {
   head.limits = base.limits;
   head.gate = base.gate;
+  head.explain = base.explain;
   head.has_replaced_rules = true;
   for (EngineSettings& engine : head.engines) {
     if (const EngineSettings* before = find_named(base.engines, engine.name)) {
@@ -562,8 +562,8 @@ void copy_rules(const Settings& base, Settings& head) {
 }
 
 Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settings& head,
-                    const Matrix& head_cells, const ProbeDevices& sees) {
-  return RulesComparison(base, base_cells, head, head_cells, sees).take_edits();
+                    const Matrix& head_cells, const Digest& digest) {
+  return RulesComparison(base, base_cells, head, head_cells, digest).take_edits();
 }
 
 std::vector<std::string> remove_expired_limits(Settings& base, const std::string& today) {

@@ -1,8 +1,10 @@
 // weir.yaml as data: its sections as written and checked, before the matrix is expanded. Pure.
 #pragma once
 
+#include <memory>
 #include <set>
 
+#include "gate/base/json_fwd.hpp"
 #include "gate/explain/rules.hpp"
 #include "gate/profile/served.hpp"
 #include "gate/verdict/verdict.hpp"
@@ -243,6 +245,9 @@ struct Settings {
   ExplainSettings explain{};
   // Notes on parts of presets that this file leaves out, for people.
   std::vector<std::string> notes{};
+  // The file with its presets filled in: mappings, lists, and scalars as text. For comparisons of
+  // two files key by key (rules.hpp). Null for settings that were not parsed.
+  std::shared_ptr<const Json> tree{};
   // Limits and gate come from another text (rules.hpp) and may name cells that are not here.
   bool has_replaced_rules = false;
 };

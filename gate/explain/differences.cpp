@@ -45,7 +45,7 @@ std::vector<WorkChange> collect_changed(const Evidence& evidence, const WorkFilt
   std::vector<WorkChange> list = collect_work_changes(evidence, filter);
   // A difference that does not fit a Rational cannot be shown, so it counts as 0.
   std::erase_if(list, [](const WorkChange& change) { return change.delta() == k_zero; });
-  std::ranges::stable_sort(list, std::greater(), &WorkChange::size);
+  std::ranges::stable_sort(list, std::greater(), &WorkChange::absolute_delta);
   return list;
 }
 

@@ -119,7 +119,7 @@ void add_replaced(Board& board, bool one_by_one) {
   const WorkChanges all = find_replaced(board, one_by_one);
   if (all.empty()) return;
   Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
-  const auto added_count = std::ranges::count_if(all, &WorkChange::up);
+  const auto added_count = std::ranges::count_if(all, &WorkChange::is_increase);
   finding.headline =
       added_count == 1
           ? std::string("A kernel without a name was replaced by another, as often.")

@@ -125,9 +125,12 @@ Result<void> store_allowance(const Allowance& allowance, const std::string& reas
   change.cell = find_true_name(change.cell, loaded);
   WEIR_TRY(const profile::CellKey cell, profile::CellKey::parse(change.cell));
   WEIR_TRY(const std::vector<baseline::Baseline> baselines, stored.of_cell(cell));
-  // Allowing a cell's removal removes its stored baselines, where there are any.
-  const bool is_removed = change.metric == verdict::k_cell_metric;
-  std::size_t files = is_removed && baselines.empty() ? 1 : 0;
+  // Allowing a cell's removal removes its stored baselines, where there are any. Allowing its edit
+  // stores nothing.
+  const bool is_edited =
+      change.metric == verdict::k_cell_metric && change.to.starts_with(verdict::k_edited);
+  const bool is_removed = change.metric == verdict::k_cell_metric && !is_edited;
+  std::size_t files = is_edited || (is_removed && baselines.empty()) ? 1 : 0;
   for (const baseline::Baseline& stored_baseline : baselines) {
     if (is_removed &&
         (change.device_class.empty() || change.device_class == stored_baseline.device_class)) {

@@ -85,8 +85,7 @@ Result<LoadedConfig> load_config(const Job& job) {
            parse_configuration(loaded.text, file, config_context(job.world, file)));
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.configuration.settings));
   if (job.rules) {
-    loaded.configuration.rules = apply_rules(*job.rules, matrix, job.folder(), job.selection.cells,
-                                             *loaded.configuration.settings);
+    loaded.configuration.rules = apply_rules(job, matrix, *loaded.configuration.settings);
   }
   const config::Redactor& redactor = loaded.configuration.redactor;
   WEIR_TRY(loaded.cells,

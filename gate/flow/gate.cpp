@@ -279,9 +279,6 @@ Result<Answer> gate(const Job& given_job, const GateOptions& options) {
   WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
   if (job.allowed) measured.allowed = *job.allowed;
   const StoredBaselines stored = choose_baselines(job, options, measured);
-  if (measured.configuration.rules) {
-    WEIR_CHECK(find_renamed(*measured.configuration.rules, measured.profiles, stored));
-  }
   const verdict::Policy policy = gate_policy(measured, options.require_baseline);
   WEIR_TRY(verdict::GateVerdict verdict,
            measured.base_runs ? judge_against_base(measured, stored, policy, job.files())

@@ -35,6 +35,13 @@ std::vector<const verdict::BaseCell*> find_removed_cells(const MeasuredRun& meas
   return removed;
 }
 
+// Returns true for a cell that is not judged because the pull request edits it.
+bool is_edited(const verdict::CellVerdict& cell) {
+  const verdict::Judgement& judgement = cell.of(verdict::k_cell_metric);
+  return cell.verdict == verdict::Outcome::error && judgement.verdict == verdict::Outcome::error &&
+         judgement.current_text.value_or("").starts_with(verdict::k_edited);
+}
+
 // Folds judged cells into the gate's verdict. Adds allowances, explanations and notes, and checks
 // device twins against their devices.
 verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
@@ -76,6 +83,13 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   explain::find_causes(verdict);
+  if (const auto edited = std::ranges::count_if(verdict.cells, is_edited); edited > 0) {
+    verdict::mark_unjudged(
+        verdict,
+        fmt::format("the pull request edits how {} of {} measured", edited,
+                    verdict.cells.size() == 1 ? "1 cell is"
+                                              : fmt::format("{} cells are", verdict.cells.size())));
+  }
   append(verdict.not_judged, unused_limits);
   verdict.weir_version = k_version;
   verdict.config = measured.configuration.file;
@@ -137,7 +151,11 @@ class HeldProfile {
     const verdict::BaseCell* line = look_up(held.lines, name, nullptr);
     held_cell_ = look_up(held.cells, name, nullptr);
     const verdict::BaseCell* by_name = held_cell_ != nullptr ? held_cell_ : line;
-    if (by_name == nullptr) return;
+    if (by_name == nullptr) {
+      held_cell_ = &by_name;
+    } else if (!held_cell.edited.empty()) {
+      edited_depth_ = &held_cell;
+    }
     if (const auto held_key = profile::CellKey::parse(by_name->cell)) {
       profile_.cell = held_cell_ == nullptr ? held_key->line() : *held_key;
     }
@@ -149,20 +167,21 @@ class HeldProfile {
              stored.of_cell(profile_.cell).map_error(redacting(measured_.configuration.redactor)));
     return baseline::choose(profile_, baselines);
   }
-  // Returns true if the pull request changed the definition of the cell, or how it is counted. A
-  // base measured by the same configuration would not show that, so the stored baseline judges.
-  [[nodiscard]] bool edited() const {
-    return held_cell_ != nullptr && !(held_cell_->changed.empty() && held_cell_->lost.empty());
-  }
-  // `held_to`: what the base's rules demand of an edited cell, if another base judges its numbers.
+  // Returns true if the base's rules know the cell.
+  [[nodiscard]] bool is_held() const { return held_cell_ != nullptr; }
+  // `stored`: the choice of stored(), which shows whether the cell is still the base's.
   [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base,
                                            const verdict::LimitTable& limits,
                                            const verdict::Policy& policy,
-                                           const baseline::Choice* held_to = nullptr) const {
+                                           const baseline::Choice& stored) const {
     verdict::CellVerdict cell = verdict::judge_cell(profile_, base, limits, policy);
     if (held_cell_ != nullptr) {
-      verdict::check_removed(profile_, held_to != nullptr ? *held_to : base.choice, limits,
-                             *held_cell_, fails_on_removed(measured_), cell);
+      verdict::check_removed(profile_, base.choice, limits, fails_on_removed(measured_), cell);
+    }
+    const verdict::BaseCell* base_cell = held_cell_ != nullptr ? held_cell_ : edited_depth_;
+    if (base_cell != nullptr) {
+      if (const auto edit = verdict::find_edit(profile_, stored, *base_cell))
+        verdict::mark_edited(*edit, cell);
     }
     cell.cell = own_name_;
     return cell;
@@ -173,6 +192,7 @@ class HeldProfile {
   profile::Profile profile_;
   profile::CellKey own_name_;
   const verdict::BaseCell* held_cell_ = nullptr;
+  const verdict::BaseCell* edited_depth_ = nullptr;  // of a line over depths
 };
 
 // The judged cells of a gate. Limits that name kernels multiply with cells, so their judgements are
@@ -200,7 +220,7 @@ struct JudgedCells {
 std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
                                                const verdict::Policy& policy) {
   const BaseRuns& base_runs = *measured.base_runs;
-  const verdict::LimitTable limits(measured.configuration.settings->limits);
+  constverdict::LimitTable limits(measured.configuration.settings->limits);
   std::map<std::string, std::size_t> shard_by_cell;
   if (measured.shard) {
     for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
@@ -257,7 +277,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   for (std::size_t i = 0; i < base_runs.cells.size(); ++i)
     places[base_runs.cells[i].cell.str()] = i;
   const HeldCells held(measured);
-  const verdict::LimitTable limits(measured.configuration.settings->limits);
+  constverdict::LimitTable limits(measured.configuration.settings->limits);
   JudgedCells cells;
   std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
   bool is_judged_by_base = false;
@@ -270,27 +290,22 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     // claims about its base come last.
     const bool has_no_base_counts = base.choice.match == baseline::Choice::Match::none;
     bool is_stored = false;
-    std::optional<baseline::Choice> held_to;
-    if (measured.claimed || held_profile.edited() ||
-        (has_no_base_counts && !profile.counts_skipped)) {
-      WEIR_TRY(baseline::Choice fallback, held_profile.stored(stored));
-      if (fallback.match >= baseline::Choice::Match::nearest) {
-        fallback.reason = fmt::format("{}the stored baseline judges{}{}",
-                                      has_no_base_counts ? base.choice.reason + "; " : "",
-                                      fallback.reason.empty() ? "" : ": ", fallback.reason);
-        base.choice = std::move(fallback);
-        is_stored = true;
-      } else if (held_profile.edited()) {
-        // Without a stored baseline only the base's matrix records the cell's old definition.
-        fallback.match = baseline::Choice::Match::fingerprint;
-        held_to = std::move(fallback);
-      }
+    const bool needs_stored = measured.claimed || (has_no_base_counts && !profile.counts_skipped);
+    baseline::Choice stored_choice;
+    if (needs_stored || held_profile.is_held())
+      WEIR_SET(stored_choice, held_profile.stored(stored));
+    if (needs_stored && stored_choice.match >= baseline::Choice::Match::nearest) {
+      const std::string& reason = stored_choice.reason;
+      base.choice = stored_choice;
+      base.choice.reason = fmt::format("{}the stored baseline judges{}{}",
+                                       has_no_base_counts ? base_runs.counts[i].reason + "; " : "",
+                                       reason.empty() ? "" : ": ", reason);
+      is_stored = true;
     }
     judged_by_stored += is_stored ? 1 : 0;
     is_judged_by_base |= (!is_stored && base.choice.match >= baseline::Choice::Match::nearest) ||
                          (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
-    WEIR_CHECK(
-        cells.add(held_profile.judge(base, limits, policies[i], held_to ? &*held_to : nullptr)));
+    WEIR_CHECK(cells.add(held_profile.judge(base, limits, policies[i], stored_choice)));
   }
   verdict::GateVerdict verdict =
       finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
@@ -346,12 +361,12 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
                                           const verdict::Policy& policy, const sys::Files& files,
                                           const MeasuredRun* pairs) {
   const HeldCells held(measured);
-  const verdict::LimitTable limits(measured.configuration.settings->limits);
+  constverdict::LimitTable limits(measured.configuration.settings->limits);
   JudgedCells cells;
   for (const profile::Profile& profile : measured.profiles) {
     const HeldProfile held_profile(profile, measured, held);
     WEIR_TRY(const baseline::Choice choice, held_profile.stored(stored));
-    WEIR_CHECK(cells.add(held_profile.judge({choice}, limits, policy)));
+    WEIR_CHECK(cells.add(held_profile.judge({choice}, limits, policy, choice)));
   }
   std::vector<std::string> pair_notes;
   if (pairs != nullptr)

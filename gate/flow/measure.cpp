@@ -357,6 +357,8 @@ Result<void> restore_rules(const run::RunHeader& header, const config::Supported
   if (text.empty()) return {};
   WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, context));
   config::copy_rules(base.settings, *measured.configuration.settings);
+  if (measured.configuration.rules->no_reference)
+    measured.configuration.settings->gate.reference.reset();
   return {};
 }
 
@@ -465,6 +467,7 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
   std::set<std::string> measured_cells;
   for (const profile::CellFacts& facts : header.cells) measured_cells.insert(facts.cell.str());
   RulesUsed& rules = *loaded.configuration.rules;
+  drop_reference("its rates are the run's own claims", *loaded.configuration.settings, rules);
   for (verdict::BaseCell& held_cell : rules.held) {
     cells.erase(held_cell.now);
     if (held_cell.now.empty() || measured_cells.contains(held_cell.now)) continue;

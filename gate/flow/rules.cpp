@@ -1,11 +1,11 @@
 // Reads the rules of a commit, and applies them in place of a pull request's own.
 #include "gate/flow/rules.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/flow/redacted.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/digest.hpp"
 #include "gate/sys/paths.hpp"
@@ -242,14 +242,78 @@ void fields(Fields& io, RulesUsed& used) {
   io.always("notes", used.notes);
   io.limit_items("held", k_most_held, "holds too many cells");
   io.optional("held", used.held, "held");
-  io.optional("from", used.from);
+  io.optional("no_reference", used.no_reference);
+  io.sparse("from", used.from);
+}
+
+namespace {
+
+// Returns the first word of a cell's command or environment that names something in the repository:
+// a program, a script or a library. A pull request could bring its own.
+std::optional<std::string> find_word_in_repository(const config::Cell& cell, const Job& job,
+                                                   const std::string& top) {
+  const auto is_inside = [&](const std::string& path) {
+    const auto real = sys::real_path(path);
+    return real && (*real + "/").starts_with(top + "/");
+  };
+  std::vector<std::string> words = cell.command;
+  for (const auto& [name, value] : cell.env) words.push_back(value);
+  for (const auto& [name, value] : cell.counted_env) words.push_back(value);
+  if (!words.empty()) {
+    const auto program =
+        sys::find_program(job.files(), words.front(), job.folder(), job.variable("PATH"));
+    if (program && is_inside(*program)) return words.front();
+  }
+  for (std::string& word : words) {
+    std::string pieces = word;
+    std::ranges::replace_if(
+        pieces, [](char c) { return c == '=' || c == ','; }, ':');
+    for (const std::string& piece : text::split(pieces, ':')) {
+      // Placeholders are filled with files that the fingerprint covers.
+      const bool is_path = !piece.empty() && piece.find('{') == std::string::npos;
+      if (is_path && is_inside(sys::join_path(job.folder(), piece))) return word;
+    }
+  }
+  return std::nullopt;
+}
+
+// Returns why the base's reference workload may not tell how fast the machine is; "" if it may.
+// Where a pull request builds it, it could be as much slower as the cells that it excuses.
+std::string find_reference_problem(const std::string& reference, const Job& job,
+                                   const config::Matrix& matrix,
+                                   const std::vector<verdict::BaseCell>& base_cells) {
+  const config::Cell* cell = first_of(matrix.cells, [&](const config::Cell& candidate) {
+    return candidate.key.str() == reference;
+  });
+  if (cell == nullptr) return "";
+  const bool is_edited = std::ranges::any_of(base_cells, [&](const verdict::BaseCell& held_cell) {
+    return held_cell.now == reference && !held_cell.edited.empty();
+  });
+  if (is_edited) return "the pull request edits it";
+  const std::string top = job.rules->repository ? job.rules->repository->git().top() : "";
+  if (top.empty()) return "";
+  const auto word = find_word_in_repository(*cell, job, top);
+  return word
+             ? fmt::format("{} lies in this repository, so it may be the pull request's own", *word)
+             : "";
+}
+
+}  // namespace
+
+void drop_reference(const std::string& why, config::Settings& settings, RulesUsed& used) {
+  if (!settings.gate.reference) return;
+  used.no_reference = true;
+  used.notes.push_back(
+      fmt::format("gate.reference {} is not used, times are compared as they are: {}",
+                  *settings.gate.reference, why));
+  settings.gate.reference.reset();
 }
 
 // Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
 // proposes, and the cells that it removed or renamed.
-RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
-                      const std::string& config_folder, const std::vector<std::string>& globs,
-                      config::Settings& head) {
+RulesUsed apply_rules(const Job& job, const config::Matrix& matrix, config::Settings& head) {
+  const Rules& rules = *job.rules;
+  const std::vector<std::string>& globs = job.selection.cells;
   RulesUsed used = rules.used;
   if (rules.settings) {
     const auto base_cells = config::expand(*rules.settings);
@@ -258,11 +322,17 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
       used.not_judged.emplace_back("which cells of the base are gone");
       used.notes.push_back("the base's matrix: " + base_cells.error().message);
     }
-    config::Edits edits =
-        config::compare_rules(*rules.settings, base_cells ? *base_cells : empty_matrix, head,
-                              matrix, probes::probe_devices());
+    constexpr std::size_t k_digits = 40;  // as of the code of an acceptance
+    const auto digest = [](std::string_view text) {
+      return sys::sha256_hex(text).substr(0, k_digits);
+    };
+    config::Edits edits = config::compare_rules(
+        *rules.settings, base_cells ? *base_cells : empty_matrix, head, matrix, digest);
+    const std::string reference = rules.settings->gate.reference.value_or(""),
+                      reference_problem =
+                          find_reference_problem(reference, job, matrix, edits.cells);
     // Names that the base calls private may not be private in the pull request's own text.
-    const config::Redactor redactor(*rules.settings, config_folder);
+    const config::Redactor redactor(*rules.settings, job.folder());
     used.held = std::move(edits.cells);
     std::erase_if(used.held, [&](const verdict::BaseCell& held_cell) {
       return !text::matches_any(globs, held_cell.cell) &&
@@ -270,6 +340,7 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
     });
     for (verdict::BaseCell& held_cell : used.held) {
       held_cell.shown = redactor.cell_name(held_cell.cell);
+      held_cell.edited = redactor.text(held_cell.edited);
       if (held_cell.now.empty() || held_cell.now == held_cell.cell) continue;
       used.notes.push_back(rename_note(held_cell, redactor.cell_name(held_cell.now)));
     }
@@ -277,35 +348,10 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
       used.proposals.push_back(std::move(proposal));
     for (verdict::Proposal& proposal : used.proposals) hide(proposal, redactor);
     config::copy_rules(*rules.settings, head);
+    if (!reference_problem.empty()) drop_reference(redactor.text(reference_problem), head, used);
   }
   used.proposals = verdict::in_order(std::move(used.proposals));
   return used;
-}
-
-// Finds cells whose name is gone but whose stored fingerprint was measured under another name.
-Result<void> find_renamed(RulesUsed& used, const std::vector<profile::Profile>& profiles,
-                          const StoredBaselines& stored) {
-  std::set<std::string> names;
-  for (const verdict::BaseCell& held_cell : used.held)
-    names.insert({held_cell.cell, held_cell.now});
-  for (verdict::BaseCell& held_cell : used.held) {
-    if (!held_cell.now.empty()) continue;
-    WEIR_TRY(const profile::CellKey key, profile::CellKey::parse(held_cell.cell));
-    WEIR_TRY(const std::vector<baseline::Baseline> baselines, stored.of_cell(key));
-    const auto renamed = std::ranges::find_if(profiles, [&](const profile::Profile& profile) {
-      const profile::Provenance& from = profile.provenance;
-      return !names.contains(profile.cell.str()) &&
-             std::ranges::any_of(baselines, [&](const baseline::Baseline& baseline) {
-               return baseline.fingerprint == from.fingerprint &&
-                      baseline.device_class == from.device_class;
-             });
-    });
-    if (renamed == profiles.end()) continue;
-    held_cell.now = renamed->cell.str();
-    names.insert(held_cell.now);
-    used.notes.push_back(rename_note(held_cell, held_cell.now));
-  }
-  return {};
 }
 
 std::string baselines_in_run(const std::string& run_folder) {

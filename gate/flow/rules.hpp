@@ -23,6 +23,7 @@ struct RulesUsed {
   std::vector<verdict::Proposal> proposals;
   std::vector<std::string> not_judged, notes;
   std::vector<verdict::BaseCell> held;  // the selected cells of the commit's matrix
+  bool no_reference = false;            // gate.reference is not used, for a reason in `notes`
 };
 void fields(Fields& io, RulesUsed& used);
 
@@ -70,17 +71,13 @@ struct BaseSettings {
                                                        const std::string& shown,
                                                        config::Supported context);
 
-// Replaces the rules of `head` by the commit's, and returns what that changed. Cells point into
-// `head`. `globs`: --cell.
-[[nodiscard]] RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
-                                    const std::string& config_folder,
-                                    const std::vector<std::string>& globs, config::Settings& head);
+// Replaces the rules of `head` by those of the job, and returns what that changed. Cells point into
+// `head`.
+[[nodiscard]] RulesUsed apply_rules(const Job& job, const config::Matrix& matrix,
+                                    config::Settings& head);
 
-// Finds renamed cells: missing by name, but measured with the fingerprint and device class of their
-// `stored` baselines.
-[[nodiscard]] Result<void> find_renamed(RulesUsed& used,
-                                        const std::vector<profile::Profile>& profiles,
-                                        const StoredBaselines& stored);
+// Leaves gate.reference out of `settings`, with a note.
+void drop_reference(const std::string& why, config::Settings& settings, RulesUsed& used);
 
 // Returns the folder in a run's folder with the baselines that judged it.
 [[nodiscard]] std::string baselines_in_run(const std::string& run_folder);

@@ -201,11 +201,13 @@ std::set<std::string> judged_parts(const StoredVerdict& verdict) {
       parts.insert(cell.cell.str());
       if (!part.empty()) parts.insert(cell.cell.str() + ": " + part);
     };
-    // A removed cell fails because it was not measured: that judged nothing of it.
-    const auto is_removal = [](const auto& judgement) {
-      return judgement.metric.name == verdict::k_cell_metric;
+    // A removed cell fails because it was not measured, an edited one is an error: that judged
+    // nothing of it.
+    const auto is_unjudged = [](const auto& judgement) {
+      return judgement.metric.name == verdict::k_cell_metric &&
+             (judgement.current || judgement.verdict == verdict::Outcome::error);
     };
-    if (std::ranges::any_of(cell.judgements, is_removal)) continue;
+    if (std::ranges::any_of(cell.judgements, is_unjudged)) continue;
     add(cell.verdict, "");
     for (const verdict::Judgement& judgement : cell.judgements)
       add(judgement.verdict, judgement.metric.name);

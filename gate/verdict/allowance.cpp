@@ -50,11 +50,27 @@ bool text_equals(const std::string& text, const std::optional<double>& number) {
   return std::fabs(value->value() - *number) <= room;
 }
 
+// Returns true for the judgement on a cell that is not judged because the pull request edits it.
+bool is_edit(const Judgement& judgement) {
+  return judgement.metric.name == k_cell_metric && judgement.verdict == Outcome::error &&
+         judgement.baseline_text && judgement.current_text &&
+         judgement.current_text->starts_with(k_edited) &&
+         judgement.current_text->size() > k_edited.size();
+}
+
+// Returns true if somebody with the right to may allow what the judgement is about.
+bool may_be_allowed(const Judgement& judgement) {
+  return judgement.verdict == Outcome::fail || is_edit(judgement);
+}
+
 // The change of a failed metric that can be allowed: from one exact text to another for a count,
 // down to a bound for a time. Nothing if it has no value.
 std::optional<Allowable> allowable_metric_change(const std::string& cell,
                                                  const std::string& device_class,
                                                  const Judgement& metric) {
+  if (is_edit(metric)) {  // whatever the device
+    return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text};
+  }
   const bool unmeasured = !metric.current && metric.current_text == k_not_measured;
   const bool count = metric.metric.kind == unit::Kind::count;
   if ((unmeasured || count) && metric.baseline_text && metric.current_text) {
@@ -186,7 +202,7 @@ const std::string* apply_allowance(const Allowance& allowance, CellVerdict& cell
   const Allowable& what = allowance.what;
   if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
   for (Judgement& judgement : cell.judgements) {
-    if (judgement.metric.name != what.metric || judgement.verdict != Outcome::fail) continue;
+    if (judgement.metric.name != what.metric || !may_be_allowed(judgement)) continue;
     const auto current = allowable_change(what.cell, what.device_class, judgement);
     if (current) now = fmt::format("{} → {}", current->from, current->to);
     // Kernels are compared one by one: the texts of their sums may differ.
@@ -209,27 +225,31 @@ NeededAllowances needed_allowances(const GateVerdict& gate) {
   for (const CellVerdict& cell : gate.cells) {
     const std::string name = cell.cell.str();
     // A fail hides what else is wrong in its cell.
-    if (cell.verdict == Outcome::error || !cell.reason.empty() ||
-        has_outcome(cell, Outcome::error)) {
-      if (cell.verdict != Outcome::skipped) {
-        needed.beyond.push_back(name + " could not be measured");
-      }
+    const bool is_edited = std::ranges::any_of(cell.judgements, is_edit);
+    const bool has_error = std::ranges::any_of(cell.judgements, [](const Judgement& judgement) {
+      return judgement.verdict == Outcome::error && !is_edit(judgement);
+    });
+    const bool is_broken =
+        has_error || !cell.reason.empty() || (cell.verdict == Outcome::error && !is_edited);
+    if (is_broken && cell.verdict != Outcome::skipped) {
+      needed.beyond.push_back(name + " could not be measured");
     }
     undecided = undecided || cell.verdict == Outcome::inconclusive ||
                 has_outcome(cell, Outcome::inconclusive);
-    if (cell.verdict != Outcome::fail) {
-      // Reports show the cell as fine, so its readers did not see the part that fails.
-      if (has_outcome(cell, Outcome::fail)) {
-        needed.beyond.push_back("the parts of " + name + " do not agree");
-      }
-      continue;
+    const bool is_red =
+        cell.verdict == Outcome::fail || (cell.verdict == Outcome::error && is_edited);
+    // Reports show the cell as fine, so its readers did not see the part that fails.
+    if (cell.verdict != Outcome::fail &&
+        (has_outcome(cell, Outcome::fail) || (is_edited && !is_red))) {
+      needed.beyond.push_back("the parts of " + name + " do not agree");
     }
+    if (!is_red) continue;
     // Counts follow from where the work ran. Allowing them would hide what changes once that is
     // mended.
     const bool elsewhere =
         cell.ran_elsewhere && cell.judgement_of(k_placement).verdict == Outcome::fail;
     for (const Judgement& judgement : cell.judgements) {
-      if (judgement.verdict != Outcome::fail) continue;
+      if (!may_be_allowed(judgement)) continue;
       if (elsewhere && judgement.metric.name != k_placement) continue;
       auto change = allowable_change(name, cell.device_class, judgement);
       if (!change) {
@@ -320,7 +340,7 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
     const auto match = by_name.find(allowance.what.cell);
     if (const std::string why = why_void(allowance, gate); !why.empty()) {
       // Only where it would matter.
-      if (match != by_name.end() && cells[match->second].verdict == Outcome::fail) {
+      if (match != by_name.end() && cells[match->second].verdict <= Outcome::error) {
         voided.push_back(fmt::format("{} is void: it {}", describe_allowance(allowance), why));
       }
       continue;

@@ -50,9 +50,9 @@ struct Comparison {
   }
   // A judgement with the metric, nature, source and limit of `measured`, and no verdict yet.
   [[nodiscard]] Judgement start_judgement(const Measurement& measured) const;
-  // The limit on one of k_specials.
-  [[nodiscard]] Limit special_limit(std::string_view name) const {
-    return limits.resolve_special(fitting_limits, name);
+  // The limit on one of k_non_metrics.
+  [[nodiscard]] Limit non_metric_limit(std::string_view name) const {
+    return limits.resolve_non_metric(fitting_limits, name);
   }
   // The ruling on a number that nothing judges, for the reason `why`: new, or an error where an
   // exact baseline is required.

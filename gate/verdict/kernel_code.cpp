@@ -260,7 +260,7 @@ std::map<std::string, std::string> find_renamed_kernels(const Comparison& compar
 }
 
 Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& /*cell*/) {
-  Judgement judgement(k_kernel_code, comparison.special_limit(k_kernel_code));
+  Judgement judgement(k_kernel_code, comparison.non_metric_limit(k_kernel_code));
   if (judgement.limit.mode == Mode::off) return judgement;
   auto ruling = compare_code(comparison, judgement.limit.exact, judgement.code);
   if (!ruling) return judgement;

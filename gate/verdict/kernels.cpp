@@ -119,7 +119,7 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
   if (changed.empty()) return {};
   std::vector<Changed> others = changed;
   std::vector<std::string> names;
-  const Limit by_name = comparison.special_limit("kernel_names");
+  const Limit by_name = comparison.non_metric_limit("kernel_names");
   if (!by_name.exact || by_name.mode != Mode::gate) {
     for (const auto& [before, now] : find_renamed_kernels(comparison, changed)) {
       std::erase_if(others, [&](const Changed& kernel) {
@@ -220,7 +220,7 @@ bool same_counting_scope(const KernelSet& a, const KernelSet& b) {
 
 // Judges the kernels as a whole. Without a limit the changes are kept as an explanation.
 Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_kernels, comparison.special_limit(k_kernels));
+  Judgement judgement(k_kernels, comparison.non_metric_limit(k_kernels));
   const Limit& limit = judgement.limit;
   Ruling ruling = compare_kernels(comparison, limit.exact, cell, judgement.changed);
   if (ruling.verdict == Outcome::fail || ruling.verdict == Outcome::error) {
@@ -301,7 +301,7 @@ static bool lists_cpu_ops(const Placement& placement) {
 
 // Judges where the work ran: by its own state, and by ops that moved to the CPU since the baseline.
 Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
-  Judgement judgement(k_placement, comparison.special_limit(k_placement));
+  Judgement judgement(k_placement, comparison.non_metric_limit(k_placement));
   const Placement& placement = comparison.candidate.placement;
   Ruling ruling = judge_state(placement);
   const Baseline* base = comparison.base;

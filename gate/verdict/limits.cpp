@@ -306,7 +306,7 @@ Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metr
   return limit;
 }
 
-Limit LimitTable::resolve_non_metric_limit(const EntrySet& fitting_cell,
+Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell,
                                            std::string_view name) const {
   Limit limit;
   const Name& special = find_name(name);
@@ -320,9 +320,9 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
   return limits.resolve(limits.fitting(cell), metric);
 }
 
-Limit resolve_special(const profile::CellKey& cell, std::string_view name,
+Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view name,
                       const LimitTable& limits) {
-  return limits.resolve_special(limits.fitting(cell), name);
+  return limits.resolve_non_metric(limits.fitting(cell), name);
 }
 
 // Returns why `tolerate` does not go with the entry's limits; nothing when fine.

@@ -123,8 +123,8 @@ class LimitTable {
   [[nodiscard]] const EntrySet& covering(std::string_view metric_name) const;
   // The limit on a metric of a cell with this set of fitting entries.
   [[nodiscard]] Limit resolve(const EntrySet& fitting_cell, const unit::Metric& metric) const;
-  // The limit on one of k_specials.
-  [[nodiscard]] Limit resolve_special(const EntrySet& fitting_cell, std::string_view name) const;
+  // The limit on one of k_non_metrics.
+  [[nodiscard]] Limit resolve_non_metric(const EntrySet& fitting_cell, std::string_view name) const;
   // How often a pattern was matched with a name so far.
   [[nodiscard]] std::size_t compared() const { return compared_ + matches_.compared(); }
 

@@ -162,6 +162,11 @@ class BaselineDiff {
 
 }  // namespace
 
+// Returns true for an edit of how cells are measured: they are not judged.
+static bool is_unjudged(const Proposal& proposal) {
+  return proposal.holds && proposal.effect == Effect::changed;
+}
+
 std::string_view to_string(Proposal::Effect effect) { return name_of(k_effects, effect); }
 
 // "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12 cells".
@@ -174,8 +179,8 @@ std::string Proposal::words() const {
   } else if (!to.empty()) {
     line += fmt::format(": added, {}", to);
   }
-  line += fmt::format(": {}", to_string(effect));
-  if (holds) line += ", and holds already";
+  line += is_unjudged(*this) ? ": not judged" : fmt::format(": {}", to_string(effect));
+  if (holds && !is_unjudged(*this)) line += ", and holds already";
   if (cells_in_all > 1) line += fmt::format(", in {} cells", cells_in_all);
   return line;
 }
@@ -186,10 +191,10 @@ void Proposal::about(std::vector<std::string> all_cells) {
   cells = std::move(all_cells);
 }
 
-// Sorts looser edits first, and cuts the list at k_most_proposals.
+// Sorts edits that are not judged first, then looser ones, and cuts the list at k_most_proposals.
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
   std::ranges::stable_sort(proposals, {}, [](const Proposal& proposal) {
-    return std::pair(proposal.effect, !proposal.holds);
+    return std::tuple(!is_unjudged(proposal), proposal.effect, !proposal.holds);
   });
   if (proposals.size() > k_most_proposals) {
     const std::size_t more = proposals.size() - k_most_proposals + 1;

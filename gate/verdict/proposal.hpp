@@ -1,9 +1,8 @@
 // An edit that a pull request makes to the rules that judge it: listed first in every report.
 //
 // Limits, allow-lists, gate settings and baselines are read where the pull request is to be merged
-// (weir gate --rules-from REF), so its own edits to them are proposals until then. How its cells
-// are measured (commands, probes, the matrix) is the pull request's own: such an edit holds at
-// once, and is listed all the same where it takes something out of the gate. Pure.
+// (weir gate --rules-from REF), so its own edits to them are proposals until then. An edit of how
+// cells are measured (commands, probes) takes effect at once, so these cells are not judged. Pure.
 #pragma once
 
 #include "gate/baseline/baseline.hpp"
@@ -16,7 +15,8 @@ struct Proposal {
   std::string what;      // "max_drop of decode_tokens_per_second"
   std::string from, to;  // as shown; "" on a side where there is nothing
   Effect effect = Effect::changed;
-  bool holds = false;  // already for this verdict
+  // Already for this verdict. With `changed`: what it is about is not judged.
+  bool holds = false;
   // The cells it concerns, k_most_cells_named at most, and their number; empty: none in particular.
   std::vector<std::string> cells{};
   std::int64_t cells_in_all = 0;
@@ -29,8 +29,9 @@ struct Proposal {
 inline constexpr std::size_t k_most_cells_named = 100;
 [[nodiscard]] std::string_view to_string(Proposal::Effect effect);
 
-// Sorts looser edits first, and among these those that hold already; else they keep their order. At
-// most k_most_proposals: a last one says how many more there are.
+// Sorts edits of what is not judged first, then looser ones, and among these those that hold
+// already; else they keep their order. At most k_most_proposals: a last one says how many more there
+// are.
 inline constexpr std::size_t k_most_proposals = 500;
 [[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
 

@@ -81,12 +81,35 @@ TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
       {"> your offer of 5 million", "> " + key.prompt},
       {"contract_tokens and falcons and public.gguf",
        "contract_tokens and falcons and public.gguf"},
+      {"ACME-13B and Acme-Secret.GGUF", fmt::format("{0} and {0}", key.model)},
+      {"GET /v1?file=%2Fweights%2FAcme%2Dsecret.gguf HTTP",
+       fmt::format("GET /v1?file=%2Fweights%2F{} HTTP", key.model)},
+      {R"({"at":".\/weights\/acme\u002dsecret.gguf","n":1})",
+       fmt::format(R"({{"at":"{}","n":1}})", key.model)},
+      {R"(Dear Ms Miller,\nyour offer of 5 million)", key.prompt},
+      {"%255Cacme%252d13b", "%255C" + key.model},
+      {"100% of \\users", "100% of \\users"},
       {"", ""},
   };
   for (const Case& c : k_cases) {
     const std::string hidden = redactor_.text(c.text);
     EXPECT_EQ(hidden, c.want);
     EXPECT_EQ(redactor_.text(hidden), hidden) << "hidden twice is hidden once";
+  }
+}
+
+TEST_F(Hiding, TakesEachStemOfAFileOutOfText) {
+  const Redactor redactor(settings_of("version: 1\nengines: {e: {command: [e, '{model}', "
+                                      "'{tokens}'], output: llama-bench}}\nmodels: {m: {path: "
+                                      "w/acme.q4.bin-00001-of-00003.gguf, private: true}}\n"
+                                      "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),
+                          "/home/us");
+  profile::CellKey key;
+  key.model = "m";
+  const std::string alias = redactor.cell(key).model;
+  for (const char* text : {"acme", "acme.q4", "acme.q4.bin", "acme.q4.bin-00001-of-00003",
+                           "acme.q4.bin-00001-of-00003.gguf"}) {
+    EXPECT_EQ(redactor.text(text), alias) << text;
   }
 }
 

@@ -69,6 +69,25 @@ TEST_F(ReferenceWorkload, KeepsASlowMachineFromFailingAProgram) {
   }
 }
 
+// A pull request could slow its own engine and its own reference alike.
+TEST_F(ReferenceWorkload, OfAPullRequestExcusesNothing) {
+  spill(scratch_ / ".gitignore", "weir-*\nlocks\n*.speed\nmachine\n");
+  ASSERT_EQ(weir(scratch_, {"baseline", "accept"}).exit_code, 0);
+  const std::string git =
+      "cd '" + scratch_.path().string() +
+      "' && git init -q -b main && git add -A && git -c user.name=A -c user.email=a@example.org "
+      "-c commit.gpgsign=false commit -qm base";
+  ASSERT_EQ(std::system(git.c_str()), 0);
+  takes("mine", 200);
+  takes("pinned", 200);
+  const Json verdict = gate(1, {"--rules-from", "main"});
+  EXPECT_EQ(metric_of(cell_of(verdict, "mine/m/cpu/decode"), k_rate)["verdict"], "fail");
+  EXPECT_THAT(dump_json(verdict["notes"]),
+              HasSubstr("gate.reference pinned/m/cpu/decode is not used"));
+  EXPECT_EQ(metric_of(cell_of(gate(1, {"--from"}), "mine/m/cpu/decode"), k_rate)["verdict"],
+            "fail");
+}
+
 TEST_F(ReferenceWorkload, IsACellOfTheMatrix) {
   write_config("pinnned/m/cpu/decode");
   const Ended ended = weir(scratch_, {"gate"});

@@ -16,9 +16,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-BaseCell base_cell(const std::string& changed = "", const std::string& lost = "") {
+BaseCell base_cell(const std::string& edited = "") {
   const std::string name = reference().cell.str();
-  return {name, name, name, changed, lost};
+  return {name, name, name, edited, edited.empty() ? "" : "1a2b3c4d5e6f7081"};
 }
 
 // Judges a profile by the stored reference cell, as a cell of the base.
@@ -27,7 +27,8 @@ CellVerdict hold(const profile::Profile& candidate, const BaseCell& as, bool fai
   const std::vector<baseline::Baseline> baselines{test::stored(reference())};
   const auto choice = baseline::choose(candidate, baselines);
   CellVerdict cell = judge_cell(candidate, {choice}, limits, {});
-  check_removed(candidate, choice, limits, as, fails, cell);
+  check_removed(candidate, choice, limits, fails, cell);
+  if (const auto edit = find_edit(candidate, choice, as)) mark_edited(*edit, cell);
   return cell;
 }
 
@@ -64,37 +65,37 @@ TEST(Removed, ACellThatIsGoneFailsAndItsLimitsAreNamed) {
   EXPECT_THAT(take.beyond, IsEmpty());
 }
 
-TEST(Removed, WhatADetachedProbeCountedIsMissed) {
-  const CellVerdict cell =
-      hold(uncounted("the engine has no probes"), base_cell("", "probe vulkan"));
-  EXPECT_THAT(failed(cell), UnorderedElementsAre("barriers_per_token", "dispatches_per_token",
-                                                 "syncs_per_token", "kernels"));
-  EXPECT_EQ(cell.verdict, Outcome::fail);
-  EXPECT_EQ(test::metric(cell, "dispatches_per_token").reason,
-            "not measured any more: the baseline holds 65; the pull request has no probe vulkan");
-  // All of it can be accepted, and nothing of it is stored then.
-  const NeededAllowances take = needed_allowances(judge_gate({cell}, {}));
-  EXPECT_EQ(take.changes.size(), 4U);
+TEST(Removed, AnEditedCellIsNotJudgedAndTheEditCanBeAccepted) {
+  const CellVerdict cell = hold(reference(), base_cell("engines.mine.probes"));
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_THAT(test::metric(cell, "cell").reason, HasSubstr("engines.mine.probes"));
+  const GateVerdict gate = judge_gate({cell}, {});
+  EXPECT_EQ(gate.exit_code, ExitCode::unmeasured);
+  const NeededAllowances take = needed_allowances(gate);
+  EXPECT_THAT(take.changes,
+              ElementsAre(Allowable{cell.cell.str(), "cell", "1", "edited 1a2b3c4d5e6f7081"}));
   EXPECT_THAT(take.beyond, IsEmpty());
-  std::vector<Allowance> all;
+  const Allowance allowance{take.changes[0], 12, {}, "a new probe", "ada", "2027-01-01"};
+  EXPECT_EQ(allowance_problem(allowance), std::nullopt);
   std::vector<CellVerdict> cells{cell};
-  baseline::Baseline now = test::stored(reference());
-  for (const Allowable& change : take.changes) {
-    all.push_back({change, 12, {}, "no longer wanted", "ada", "2027-01-01"});
-    EXPECT_EQ(allowance_problem(all.back()), std::nullopt);
-    const auto without = apply_to_baseline(change, now);
-    ASSERT_TRUE(without) << change.metric;
-    now = *without;
-  }
-  EXPECT_THAT(apply_allowances(all, {12, "", "2026-12-01"}, cells), IsEmpty());
+  EXPECT_THAT(apply_allowances({allowance}, {12, "", "2026-12-01"}, cells), IsEmpty());
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  EXPECT_FALSE(now.counts.contains("dispatches_per_token"));
-  EXPECT_THAT(now.kernels->counts, IsEmpty());
-  // Another baseline is a different change.
+  // Another edit is a different change.
   std::vector<CellVerdict> rebased{cell};
-  rebased[0].judgements[0].baseline_text = "99";
-  rebased[0].judgements[0].baseline = 99;
-  EXPECT_EQ(apply_allowances(all, {12, "", "2026-12-01"}, rebased).size(), 1U);
+  rebased[0].judgements[0].current_text = "edited 0000000000000000";
+  EXPECT_EQ(apply_allowances({allowance}, {12, "", "2026-12-01"}, rebased).size(), 1U);
+  EXPECT_EQ(other[0].verdict, Outcome::error);
+}
+
+TEST(Removed, AnEditDoesNotHideAFailNorAnError) {
+  profile::Profile worse = reference();
+  worse.metrics.erase("syncs_per_token");
+  EXPECT_EQ(hold(worse, held("engines.mine.probes")).verdict, Outcome::fail);
+  profile::Profile broken = uncounted("");
+  broken.errors = {"counted: it crashed"};
+  const CellVerdict cell = hold(broken, held("engines.mine.timeout"));
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_THAT(needed_allowances(judge_gate({cell}, {})).beyond, testing::SizeIs(1));
 }
 
 TEST(Removed, WhereNoDeviceIsHereNothingIsMissed) {
@@ -108,7 +109,7 @@ TEST(Removed, APassThatBrokeIsAnErrorAsBefore) {
   profile::Profile broken = uncounted("");
   broken.counts_skipped.reset();
   broken.errors = {"counted: it crashed"};
-  const CellVerdict cell = hold(broken, base_cell("", "probe vulkan"));
+  const CellVerdict cell = hold(broken, base_cell());
   EXPECT_THAT(failed(cell), IsEmpty());
   EXPECT_EQ(cell.verdict, Outcome::error);
 }
@@ -122,33 +123,23 @@ TEST(Removed, OneCountThatIsGoneAmongOthersIsMissed) {
   EXPECT_THAT(warned.warnings, ElementsAre(HasSubstr("the baseline holds 1 (gate.on_removed")));
 }
 
-TEST(Removed, AnotherCellUnderTheNameFailsWhereItIsTheConfigurationThatChanged) {
+TEST(Removed, FilesOfOtherContentAreAnEdit) {
   profile::Profile candidate = reference();
   candidate.provenance.fingerprint = "beef";
-  EXPECT_THAT(failed(hold(candidate, base_cell("arguments"))), ElementsAre("cell"));
-  EXPECT_THAT(failed(hold(candidate, base_cell())), IsEmpty()) << "a model of another content";
-  EXPECT_EQ(hold(candidate, base_cell("arguments"), false).verdict, Outcome::new_);
-  EXPECT_THAT(failed(hold(reference(), base_cell("arguments"))), IsEmpty()) << "it is judged";
-}
-
-TEST(Removed, APlainLimitThatNamesItsMetricIsMissedWithTheProbe) {
-  LimitEntry most = test::entry({"submits_per_token"});
-  most.max = Amount{3};
-  const profile::Profile candidate = reference();
-  EXPECT_THAT(failed(hold(candidate, base_cell("", "probe ggml"), true, {most})),
-              ElementsAre("submits_per_token"));
-  EXPECT_THAT(failed(hold(candidate, base_cell(), true, {most})), IsEmpty())
-      << "it never was counted";
-  most.mode = Mode::report;
-  EXPECT_THAT(failed(hold(candidate, base_cell("", "probe ggml"), true, {most})), IsEmpty());
-}
-
-TEST(Removed, CountsThatNothingHoldsAreMissedAsTheCell) {
-  const profile::Profile candidate = uncounted("the engine has no probes");
-  const baseline::Choice none;
-  CellVerdict cell = judge_cell(candidate, {none}, {}, {});
-  check_removed(candidate, none, {}, base_cell("", "probe vulkan"), true, cell);
-  EXPECT_THAT(failed(cell), ElementsAre("cell"));
+  std::map<std::string, std::string>& parts = candidate.provenance.fingerprint_parts;
+  const auto stored_parts = test::stored(reference()).fingerprint_parts;
+  parts = stored_parts;
+  parts["model header"] = "other";
+  baseline::Baseline stored = test::stored(reference());
+  stored.fingerprint_parts["model header"] = "as stored";
+  const auto choice = baseline::choose(other, {&stored, 1});
+  const auto edit = find_edit(other, choice, base_cell());
+  ASSERT_TRUE(edit);
+  EXPECT_EQ(edit->what, "model header");
+  EXPECT_EQ(edit->hash, "beef");
+  // A baseline that is older than the base's own keys says nothing about files.
+  stored.fingerprint_parts["arguments"] = "older";
+  EXPECT_FALSE(find_edit(other, baseline::choose(other, {&stored, 1}), base_cell()));
 }
 
 }  // namespace removed_test

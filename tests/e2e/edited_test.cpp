@@ -1,0 +1,110 @@
+// weir gate --rules-from: a pull request that edits how a cell is measured is not judged in it.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/rules_scene.hpp"
+
+namespace weir::e2e {
+namespace edited_test {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class Edited : public Rules {
+ protected:
+  const std::string k_other = "mine/m/metal/other";
+
+  void replace_in_config(const std::string& from, const std::string& to) {
+    std::string text = slurp(scratch_ / "weir.yaml");
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    spill(scratch_ / "weir.yaml", text.replace(at, from.size(), to));
+  }
+};
+
+TEST_F(Edited, ACellWhoseKeysThePullRequestEditsIsNotJudged) {
+  const struct {
+    const char *from, *to, *listed;
+  } cases[] = {
+      {"{metal: {}}", "{metal: {gpu: other}}", "backends.metal.gpu: added, other: not judged"},
+      {"    metrics:\n", "    ok_exit_codes: [139]\n    metrics:\n",
+       "engines.mine.ok_exit_codes: added, [\"139\"]: not judged"},
+      {"    metrics:\n", "    timeout: 2h\n    metrics:\n", "engines.mine.timeout: added, 2h"},
+      {"(\\d+) dispatches", "([0-9]+) dispatches",
+       "engines.mine.metrics.dispatches_per_token.regex: (\\d+) dispatches → ([0-9]+) dispatches"},
+      {"'{tokens}']", "'{tokens}', --fast]", "engines.mine.command"},
+      {"    metrics:\n", "    counted_env: {FAST: \"1\"}\n    metrics:\n",
+       "engines.mine.counted_env.FAST: added, 1"},
+  };
+  for (const auto& [from, to, listed] : cases) {
+    write_config();
+    replace_in_config(from, to);
+    for (const auto& options : {std::vector<std::string>{"--rules-from", "main"},
+                                {"--rules-from", "main", "--against", "main"},
+                                {"--from", "--rules-from", "main", "--counts-only"}}) {
+      const Json verdict = gate(options, 3);
+      EXPECT_EQ(verdict["verdict"], "error") << to;
+      EXPECT_EQ(verdict["unjudged"], "the pull request edits how 2 of 2 cells are measured") << to;
+      EXPECT_THAT(words_of(verdict), Contains(HasSubstr(listed))) << to;
+      const Json judgement = metric_of(cell_of(verdict, k_cell), "cell");
+      EXPECT_EQ(judgement["verdict"], "error") << to;
+      EXPECT_THAT(judgement["reason"].get<std::string>(), HasSubstr("not judged: "));
+    }
+    EXPECT_THAT(last_.err, HasSubstr("rules ")) << last_.err;
+  }
+}
+
+TEST_F(Edited, OnlyTheCellsThatTheEditTouchesAreNotJudged) {
+  write_config("", "{decode: {tokens: 8, args: [-x]}, other: {tokens: 9}}");
+  const Json verdict = gate({"--rules-from", "main"}, 3);
+  EXPECT_EQ(cell_of(verdict, k_cell)["verdict"], "error");
+  EXPECT_EQ(cell_of(verdict, k_other)["verdict"], "pass");
+}
+
+TEST_F(Edited, ARedOfAnEditedCellStaysRed) {
+  write_engine(77);
+  replace_in_config("    metrics:\n", "    timeout: 2h\n    metrics:\n");
+  EXPECT_EQ(cell_of(gate({"--rules-from", "main"}, 1), k_cell)["verdict"], "fail");
+}
+
+TEST_F(Edited, AModelFileThatThePullRequestExchangesIsAnEdit) {
+  spill(scratch_ / "model.bin", "another model of another size");
+  const Json verdict = gate({"--rules-from", "main"}, 3);
+  EXPECT_THAT(metric_of(cell_of(verdict, k_cell), "cell")["reason"].get<std::string>(),
+              HasSubstr("than the base does: model"));
+}
+
+TEST_F(Edited, AnAdditionACommentAndAnotherOrderAreNoEdits) {
+  write_config(
+      "# a comment\nlimits: [{match: {prompt: third}, metrics: syncs_per_token, max: 9}]\n",
+      "{third: {tokens: 10}, other: {tokens: 9}, decode: {tokens: 8}}");
+  replace_in_config("    metrics:\n",
+                    "    metrics:\n      mine: {regex: '(\\d+) syncs', unit: ms, better: lower}\n");
+  const Json verdict = gate({"--rules-from", "main"}, 0);
+  EXPECT_EQ(cell_of(verdict, k_cell)["verdict"], "pass");
+  EXPECT_EQ(cell_of(verdict, "mine/m/metal/third")["verdict"], "new");
+}
+
+TEST_F(Edited, WhoMayMergeCanAcceptAnEditAndNoOtherOne) {
+  replace_in_config("    metrics:\n", "    timeout: 2h\n    metrics:\n");
+  (void)gate({"--rules-from", "main"}, 3);
+  std::string run;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
+    if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
+  }
+  ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "slow runner", run}).exit_code,
+            0)
+      << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("cell of " + k_other + ": 1 → edited "));
+  const std::vector<std::string> with{"--rules-from",   "main", "--allowances-ref",
+                                      "perf-baselines", "--pr", "12"};
+  EXPECT_EQ(gate(with, 0)["verdict"], "accepted");
+  replace_in_config("timeout: 2h", "timeout: 3h");
+  EXPECT_EQ(gate(with, 3)["verdict"], "error");
+  // At merge the stored counts stay.
+  replace_in_config("timeout: 3h", "timeout: 2h");
+  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
+  EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
+}
+
+}  // namespace edited_test
+}  // namespace weir::e2e
