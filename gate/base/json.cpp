@@ -40,6 +40,8 @@ static std::optional<Error> check_limits(std::string_view text, const JsonLimits
   return std::nullopt;
 }
 
+bool is_json(std::string_view text) { return Json::accept(text); }
+
 // Parses JSON; fails if it is malformed or over a limit.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {

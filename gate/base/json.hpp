@@ -20,6 +20,9 @@ struct JsonLimits {
 // is passed. Duplicate keys: the last one wins. NaN and Infinity are not JSON.
 [[nodiscard]] Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
 
+// Returns true for text that a JSON parser accepts, whatever its depth. Builds nothing in memory.
+[[nodiscard]] bool is_json(std::string_view text);
+
 // indent < 0: one line. Invalid UTF-8 in strings is replaced, never thrown on.
 [[nodiscard]] std::string dump_json(const Json& json, int indent = -1);
 

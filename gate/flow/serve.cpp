@@ -4,6 +4,9 @@
 #ifdef WEIR_SERVE
 #include <cstdlib>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -346,6 +349,9 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
   WEIR_TRY(serve::ServerOptions server_options, make_server_options(options, place));
   // A database that does not answer is given up after a while: libpq by itself waits for minutes.
   (void)::setenv("PGCONNECT_TIMEOUT", "10", 0);
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 2);  // each keeps some memory that nobody uses
+#endif
   const bool is_public = options.is_public ||
                          (!options.is_private && place.loopback && options.trusted_proxies.empty());
   // Opened once before anything else, so that errors of the store appear on the command line.

@@ -38,8 +38,9 @@ Result<std::optional<double>> parse_time_option(const char* option,
 
 // Opens the store that --db or WEIR_DB names, by `open` (open_store, open_service_store).
 template <class Open>
-auto open_store_with(const Open& open, const Job& job, const StoreOptions& options, bool create)
-    -> decltype(open(history::StoreAddress(), history::OpenOptions())) {
+auto open_store_with(const Open& open, const Job& job, const StoreOptions& options,
+                     const history::OpenOptions& how)
+    -> decltype(open(history::StoreAddress(), how)) {
   std::string address_text = options.db ? *options.db : job.variable("WEIR_DB");
   if (options.db && address_text.empty()) return fail(Code::usage, "--db needs a file or a URL");
   if (address_text.empty()) address_text = k_default_history;
@@ -50,8 +51,9 @@ auto open_store_with(const Open& open, const Job& job, const StoreOptions& optio
                 "the URL into WEIR_DB, or the password into PGPASSWORD or ~/.pgpass",
                 address.shown);
   }
-  auto store = open(address, history::OpenOptions{.create = create});
-  if (store && !address.postgres && create) ignore_in_git(job.files(), sys::absolute(address_text));
+  auto store = open(address, how);
+  if (store && !address.postgres && how.create)
+    ignore_in_git(job.files(), sys::absolute(address_text));
   return store;
 }
 
@@ -59,13 +61,15 @@ auto open_store_with(const Open& open, const Job& job, const StoreOptions& optio
 
 Result<std::unique_ptr<history::Store>> open_history(const Job& job, const StoreOptions& options,
                                                      bool create) {
-  return open_store_with(history::open_store, job, options, create);
+  return open_store_with(history::open_store, job, options, {.create = create});
 }
 
 Result<std::unique_ptr<history::ServiceStore>> open_service_history(const Job& job,
                                                                     const StoreOptions& options,
                                                                     bool create) {
-  return open_store_with(history::open_service_store, job, options, create);
+  constexpr std::int64_t k_cache_bytes = std::int64_t{2} << 20;  // the service has many of them
+  return open_store_with(history::open_service_store, job, options,
+                         {.create = create, .cache_bytes = k_cache_bytes});
 }
 
 Result<history::Filter> parse_filter(const FilterOptions& options) {

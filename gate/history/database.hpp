@@ -50,7 +50,7 @@ class Param {
   Kind kind = Kind::null;
   std::int64_t integer = 0;
   double real = 0;
-  std::string_view text;
+  std::string_view text;  // empty unless it is one
 };
 // Values for all placeholders. Valid as long as the call that they are written in.
 struct Params : std::span<const Param> {
@@ -115,6 +115,9 @@ class Database {
   [[nodiscard]] virtual Result<std::int64_t> change(Statement statement, Params params) = 0;
   // Hands each row of the result to `take`.
   [[nodiscard]] virtual Result<void> each(Statement statement, Params params,
+                                          const RowHandler& take) = 0;
+  // each() for any number of rows, few of which are in memory at once. Within a transaction.
+  [[nodiscard]] virtual Result<void> scan(Statement statement, Params params,
                                           const RowHandler& take) = 0;
   // each() for a function that may return nothing, too.
   template <class Take>
@@ -222,7 +225,7 @@ auto Store::write(Work work) -> decltype(work()) {
   auto answer = work();
   const Result<void> committed = answer ? transaction.commit() : tl::unexpected(answer.error());
   if (committed) return answer;
-  for (IdsByName* ids : {&projects_, &cells_, &metrics_, &places_}) ids->clear();
+  forget_ids();
   return tl::unexpected(committed.error());
 }
 

@@ -129,6 +129,7 @@ Result<RunFacts> make_facts(const SenderFacts& sender, std::optional<std::string
 }
 
 constexpr std::size_t k_most_missing_listed = 5;
+constexpr std::size_t k_most_verdict_values = 500'000;  // of its JSON
 
 }  // namespace
 
@@ -187,7 +188,8 @@ StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
 }
 
 Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
-  return parse_json(stored.text).and_then(reading<verdict::GateVerdict>("verdict"));
+  return parse_json(stored.text, {.values = k_most_verdict_values})
+      .and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
 // The parts that a verdict judged: cells, and "CELL: METRIC". Empty if it cannot be read.

@@ -9,7 +9,7 @@
 namespace weir::history {
 namespace {
 
-constexpr JsonLimits k_line_limits{std::size_t{128} << 20, 8};
+constexpr std::size_t k_longest_line = std::size_t{128} << 20, k_line_depth = 8;
 constexpr std::size_t k_most_places = 100'000;
 
 // A value that is written as a word of a list; it may be optional.
@@ -170,8 +170,9 @@ Result<void> check_and_take(Result<Value> read, const std::function<Result<void>
 }
 
 // Reads one line of any type. The first line must be the schema.
-Result<void> read_line(std::string_view line, bool first, const EntryHandlers& take) {
-  WEIR_TRY(const Json json, parse_json(line, k_line_limits));
+Result<void> read_line(std::string_view line, bool first, const EntryHandlers& take,
+                       std::size_t most_values) {
+  WEIR_TRY(const Json json, parse_json(line, {k_longest_line, k_line_depth, most_values}));
   JsonReader read(json, "line");
   if (const auto schema = read.optional_string("schema")) {
     if (*schema == k_lines_schema) return {};
@@ -207,7 +208,7 @@ std::string line_of(const Acknowledgement& acknowledgement) {
 }
 
 // Reads all lines of a history in turn. Empty lines are skipped.
-Result<void> read_lines(std::string_view text, const EntryHandlers& take) {
+Result<void> read_lines(std::string_view text, const EntryHandlers& take, std::size_t most_values) {
   std::size_t number = 0;
   bool first = true;
   for (std::size_t from = 0; from < text.size();) {
@@ -216,7 +217,8 @@ Result<void> read_lines(std::string_view text, const EntryHandlers& take) {
     from = to + 1;
     ++number;
     if (line.empty()) continue;
-    WEIR_CHECK(read_line(line, first, take).map_error(in_context(fmt::format("line {}", number))));
+    WEIR_CHECK(read_line(line, first, take, most_values)
+                   .map_error(in_context(fmt::format("line {}", number))));
     first = false;
   }
   if (first) return fail(Code::data, "an empty file: the first line should be {}", first_line());

@@ -18,7 +18,9 @@ inline constexpr std::string_view k_lines_schema = "weir.history/1";
 [[nodiscard]] std::string line_of(const Acknowledgement& acknowledgement);
 
 // Reads lines in turn, each checked (history.hpp). Fails with Code::data naming the line; entries
-// before it have been handed out. Lines of other kinds are errors.
-[[nodiscard]] Result<void> read_lines(std::string_view text, const EntryHandlers& take);
+// before it have been handed out. Lines of other kinds are errors, as are those with more values
+// (JsonLimits).
+[[nodiscard]] Result<void> read_lines(std::string_view text, const EntryHandlers& take,
+                                      std::size_t most_values = SIZE_MAX);
 
 }  // namespace weir::history

@@ -12,6 +12,7 @@ namespace weir::history {
 namespace {
 
 constexpr std::size_t k_rows_at_once = 10'000;
+constexpr std::size_t k_first_fetch = 32, k_fetched_bytes = 512 << 10;
 constexpr std::size_t k_shortest_password = 3;  // shorter ones are in every text
 // Writers that do nothing for so long are considered gone: others must not wait for them.
 constexpr std::string_view k_longest_idle = "60000";  // ms
@@ -52,6 +53,19 @@ std::optional<std::string> param_text(const Param& param) {
   }
   return std::nullopt;
 }
+
+// The texts of parameters, and pointers to them; null is NULL.
+struct ParamTexts {
+  explicit ParamTexts(Params params) {
+    texts.reserve(params.size());
+    for (const Param& param : params) {
+      texts.push_back(param_text(param));
+      pointers.push_back(texts.back() ? texts.back()->c_str() : nullptr);
+    }
+  }
+  std::vector<std::optional<std::string>> texts;
+  std::vector<const char*> pointers;
+};
 
 // Adds an element to the text of an array.
 void add_element(std::string& array, const Param& param) {
@@ -144,6 +158,32 @@ class Postgres final : public Database {
     });
   }
 
+  // Hands out rows of a cursor. It fetches so many at a time that these are about a megabyte.
+  Result<void> scan(Statement statement, Params params, const RowHandler& take) override {
+    return translate_errors([&]() -> Result<void> {
+      const std::string cursor = fmt::format("weir_rows_{}", ++cursors_);
+      const ParamTexts texts(params);
+      work_->exec_params("DECLARE " + cursor + " NO SCROLL CURSOR FOR " + statement.text,
+                         pqxx::prepare::make_dynamic_params(texts.pointers));
+      for (std::size_t step = k_first_fetch;;) {
+        const pqxx::result rows = work_->exec(fmt::format("FETCH {} FROM {}", step, cursor));
+        std::size_t bytes = 0;
+        for (const pqxx::row& row : rows) {
+          for (const pqxx::field& field : row) bytes += field.size();
+          WEIR_CHECK(take(PostgresRow(row)));
+        }
+        if (static_cast<std::size_t>(rows.size()) < step) break;
+        if (bytes < k_fetched_bytes) {
+          step = std::min(2 * step, k_rows_at_once);
+        } else if (step > 1) {
+          step /= 2;
+        }
+      }
+      work_->exec("CLOSE " + cursor);
+      return {};
+    });
+  }
+
   // Changes many rows at once: sends the values of each column as an array.
   Result<void> change_rows(Statement /*single*/, Statement many, std::size_t columns,
                            Params values) override {
@@ -188,14 +228,8 @@ class Postgres final : public Database {
       name = fmt::format("weir_{}", prepared_.size());
       connection_->prepare(name, statement.text);
     }
-    std::vector<std::optional<std::string>> texts;
-    std::vector<const char*> pointers;  // null is NULL
-    texts.reserve(params.size());
-    for (const Param& param : params) {
-      texts.push_back(param_text(param));
-      pointers.push_back(texts.back() ? texts.back()->c_str() : nullptr);
-    }
-    return work_->exec_prepared(name, pqxx::prepare::make_dynamic_params(pointers));
+    const ParamTexts texts(params);
+    return work_->exec_prepared(name, pqxx::prepare::make_dynamic_params(texts.pointers));
   }
 
   // Runs `function`; exceptions of libpqxx become Errors.
@@ -228,6 +262,7 @@ class Postgres final : public Database {
   std::unique_ptr<pqxx::quiet_errorhandler> quiet_;
   std::unique_ptr<pqxx::nontransaction> work_;
   std::unordered_map<const char*, std::string> prepared_;  // constant text -> its name there
+  std::int64_t cursors_ = 0;
 };
 
 }  // namespace

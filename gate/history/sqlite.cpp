@@ -137,6 +137,10 @@ class Sqlite final : public Database {
     return {};
   }
 
+  Result<void> scan(Statement statement, Params params, const RowHandler& take) override {
+    return each(statement, params, take);
+  }
+
   Result<void> change_rows(Statement single, Statement /*many*/, std::size_t columns,
                            Params values) override {
     WEIR_TRY(sqlite3_stmt * prepared, prepare(single));
@@ -181,7 +185,8 @@ class Sqlite final : public Database {
   }
 
   // Sets the limits and modes that every connection starts with.
-  Result<void> set_up(double wait_seconds) {
+  Result<void> set_up(const OpenOptions& options) {
+    const double wait_seconds = options.wait_seconds;
     sqlite3_busy_timeout(handle_, static_cast<int>(std::ceil(wait_seconds * 1000)));
     sqlite3_extended_result_codes(handle_, 1);
     sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, k_longest_value);
@@ -192,8 +197,9 @@ class Sqlite final : public Database {
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     WEIR_CHECK(
-        script("PRAGMA cell_size_check = ON; PRAGMA cache_size = -65536;"
-               "PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY"));
+        script("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; "
+               "PRAGMA temp_store = MEMORY"));
+    WEIR_CHECK(set_cache(options.cache_bytes));
     // The first to come switches the log on; others that do so at the same time wait.
     const sys::Stop never;
     sys::RealPause pause;
@@ -203,6 +209,14 @@ class Sqlite final : public Database {
       if (result.error().code != Code::unavailable || waited > wait_seconds) return result;
       (void)pause.wait(0.05, never);
     }
+  }
+
+  // Limits the pages that SQLite keeps in memory; a pragma takes no parameter.
+  Result<void> set_cache(std::int64_t bytes) {
+    const std::string pragma = fmt::format("PRAGMA cache_size = -{}", bytes / 1024);
+    const int code = sqlite3_exec(handle_, pragma.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) return make_error(code);
+    return {};
   }
 
  private:
@@ -319,7 +333,7 @@ Result<std::unique_ptr<Database>> open_sqlite(const std::string& path, const Ope
   auto database = std::make_unique<Sqlite>(handle, path, file);
   if (handle == nullptr) return fail(Code::io, "{}: no memory", path);
   if (code != SQLITE_OK) return fail(Code::config, "{}: {}", path, sqlite3_errmsg(handle));
-  WEIR_CHECK(database->set_up(options.wait_seconds));
+  WEIR_CHECK(database->set_up(options));
   return database;
 }
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,8 +32,12 @@ struct Filter {
   std::optional<std::string> project;  // exactly
   // Globs ('*' crosses '/'); none: all.
   std::vector<std::string> cells, metrics, machines;
-  std::optional<std::string> branch;   // exactly
-  std::optional<double> since, until;  // RunFacts::time, both included
+  std::vector<std::string> exact_cells;  // in place of `cells`: their whole names
+  std::optional<std::string> branch;     // exactly
+  std::optional<double> since, until;    // RunFacts::time, both included
+  bool samples = true;                   // false: leaves the samples of points out
+  // Memory for what is read, about. A read that needs more ends with Code::usage.
+  std::size_t most_bytes = SIZE_MAX;
 };
 
 struct Batch {
@@ -53,6 +58,9 @@ struct Added {
   std::size_t verdicts = 0, acknowledgements = 0;  // new ones
   // The first few that differ: "CELL METRIC: 66 is kept, 65 was given".
   std::vector<std::string> differences;
+  // Bytes that the new rows take in a database, about and never too few: of rows that go with their
+  // run, and of names, which stay.
+  std::int64_t bytes = 0, name_bytes = 0;
 };
 
 // One line of `weir trend list`: a series, counted.
@@ -62,6 +70,19 @@ struct SeriesSummary {
   std::string machine;
   std::int64_t points = 0;
   double first = 0, last = 0;  // RunFacts::time
+};
+
+// Some of the cells' names, sorted.
+struct CellPage {
+  std::vector<std::string> names;
+  std::optional<std::string> next;  // first name that was not looked at
+};
+
+// The newest runs and verdicts of each project that fit into some memory.
+struct NewestHistory {
+  History history;
+  std::vector<StoredVerdict> verdicts;  // as Store::verdicts() sorts them
+  std::size_t runs_left_out = 0, verdicts_left_out = 0;
 };
 
 class Database;
@@ -79,11 +100,18 @@ class Store {
 
   // Points in the order of time: see put_in_order().
   [[nodiscard]] Result<History> history(const Filter& filter);
-  // Names that match, sorted. They may have no points that match; cheap.
-  [[nodiscard]] Result<std::vector<std::string>> cells(const Filter& filter);
-  // By project, cell, metric, machine. Looks at all points, or at those of the cells where the
-  // filter names few.
+  // Names from `from` on that match, sorted, at most `most`. They may have no points that match.
+  // Looks at a bounded number of names.
+  [[nodiscard]] Result<CellPage> cells(const Filter& filter, const std::string& from,
+                                       std::size_t most);
+  // By project, cell, metric, machine. Looks at all points, or at those of the filter's cells.
   [[nodiscard]] Result<std::vector<SeriesSummary>> summaries(const Filter& filter);
+  // The same one by one, cell by cell, so that a store of any size fits into memory.
+  [[nodiscard]] Result<void> each_summary(const Filter& filter,
+                                          const std::function<Result<void>(SeriesSummary)>& take);
+  // Shares the memory out among the projects, so that none pushes another's runs out.
+  [[nodiscard]] Result<NewestHistory> newest(std::size_t most_bytes,
+                                             std::size_t most_verdict_bytes);
   // By project, time, kept_at, id. Only the project, branch and times of the filter count.
   [[nodiscard]] Result<std::vector<StoredVerdict>> verdicts(const Filter& filter);
   // By project, cell, metric, machine, at. Times of the filter do not count.
@@ -99,41 +127,50 @@ class Store {
  private:
   friend class SqlServiceStore;  // the service's part of a store (sql_service.cpp)
 
-  // Within write().
-  [[nodiscard]] Result<void> add_all(const Batch& batch, Added& added);
   // Runs `work` in one transaction: all of it, or nothing.
   template <class Work>
   auto write(Work work) -> decltype(work());
 
-  // Names that the store has given an id. Rows are never removed, so an id that was committed stays
-  // valid; others are forgotten.
+  // Some names that the store has given an id. Rows are never removed, so an id that was committed
+  // stays valid; others are forgotten.
   using IdsByName = std::unordered_map<std::string, std::int64_t>;
+
+  // Digests of a run's points, by cell and metric.
+  using PointDigests = std::map<std::pair<std::int64_t, std::int64_t>, std::size_t>;
 
   // Defined in sql_add.cpp; called within one transaction.
   [[nodiscard]] Result<void> add_run(const Run& run, Added& added);
-  // Takes rows of `run` out that are stored already.
-  [[nodiscard]] Result<void> remove_stored_rows(std::int64_t id, const Run& run,
+  [[nodiscard]] Result<void> add_points(std::int64_t id, std::span<const Point> points,
+                                        const PointDigests& stored, Added& added);
+  [[nodiscard]] Result<PointDigests> read_digests(std::int64_t run);
+  // Takes rows of these points out that are stored already.
+  [[nodiscard]] Result<void> remove_stored_rows(const PointDigests& stored,
+                                                std::span<const Point> points,
                                                 std::vector<Param>& rows, Added& added);
-  // Adds 1 to `added` if the row was not there.
-  [[nodiscard]] Result<void> add_row(Statement insert, Params values, std::size_t& added);
+  [[nodiscard]] Result<void> add_verdict(const StoredVerdict& verdict, Added& added);
+  [[nodiscard]] Result<void> add_acknowledgement(const Acknowledgement& entry, Added& added);
+  // Adds 1 to `count`, and `bytes` to `added`, if the row was not there.
+  [[nodiscard]] Result<void> add_row(Statement insert, Params values, std::int64_t bytes,
+                                     std::size_t& count, Added& added);
+  void forget_ids();
   // The id of a name, which is added if it is new.
   [[nodiscard]] Result<std::int64_t> find_or_add_id(IdsByName& ids, const std::string& key,
                                                     Statement select, Params wanted,
-                                                    Statement insert, Params values);
-  [[nodiscard]] Result<std::int64_t> project_id(const std::string& name);
-  [[nodiscard]] Result<std::int64_t> cell_id(const std::string& name);
-  [[nodiscard]] Result<std::int64_t> metric_id(const Metric& metric);
-  [[nodiscard]] Result<std::int64_t> place_id(const Place& place);
+                                                    Statement insert, Params values, Added& added);
+  [[nodiscard]] Result<std::int64_t> project_id(const std::string& name, Added& added);
+  [[nodiscard]] Result<std::int64_t> cell_id(const std::string& name, Added& added);
+  [[nodiscard]] Result<std::int64_t> metric_id(const Metric& metric, Added& added);
+  [[nodiscard]] Result<std::int64_t> place_id(const Place& place, Added& added);
 
   std::unique_ptr<Database> database_;
   std::string name_;
   IdsByName projects_, cells_, metrics_, places_;
-  std::size_t most_differences_ = 0;  // differences to name in this add()
 };
 
 struct OpenOptions {
   bool create = true;  // creates a file that is not there, with its folder
   double wait_seconds = 30;
+  std::int64_t cache_bytes = std::int64_t{64} << 20;  // of SQLite's pages in memory
 };
 
 // The place of a store: a file, or a URL "postgres://…" or "postgresql://…". `shown` is the URL
@@ -188,15 +225,16 @@ struct UploadResult {
   Added added;           // for the whole upload
   bool removed = false;  // Upload::removes was there
   // As they are stored: a verdict that lacks parts which the one before it judged is "not judged".
-  // A line of `lacking` says so.
+  // A line of `lacking` says so. Only verdicts that were judged here have their texts.
   std::vector<StoredVerdict> verdicts;
   std::vector<std::string> lacking;
 };
 
 // Limits on stored and sent data. A day is one of UTC.
 struct Quota {
-  std::int64_t bytes = std::int64_t{20} << 30;     // per project
-  std::int64_t day_bytes = std::int64_t{1} << 30;  // per project, and per token
+  std::int64_t bytes = std::int64_t{20} << 30;  // that a project takes in the database
+  // That a project and a token send a day, or store if that is more.
+  std::int64_t day_bytes = std::int64_t{1} << 30;
   std::int64_t day_runs = 10'000;
 };
 
@@ -215,7 +253,8 @@ struct Upload {
   // Removed before the rest is added. A verdict that replaces one of that run is compared with none
   // before it.
   std::optional<Removal> removes{};
-  // Counted against Quota if that is given: bytes of its body, for its projects and this token.
+  // Counted against Quota if that is given: bytes of its body or, if they are more, those that it
+  // takes in the database, for its projects and this token.
   std::int64_t bytes = 0;
   std::string who{};
   std::optional<Quota> quota{};
@@ -249,7 +288,6 @@ struct VerdictQuery {
   std::optional<double> since, until;  // the run's time, both included
   std::optional<VerdictPlace> behind;
   std::size_t most = 100;
-  bool texts = false;  // false: StoredVerdict::text stays empty, for it is large
 };
 
 class ServiceStore {
@@ -269,9 +307,12 @@ class ServiceStore {
   [[nodiscard]] virtual Result<std::vector<UploadOutcome>> add_uploads(
       std::span<const Upload> uploads) = 0;
 
-  // The newest first: by time, kept_at, id and run, falling.
+  // The newest first: by time, kept_at, id and run, falling. Their texts stay empty, for they are
+  // large.
   [[nodiscard]] virtual Result<std::vector<StoredVerdict>> newest_verdicts(
       const VerdictQuery& wanted) = 0;
+  // Appends the text of a stored verdict (by project, run and id); nothing if it is gone.
+  [[nodiscard]] virtual Result<void> append_text(const StoredVerdict& verdict, std::string& to) = 0;
   // Returns another text once a run, verdict or acknowledgement was added or removed; cheap. Points
   // that were added to a stored run do not change it.
   [[nodiscard]] virtual Result<std::string> revision() = 0;

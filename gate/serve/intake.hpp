@@ -81,9 +81,9 @@ class StoreSlot {
 
 struct IntakeLimits {
   std::size_t waiting = 256;                              // uploads
-  std::uint64_t bytes = std::uint64_t{128} << 20;         // sum of the bodies
+  std::uint64_t bytes = std::uint64_t{24} << 20;          // in memory; one may have more
   std::size_t together = 64;                              // in one transaction
-  std::uint64_t bytes_together = std::uint64_t{8} << 20;  // but one at least
+  std::uint64_t bytes_together = std::uint64_t{4} << 20;  // but one at least
 };
 
 class Intake {

@@ -44,8 +44,8 @@ const BadgeStyle& style_of(BadgeState state) {
 }
 
 constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
-constexpr std::size_t k_most_document_bytes = std::size_t{64}
-                                              << 20;  // sum of a snapshot's documents
+// Of the documents of a snapshot that stay in memory.
+constexpr std::size_t k_most_document_bytes = std::size_t{8} << 20;
 constexpr const char* k_script = "text/javascript; charset=utf-8";
 // A revision does not show what was added to a known run, so pages are remade after this time.
 constexpr double k_longest_unchanged = 600;  // seconds
@@ -155,13 +155,23 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   site::SiteModel model;
   model.title = options_.title;
   model.repo_url = options_.repo_url;
-  WEIR_TRY(history::ChangedHistory read, history::read_changes(store.history(), {}, order(), {}));
-  model.changes = site::site_changes(read.history, read.changes);
-  model.history = std::move(read.history);
-  WEIR_TRY(model.verdicts, store.history().verdicts({}));
+  LeftOut left_out;
+  {
+    WEIR_TRY(history::NewestHistory newest,
+             store.history().newest(options_.most_bytes, options_.most_verdict_bytes));
+    left_out = {newest.runs_left_out, newest.verdicts_left_out};
+    model.history = std::move(newest.history);
+    model.verdicts = std::move(newest.verdicts);
+  }
+  history::put_in_order(model.history, order());
+  history::Filter acknowledgement_filter;
+  acknowledgement_filter.most_bytes = options_.most_bytes;
+  WEIR_TRY(const auto acknowledged, store.history().acknowledgements(acknowledgement_filter));
+  WEIR_TRY(const auto changes, history::changes_of(model.history, acknowledged, {}));
+  model.changes = site::site_changes(model.history, changes);
   if (options_.subjects) model.subjects = options_.subjects(model.history);
   Snapshot snapshot{std::make_shared<const site::Site>(std::move(model)),
-                    std::make_shared<Documents>(), std::move(revision), now};
+                    std::make_shared<Documents>(), std::move(revision), now, left_out};
   const std::lock_guard lock(mutex_);
   std::swap(snapshot_, snapshot);
   return {};
@@ -196,6 +206,11 @@ std::optional<Response> Pages::find(const std::string& path, Making making) cons
     text = place->second;
   }
   return Response{200, k_script, {}, std::move(text)};
+}
+
+Pages::LeftOut Pages::left_out() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_.left_out;
 }
 
 std::optional<double> Pages::made_at() const {

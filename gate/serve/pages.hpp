@@ -44,6 +44,8 @@ struct BadgeSubject {
 struct PageOptions {
   std::string folder;  // made by ci/web; "": no pages
   std::string title, repo_url;
+  // Bytes of runs with their points, and of verdicts, that a snapshot shows: the newest.
+  std::size_t most_bytes = std::size_t{12} << 20, most_verdict_bytes = std::size_t{3} << 20;
   std::function<history::CommitOrder()> order{};  // empty: series go by time
   std::function<std::map<std::string, std::string>(const history::History&)> subjects{};
 };
@@ -64,6 +66,11 @@ class Pages {
 
   // When the snapshot was made, which is not when it was last looked whether it has to be.
   [[nodiscard]] std::optional<double> made_at() const;
+  // Entries of the history for which the snapshot has no room.
+  struct LeftOut {
+    std::size_t runs = 0, verdicts = 0;
+  };
+  [[nodiscard]] LeftOut left_out() const;
   [[nodiscard]] history::CommitOrder order() const {
     return options_.order ? options_.order() : history::CommitOrder();
   }
@@ -80,6 +87,7 @@ class Pages {
     std::shared_ptr<Documents> documents;
     std::string revision;
     double made_at = 0;
+    LeftOut left_out{};
   };
   explicit Pages(PageOptions options) : options_(std::move(options)) {}
 

@@ -48,6 +48,9 @@ Result<Json> parse_cursor(const std::string& cursor, std::string_view kinds) {
 }
 
 constexpr std::size_t k_most_full = 20;  // verdicts with their documents
+// Bytes of a page, about; one entry may be larger. And bytes that a query may read for it.
+constexpr std::size_t k_most_page_bytes = std::size_t{2} << 20;
+constexpr std::size_t k_most_read_bytes = std::size_t{16} << 20;
 
 // Returns the value of a parameter, or nothing if it is absent. Fails if it is given twice.
 Result<std::optional<std::string>> single_value(const Target& target, const std::string& name) {
@@ -98,8 +101,11 @@ Result<void> check_parameters(const Target& target, const ParameterRules& rules)
 // Lists the changes in the history. The cursor is the index of the first one.
 Result<Response> answer_changes(history::ServiceStore& store, const Query& query,
                                 const history::CommitOrder& order) {
+  history::Filter filter = query.filter;
+  filter.samples = false;
+  filter.most_bytes = k_most_read_bytes;
   WEIR_TRY(history::ChangedHistory result,
-           history::read_changes(store.history(), query.filter, order, {}));
+           history::read_changes(store.history(), filter, order, {}));
   if (!query.all) {
     std::erase_if(result.changes, [](const history::SeriesChange& change) {
       return change.acknowledgement.has_value();
@@ -111,14 +117,17 @@ Result<Response> answer_changes(history::ServiceStore& store, const Query& query
     if (!number || *number < 0) return fail(Code::usage, "cursor: none of ours");
     from = static_cast<std::size_t>(*number);
   }
-  Json json = Json::array();
-  for (std::size_t i = from; i < result.changes.size() && json.size() < query.limit; ++i) {
-    json.push_back(history::change_json(result.history, result.changes[i]));
+  std::string text = "[";
+  std::size_t end = from;
+  while (end < result.changes.size() && end - from < query.limit &&
+         text.size() < k_most_page_bytes) {
+    if (end > from) text += ',';
+    text += dump_json(history::change_json(result.history, result.changes[end]));
+    ++end;
   }
-  const std::size_t end = from + json.size();
-  Response response = json_answer(200, json);
+  Response response = text_answer(200, "application/json", text + "]\n");
   // The body is an array, so the next page's address goes into a header.
-  if (!json.empty() && end < result.changes.size()) {
+  if (end > from && end < result.changes.size()) {
     set_header(response, "Link",
                fmt::format("<{}>; rel=\"next\"",
                            address_with_cursor(query.target, fmt::format("{}", end))));
@@ -126,18 +135,27 @@ Result<Response> answer_changes(history::ServiceStore& store, const Query& query
   return response;
 }
 
-// Returns a stored verdict as JSON; `full` adds its document.
-Json verdict_json(const history::StoredVerdict& stored, bool full) {
-  Json json{{"project", stored.project},
-            {"id", stored.id},
-            {"time", sys::time_of(stored.time)},
-            {"kept_at", sys::time_of(stored.kept_at)},
-            {"outcome", stored.outcome},
-            {"run", stored.run.empty() ? Json() : Json(stored.run)},
-            {"commit", optional_to_json(stored.commit)},
-            {"branch", optional_to_json(stored.branch)}};
-  if (full) json["verdict"] = parse_json(stored.text).value_or(Json());
-  return json;
+// Appends a stored verdict as JSON. With `full` its document is copied as it is stored; one that is
+// no JSON is null.
+Result<void> append_verdict(history::ServiceStore& store, const history::StoredVerdict& stored,
+                            bool full, std::string& text) {
+  const Json json{{"project", stored.project},
+                  {"id", stored.id},
+                  {"time", sys::time_of(stored.time)},
+                  {"kept_at", sys::time_of(stored.kept_at)},
+                  {"outcome", stored.outcome},
+                  {"run", stored.run.empty() ? Json() : Json(stored.run)},
+                  {"commit", optional_to_json(stored.commit)},
+                  {"branch", optional_to_json(stored.branch)}};
+  text += dump_json(json);
+  if (!full) return {};
+  text.back() = ',';  // in place of '}'
+  text += "\"verdict\":";
+  const std::size_t from = text.size();
+  WEIR_CHECK(store.append_text(stored, text));
+  if (!is_json(std::string_view(text).substr(from))) text.replace(from, std::string::npos, "null");
+  text += '}';
+  return {};
 }
 
 // Makes the cursor that continues after this verdict.
@@ -153,21 +171,25 @@ Result<Response> answer_verdicts(history::ServiceStore& store, const Query& quer
                                   .since = query.filter.since,
                                   .until = query.filter.until,
                                   .behind = {},
-                                  .most = query.limit + 1,
-                                  .texts = query.full};
+                                  .most = query.limit + 1};
   if (!query.cursor.empty()) {
     WEIR_TRY(const Json place, parse_cursor(query.cursor, "nnss"));
     selection.behind = history::VerdictPlace{place[0], place[1], place[2], place[3]};
   }
-  WEIR_TRY(std::vector<history::StoredVerdict> verdicts, store.newest_verdicts(selection));
-  const bool has_more = verdicts.size() > query.limit;
-  if (has_more) verdicts.resize(query.limit);
-  Json list = Json::array();
-  for (const history::StoredVerdict& verdict : verdicts)
-    list.push_back(verdict_json(verdict, query.full));
-  Json json{{"schema", "weir.verdicts/1"}, {"verdicts", std::move(list)}};
-  if (has_more) json["next"] = address_with_cursor(query.target, make_cursor(verdicts.back()));
-  return json_answer(200, json);
+  WEIR_TRY(const auto verdicts, store.newest_verdicts(selection));
+  std::string text = "{\"schema\":\"weir.verdicts/1\",\"verdicts\":[";
+  std::size_t count = 0;
+  while (count < std::min(verdicts.size(), query.limit) && text.size() < k_most_page_bytes) {
+    if (count > 0) text += ',';
+    WEIR_CHECK(append_verdict(store, verdicts[count], query.full, text));
+    ++count;
+  }
+  text += ']';
+  if (count < verdicts.size()) {
+    const std::string cursor = make_cursor(verdicts[count - 1]);
+    text += ",\"next\":" + dump_json(Json(address_with_cursor(query.target, cursor)));
+  }
+  return text_answer(200, "application/json", std::move(text += "}\n"));
 }
 
 // Lists the projects that the caller may read, with their number of series and points.
@@ -177,16 +199,17 @@ Result<Response> answer_projects(history::ServiceStore& store,
     std::int64_t series = 0, points = 0;
     double first = 0, last = 0;
   };
-  WEIR_TRY(const auto summaries, store.history().summaries({}));
   std::map<std::string, Project> projects;
-  for (const history::SeriesSummary& summary : summaries) {
-    if (!sees(summary.project)) continue;
+  const auto take = [&](const history::SeriesSummary& summary) -> Result<void> {
+    if (!sees(summary.project)) return {};
     Project& project = projects[summary.project];
     project.first = project.series == 0 ? summary.first : std::min(project.first, summary.first);
     project.last = project.series == 0 ? summary.last : std::max(project.last, summary.last);
     ++project.series;
     project.points += summary.points;
-  }
+    return {};
+  };
+  WEIR_CHECK(store.history().each_summary({}, take));
   Json list = Json::array();
   for (const auto& [name, project] : projects) {
     list.push_back({{"name", name},
@@ -199,8 +222,9 @@ Result<Response> answer_projects(history::ServiceStore& store,
 }
 
 constexpr std::size_t k_most_samples_a_page = 500'000;
-constexpr std::ptrdiff_t k_cells_at_once = 32;
-constexpr int k_rounds_by_cell = 2;
+constexpr std::size_t k_point_bytes = 128, k_sample_bytes = 4;  // of a page, at least
+constexpr std::size_t k_cells_at_once = 32;
+constexpr std::size_t k_most_rounds = 32;
 
 // The sort key of series. Cells come first, so that a page touches few of them. Series whose metric
 // is declared differently can have the same key; they share a place in the page.
@@ -224,33 +248,35 @@ std::string make_cursor(const SeriesPlace& place) {
 struct Page {
   std::map<SeriesKey, std::size_t> wanted;  // number of points of each
   SeriesPlace from;
+  std::optional<std::string> next_cell;  // the first that was not looked at
 };
 
-// Chooses the series of a page: starts at the cursor and stops after `query.limit` points.
+// Chooses the series of a page: starts at the cursor and stops after `query.limit` points, or after
+// a number of cells without enough points.
 Result<Page> plan_page(history::Store& store, const Query& query) {
   Page page;
   if (!query.cursor.empty()) {
     WEIR_TRY(const Json place, parse_cursor(query.cursor, "ssssu"));
     page.from = SeriesPlace{{place[0], place[1], place[2], place[3]}, place[4]};
   }
-  WEIR_TRY(std::vector<std::string> cells, store.cells(query.filter));
-  auto cell = std::lower_bound(cells.begin(), cells.end(), page.from.key.cell);
+  page.next_cell = page.from.key.cell;
   std::size_t points = 0;
-  for (int round = 0; cell != cells.end() && points <= query.limit; ++round) {
-    // Ask for a few cells at a time, by name. A '*' in a name matches more cells, which are
-    // skipped. If these do not fill the page, ask for all remaining cells at once.
-    const bool all = round == k_rounds_by_cell;
-    const auto end =
-        all ? cells.end() : cell + std::min<std::ptrdiff_t>(k_cells_at_once, cells.end() - cell);
+  for (std::size_t round = 0; page.next_cell && round < k_most_rounds; ++round) {
+    if (points > query.limit) break;
+    WEIR_TRY(const history::CellPage cells,
+             store.cells(query.filter, *page.next_cell, k_cells_at_once));
+    page.next_cell = cells.next;
+    if (cells.names.empty()) continue;
     history::Filter filter = query.filter;
-    if (!all) filter.cells.assign(cell, end);
-    WEIR_TRY(const auto summaries, store.summaries(filter));
+    filter.most_bytes = k_most_read_bytes;
+    filter.exact_cells = cells.names;
     std::map<SeriesKey, std::size_t> point_counts;
-    for (const history::SeriesSummary& summary : summaries) {
-      if (!std::binary_search(cell, end, summary.cell)) continue;
-      point_counts[{summary.cell, summary.project, summary.metric.name, summary.machine}] +=
-          static_cast<std::size_t>(summary.points);
-    }
+    WEIR_CHECK(
+        store.each_summary(filter, [&](const history::SeriesSummary& summary) -> Result<void> {
+          point_counts[{summary.cell, summary.project, summary.metric.name, summary.machine}] +=
+              static_cast<std::size_t>(summary.points);
+          return {};
+        }));
     for (auto at = point_counts.lower_bound(page.from.key); at != point_counts.end(); ++at) {
       const std::size_t already_sent = at->first == page.from.key ? page.from.points : 0;
       if (at->second <= already_sent) continue;
@@ -258,7 +284,6 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
       points += at->second - already_sent;
       if (points > query.limit) break;
     }
-    cell = end;
   }
   return page;
 }
@@ -282,12 +307,14 @@ class PageWriter {
 
   // Returns false if the page is full.
   bool add(Json& series, const history::SeriesPoint& point) {
-    const std::size_t samples = query_.samples ? point.samples.size() : 0;
-    if (points_ == query_.limit) return false;
+    const std::size_t samples = point.samples.size();
+    if (points_ == query_.limit || bytes_ >= k_most_page_bytes) return false;
     if (points_ > 0 && samples_ + samples > k_most_samples_a_page) return false;
     ++points_;
     samples_ += samples;
     const history::RunFacts& run = history_.run_of(point);
+    bytes_ += k_point_bytes + run.id.size() + run.commit.value_or("").size() +
+              run.branch.value_or("").size() + k_sample_bytes * samples;
     Json json{{"run", run.id},
               {"time", sys::time_of(run.time)},
               {"nature", profile::to_string(point.nature)},
@@ -314,17 +341,17 @@ class PageWriter {
   const Query& query_;
   std::map<std::uint32_t, std::size_t> numbers_;
   Json places_ = Json::array();
-  std::size_t points_ = 0, samples_ = 0;
+  std::size_t points_ = 0, samples_ = 0, bytes_ = 0;
 };
 
 // Narrows the query's filter to the cells of the page.
 history::Filter page_filter(const Query& query, const Page& page) {
   history::Filter filter = query.filter;
-  filter.cells.clear();
+  filter.samples = query.samples;
+  filter.most_bytes = k_most_read_bytes;
+  std::vector<std::string>& cells = filter.exact_cells;
   for (const auto& [key, points] : page.wanted) {
-    if (filter.cells.empty() || filter.cells.back() != key.cell) {
-      filter.cells.push_back(key.cell);  // a '*' in a name matches more cells, which are skipped
-    }
+    if (cells.empty() || cells.back() != key.cell) cells.push_back(key.cell);
   }
   return filter;
 }
@@ -347,22 +374,25 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
   Json list = Json::array();
   PageWriter writer(history, query);
   std::optional<SeriesPlace> next;
+  if (page.next_cell) next = SeriesPlace{{*page.next_cell, "", "", ""}, 0};
+  bool is_full = false;
   for (const auto& [key, same_key] : series_by_key) {
     SeriesPlace at{key, 0};
     const std::size_t already_sent = key == page.from.key ? page.from.points : 0;
     for (const history::Series* series : same_key) {
       Json json = series_json(*series);
       for (const history::SeriesPoint& point : series->points) {
-        if (at.points >= already_sent && !writer.add(json, point)) {
-          next = at;
-          break;
-        }
+        is_full = at.points >= already_sent && !writer.add(json, point);
+        if (is_full) break;
         ++at.points;
       }
       if (!json["points"].empty()) list.push_back(std::move(json));
-      if (next) break;
+      if (is_full) break;
     }
-    if (next) break;
+    if (is_full) {
+      next = at;
+      break;
+    }
   }
   Json json{{"schema", "weir.series/1"}, {"series", std::move(list)}, {"places", writer.places()}};
   if (next) json["next"] = address_with_cursor(query.target, make_cursor(*next));

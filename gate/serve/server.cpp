@@ -25,7 +25,9 @@ using net::ip::tcp;
 // Pause before accepting again after the system ran out of descriptors. Connections wait in its
 // queue meanwhile.
 constexpr auto k_accept_pause = std::chrono::milliseconds(100);
-constexpr double k_look = 0.05;  // at a second request to stop, in seconds
+constexpr double k_look = 0.05;                          // at a second request to stop, in seconds
+constexpr auto k_tick = std::chrono::milliseconds(100);  // from one look at deadlines to the next
+const sys::RealClock k_machine_clock;
 
 // Descriptors needed besides connections: refused connections, files and stores.
 constexpr std::size_t k_other_descriptors = 192;
@@ -105,8 +107,23 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
   const std::lock_guard lock(mutex_);
   const auto entry = holders_.find(holder);
   const std::size_t open_count = entry == holders_.end() ? 0 : entry->second;
-  const bool full = sessions_.size() >= limits.connections ||
-                    (!trusted && open_count >= limits.connections_a_peer);
+  const bool peer_full = !trusted && open_count >= limits.connections_a_peer;
+  bool full = peer_full || sessions_.size() >= limits.connections;
+  if (full) {
+    const auto most = std::ranges::max_element(
+        holders_, {}, [](const auto& connections) { return connections.second; });
+    std::shared_ptr<Session> idler;
+    if (peer_full) {
+      idler = find_idler(holder);
+    } else if (most != holders_.end() && most->second >= open_count) {
+      idler = find_idler(most->first);
+    }
+    if (idler) {
+      forget(idler, idler->holder());
+      net::post(idler->executor(), [idler] { idler->close(); });
+      full = false;
+    }
+  }
   if (full) ++traffic.refused;
   const std::size_t most = limits.connections + k_most_refusals;
   if (full &&
@@ -118,8 +135,28 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
   return full ? Place::full : Place::added;
 }
 
+// Claims the connection of this holder that has waited longest for a request, and long enough.
+std::shared_ptr<Session> Core::find_idler(const std::string& holder) const {
+  const double now = clock.steady();
+  while (true) {
+    std::shared_ptr<Session> idler;
+    double since = now - limits.patience_seconds;
+    for (const auto& session : sessions_) {
+      const double waits_since = session->waits_since();
+      if (session->holder() != holder || waits_since >= since) continue;
+      since = waits_since;
+      idler = session;
+    }
+    if (!idler || idler->claim(since)) return idler;
+  }
+}
+
 void Core::remove(const std::shared_ptr<Session>& session, const std::string& holder) {
   const std::lock_guard lock(mutex_);
+  forget(session, holder);
+}
+
+void Core::forget(const std::shared_ptr<Session>& session, const std::string& holder) {
   if (sessions_.erase(session) == 0) return;
   --traffic.open;
   const auto entry = holders_.find(holder);
@@ -149,30 +186,69 @@ void Core::forget_sessions() {
   holders_.clear();
 }
 
-bool Core::take_room(std::uint64_t bytes) {
-  if (buffered_.fetch_add(bytes) + bytes <= limits.buffered_bytes) return true;
-  buffered_.fetch_sub(bytes);
-  return false;
+void Core::check_deadlines() {
+  const double now = clock.steady();
+  for (const auto& session : sessions()) {
+    if (!session->is_late(now)) continue;
+    net::post(session->executor(), [session] { session->check_deadline(); });
+  }
 }
 
-void Core::give_room(std::uint64_t bytes) { buffered_.fetch_sub(bytes); }
+bool Core::begin_request(const std::string& client) {
+  const std::lock_guard lock(mutex_);
+  std::size_t& count = requests_[client];
+  if (count >= limits.connections_a_peer) return false;
+  ++count;
+  return true;
+}
+
+void Core::end_request(const std::string& client) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = requests_.find(client);
+  if (entry == requests_.end()) return;
+  --entry->second;
+  if (entry->second == 0) requests_.erase(entry);
+}
+
+bool Core::take_room(const std::string& client, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = rooms_.find(client);
+  const std::uint64_t held = entry == rooms_.end() ? 0 : entry->second;
+  if (buffered_ + bytes > limits.buffered_bytes || held + bytes > limits.buffered_bytes / 2) {
+    return false;
+  }
+  rooms_[client] += bytes;
+  buffered_ += bytes;
+  return true;
+}
+
+void Core::give_room(const std::string& client, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = rooms_.find(client);
+  if (entry == rooms_.end()) return;
+  buffered_ -= bytes;
+  entry->second -= bytes;
+  if (entry->second == 0) rooms_.erase(entry);
+}
 
 struct Server::State {
   explicit State(std::shared_ptr<Core> shared_core)
       : core(std::move(shared_core)),
         strand(net::make_strand(core->io)),
         acceptor(strand),
-        pause(strand) {}
+        pause(strand),
+        tick(strand) {}
 
   void accept();
   void add_session(tcp::socket socket);
+  void watch_deadlines();
   void work() noexcept;
   void close_sessions();
 
   std::shared_ptr<Core> core;
   net::strand<net::io_context::executor_type> strand;  // the acceptor's
   tcp::acceptor acceptor;
-  net::steady_timer pause;
+  net::steady_timer pause, tick;
   MakeWire wire = [](tcp::socket socket) { return std::make_unique<Wire>(std::move(socket)); };
   std::size_t threads = 1;
   std::uint16_t port = 0;
@@ -222,6 +298,16 @@ void Server::State::add_session(tcp::socket socket) {
   }
 }
 
+// Looks at the deadlines of all connections, again and again.
+void Server::State::watch_deadlines() {
+  tick.expires_after(k_tick);
+  tick.async_wait([this](ErrorCode stopped) {
+    if (stopped) return;
+    core->check_deadlines();
+    watch_deadlines();
+  });
+}
+
 void Server::State::work() noexcept {
   for (;;) {
     try {
@@ -250,7 +336,8 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Han
   Limits limits = options.limits;
   limits.connections = raise_connection_limit(limits.connections);
   auto state = std::make_unique<State>(
-      std::make_shared<Core>(limits, handler, std::move(proxies), options.refused));
+      std::make_shared<Core>(limits, handler, std::move(proxies), options.refused,
+                             options.clock != nullptr ? *options.clock : k_machine_clock));
   if (options.tls) {
     WEIR_TRY(state->wire, tls_wires(*options.tls));
   }
@@ -270,7 +357,10 @@ void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   State& state = *state_;
   Core& core = *state.core;
   auto guard = net::make_work_guard(core.io);
-  net::post(state.strand, [&] { state.accept(); });
+  net::post(state.strand, [&] {
+    state.accept();
+    state.watch_deadlines();
+  });
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < state.threads; ++i) threads.emplace_back([&] { state.work(); });
 

@@ -13,16 +13,22 @@
 
 #include "gate/base/result.hpp"
 #include "gate/serve/http.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/sys/interrupts.hpp"
 
 namespace weir::serve {
 
 struct Limits {
-  // Open at once; more are answered 503 and closed. listen() raises the process' limit of open
-  // files for them as far as it may, and warns where that leaves fewer.
+  // Open at once. listen() raises the process' limit of open files for them as far as it may, and
+  // warns where that leaves fewer.
   std::size_t connections = 1024;
-  // IPv4 address or IPv6 network of 64 bits; those of trusted proxies are not counted.
+  // IPv4 address or IPv6 network of 64 bits. Those of a trusted proxy are not counted; its clients
+  // may have so many requests under way.
   std::size_t connections_a_peer = 256;
+  // Where all are taken, a new connection takes the place of one that has waited for the head of a
+  // request for longer than this: of the same peer, or of the one with most. Else it is answered
+  // 503 and closed.
+  double patience_seconds = 1;
   std::uint64_t header_bytes = 16 << 10;  // request line and all headers; more is 431
   double header_seconds = 10;    // from the first octet (or the last answer) to the end of headers
   double idle_seconds = 60;      // between requests
@@ -31,8 +37,8 @@ struct Limits {
   double answer_seconds = 60;    // for an answer to be taken; also at `least_rate`
   double shutdown_seconds = 20;  // for what is under way when it has to stop
   // Bodies of all requests under way, and what of answers that are not yet taken is more than
-  // 64 KiB each: else 503.
-  std::uint64_t buffered_bytes = std::uint64_t{256} << 20;
+  // 16 KiB each; one peer has at most half. Else 503.
+  std::uint64_t buffered_bytes = std::uint64_t{48} << 20;
 };
 
 struct Tls {
@@ -48,6 +54,7 @@ struct ServerOptions {
   // Addresses ("127.0.0.1", "10.0.0.0/8", "::1") whose X-Forwarded-For and -Proto are believed.
   std::vector<std::string> trusted_proxies;
   Limits limits;
+  const sys::Clock* clock = nullptr;  // that deadlines go by (steady()); default: the machine's
   // Told of each request that the handler never saw or did not see whole: the status that it got,
   // and whose it was. Called by several threads; may be empty. Connections over the limit are only
   // counted.

@@ -178,7 +178,8 @@ class Service final : public Handler {
   void take_upload(const JobPtr& job);
   void take_removal(const JobPtr& job);
   // Answers what did not come to be kept; else `answer`, with what became of it.
-  void keep(const JobPtr& job, history::Upload upload,
+  // `weight`: bytes in memory while it waits.
+  void keep(const JobPtr& job, history::Upload upload, std::size_t weight,
             std::function<void(const history::UploadOutcome&)> answer);
 
   ServiceOptions options_;
@@ -196,7 +197,7 @@ class Service final : public Handler {
   std::unique_ptr<Workers> readers_, uploaders_;
   std::unique_ptr<Periodic> token_refresh_, page_refresh_, key_refresh_;
   double next_pages_ = 0;   // steady seconds; of the thread that makes them
-  std::mutex large_mutex_;  // one large body at a time is taken apart
+  std::mutex large_mutex_;  // one large verdict at a time is parsed for a badge
   std::mutex traffic_mutex_;
   std::function<const Traffic&()> traffic_;  // under traffic_mutex_
   std::atomic<bool> stopping_{false};

@@ -9,25 +9,32 @@ namespace {
 
 // Number of verdicts to search for one that contains the badge's cell.
 constexpr std::size_t k_verdicts_for_badge = 10;
+// Bytes of a verdict's text; a badge of a part of a longer one is unknown. Large ones are parsed
+// one at a time.
+constexpr std::size_t k_longest_text_for_badge = std::size_t{4} << 20;
+constexpr std::size_t k_large_text = std::size_t{128} << 10;
 
 // Returns the state that a badge shows: that of the newest verdict, or, for a cell or metric, that
 // of the newest verdict which contains it.
 Result<BadgeState> newest_badge_state(history::ServiceStore& store, const std::string& project,
                                       const std::optional<std::string>& branch,
-                                      const BadgeSubject& subject) {
+                                      const BadgeSubject& subject, std::mutex& large_mutex) {
   const bool for_part = !subject.cell.empty() || !subject.metric.empty();
   history::VerdictQuery query{
       .project = project, .branch = branch, .since = {}, .until = {}, .behind = {}};
   query.most = 1;
-  query.texts = for_part;
   for (std::size_t i = 0; i < (for_part ? k_verdicts_for_badge : 1); ++i) {
     WEIR_TRY(const auto verdicts, store.newest_verdicts(query));
     if (verdicts.empty()) break;
-    const history::StoredVerdict& stored = verdicts.front();
+    history::StoredVerdict stored = verdicts.front();
     if (!for_part) {
       const auto outcome = verdict::parse_outcome(stored.outcome);
       return outcome ? state_of(*outcome) : BadgeState::unknown;
     }
+    std::unique_lock large(large_mutex, std::defer_lock);
+    WEIR_CHECK(store.append_text(stored, stored.text));
+    if (stored.text.size() > k_large_text) large.lock();
+    if (stored.text.size() > k_longest_text_for_badge) return BadgeState::unknown;
     if (const auto gate = history::verdict_of(stored)) {
       if (const auto state = state_of(*gate, subject)) return *state;
     }
@@ -126,7 +133,8 @@ Response Service::badge(const Job& job, std::size_t thread) {
   const BadgeSubject subject{target.value("cell").value_or(""),
                              target.value("metric").value_or("")};
   const auto state = slots_[thread]->with([&](history::ServiceStore& store) {
-    return newest_badge_state(store, badge_project(target.path), target.value("branch"), subject);
+    return newest_badge_state(store, badge_project(target.path), target.value("branch"), subject,
+                              large_mutex_);
   });
   if (!state) return store_trouble(state.error());
   std::string label = "weir";
@@ -165,6 +173,10 @@ Response Service::metrics() {
   out.gauge("weir_requests_waiting", "Requests that wait for a thread", readers_->waiting());
   if (const auto made_at = pages_->made_at()) {
     out.gauge("weir_pages_age_seconds", "How old what the pages show is", clock_.now() - *made_at);
+    const Pages::LeftOut left_out = pages_->left_out();
+    out.gauge("weir_pages_left_out_runs", "Runs that are too old for the pages", left_out.runs);
+    out.gauge("weir_pages_left_out_verdicts", "Verdicts that are too old for the pages",
+              left_out.verdicts);
   }
   Response response =
       text_answer(200, "text/plain; version=0.0.4; charset=utf-8", std::move(out.text));

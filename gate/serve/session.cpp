@@ -12,7 +12,7 @@
 namespace weir::serve {
 namespace {
 
-constexpr std::size_t k_head_read = 8 << 10, k_body_read = 64 << 10;
+constexpr std::size_t k_idle_read = 1 << 10, k_head_read = 4 << 10, k_body_read = 16 << 10;
 
 // Answers a request exactly once: a second answer is dropped, and if the handler gives none, the
 // destructor answers 500.
@@ -55,20 +55,14 @@ constexpr double k_linger_seconds = 2;
 constexpr std::size_t k_body_bytes_in_text = 16 << 10;
 constexpr std::size_t k_discard_bytes = 4 << 10;
 // Bytes of an answer that need no reserved room: most answers are smaller.
-constexpr std::uint64_t k_free_answer_bytes = std::uint64_t{64} << 10;
-
-std::chrono::steady_clock::duration span(double seconds) {
-  constexpr double k_longest = 1e8;  // three years; a clock holds it
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(std::clamp(seconds, 0.0, k_longest)));
-}
+constexpr std::uint64_t k_free_answer_bytes = std::uint64_t{16} << 10;
 
 }  // namespace
 
 // Waits for the next request, or begins to read it if its first bytes are here.
 void Session::next_request() {
+  end_request();
   reader_ = RequestReader::make(static_cast<std::size_t>(core_.limits.header_bytes));
-  peer_.clear();
   is_head_request_ = false;
   keeps_alive_ = false;
   body_received_ = 0;
@@ -84,7 +78,9 @@ void Session::next_request() {
 
 void Session::read() {
   read_offset_ = buffer_.size();
-  buffer_.resize(read_offset_ + (phase_ == Phase::body ? k_body_read : k_head_read));
+  std::size_t size = phase_ == Phase::body ? k_body_read : k_head_read;
+  if (phase_ == Phase::idle) size = k_idle_read;
+  buffer_.resize(read_offset_ + size);
   wire_->read_some(buffer_.data() + read_offset_, buffer_.size() - read_offset_,
                    [self = shared_from_this()](ErrorCode error, std::size_t size) {
                      self->on_read(size, error);
@@ -129,13 +125,23 @@ void Session::continue_request() {
 
 // Asks the handler whether it admits the request, then reads the body.
 void Session::on_head() {
+  if (!stop_waiting()) return close();
   ++core_.traffic.requests;
   Head head = reader_->head();
   core_.proxies.set_peer(other_end_, wire_->tls(), head);
   peer_ = head.peer;
+  client_ = peer_client_key(peer_);
   is_head_request_ = head.method == Method::head;
   http_1_0_ = reader_->http_1_0();
   keeps_alive_ = reader_->keep_alive();
+  // A proxy's connections are its own, so its clients are counted by their requests.
+  if (client_ != holder_) {
+    is_counted_ = core_.begin_request(client_);
+    if (!is_counted_) {
+      ++core_.traffic.refused;
+      return refuse_request({503, "busy", "too many requests at once: try again soon"});
+    }
+  }
   Admission admission;
   try {
     admission = core_.handler.admit(head);
@@ -161,11 +167,8 @@ void Session::on_head() {
 // Reserves room for the body read so far; passes the request on once it is complete.
 void Session::on_body() {
   const std::uint64_t bytes = reader_->body_bytes();
-  if (bytes > room_) {
-    if (!core_.take_room(bytes - room_)) {
-      return refuse_request({503, "busy", "too many uploads at once: try again soon"});
-    }
-    room_ = bytes;
+  if (bytes > room_ && !set_room(bytes)) {
+    return refuse_request({503, "busy", "too many uploads at once: try again soon"});
   }
   if (reader_->state() == RequestReader::State::done) return call_handler();
   read();
@@ -173,7 +176,7 @@ void Session::on_body() {
 
 // Passes the complete request to the handler, which answers from any thread.
 void Session::call_handler() {
-  phase_ = Phase::handling;
+  begin(Phase::handling, k_never);
   Request request;
   request.head = reader_->take_head();
   core_.proxies.set_peer(other_end_, wire_->tls(), request.head);
@@ -210,7 +213,7 @@ Session::Session(Core& core, std::unique_ptr<Wire> wire, const Address& other_en
       wire_(std::move(wire)),
       other_end_(other_end),
       holder_(client_key(other_end)),
-      timer_(wire_->socket().get_executor()) {}
+      client_(holder_) {}
 
 void Session::start() {
   if (core_.draining) return close();
@@ -236,8 +239,8 @@ void Session::drain() {
 void Session::close() {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
-  core_.give_room(std::exchange(room_, 0));
-  timer_.cancel();
+  (void)set_room(0);
+  end_request();
   wire_->close();
   core_.remove(shared_from_this(), holder_);
 }
@@ -245,16 +248,15 @@ void Session::close() {
 // Begins to write an answer. Large answers reserve room, since a slow client holds them for long.
 void Session::answer(Response response, bool close) {
   if (phase_ == Phase::closed) return;
-  core_.give_room(std::exchange(room_, 0));
+  if (!stop_waiting()) return this->close();
+  (void)set_room(0);
   if (response.status < 200 || response.status > 599) {
     response = error_response(500, "internal", "the service made no answer of its own");
   }
   // A large answer uses the room for bodies until it is sent.
   const std::uint64_t bytes = response.body && !is_head_request_ ? response.body->size() : 0;
   const std::uint64_t large = bytes > k_free_answer_bytes ? bytes - k_free_answer_bytes : 0;
-  if (large == 0 || core_.take_room(large)) {
-    room_ = large;
-  } else {
+  if (!set_room(large)) {
     response = error_response(503, "busy", "too many large answers at once: try again soon");
   }
   closes_after_ = close || core_.draining || !keeps_alive_;
@@ -300,7 +302,7 @@ void Session::on_written(std::size_t size, ErrorCode error) {
   text_.clear();
   body_ = nullptr;
   if (std::exchange(is_interim_, false)) return continue_request();
-  core_.give_room(std::exchange(room_, 0));
+  (void)set_room(0);
   if (closes_after_) return linger();
   next_request();
 }
@@ -324,10 +326,17 @@ void Session::discard_input() {
                                   });
 }
 
+bool Session::stop_waiting() { return waits_since_.exchange(k_never) != k_claimed; }
+
+// Begins a phase that may last so many seconds.
 void Session::begin(Phase phase, double seconds) {
+  const bool waits = phase == Phase::greeting || phase == Phase::idle || phase == Phase::head;
+  const bool waited = phase_ == Phase::idle || phase_ == Phase::head;
   phase_ = phase;
-  began_ = Clock::now();
-  set_deadline(began_ + span(seconds));
+  began_ = core_.clock.steady();
+  deadline_ = began_ + seconds;
+  // From its first byte to the end of its head, a request keeps the place in which it waits.
+  if (waits && !waited && waits_since_ != k_claimed) waits_since_ = began_;
 }
 
 // Sets the deadline for the next bytes, given that `bytes` have moved since the phase began.
@@ -336,28 +345,26 @@ void Session::expect_rate(std::uint64_t bytes, double seconds) {
   if (core_.limits.least_rate > 0) {
     until = std::min(until, k_rate_grace + static_cast<double>(bytes) / core_.limits.least_rate);
   }
-  set_deadline(began_ + span(until));
+  deadline_ = began_ + until;
 }
 
-void Session::set_deadline(Clock::time_point deadline) {
-  deadline_ = deadline;
-  // A timer that fires early checks the deadline again, so moving a deadline later costs nothing.
-  // Only an earlier deadline needs a new timer.
-  if (timer_waits_ && timer_.expiry() <= deadline) return;
-  wait_for_deadline();
+void Session::check_deadline() {
+  if (phase_ == Phase::closed || !is_late(core_.clock.steady())) return;
+  deadline_ = k_never;
+  on_deadline();
 }
 
-// Starts the timer for the current deadline.
-void Session::wait_for_deadline() {
-  timer_.expires_at(deadline_);
-  timer_waits_ = true;
-  timer_.async_wait([self = shared_from_this()](ErrorCode error) {
-    if (error || self->phase_ == Phase::closed) return;  // restarted or closed
-    self->timer_waits_ = false;
-    if (self->phase_ == Phase::handling) return;
-    if (Clock::now() < self->deadline_) return self->wait_for_deadline();
-    self->on_deadline();
-  });
+bool Session::set_room(std::uint64_t bytes) {
+  if (bytes > room_ && !core_.take_room(client_, bytes - room_)) return false;
+  if (bytes < room_) core_.give_room(client_, room_ - bytes);
+  room_ = bytes;
+  return true;
+}
+
+void Session::end_request() {
+  if (std::exchange(is_counted_, false)) core_.end_request(client_);
+  peer_.clear();
+  client_ = holder_;
 }
 
 // Ends what took too long: a late request gets an answer, a client that reads slowly none.

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,7 +16,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "gate/serve/access.hpp"
 #include "gate/serve/server.hpp"
@@ -80,16 +79,19 @@ class Core : public std::enable_shared_from_this<Core> {
  public:
   using Refused = std::function<void(int status, const std::string& peer)>;
 
-  Core(const Limits& its_limits, Handler& its_handler, Proxies its_proxies, Refused its_refused)
+  Core(const Limits& its_limits, Handler& its_handler, Proxies its_proxies, Refused its_refused,
+       const sys::Clock& its_clock)
       : limits(its_limits),
         handler(its_handler),
         proxies(std::move(its_proxies)),
-        refused(std::move(its_refused)) {}
+        refused(std::move(its_refused)),
+        clock(its_clock) {}
 
   const Limits limits;
   Handler& handler;
   const Proxies proxies;
   const Refused refused;  // may be empty
+  const sys::Clock& clock;
 
   Traffic traffic;
   std::atomic<bool> draining{false};
@@ -98,25 +100,36 @@ class Core : public std::enable_shared_from_this<Core> {
   net::io_context io;
 
   enum class Place { added, full, beyond };
-  // Returns whether there is room for one more connection of `holder`. `full`: only for its
-  // refusal; `beyond`: not even for that.
+  // Returns whether there is room for one more connection of `holder`, which may be the place of
+  // one that waited too long. `full`: only for its refusal; `beyond`: not even for that.
   Place add(const std::shared_ptr<Session>& session, const std::string& holder, bool trusted);
   void remove(const std::shared_ptr<Session>& session, const std::string& holder);
   // Returns false if a connection is still there after `seconds`.
   bool wait_until_none(double seconds);
   [[nodiscard]] std::vector<std::shared_ptr<Session>> sessions() const;
   void forget_sessions();
+  // Ends what has passed its deadline.
+  void check_deadlines();
 
-  // Room for bodies, and for large answers until they are sent; false if there is none.
-  bool take_room(std::uint64_t bytes);
-  void give_room(std::uint64_t bytes);
+  // Counts a request of a proxy's client; false if it has too many under way.
+  bool begin_request(const std::string& client);
+  void end_request(const std::string& client);
+
+  // Room for bodies, and for large answers until they are sent; false if there is none for
+  // `client`.
+  bool take_room(const std::string& client, std::uint64_t bytes);
+  void give_room(const std::string& client, std::uint64_t bytes);
 
  private:
+  void forget(const std::shared_ptr<Session>& session, const std::string& holder);
+  std::shared_ptr<Session> find_idler(const std::string& holder) const;
+
   mutable std::mutex mutex_;
   std::condition_variable none_;
-  std::unordered_set<std::shared_ptr<Session>> sessions_;  // under mutex_, as the next
-  std::map<std::string, std::size_t> holders_;
-  std::atomic<std::uint64_t> buffered_{0};
+  std::unordered_set<std::shared_ptr<Session>> sessions_;  // under mutex_, as all that follow
+  std::map<std::string, std::size_t> holders_, requests_;  // connections; requests of clients
+  std::map<std::string, std::uint64_t> rooms_;             // by client; none is 0
+  std::uint64_t buffered_ = 0;                             // their sum
 };
 
 // One connection. All of it runs on the connection's strand.
@@ -133,12 +146,24 @@ class Session : public std::enable_shared_from_this<Session> {
   // Call it from outside the strand only if nothing runs there any more.
   void close();
 
+  // Thread-safe. Seconds of the core's clock since when it waits for the head of a request;
+  // infinite if it does not, or is claimed.
+  [[nodiscard]] double waits_since() const {
+    const double since = waits_since_;
+    return since == k_claimed ? k_never : since;
+  }
+  // Returns true if it still waits since `since`: then it takes no request any more. Close it.
+  bool claim(double since) { return waits_since_.compare_exchange_strong(since, k_claimed); }
+  [[nodiscard]] bool is_late(double now) const { return now >= deadline_; }
+  [[nodiscard]] const std::string& holder() const { return holder_; }
+
+  void check_deadline();
   void respond(Response response);  // called with the handler's answer
   [[nodiscard]] net::any_io_executor executor() { return wire_->socket().get_executor(); }
 
  private:
   enum class Phase { greeting, idle, head, body, handling, writing, lingering, closed };
-  using Clock = std::chrono::steady_clock;
+  static constexpr double k_never = std::numeric_limits<double>::infinity(), k_claimed = -k_never;
 
   void next_request();
   void read();
@@ -155,24 +180,29 @@ class Session : public std::enable_shared_from_this<Session> {
   void linger();
   void discard_input();
 
+  // Returns false if somebody else was given its place.
+  [[nodiscard]] bool stop_waiting();
   void begin(Phase phase, double seconds);
   void expect_rate(std::uint64_t bytes, double seconds);
-  void set_deadline(Clock::time_point deadline);
-  void wait_for_deadline();
   void on_deadline();
+  // Holds room for so many bytes from now on; false, and as before, if there is none.
+  bool set_room(std::uint64_t bytes);
+  void end_request();
 
   Core& core_;
   const std::unique_ptr<Wire> wire_;
   const Address other_end_;
   const std::string holder_;
-  std::string peer_;  // client of the current request, once its head has come
+  std::string peer_;         // client of the current request, once its head has come
+  std::string client_;       // whose room it holds: the client's key
+  bool is_counted_ = false;  // its request counts as one of a proxy's client
 
   Phase phase_ = Phase::greeting;
   bool is_late_ = false;  // the deadline has passed; the cancelled read has not completed yet
 
-  net::steady_timer timer_;
-  Clock::time_point began_{}, deadline_{};
-  bool timer_waits_ = false;
+  // Seconds of the core's clock.
+  double began_ = 0;  // when the phase began
+  std::atomic<double> deadline_{k_never}, waits_since_{k_never};
 
   std::string buffer_;           // received and not yet consumed
   std::size_t read_offset_ = 0;  // offset in buffer_ of the current read

@@ -15,10 +15,24 @@ namespace weir::serve {
 
 namespace {
 
+constexpr std::size_t k_entry_weight = 512;
+
+std::size_t weight_of(const history::StoredVerdict& verdict) {
+  return k_entry_weight + verdict.text.size();
+}
+std::size_t weight_of(const history::Acknowledgement& entry) {
+  return k_entry_weight + entry.reason.size();
+}
+
+tl::unexpected<Error> too_heavy() {
+  return fail(Code::data, "more than {} MiB in memory: send them in parts",
+              k_most_upload_weight >> 20);
+}
+
 // Reads a weir.verdict/1 or weir.profiles/1 document.
 Result<ParsedUpload> parse_document(std::string_view body, const history::SenderFacts& facts,
                                     const history::TimeContext& time_context) {
-  WEIR_TRY(const Json json,
+  WEIR_TRY(Json json,
            parse_json(body, {.bytes = k_most_upload, .depth = 64, .values = k_most_upload_values}));
   JsonReader reader(json, "body");
   const std::string schema = reader.string("schema");
@@ -28,9 +42,11 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::Sender
   if (schema == history::k_verdict_schema) {
     WEIR_TRY(const verdict::GateVerdict verdict,
              read_fields<verdict::GateVerdict>(json, "verdict"));
+    json = nullptr;  // its memory is for the batch
     WEIR_TRY(parsed.batch, history::batch_of(verdict, facts, time_context));
   } else if (schema == history::k_profiles_schema) {
     WEIR_TRY(parsed.profiles, history::profiles_from_json(json));
+    json = nullptr;
     WEIR_TRY(parsed.batch, history::batch_of(parsed.profiles, facts, time_context));
     if (parsed.batch.runs.front().points.empty()) {
       return fail(Code::data, "nothing was measured in it");
@@ -40,6 +56,9 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::Sender
                 text::printable(schema.substr(0, 60)), history::k_profiles_schema,
                 history::k_verdict_schema);
   }
+  for (const history::Run& run : parsed.batch.runs) parsed.weight += history::weight(run);
+  for (const history::StoredVerdict& sent : parsed.batch.verdicts) parsed.weight += weight_of(sent);
+  if (parsed.weight > k_most_upload_weight) return too_heavy();
   return parsed;
 }
 
@@ -53,13 +72,17 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
   }
   ParsedUpload parsed;
   std::set<std::string> projects;
-  const auto check_entry = [&](const std::string& project) -> Result<void> {
+  const auto check_entry = [&](const std::string& project, std::size_t weight) -> Result<void> {
+    parsed.weight += weight;
+    if (parsed.weight > k_most_upload_weight) return too_heavy();
     projects.insert(project);
     if (project_given && project != facts.project) {
       return fail(Code::usage, "its project is \"{}\", and the upload says \"{}\"",
                   text::printable(project), text::printable(facts.project));
     }
-    if (parsed.batch.runs.size() + parsed.batch.verdicts.size() > k_most_upload_runs) {
+    if (parsed.batch.runs.size() + parsed.batch.verdicts.size() +
+            parsed.batch.acknowledgements.size() >
+        k_most_upload_runs) {
       return fail(Code::data, "more than {} runs: send them in parts", k_most_upload_runs);
     }
     return {};
@@ -67,24 +90,24 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
   history::EntryHandlers take;
   take.run = [&](history::Run run) {
     parsed.batch.runs.push_back(std::move(run));
-    return check_entry(parsed.batch.runs.back().facts.project);
+    const history::Run& last = parsed.batch.runs.back();
+    return check_entry(last.facts.project, history::weight(last));
   };
   const auto append_to = [&](auto& list) {
     return [&](auto entry) {
       list.push_back(std::move(entry));
-      return check_entry(list.back().project);
+      return check_entry(list.back().project, weight_of(list.back()));
     };
   };
   take.verdict = append_to(parsed.batch.verdicts);
   take.acknowledgement = append_to(parsed.batch.acknowledgements);
-  WEIR_CHECK(history::read_lines(body, take));
+  WEIR_CHECK(history::read_lines(body, take, k_most_upload_values));
   if (projects.empty()) return fail(Code::data, "no run in it");
   parsed.opinions = !parsed.batch.acknowledgements.empty();
   parsed.projects.assign(projects.begin(), projects.end());
   return parsed;
 }
 
-constexpr std::size_t k_large_body = std::size_t{1} << 20;
 constexpr std::size_t k_longest_key = 255;
 constexpr std::size_t k_most_differences = 20;
 constexpr double k_most_clock_skew = 300;  // seconds that another machine's clock may be ahead
@@ -321,15 +344,13 @@ void Service::take_upload(const JobPtr& job) {
       return refuse(error_answer(403, binding.error().message));
     }
   }
-  const std::string& body = job->request.body;
+  std::string& body = job->request.body;
   if (body.size() > k_most_upload) {
     return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload)));
   }
   history::TimeContext time_context;
   time_context.now = clock_.now();
   time_context.default_time = time_context.now;
-  std::unique_lock large(large_mutex_, std::defer_lock);
-  if (body.size() > k_large_body) large.lock();
   auto parsed = parse_upload(upload_facts->type, body, upload_facts->facts,
                              upload_facts->project_given, time_context);
   if (!parsed) return refuse(error_answer(422, parsed.error().message));
@@ -366,6 +387,7 @@ void Service::take_upload(const JobPtr& job) {
   }
   upload.judged_here = cells.has_value();
   upload.bytes = static_cast<std::int64_t>(body.size());
+  body = {};
   upload.quota = options_.quota;
   if (upload_facts->supersedes) {
     upload.removes = history::Removal{upload_facts->facts.project, *upload_facts->supersedes, ""};
@@ -373,7 +395,8 @@ void Service::take_upload(const JobPtr& job) {
   upload.answer = [extra, cells](const history::UploadResult& done) {
     return answer_text(done, extra, cells);
   };
-  keep(job, std::move(upload), [=, this](const history::UploadOutcome& outcome) {
+  const std::size_t weight = parsed->weight;
+  keep(job, std::move(upload), weight, [=, this](const history::UploadOutcome& outcome) {
     const bool again = outcome.kind == history::UploadOutcome::Kind::again;
     Response response = stored_response(outcome.text, again);
     if (response.status == 201 && !again) {
@@ -408,7 +431,7 @@ void Service::take_removal(const JobPtr& job) {
                           {"removed", done.removed}}) +
            "\n";
   };
-  keep(job, std::move(upload), [this, job](const history::UploadOutcome& outcome) {
+  keep(job, std::move(upload), k_entry_weight, [this, job](const history::UploadOutcome& outcome) {
     Response response = text_answer(200, "application/json", outcome.text);
     set_header(response, "Cache-Control", "no-store");
     respond(*job, std::move(response));
@@ -416,14 +439,13 @@ void Service::take_removal(const JobPtr& job) {
 }
 
 // Stores the upload and answers the job when that is done. `answer` is called on success.
-void Service::keep(const JobPtr& job, history::Upload upload,
+void Service::keep(const JobPtr& job, history::Upload upload, std::size_t weight,
                    std::function<void(const history::UploadOutcome&)> answer) {
   upload.who = job->caller.token->id;
   if (upload.removes) {
     upload.removes->who = upload.who;
     job->note = fmt::format("removes {}/{}", upload.removes->project, upload.removes->run);
   }
-  const auto bytes = static_cast<std::uint64_t>(upload.bytes);
   const auto done = [this, job,
                      answer = std::move(answer)](Result<history::UploadOutcome> outcome) {
     using Kind = history::UploadOutcome::Kind;
@@ -442,7 +464,7 @@ void Service::keep(const JobPtr& job, history::Upload upload,
                                            sys::time_of(*outcome->until)),
                                *outcome->until - clock_.now()));
   };
-  if (intake_->put(std::move(upload), bytes, done)) return;
+  if (intake_->put(std::move(upload), weight, done)) return;
   ++meters_.uploads_failed;
   respond(*job, later_answer(503, stopping_ ? "the service stops" : "too many uploads wait", 2));
 }

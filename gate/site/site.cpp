@@ -77,6 +77,7 @@ void index_cells(SiteIndex& index) {
 // Reads the verdicts and gives each cell its newest one.
 void index_verdicts(SiteIndex& index) {
   index.verdicts = read_verdicts(index.model.verdicts);
+  for (history::StoredVerdict& verdict : index.model.verdicts) verdict.text = {};  // read already
   for (std::size_t v = 0; v < index.verdicts.size(); ++v) {
     const auto& cells = index.verdicts[v].gate.cells;
     for (std::size_t c = 0; c < cells.size(); ++c) {

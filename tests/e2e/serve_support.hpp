@@ -73,6 +73,7 @@ class Served {
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] Client client(const std::string& token = "") const { return {url_, token}; }
   void kill(int signal) { weir_->kill(signal); }
+  [[nodiscard]] long peak_kib() const { return weir_->peak_kib(); }
   Ended wait() { return weir_->wait(); }
   Ended stop() {
     weir_->kill(SIGTERM);

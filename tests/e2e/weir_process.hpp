@@ -119,6 +119,12 @@ class Weir {
   Weir& operator=(const Weir&) = delete;
 
   void kill(int signal) const { ::kill(pid_, signal); }
+  // Its peak memory so far; 0 after its end.
+  [[nodiscard]] long peak_kib() const {
+    const std::string status = slurp("/proc/" + std::to_string(pid_) + "/status");
+    const std::size_t at = status.find("VmHWM:");
+    return at == std::string::npos ? 0 : std::atol(status.c_str() + at + 6);
+  }
   [[nodiscard]] bool running() const {
     siginfo_t ended{};
     return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&

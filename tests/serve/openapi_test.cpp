@@ -15,6 +15,7 @@
 #include <valijson/validator.hpp>
 #pragma GCC diagnostic pop
 
+#include "gate/history/json_lines.hpp"
 #include "gate/serve/service.hpp"
 #include "gate/serve/uploads.hpp"
 
@@ -173,8 +174,11 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   }
   hold(*service, make_upload(supersedes, profiles_text(66), runs + "?supersedes=r0"));  // 201
   {
-    ClientRequest large = make_upload(supersedes, profiles_text(65));
-    large.body += std::string(100'000, ' ');
+    const history::Run run = history::run_at(
+        "large", 1, {history::time_point("a", 1, std::vector<double>(16'000, 1.0 / 3))});
+    ClientRequest large =
+        make_upload(uploader, history::first_line() + "\n" + history::line_of(run) + "\n");
+    large.type = "application/x-ndjson";
     hold(*service, large);  // 507
   }
   hold(*service, {Method::remove, runs + "/r1", remover});                  // 200

@@ -100,6 +100,7 @@ TEST(Server, ClosesIdleConnectionsWithoutAWord) {
 TEST(Server, TellsWhoIsOneTooMany) {
   serve::ServerOptions options = Served::local();
   options.limits.connections = 3;
+  options.limits.patience_seconds = 1e9;
   Served served(options);
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) {
@@ -127,6 +128,7 @@ TEST(Server, CountsConnectionsByTheirPeerButNotThoseOfItsProxies) {
   for (const bool proxy : {false, true}) {
     serve::ServerOptions options = Served::local();
     options.limits.connections_a_peer = 2;
+    options.limits.patience_seconds = 1e9;
     if (proxy) options.trusted_proxies = {"127.0.0.1"};
     Served served(options);
     RawClient first(served.port()), second(served.port()), third(served.port());
@@ -139,7 +141,7 @@ TEST(Server, CountsConnectionsByTheirPeerButNotThoseOfItsProxies) {
 
 TEST(Server, HoldsNoMoreOfBodiesThanItMay) {
   serve::ServerOptions options = Served::local();
-  options.limits.buffered_bytes = 100000;
+  options.limits.buffered_bytes = 160000;  // half of it for each peer
   options.threads = 1;  // it takes all counted bytes of one body before it reads another
   Served served(options);
   const std::string begin = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 80000\r\n\r\n";
@@ -164,7 +166,7 @@ TEST(Server, HoldsNoMoreOfBodiesThanItMay) {
 
 TEST(Server, HoldsNoMoreOfAnswersThanItMay) {
   serve::ServerOptions options = Served::local();
-  options.limits.buffered_bytes = 18 << 20;
+  options.limits.buffered_bytes = 36 << 20;  // half of it for each peer
   Served served(options);
   served.echo.big = std::make_shared<const std::string>(16 << 20, 'b');  // no socket holds it
   const std::string big = "GET /big HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -195,7 +197,7 @@ TEST(Server, HoldsNoMoreOfAnswersThanItMay) {
 
 TEST(Server, LetsGoOfBodiesWhoseSendersLeave) {
   serve::ServerOptions options = Served::local();
-  options.limits.buffered_bytes = 100000;
+  options.limits.buffered_bytes = 160000;  // half of it for each peer
   Served served(options);
   const std::string begin = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 80000\r\n\r\n";
   const serve::Traffic& traffic = served.server->traffic();

@@ -456,6 +456,9 @@ class Flaky final : public history::ServiceStore {
       const history::VerdictQuery& wanted) override {
     return when_there([&] { return inner_->newest_verdicts(wanted); });
   }
+  Result<void> append_text(const history::StoredVerdict& verdict, std::string& to) override {
+    return when_there([&] { return inner_->append_text(verdict, to); });
+  }
   Result<std::string> revision() override {
     return when_there([&] { return inner_->revision(); });
   }
