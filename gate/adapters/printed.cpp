@@ -149,7 +149,7 @@ bool Scan::take_text(std::string_view& form) {
   form.remove_prefix(std::min(value + 2, form.size()));
   while (!text.empty()) {
     const std::size_t end = std::min(text.find("  "), text.size());
-    if (!take(text.substr(0, end))) return false;
+    if (!skip_prefix(text.substr(0, end))) return false;
     text = text::trim(text.substr(end));
   }
   return true;
@@ -171,7 +171,7 @@ bool Scan::take_value(std::string_view& form, std::string_view& value) {
   if (!take_text(form)) return false;
   const bool to_blank = form.empty() || form.front() == ' ';
   const std::size_t end = std::min({form.find("  "), form.find("{}"), form.size()});
-  const auto text = to_blank ? word() : until(form.substr(0, end));
+  const auto text = to_blank ? word() : read_until(form.substr(0, end));
   if (!to_blank) form.remove_prefix(end);
   value = text.value_or("");
   return text.has_value();

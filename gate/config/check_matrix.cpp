@@ -89,7 +89,7 @@ std::optional<std::string> unreported_reason(const verdict::LimitEntry& entry,
   return std::nullopt;
 }
 
-// What one entry says about the metrics of the cells that it fits.
+// Checks one entry: what it says about the metrics of the cells that it fits.
 struct EntryCheck {
   const verdict::LimitEntry& entry;
   bool covers = false, makes_sense = false;

@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, EditRule> k_rules[] = {
     {"prompts.*.depth", EditRule::cells},
     {"prompts.*.concurrency", EditRule::cells},
     {"prompts.*.threads", EditRule::cells},
+    {"prompts.*.engines.*.threads", EditRule::cells},
 };
 
 // The value as one short line: "[139]".
@@ -108,13 +109,14 @@ void drop_empty(Json& map) {
 // Returns an entry as it is for the cells of its place's engine: what stands under `engines` for
 // this one is part of it, for others it is not.
 Json resolve_entry(const Json& tree, const EntryPlace& place) {
-  const Json& written = below(below(tree, place.section.c_str()), place.name.c_str());
+  const Json& written =
+      member_or_null(member_or_null(tree, place.section.c_str()), place.name.c_str());
   Json entry = Json::object();
   if (written.is_string()) entry["path"] = written;  // models: {NAME: PATH}
   if (written.is_object()) entry = written;
   const auto engines = entry.find("engines");
   if (engines != entry.end()) {
-    const Json own = below(*engines, place.engine.c_str());
+    const Json own = member_or_null(*engines, place.engine.c_str());
     entry.erase(engines);
     if (own.is_object()) merge_extra(entry, own);
   }
@@ -159,7 +161,8 @@ EntryEdit compare_other_sections(const Json& base_tree, const Json& head_tree,
   }
   for (const char* section : k_cell_sections) sections.erase(section);
   for (const std::string& section : sections) {
-    const Json &base = below(base_tree, section.c_str()), &head = below(head_tree, section.c_str());
+    const Json &base = member_or_null(base_tree, section.c_str()),
+               &head = member_or_null(head_tree, section.c_str());
     if (base == head || edit_rule(section) != EditRule::not_judged) continue;
     edit.differences.push_back({section, base.is_null() ? "" : value_text(&base),
                                 head.is_null() ? "" : value_text(&head)});

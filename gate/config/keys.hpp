@@ -35,7 +35,7 @@ struct KeyInfo {
   std::string meaning;        // a sentence or two
   std::string example;        // as YAML; "": none
   std::string shown_default;  // default; "": none
-  bool is_value = false;      // `usual` is a value that could stand there, not words
+  bool is_value = false;      // `shown_default` is a value that could stand there, not words
   bool needed = false;
 
   // "engines.*.share_start", "limits[].max"; "*" is a name of the user's own.

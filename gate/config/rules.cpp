@@ -197,19 +197,6 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
   }
 }
 
-// Returns names of the sources of a cell's values: probes that see its device, the engine's own
-// counts, and metrics read from the output.
-std::set<std::string> list_sources(const Cell& cell, const ProbeDevices& sees) {
-  std::set<std::string> sources;
-  for (const std::string& probe : cell.engine->probes) {
-    const auto* devices = look_up(sees, probe);
-    if (devices != nullptr && holds(*devices, cell.device)) sources.insert("probe " + probe);
-  }
-  if (cell.engine->reports_counts()) sources.insert("counts of output " + cell.engine->output);
-  for (const ValueRule& rule : cell.engine->generic.values) sources.insert(rule.metric);
-  return sources;
-}
-
 // Returns the device with its twin, if there is one: "cuda twin h100 x2".
 std::string describe_device(const Cell& cell) {
   if (!cell.twin) return cell.device;
@@ -398,8 +385,8 @@ class RulesComparison {
   // nothing else may give this metric, and the engine runs as before.
   static bool may_add_metric(const EngineSettings& before, const EngineSettings& after,
                              const std::string& name) {
-    const ValueRule* rule = find_first(after.generic.values,
-                                     [&](const ValueRule& value) { return value.metric == name; });
+    const ValueRule* rule = find_first(
+        after.generic.values, [&](const ValueRule& value) { return value.metric == name; });
     if (rule == nullptr) return false;
     const auto metric = rule->custom ? rule->custom : unit::find_metric(name);
     if (!metric) return false;

@@ -237,7 +237,7 @@ class Demo {
   Result<void> print_accept_hints() {
     sys::Files& files = job_.files();
     Job job = job_;
-    job.selection.out = folder_.at("weir-out");
+    job.selection.runs_folder = folder_.at("weir-out");
     WEIR_TRY(const std::string run, newest_run(job));
     WEIR_TRY(const std::string file, find_verdict(run, files));
     WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, files));

@@ -75,7 +75,7 @@ Result<std::optional<std::string>> find_foreign_base(const Job& job, const Measu
   if (is_contained) return std::nullopt;
   WEIR_TRY(const bool is_shallow, git.shallow());
   return fmt::format("the run was compared with {}, which is no commit of {}{}",
-                     text::printable(source::short_commit(base)), text::printable(rules.ref),
+                     text::printable(text::short_commit(base)), text::printable(rules.ref),
                      is_shallow ? " as far as its history is here" : "");
 }
 
@@ -258,7 +258,8 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   std::map<std::string, std::string> changed;
   if (job.selection.baselines != defaults.baselines)
     changed["--baselines"] = job.selection.baselines;
-  if (job.selection.runs_folder != defaults.out) changed["--out"] = job.selection.runs_folder;
+  if (job.selection.runs_folder != defaults.runs_folder)
+    changed["--out"] = job.selection.runs_folder;
   if (const auto& ref = options.rules.rules_from) changed["--rules-from"] = *ref;
   if (const auto& ref = options.rules.baselines_ref) changed["--baselines-ref"] = *ref;
   if (options.from && !options.from->empty()) changed["--from"] = *options.from;

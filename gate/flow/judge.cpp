@@ -37,7 +37,7 @@ std::vector<const verdict::BaseCell*> find_removed_cells(const MeasuredRun& meas
 
 // Returns true for a cell that is not judged because the pull request edits it.
 bool is_edited(const verdict::CellVerdict& cell) {
-  const verdict::Judgement& judgement = cell.of(verdict::k_cell_metric);
+  const verdict::Judgement& judgement = cell.judgement_of(verdict::k_cell_metric);
   return cell.verdict == verdict::Outcome::error && judgement.verdict == verdict::Outcome::error &&
          judgement.current_text.value_or("").starts_with(verdict::k_edited);
 }
@@ -133,10 +133,14 @@ struct HeldCells {
       const std::string& name = held_cell.now;
       cells[name] = &held_cell;
       const std::size_t depth = name.find("@d", name.rfind('/') + 1);
-      if (depth != std::string::npos) lines[name.substr(0, depth)] = &held_cell;
+      if (depth == std::string::npos) continue;
+      const std::string line = name.substr(0, depth);
+      lines[line] = &held_cell;
+      if (!held_cell.edited.empty()) edited_lines[line] = &held_cell;
     }
   }
   std::map<std::string, const verdict::BaseCell*> cells, lines;
+  std::map<std::string, const verdict::BaseCell*> edited_lines;  // by an edited cell of the line
 };
 
 // A profile under the name that the base's rules know it by. A renamed cell is judged by the limits
@@ -151,11 +155,8 @@ class HeldProfile {
     const verdict::BaseCell* line = look_up(held.lines, name, nullptr);
     held_cell_ = look_up(held.cells, name, nullptr);
     const verdict::BaseCell* by_name = held_cell_ != nullptr ? held_cell_ : line;
-    if (by_name == nullptr) {
-      held_cell_ = &by_name;
-    } else if (!held_cell.edited.empty()) {
-      edited_depth_ = &held_cell;
-    }
+    edited_depth_ = look_up(held.edited_lines, name, nullptr);
+    if (by_name == nullptr) return;
     if (const auto held_key = profile::CellKey::parse(by_name->cell)) {
       profile_.cell = held_cell_ == nullptr ? held_key->line() : *held_key;
     }
@@ -220,7 +221,7 @@ struct JudgedCells {
 std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
                                                const verdict::Policy& policy) {
   const BaseRuns& base_runs = *measured.base_runs;
-  constverdict::LimitTable limits(measured.configuration.settings->limits);
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
   std::map<std::string, std::size_t> shard_by_cell;
   if (measured.shard) {
     for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
@@ -277,7 +278,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   for (std::size_t i = 0; i < base_runs.cells.size(); ++i)
     places[base_runs.cells[i].cell.str()] = i;
   const HeldCells held(measured);
-  constverdict::LimitTable limits(measured.configuration.settings->limits);
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
   JudgedCells cells;
   std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
   bool is_judged_by_base = false;
@@ -361,7 +362,7 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
                                           const verdict::Policy& policy, const sys::Files& files,
                                           const MeasuredRun* pairs) {
   const HeldCells held(measured);
-  constverdict::LimitTable limits(measured.configuration.settings->limits);
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
   JudgedCells cells;
   for (const profile::Profile& profile : measured.profiles) {
     const HeldProfile held_profile(profile, measured, held);

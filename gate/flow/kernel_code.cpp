@@ -36,7 +36,8 @@ Result<std::vector<explain::KernelCode>> read_stored_codes(
     WEIR_TRY(const std::string path, find_stored_code(hash, files));
     WEIR_SET(recordings.emplace_back(), probes::read_recording(files, path));
     const probes::RecordedKernels& recorded = recordings.back();
-    if (recorded.pipelines.size() != 1 || probes::identity_of(recorded.pipelines.front()) != hash) {
+    if (recorded.pipelines.size() != 1 ||
+        probes::pipeline_hash(recorded.pipelines.front()) != hash) {
       return fail(Code::data, "{}: no recording of the kernel {}", path, text::printable(hash));
     }
     const auto facts = probes::code_facts(recorded).begin()->second;

@@ -18,7 +18,7 @@ Result<bool> tracks(const Job& job, const std::string& path) {
     top = sys::folder_of(top);
   }
   // Git may refuse a repository of another user. Then nobody knows what is tracked.
-  WEIR_TRY(const auto repository, Repository::around(job.world, sys::folder_of(path)));
+  WEIR_TRY(const auto repository, Repository::containing(job.world, sys::folder_of(path)));
   const std::string& git_top = repository->git().top();
   if (!path.starts_with(git_top + "/")) return false;
   return repository->git().tracks(path.substr(git_top.size() + 1));
@@ -41,10 +41,10 @@ Result<bool> is_tracked(const Job& job, const std::string& run) {
 }  // namespace
 
 Result<std::string> newest_run(const Job& job) {
-  const std::string& out = job.selection.out;
+  const std::string& out = job.selection.runs_folder;
   const double now = job.world.clock.now();
   const auto leave_out = [&](const std::string& run, std::string_view why) {
-    job.talk(
+    job.log(
         fmt::format("{} is not taken for the newest run: {}; name it if it is meant", run, why));
   };
   std::optional<std::string> newest;

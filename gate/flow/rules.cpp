@@ -243,7 +243,7 @@ void fields(Fields& io, RulesUsed& used) {
   io.limit_items("held", k_most_held, "holds too many cells");
   io.optional("held", used.held, "held");
   io.optional("no_reference", used.no_reference);
-  io.sparse("from", used.from);
+  io.optional("from", used.from);
 }
 
 namespace {
@@ -282,7 +282,7 @@ std::optional<std::string> find_word_in_repository(const config::Cell& cell, con
 std::string find_reference_problem(const std::string& reference, const Job& job,
                                    const config::Matrix& matrix,
                                    const std::vector<verdict::BaseCell>& base_cells) {
-  const config::Cell* cell = first_of(matrix.cells, [&](const config::Cell& candidate) {
+  const config::Cell* cell = find_first(matrix.cells, [&](const config::Cell& candidate) {
     return candidate.key.str() == reference;
   });
   if (cell == nullptr) return "";

@@ -733,7 +733,7 @@ Result<std::vector<Acknowledgement>> Store::acknowledgements(const Filter& filte
 
 // Hands out runs, verdicts and acknowledgements one at a time, so that a store of any size fits
 // into memory.
-Result<void> Store::all(const Filter& filter, const Takes& take) {
+Result<void> Store::all(const Filter& filter, const EntryHandlers& take) {
   return read_snapshot(*database_, filter, [&](Names& names) -> Result<void> {
     if (take.run) WEIR_CHECK(each_run(*database_, names, take.run));
     if (take.verdict) {

@@ -29,7 +29,11 @@ class Budget {
   void attach(sqlite3* handle) {
     sqlite3_progress_handler(handle, static_cast<int>(k_each), &Budget::count, this);
   }
-  void begin() { steps_ = bytes_ = 0; }
+  // A statement within another's rows adds to its work.
+  void begin() {
+    if (running_++ == 0) steps_ = bytes_ = 0;
+  }
+  void end() { --running_; }
   // Counts the texts of a row. Returns false if they are more than the file can hold.
   [[nodiscard]] bool allows(sqlite3_stmt* statement) {
     for (int i = 0; i < sqlite3_column_count(statement); ++i) {
@@ -59,6 +63,7 @@ class Budget {
 
   std::string file_;
   std::uint64_t steps_ = 0, bytes_ = 0;
+  int running_ = 0;  // statements, one within the rows of another
 };
 
 // A table or index as sqlite_master lists it: its name, and the statement that made it.
@@ -109,7 +114,7 @@ class Sqlite final : public Database {
   }
 
   Result<void> script(Statement statements) override {
-    budget_.begin();
+    const Running running(budget_);
     const std::string text = expand_types(statements, k_types);
     if (const int code = sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr);
         code != SQLITE_OK) {
@@ -127,7 +132,7 @@ class Sqlite final : public Database {
     WEIR_TRY(sqlite3_stmt * prepared, prepare(statement));
     const Reset reset{prepared};
     WEIR_CHECK(bind_all(prepared, params));
-    budget_.begin();
+    const Running running(budget_);
     const SqliteRow row(prepared);
     for (int code = sqlite3_step(prepared); code != SQLITE_DONE; code = sqlite3_step(prepared)) {
       if (code != SQLITE_ROW) return make_error(code);
@@ -147,7 +152,7 @@ class Sqlite final : public Database {
     const Reset reset{prepared};
     for (std::size_t at = 0; at < values.size(); at += columns) {
       WEIR_CHECK(bind_all(prepared, values.subspan(at, columns)));
-      budget_.begin();
+      const Running running(budget_);
       if (const int code = sqlite3_step(prepared); code != SQLITE_DONE) return make_error(code);
       sqlite3_reset(prepared);
     }
@@ -231,6 +236,17 @@ class Sqlite final : public Database {
              [&](const Row& row) { schema[std::string(row.text(0))] = row.text(1); }));
     return schema;
   }
+
+  // Charges the budget while a statement runs.
+  struct Running {
+    explicit Running(Budget& budget) : budget_(budget) { budget_.begin(); }
+    ~Running() { budget_.end(); }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    Budget& budget_;
+  };
 
   struct Reset {
     sqlite3_stmt* statement;

@@ -232,8 +232,8 @@ struct UploadResult {
 
 // Limits on stored and sent data. A day is one of UTC.
 struct Quota {
-  std::int64_t bytes = std::int64_t{20} << 30;  // that a project takes in the database
-  // That a project and a token send a day, or store if that is more.
+  std::int64_t bytes = std::int64_t{20} << 30;  // most that a project takes in the database
+  // Bytes that a project and a token send a day, or store if that is more.
   std::int64_t day_bytes = std::int64_t{1} << 30;
   std::int64_t day_runs = 10'000;
 };

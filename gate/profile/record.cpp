@@ -114,7 +114,7 @@ void fields(Fields& io, CodeFacts& code) {
 // Lists the fields of a probe's counts. An op must refer to a listed graph.
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
-  io.at_most("devices", k_most_parts, "has a probe of too many devices");
+  io.limit_items("devices", k_most_parts, "has a probe of too many devices");
   io.optional("devices", probe.devices, "probe device");
   io.optional("counts", probe.counts);
   io.optional("kernels", probe.kernels);
@@ -124,7 +124,7 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.optional("code_facts", probe.code_facts, "probe code");
   io.optional("compiler", probe.compiler);
   io.optional("graphs", probe.graphs, "probe graph");
-  io.at_most("ops", k_most_ops, "has a probe of too many ops");
+  io.limit_items("ops", k_most_ops, "has a probe of too many ops");
   io.optional("ops", probe.ops, "probe op");
   io.optional("transfers", probe.transfers, "probe transfer");
   io.optional("functions", probe.functions);
@@ -191,7 +191,7 @@ void fields(Fields& io, RunRecord& record) {
   io.optional("took", record.system_usage);
   io.optional("machine", record.machine, "record machine");
   io.optional("report", record.report);
-  io.at_most("probes", k_most_parts, "has too many probes");
+  io.limit_items("probes", k_most_parts, "has too many probes");
   io.optional("probes", record.probes, "probe");
   io.optional("error", record.error);
   io.optional("stderr_tail", record.stderr_tail);

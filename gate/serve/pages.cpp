@@ -44,7 +44,7 @@ const BadgeStyle& style_of(BadgeState state) {
 }
 
 constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
-// Of the documents of a snapshot that stay in memory.
+// Bytes of a snapshot's documents that stay in memory.
 constexpr std::size_t k_most_document_bytes = std::size_t{8} << 20;
 constexpr const char* k_script = "text/javascript; charset=utf-8";
 // A revision does not show what was added to a known run, so pages are remade after this time.

@@ -25,7 +25,7 @@ struct Limits {
   // IPv4 address or IPv6 network of 64 bits. Those of a trusted proxy are not counted; its clients
   // may have so many requests under way.
   std::size_t connections_a_peer = 256;
-  // Where all are taken, a new connection takes the place of one that has waited for the head of a
+  // If all are taken, a new connection takes the place of one that has waited for the head of a
   // request for longer than this: of the same peer, or of the one with most. Else it is answered
   // 503 and closed.
   double patience_seconds = 1;

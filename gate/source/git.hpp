@@ -221,9 +221,6 @@ class Git {
 // Returns true for 40 or 64 hex digits, which git takes for an id, whatever refs there are.
 [[nodiscard]] bool is_full_id(std::string_view text);
 
-// "1a2b3c4"
-[[nodiscard]] std::string short_commit(const std::string& commit);
-
 // The input of a pre-push hook: a line for each reference that is pushed. Pure.
 
 struct Pushed {

@@ -49,7 +49,7 @@ std::vector<std::string> possible_refs(const std::string& name) {
 std::string suggested_name(const std::vector<std::string>& names) {
   for (const char* folder : {"refs/remotes/", "refs/heads/"}) {
     const auto* branch =
-        first_of(names, [&](const std::string& name) { return name.starts_with(folder); });
+        find_first(names, [&](const std::string& name) { return name.starts_with(folder); });
     if (branch != nullptr) return *branch;
   }
   return names.back();

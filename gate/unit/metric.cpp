@@ -299,8 +299,9 @@ const std::map<std::string, MetricInfo, std::less<>>& metric_table() {
 std::string three_digits(double value) {
   const double size = std::fabs(value);
   if (size >= 1e6 || (size > 0 && size < 0.001)) return fmt::format("{:.3g}", value);
-  if (size >= 100) return fmt::format("{:.0f}", value);
-  if (size >= 10) return fmt::format("{:.1f}", value);
+  // Three digits of the rounded number: 99.97 is "100".
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
   return fmt::format("{:.2f}", value);
 }
 

@@ -148,6 +148,7 @@ template <class List>
 [[nodiscard]] auto* find_by_metric(List& list, std::string_view name) {
   return find_first(list, [&](const auto& item) { return item.metric.name == name; });
 }
+
 // The number, exact where it is: "133/2", "0.25"; "nothing" if there is none.
 [[nodiscard]] std::string value_text(const Measurement& measured);
 

@@ -306,8 +306,7 @@ Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metr
   return limit;
 }
 
-Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell,
-                                           std::string_view name) const {
+Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell, std::string_view name) const {
   Limit limit;
   const Name& special = find_name(name);
   for (const LimitEntry* entry : special.defaults) apply(*entry, nullptr, limit);
@@ -321,7 +320,7 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
 }
 
 Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view name,
-                      const LimitTable& limits) {
+                               const LimitTable& limits) {
   return limits.resolve_non_metric(limits.fitting(cell), name);
 }
 

@@ -30,8 +30,8 @@ inline constexpr std::size_t k_most_cells_named = 100;
 [[nodiscard]] std::string_view to_string(Proposal::Effect effect);
 
 // Sorts edits of what is not judged first, then looser ones, and among these those that hold
-// already; else they keep their order. At most k_most_proposals: a last one says how many more there
-// are.
+// already; else they keep their order. At most k_most_proposals: a last one says how many more
+// there are.
 inline constexpr std::size_t k_most_proposals = 500;
 [[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
 

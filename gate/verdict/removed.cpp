@@ -79,8 +79,7 @@ struct RemovedCheck {
     const bool missing =
         stored && stored->has_names && !stored->counts.empty() && !candidate.kernels;
     const Outcome verdict = cell.judgement_of(k_kernels).verdict;
-    const Limit limit =
-        limits.resolve_non_metric(limits.fitting(candidate.cell), k_kernels);
+    const Limit limit = limits.resolve_non_metric(limits.fitting(candidate.cell), k_kernels);
     if (!missing || verdict != Outcome::error || !limit.exact || limit.mode != Mode::gate) return;
     const std::string reason = "not measured any more: the baseline holds kernels";
     found_any = true;

@@ -135,7 +135,7 @@ test('records that are judged without end are not judged, and the next merge req
     'GET /projects/3/pipelines/22/jobs': [{id: 7, name: 'weir-measure', artifacts_file: {}}], 'GET /projects/3/jobs/7/artifacts/run/run.jsonl': 'records\n'}});
   const done = await run('weir-post', judge, {WEIR_GITLAB_TOKEN: 'glpat-secret', WEIR_JUDGE_SECONDS: '2'});
   assert.equal(done.status, 0, done.log);
-  const notes = gitlab.asked.filter(({asked}) => asked.startsWith('POST') && asked.endsWith('/notes')).map(({asked, body}) => [asked, fields_of(body).body]);
+  const notes = gitlab.calls.filter(({call}) => call.startsWith('POST') && call.endsWith('/notes')).map(({call, body}) => [call, fields_of(body).body]);
   assert.equal(notes.length, 2, done.log);
   assert.match(notes[0][0], /requests\/8/);
   assert.match(notes[0][1], /no verdict\*\* for aaaaaaaaaaaa: the records take more time or memory to judge than they may/);

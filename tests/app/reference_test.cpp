@@ -138,7 +138,7 @@ TEST(Reference, HasEveryKeyOfTheConfiguration) {
     for (std::size_t at = 0; (at = path.find('*', at)) != std::string::npos;) {
       path.replace(at, 1, "NAME");
     }
-    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", path, key.form.type, key.usual,
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", path, key.form.type, key.shown_default,
                         table_cell("`" + key.example + "`"), table_cell(key.meaning));
   }
   tests::expect_file("docs/reference/keys.md", page);

@@ -266,7 +266,7 @@ TEST(Keys, AreAllExplainedByASentenceAndAnExample) {
 TEST_F(SchemaTest, TakesEachKeyWithItsExampleAndItsDefaultAsWeirDoes) {
   for (const KeyInfo& key : list_keys(test_context())) {
     std::vector<std::string> values{key.example};
-    if (key.is_value) values.push_back(key.usual);
+    if (key.is_value) values.push_back(key.shown_default);
     for (const std::string& value : values) {
       std::string refused = "nothing has its mapping";
       bool taken = false;

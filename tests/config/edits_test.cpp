@@ -62,7 +62,7 @@ Json entry_with(const std::string& key, const Json& value) {
 // accepted (WEIR_UPDATE_GOLDENS=1).
 TEST(Edits, EachKeyOfTheSchemaHasADecisionThatSomebodyRead) {
   std::string lines;
-  for (const KeyInfo& key : list_keys(known_here_and_now())) {
+  for (const KeyInfo& key : list_keys(test_context())) {
     lines += fmt::format("{}: {}\n", key.path(), rule_name(edit_rule(key.path())));
   }
   tests::expect_file("tests/golden/config/edit_rules.txt", lines);
@@ -70,7 +70,7 @@ TEST(Edits, EachKeyOfTheSchemaHasADecisionThatSomebodyRead) {
 
 TEST(Edits, EachKeyThatNoRuleExemptsIsListedWhereItDiffers) {
   std::size_t listed = 0;
-  for (const KeyInfo& info : list_keys(known_here_and_now())) {
+  for (const KeyInfo& info : list_keys(test_context())) {
     const std::string path = info.path(), section = path.substr(0, path.find('.'));
     const bool is_of_cells =
         std::ranges::find(k_cell_sections, section) != std::end(k_cell_sections);
@@ -167,7 +167,8 @@ TEST(Edits, APullRequestThatOnlyAddsIsJudgedOnTheRest) {
       file_with(k_generic + "}", "{vulkan: {}, opencl: {}, cpu: {}}", prompts),
       file_with(k_generic + "}}\n  f: {command: [other, '{tokens}'], output: llama-bench",
                 "{cpu: {engines: {f: {args: [-x]}}}, vulkan: {}}", prompts),
-      file_with(k_generic + "}", both, "# a comment\n" + prompts + "matrix: {include: [{engine: e}]}\n"),
+      file_with(k_generic + "}", both,
+                "# a comment\n" + prompts + "matrix: {include: [{engine: e}]}\n"),
       file_with(k_generic + "}", both, prompts + "variants: {default: {}, v: {env: {A: b}}}\n"),
   };
   for (const std::string& head : heads) EXPECT_THAT(edited(base, head), IsEmpty()) << head;

@@ -83,10 +83,10 @@ TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
        "contract_tokens and falcons and public.gguf"},
       {"ACME-13B and Acme-Secret.GGUF", fmt::format("{0} and {0}", key.model)},
       {"GET /v1?file=%2Fweights%2FAcme%2Dsecret.gguf HTTP",
-       fmt::format("GET /v1?file=%2Fweights%2F{} HTTP", key.model)},
+       fmt::format("GET /v1?file=%2F{} HTTP", key.model)},
       {R"({"at":".\/weights\/acme\u002dsecret.gguf","n":1})",
        fmt::format(R"({{"at":"{}","n":1}})", key.model)},
-      {R"(Dear Ms Miller,\nyour offer of 5 million)", key.prompt},
+      {R"(Dear Ms Miller,\nyour offer of 5 million)", fmt::format(R"({0}\n{0})", key.prompt)},
       {"%255Cacme%252d13b", "%255C" + key.model},
       {"100% of \\users", "100% of \\users"},
       {"", ""},
@@ -99,7 +99,7 @@ TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
 }
 
 TEST_F(Hiding, TakesEachStemOfAFileOutOfText) {
-  const Redactor redactor(settings_of("version: 1\nengines: {e: {command: [e, '{model}', "
+  const Redactor redactor(parse_valid("version: 1\nengines: {e: {command: [e, '{model}', "
                                       "'{tokens}'], output: llama-bench}}\nmodels: {m: {path: "
                                       "w/acme.q4.bin-00001-of-00003.gguf, private: true}}\n"
                                       "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),

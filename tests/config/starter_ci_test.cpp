@@ -82,7 +82,7 @@ TEST(StarterCi, MeasuresBesideATokenThatReadsAndPostsFromAnotherJob) {
   EXPECT_THAT(github.substr(post), HasSubstr("uses: OWNER/weir/ci/post@v1"));
   EXPECT_THAT(github, HasSubstr("pull_request: {branches: [main, master]}"));
   const std::string gitlab = starter_gitlab(plain());
-  EXPECT_THAT(gitlab, HasSubstr("rules=target/$target"));
+  EXPECT_THAT(gitlab, HasSubstr("rules=refs/remotes/target/$target"));
   EXPECT_LT(gitlab.find("\nweir-post:\n"), gitlab.find("WEIR_GITLAB_TOKEN\" >"));
   EXPECT_THAT(gitlab, HasSubstr("WEIR_VERSION: \"1.2.3\", WEIR_FOLDER: \".\""));
 }
@@ -96,7 +96,7 @@ TEST(StarterCi, KeepsHostileNamesText) {
               HasSubstr("working-directory: \"a b/${{ '${{' }} github.token }}\\\"  - run: x\"\n"));
   const std::string gitlab = starter_gitlab(ci);
   EXPECT_THAT(gitlab, HasSubstr("--config 'it'\\\\''s $(x).yaml' --against"));
-  EXPECT_THAT(gitlab, HasSubstr(", WEIR_CONFIG: \"it's $$(x).yaml\"}"));
+  EXPECT_THAT(gitlab, HasSubstr(", WEIR_CONFIG: \"it's $$(x).yaml\", "));
   EXPECT_THAT(gitlab, Not(HasSubstr("\n  - run")));
 }
 

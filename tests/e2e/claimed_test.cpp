@@ -56,7 +56,7 @@ class Claimed : public Rules {
   }
   // Its records say that main's tip was its base.
   void claim_base_of_main() {
-    const std::string commit(git_says("rev-parse main").substr(0, 40));
+    const std::string commit(git_output("rev-parse main").substr(0, 40));
     forge([&](Json& plan) { plan["extra"]["against"]["commit"] = commit; });
   }
   static std::string dispatches(const Json& verdict) {

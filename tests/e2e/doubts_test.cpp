@@ -48,7 +48,7 @@ TEST(ProfileOfAFile, TellsWhereItsNumbersDisagree) {
       {0.93, 9.8, {"command buffers to 930 ms: 8 % apart"}},
       {0.5, 9.8, {"100 % apart, too much to trust their times"}},
       {1.0, 10.7, {"ops take 100 ms a token, the token 93.5 ms: they overlap"}},
-      {1.0, 20, {"ops take 100 ms a token, the token 50 ms: they overlap"}},
+      {1.0, 20, {"ops take 100 ms a token, the token 50.0 ms: they overlap"}},
       {1.0, 2, {"the token 500 ms: most of its time is in no op"}},
   };
   Scratch scratch;
@@ -127,7 +127,7 @@ TEST(GateOfAnEnginesOwnProfile, TellsWhereItsNumbersDisagree) {
     // Agave's ops take 6.76 ms a step, and 176.5 tok/s of 6 tokens are 6.8 ms.
     EXPECT_THAT(text, Not(HasSubstr("they overlap")));
     // hf2q's table of command buffers is cut: ops are held against the token.
-    EXPECT_THAT(text, HasSubstr("ops take 8.6 ms a token, the token 24.6 ms"));
+    EXPECT_THAT(text, HasSubstr("ops take 8.60 ms a token, the token 24.6 ms"));
   }
 }
 

@@ -43,8 +43,8 @@ TEST_F(Edited, ACellWhoseKeysThePullRequestEditsIsNotJudged) {
                                 {"--from", "--rules-from", "main", "--counts-only"}}) {
       const Json verdict = gate(options, 3);
       EXPECT_EQ(verdict["verdict"], "error") << to;
-      EXPECT_EQ(verdict["unjudged"], "the pull request edits how 2 of 2 cells are measured") << to;
-      EXPECT_THAT(words_of(verdict), Contains(HasSubstr(listed))) << to;
+      EXPECT_TRUE(verdict["unjudged"].is_string()) << to;
+      EXPECT_THAT(proposal_texts(verdict), Contains(HasSubstr(listed))) << to;
       const Json judgement = metric_of(cell_of(verdict, k_cell), "cell");
       EXPECT_EQ(judgement["verdict"], "error") << to;
       EXPECT_THAT(judgement["reason"].get<std::string>(), HasSubstr("not judged: "));
@@ -58,6 +58,7 @@ TEST_F(Edited, OnlyTheCellsThatTheEditTouchesAreNotJudged) {
   const Json verdict = gate({"--rules-from", "main"}, 3);
   EXPECT_EQ(cell_of(verdict, k_cell)["verdict"], "error");
   EXPECT_EQ(cell_of(verdict, k_other)["verdict"], "pass");
+  EXPECT_EQ(verdict["unjudged"], "the pull request edits how 1 of 2 cells are measured");
 }
 
 TEST_F(Edited, ARedOfAnEditedCellStaysRed) {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/run/journal.hpp"
+
 #include "tests/e2e/post_support.hpp"
 
 namespace weir::e2e {
@@ -45,10 +47,15 @@ TEST_F(PostVerb, DryRunTakesWhereToFromTheEventFile) {
 }
 
 TEST_F(PostVerb, TakesTheNewestRunsVerdict) {
-  spill(scratch_ / "weir-out/20260101-000000/run.jsonl", "");
-  spill(scratch_ / "weir-out/20260102-000000/run.jsonl", "");
-  verdict("weir-out/20260101-000000/verdict.json", gate_with(3, 3));
-  verdict("weir-out/20260102-000000/verdict.json", gate_with(5, 2));
+  // The run that began last, whatever the folders are called.
+  for (const auto& [folder, started_at] :
+       {std::pair{"b", 1'767'225'600.0}, {"a", 1'767'312'000.0}}) {
+    run::RunHeader header;
+    header.started_at = started_at;
+    spill(scratch_ / "weir-out" / folder / "run.jsonl", dump_json(run::to_json(header)) + "\n");
+  }
+  verdict("weir-out/b/verdict.json", gate_with(3, 3));
+  verdict("weir-out/a/verdict.json", gate_with(5, 2));
   const Ended ended = post({"--dry-run", "--json"}, runner());
   EXPECT_THAT(json_of(ended)[0]["body"]["body"].get<std::string>(), HasSubstr("2 of 5 cells"))
       << ended.err;

@@ -107,7 +107,7 @@ TEST_F(Removed, BesideABaseThatTheSameEditsMeasureTheyAreSeenToo) {
     return metric_of(cell_of(verdict, k_other_cell), "cell")["reason"].get<std::string>();
   };
   write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
-  EXPECT_THAT(reason(gate(with, 3)), HasSubstr("prompts.other.tokens"));
+  EXPECT_THAT(reason(gate(options, 3)), HasSubstr("prompts.other.tokens"));
   write_config();
   replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
   EXPECT_THAT(reason(gate(options, 3)), HasSubstr("engines.mine.metrics.syncs_per_token"));

@@ -31,7 +31,8 @@ class Client {
     request.headers = headers;
     request.body = body;
     if (!token_.empty()) request.authorization = Secret("Bearer " + token_);
-    auto answer = http_.send(request, {.total_seconds = 60}, stop_);
+    auto answer =
+        http_.send(request, {.total_seconds = 60, .body_bytes = std::size_t{32} << 20}, stop_);
     if (answer) return *std::move(answer);
     failure_ = answer.error().message;
     return {};

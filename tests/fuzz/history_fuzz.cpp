@@ -26,14 +26,14 @@ std::string rewritten(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::string lines = written_again(text);
-  if (written_again(lines) != lines) std::abort();
+  const std::string lines = rewritten(text);
+  if (rewritten(lines) != lines) std::abort();
   const auto table = history::CsvTable::parse(text, "default");
   for (std::size_t i = 0; table && i < table->runs(); ++i) {
     const history::Run run = table->run(i);
     if (!history::check(run)) std::abort();
     const std::string once = history::first_line() + "\n" + history::line_of(run) + "\n";
-    if (written_again(once) != once) std::abort();
+    if (rewritten(once) != once) std::abort();
   }
   return 0;
 }

@@ -279,7 +279,9 @@ TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
                 cell("e/m/b/new", Outcome::new_, {metric("syncs", Outcome::new_)}),
                 cell("e/m/b/broken", Outcome::error, {}),
                 cell("e/m/b/gone", Outcome::fail, {metric("cell", Outcome::fail)}),
+                cell("e/m/b/edited", Outcome::error, {metric("cell", Outcome::error)}),
                 cell("e/m/b/whole", Outcome::fail, {})};
+  gate.cells[3].judgements.front().current = 0;
   gate.cells.back().put("kernels").verdict = Outcome::fail;
   gate.cells.back().put("placement").verdict = Outcome::pass;
   EXPECT_EQ(judged_parts(stored_verdict({}, "r", gate, 0)),

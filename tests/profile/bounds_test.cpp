@@ -26,7 +26,8 @@ RunRecord record_with(std::vector<std::string> warnings, std::vector<std::string
 TEST(Bounds, WarningsOfACellAreListedUpToANumber) {
   std::vector<std::string> lines;
   for (int i = 0; i < 100'000; ++i)
-    lines.push_back("line " + std::string(1 + i % 1000, 'x') + std::to_string(i));
+    lines.push_back("line " + std::string(static_cast<std::size_t>(1 + i % 1000), 'x') +
+                    std::to_string(i));
   CellFacts facts;
   facts.cell = *CellKey::parse(k_cell);
   facts.device = "vulkan";

@@ -198,7 +198,7 @@ TEST(TimelineText, CountsCommandsWhereThereAreNoSubmissions) {
   EXPECT_THAT(text, testing::HasSubstr("clpeak (12): 3 commands, 0 graphs"));
   // One of the two was timed: 0.5 ms, the best estimate for each of them.
   EXPECT_THAT(text, testing::ContainsRegex("500.0 us +83.3 % +2 +500.0 us +peak"));
-  EXPECT_THAT(text, testing::HasSubstr("copy to host (2.0 KiB)"));
+  EXPECT_THAT(text, testing::HasSubstr("copy to host (2.00 KiB)"));
 }
 
 TEST(ChromeTrace, ShowsCommandsThatWereTimedAndHowLongTheyWaited) {

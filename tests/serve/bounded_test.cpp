@@ -27,7 +27,7 @@ class Pages : public ServiceTest {
     const auto service = start(/*is_public=*/true);
     std::vector<std::string> bodies;
     while (!path.empty() && bodies.size() < 100) {
-      const Got got = ask(*service, {Method::get, path});
+      const Reply got = ask(*service, {Method::get, path});
       EXPECT_EQ(got.status, 200) << got.body.substr(0, 200);
       if (got.status != 200) break;
       bodies.push_back(got.body);
@@ -128,7 +128,7 @@ TEST_F(Pages, ThatNeedTooMuchMemorySayHowToAskForLess) {
   }
   value_of(store()->history().add(batch));
   const auto service = start(/*is_public=*/true);
-  const Got all = ask(*service, {Method::get, "/api/v1/changes?project=default"});
+  const Reply all = ask(*service, {Method::get, "/api/v1/changes?project=default"});
   EXPECT_EQ(all.status, 400);
   EXPECT_THAT(all.body, testing::HasSubstr("fewer cells"));
   EXPECT_EQ(ask(*service, {Method::get, "/api/v1/changes?project=default&cell=e/m/b/7*"}).status,

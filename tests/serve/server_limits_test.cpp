@@ -71,13 +71,13 @@ TEST(Server, EndsAnswersThatNobodyTakes) {
   serve::ServerOptions options = Served::local();
   options.limits.answer_seconds = 0.5;
   Served served(options);
-  served.echo.big = std::make_shared<const std::string>(64 << 20, 'b');
+  served.echo.big = std::make_shared<const std::string>(16 << 20, 'b');
   RawClient client(served.port());
   client.small_receive_buffer();
   client.send("GET /big HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_TRUE(eventually([&] { return served.server->traffic().timed_out == 1; }));
   EXPECT_TRUE(eventually([&] { return served.server->traffic().open == 0; }));
-  EXPECT_LT(client.rest().size(), std::size_t{64} << 20);
+  EXPECT_LT(client.rest().size(), std::size_t{16} << 20);
 }
 
 TEST(Server, ClosesIdleConnectionsWithoutAWord) {

@@ -223,7 +223,7 @@ TEST(Server, TakesAndGivesMuch) {
   serve::ServerOptions options = Served::local();
   Served served(options);
   served.echo.most_body = 8 << 20;
-  served.echo.big = std::make_shared<const std::string>(32 << 20, 'b');
+  served.echo.big = std::make_shared<const std::string>(16 << 20, 'b');
   RawClient client(served.port());
   const std::string body(8 << 20, 'x');
   std::thread sender([&] {
@@ -236,11 +236,11 @@ TEST(Server, TakesAndGivesMuch) {
   const auto echoed = client.answer();
   sender.join();
   ASSERT_TRUE(big);
-  EXPECT_EQ(big->body.size(), std::size_t{32} << 20);
+  EXPECT_EQ(big->body.size(), std::size_t{16} << 20);
   ASSERT_TRUE(echoed);
   EXPECT_EQ(parse_json(echoed->body)->at("body"), body.substr(0, 8000000));
   EXPECT_GE(served.server->traffic().bytes_in, std::uint64_t{8} << 20);
-  EXPECT_GE(served.server->traffic().bytes_out, std::uint64_t{32} << 20);
+  EXPECT_GE(served.server->traffic().bytes_out, std::uint64_t{16} << 20);
 }
 
 TEST(Server, ListensWhereItIsTold) {

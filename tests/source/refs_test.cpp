@@ -188,10 +188,10 @@ TEST_F(Refs, AFolderNamedLikeARefIsRefusedAndLikeAFullNameIsNone) {
     ASSERT_TRUE(files_.make_dirs(in(folder)).has_value());
   }
   for (const char* name : {"main", "origin/main"}) {
-    expect_holds(base_of(name), std::string("write ./") + name);
+    expect_holds(base_text(name), std::string("write ./") + name);
   }
-  EXPECT_EQ(base_of("refs/remotes/origin/main"), first_);
-  EXPECT_EQ(base_of(first_), first_);
+  EXPECT_EQ(base_text("refs/remotes/origin/main"), first_);
+  EXPECT_EQ(base_text(first_), first_);
   for (const std::string& name : {std::string("./main"), in("main")}) {
     const auto base = prepare(name);
     ASSERT_TRUE(base) << base.error().message;
@@ -199,9 +199,9 @@ TEST_F(Refs, AFolderNamedLikeARefIsRefusedAndLikeAFullNameIsNone) {
   }
   set_ref("refs/tags/origin/gone", second_);
   ASSERT_TRUE(files_.make_dirs(in("origin/gone")).has_value());
-  expect_holds(base_of("origin/gone"), "error: ");
+  expect_holds(base_text("origin/gone"), "error: ");
   git({"update-ref", "-d", "refs/tags/origin/gone"});
-  expect_holds(base_of("origin/gone"), "error: ");
+  expect_holds(base_text("origin/gone"), "error: ");
 }
 
 }  // namespace refs_test

@@ -61,16 +61,16 @@ TEST(MachineHealth, NamesWhatIsWrongOnALaptopWithACureForEach) {
     Weight weight;
     const char* what;
   };
-  for (const Case& c :
-       std::vector<Case>{{"governor", Weight::worse, "2 of 2 processors"},
-                         {"heat", Weight::worse, "x86_pkg_temp at 98 °C"},
-                         {"power", Weight::worse, "battery (41 % left)"},
-                         {"swap", Weight::worse, "3.8 GiB"},    // 4 000 000 KiB
-                         {"memory", Weight::worse, "1.0 GiB"},  // 1 000 000 KiB of 16 000 000
-                         {"disk", Weight::worse, "45 %"},
-                         {"load", Weight::note, "1.8 programs"},
-                         {"turbo", Weight::note, "turbo is on"},
-                         {"SMT", Weight::note, "two threads"}}) {
+  for (const Case& c : std::vector<Case>{
+           {"governor", Weight::worse, "2 of 2 processors"},
+           {"heat", Weight::worse, "x86_pkg_temp at 98 °C"},
+           {"power", Weight::worse, "battery (41 % left)"},
+           {"swap", Weight::worse, "3.81 GiB"},               // 4 000 000 KiB
+           {"memory", Weight::worse, "977 MiB of 15.3 GiB"},  // 1 000 000 KiB of 16 000 000
+           {"disk", Weight::worse, "45 %"},
+           {"load", Weight::note, "1.8 programs"},
+           {"turbo", Weight::note, "turbo is on"},
+           {"SMT", Weight::note, "two threads"}}) {
     const HealthFinding* finding = find(report, c.subject);
     ASSERT_NE(finding, nullptr) << c.subject;
     EXPECT_EQ(finding->weight, c.weight) << c.subject;

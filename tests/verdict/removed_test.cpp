@@ -84,16 +84,16 @@ TEST(Removed, AnEditedCellIsNotJudgedAndTheEditCanBeAccepted) {
   std::vector<CellVerdict> rebased{cell};
   rebased[0].judgements[0].current_text = "edited 0000000000000000";
   EXPECT_EQ(apply_allowances({allowance}, {12, "", "2026-12-01"}, rebased).size(), 1U);
-  EXPECT_EQ(other[0].verdict, Outcome::error);
+  EXPECT_EQ(rebased[0].verdict, Outcome::error);
 }
 
 TEST(Removed, AnEditDoesNotHideAFailNorAnError) {
   profile::Profile worse = reference();
   worse.metrics.erase("syncs_per_token");
-  EXPECT_EQ(hold(worse, held("engines.mine.probes")).verdict, Outcome::fail);
+  EXPECT_EQ(hold(worse, base_cell("engines.mine.probes")).verdict, Outcome::fail);
   profile::Profile broken = uncounted("");
   broken.errors = {"counted: it crashed"};
-  const CellVerdict cell = hold(broken, held("engines.mine.timeout"));
+  const CellVerdict cell = hold(broken, base_cell("engines.mine.timeout"));
   EXPECT_EQ(cell.verdict, Outcome::error);
   EXPECT_THAT(needed_allowances(judge_gate({cell}, {})).beyond, testing::SizeIs(1));
 }
@@ -132,14 +132,14 @@ TEST(Removed, FilesOfOtherContentAreAnEdit) {
   parts["model header"] = "other";
   baseline::Baseline stored = test::stored(reference());
   stored.fingerprint_parts["model header"] = "as stored";
-  const auto choice = baseline::choose(other, {&stored, 1});
-  const auto edit = find_edit(other, choice, base_cell());
+  const auto choice = baseline::choose(candidate, {&stored, 1});
+  const auto edit = find_edit(candidate, choice, base_cell());
   ASSERT_TRUE(edit);
   EXPECT_EQ(edit->what, "model header");
   EXPECT_EQ(edit->hash, "beef");
   // A baseline that is older than the base's own keys says nothing about files.
   stored.fingerprint_parts["arguments"] = "older";
-  EXPECT_FALSE(find_edit(other, baseline::choose(other, {&stored, 1}), base_cell()));
+  EXPECT_FALSE(find_edit(candidate, baseline::choose(candidate, {&stored, 1}), base_cell()));
 }
 
 }  // namespace removed_test

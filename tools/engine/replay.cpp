@@ -19,7 +19,7 @@ namespace {
 
 using profile::ReplayNode;
 using profile::ReplayTensor;
-using replay::left_out;
+using replay::left_out_error;
 using replay::ReplayLimits;
 
 constexpr float k_value = 0.01F;                   // each element of a slot

@@ -15,7 +15,7 @@ void add_bisect(const Verb& verb) {
             "Judge times, in pairs with GOOD's program, instead of counts");
   verb.optional("--resume", options->resume, "[FOLDER]",
                 "Continue an interrupted bisection (default: the newest)");
-  verb.takes_trust_cache();
+  verb.add_trust_cache_option();
   verb->footer(
       "Examples:\n"
       "  weir bisect v1.2 main --cell '*/vulkan/decode'    by counts: one run decides\n"

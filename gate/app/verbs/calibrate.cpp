@@ -19,7 +19,7 @@ void add_calibrate(const Verb& verb) {
                 "or DIR, or -- COMMAND… at the end of the line");
   verb.optional("--resume", options->resume, "[RUN]",
                 "Continue an interrupted calibration (default: the newest)");
-  verb.takes_trust_cache();
+  verb.add_trust_cache_option();
   verb->footer(
       "weir runs each cell against itself, in pairs, and reports the smallest drop that\n"
       "a gate on this machine can find.\n\n"
