@@ -9,6 +9,7 @@
 #include "gate/report/hints.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
+#include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -170,6 +171,17 @@ Result<MeasuredRun> resume_or_start(
   return start(wanted);
 }
 
+// Fails with Code::usage if `run` was measured under another configuration file than the job's.
+Result<void> check_configuration(const MeasuredRun& run, const Job& job) {
+  const std::string& measured = run.configuration.file;
+  const std::string& wanted = job.selection.config;
+  if (sys::absolute(measured) == sys::absolute(wanted)) return {};
+  return fail(Code::usage,
+              "{} was measured under {}, not {}\n  run \"weir gate -c {}\" first, or name one of "
+              "its runs",
+              run.folder, measured, wanted, wanted);
+}
+
 // Obtains the cells to store: reads a run, or measures what it lacks. Fails with Code::data if the
 // run that the times come from counted something else.
 Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& options) {
@@ -187,7 +199,10 @@ Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& option
   const Job counting = job.below("accept");
   const bool counts_only = job.selection.counts_only;
   MeasuredRun earlier;
-  if (have_run && !counts_only) WEIR_SET(earlier, read_measured(job, options.run));
+  if (have_run && !counts_only) {
+    WEIR_SET(earlier, read_measured(job, options.run));
+    WEIR_CHECK(check_configuration(earlier, job));
+  }
   const bool resumes = !earlier.interrupted.empty() && earlier.verb == run::k_accept_verb;
   if (counts_only || !have_run || resumes) {
     wanted.plan.times = !counts_only;

@@ -390,6 +390,19 @@ gate: {runs: 2}
   EXPECT_EQ(weir(scratch_, {"baseline", "accept"}).exit_code, 2);
 }
 
+TEST_F(FakeEngines, ThatAnotherConfigurationMeasuredAreNotAcceptedForThisOne) {
+  write_config({"ok"});
+  fs::rename(scratch_ / "weir.yaml", scratch_ / "a.yaml");
+  fs::copy_file(scratch_ / "a.yaml", scratch_ / "b.yaml");
+  ASSERT_EQ(weir(scratch_, {"gate", "-c", "a.yaml"}).exit_code, 0);
+  const Ended refused = weir(scratch_, {"baseline", "accept", "-c", "b.yaml"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  EXPECT_THAT(refused.err, testing::HasSubstr("was measured under a.yaml, not b.yaml"));
+  EXPECT_FALSE(fs::exists(scratch_ / "baselines"));
+  const Ended accepted = weir(scratch_, {"baseline", "accept", "-c", "./a.yaml"});
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.err;
+}
+
 // Nothing that leaves weir may name what is private; what stays with its owner does.
 TEST_F(FakeEngines, ThatArePrivateAreShownByAnAliasEverywhere) {
   spill_program(scratch_ / "bin/falcon",

@@ -53,19 +53,25 @@ class ServeMemory : public Serve {
     history::value_of(store->add(many));
   }
 
-  // Runs the attack against a service of its own; checks its peak memory, and that it still
-  // answers.
-  void hold(const std::string& name, const std::string& where,
-            const std::function<void(Served&)>& attack) {
+  struct Attack {
+    std::string name;
+    std::function<void(Served&)> run;
+  };
+
+  // Runs the attacks one after the other against one service. After each it still answers, and its
+  // peak memory since it started is within the limit.
+  void hold(const std::string& where, const std::vector<Attack>& attacks) {
     Served served(scratch_, where, {"--public", "--daily-quota", "10 GiB"});
     EXPECT_TRUE(eventually([&] { return served.client().get("/data/overview.js").status != 503; }));
-    const long before = served.peak_kib();
-    attack(served);
-    EXPECT_EQ(served.client().get("/healthz").status, 200) << name;
-    const long peak = served.peak_kib();
-    std::cout << name << ": " << peak / 1024 << " MiB, " << before / 1024 << " before\n";
-    EXPECT_LT(peak, k_most_kib) << name;
-    EXPECT_EQ(served.stop().exit_code, 0) << name;
+    for (const Attack& attack : attacks) {
+      const long before = served.peak_kib();
+      attack.run(served);
+      EXPECT_EQ(served.client().get("/healthz").status, 200) << attack.name;
+      const long peak = served.peak_kib();
+      std::cout << attack.name << ": " << peak / 1024 << " MiB, " << before / 1024 << " before\n";
+      EXPECT_LT(peak, k_most_kib) << attack.name;
+    }
+    EXPECT_EQ(served.stop().exit_code, 0);
   }
 };
 
@@ -85,26 +91,56 @@ void ask_for_all(Served& served, std::string path) {
 TEST_P(ServeMemory, HoldsWhateverIsStoredAndAskedFor) {
   const std::string where = fresh();
   fill(where);
-  hold("pages", where, [](Served&) {});
-  hold("verdicts", where, [](Served& served) {
-    std::vector<std::thread> clients;
-    for (int i = 0; i < 4; ++i) {
-      clients.emplace_back(
-          [&] { ask_for_all(served, "/api/v1/verdicts?project=default&full=1&limit=20"); });
-    }
-    for (std::thread& client : clients) client.join();
-  });
+  std::vector<Attack> attacks{
+      {"pages", [](Served&) {}},
+      {"verdicts", [](Served& served) {
+         std::vector<std::thread> clients;
+         for (int i = 0; i < 4; ++i) {
+           clients.emplace_back(
+               [&] { ask_for_all(served, "/api/v1/verdicts?project=default&full=1&limit=20"); });
+         }
+         for (std::thread& client : clients) client.join();
+       }}};
   for (const std::string path :
        {"/api/v1/series?project=default&limit=10000&samples=1&cell=e/m/b/samples*",
         "/api/v1/series?limit=10000", "/api/v1/series?project=p1&cell=nothing*",
         "/api/v1/changes?limit=5000", "/api/v1/changes?project=default&all=1", "/api/v1/projects",
         "/badge/default.svg?cell=e/*"}) {
-    hold(path, where, [&](Served& served) {
-      std::thread other([&] { ask_for_all(served, path); });
-      ask_for_all(served, path);
-      other.join();
-    });
+    attacks.push_back({path, [path](Served& served) {
+                         std::thread other([&] { ask_for_all(served, path); });
+                         ask_for_all(served, path);
+                         other.join();
+                       }});
   }
+  hold(where, attacks);
+}
+
+std::string many_values() {
+  std::string body = R"({"schema":"weir.verdict/1","a":[{})";
+  while (body.size() < std::size_t{15} << 20) body += ",{}";
+  return body + "]}";
+}
+
+std::string many_keys() {
+  std::string body = R"({"schema":"weir.verdict/1")";
+  for (int i = 0; i < 490'000; ++i) body += fmt::format(",\"{:x}\":0", i);
+  return body + "}";
+}
+
+std::string many_points() {
+  history::Run run = history::run_at("r", 1, {});
+  for (int i = 0; i < 60'000; ++i)
+    run.points.push_back(history::count_point(fmt::format("{:x}", i), 1));
+  return history::first_line() + "\n" + history::line_of(run) + "\n";
+}
+
+std::string many_names() {
+  std::string lines = history::first_line() + "\n";
+  for (int i = 0; i < 9'000; ++i) {
+    const std::string name = fmt::format("{:0400d}", i);
+    lines += history::line_of(history::run_at(name, 1, {history::count_point(name, 1)})) + "\n";
+  }
+  return lines;
 }
 
 TEST_P(ServeMemory, HoldsWhateverIsUploaded) {
@@ -123,61 +159,43 @@ TEST_P(ServeMemory, HoldsWhateverIsUploaded) {
     }
     for (std::thread& client : clients) client.join();
   };
-  hold("values", where, [&](Served& served) {
-    std::string body = R"({"schema":"weir.verdict/1","a":[{})";
-    while (body.size() < std::size_t{15} << 20) body += ",{}";
-    send(served, "application/json", body + "]}");
-  });
-  hold("keys", where, [&](Served& served) {
-    std::string body = R"({"schema":"weir.verdict/1")";
-    for (int i = 0; i < 490'000; ++i) body += fmt::format(",\"{:x}\":0", i);
-    send(served, "application/json", body + "}");
-  });
-  hold("points", where, [&](Served& served) {
-    history::Run run = history::run_at("r", 1, {});
-    for (int i = 0; i < 60'000; ++i)
-      run.points.push_back(history::count_point(fmt::format("{:x}", i), 1));
-    send(served, "application/x-ndjson",
-         history::first_line() + "\n" + history::line_of(run) + "\n");
-  });
-  hold("names", where, [&](Served& served) {
-    std::string lines = history::first_line() + "\n";
-    for (int i = 0; i < 9'000; ++i) {
-      history::Run run = history::run_at(fmt::format("{:0400d}", i), 1,
-                                         {history::count_point(fmt::format("{:0400d}", i), 1)});
-      lines += history::line_of(run) + "\n";
-    }
-    send(served, "application/x-ndjson", lines);
-  });
+  const char* json = "application/json";
+  const char* lines = "application/x-ndjson";
+  hold(where, {{"values", [&](Served& served) { send(served, json, many_values()); }},
+               {"keys", [&](Served& served) { send(served, json, many_keys()); }},
+               {"points", [&](Served& served) { send(served, lines, many_points()); }},
+               {"names", [&](Served& served) { send(served, lines, many_names()); }}});
 }
 
-// Each connection sends as much of a head as it may, and never its end.
+// Opens many connections. Each sends as much of a head as it may, and never its end.
+void connect_without_end(Served& served) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(
+      static_cast<std::uint16_t>(std::stoi(served.url().substr(served.url().rfind(':') + 1))));
+  inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+  const std::string head = "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(15'000, 'x');
+  std::vector<int> sockets;
+  for (int i = 0; i < 1'200; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0) break;
+    sockaddr_in from{};
+    from.sin_family = AF_INET;
+    inet_pton(AF_INET, fmt::format("127.0.1.{}", 1 + i % 5).c_str(), &from.sin_addr);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
+      (void)::send(fd, head.data(), head.size(), MSG_NOSIGNAL);
+    }
+    sockets.push_back(fd);
+  }
+  EXPECT_TRUE(eventually([&] { return served.client().get("/healthz").status == 200; }));
+  for (const int fd : sockets) close(fd);
+}
+
 TEST_P(ServeMemory, HoldsAsManyConnectionsAsItTakes) {
   const std::string where = fresh();
   open(where);
-  hold("connections", where, [&](Served& served) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(
-        static_cast<std::uint16_t>(std::stoi(served.url().substr(served.url().rfind(':') + 1))));
-    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    const std::string head = "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(15'000, 'x');
-    std::vector<int> sockets;
-    for (int i = 0; i < 1'200; ++i) {
-      const int fd = socket(AF_INET, SOCK_STREAM, 0);
-      if (fd < 0) break;
-      sockaddr_in from{};
-      from.sin_family = AF_INET;
-      inet_pton(AF_INET, fmt::format("127.0.1.{}", 1 + i % 5).c_str(), &from.sin_addr);
-      EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
-      if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
-        (void)::send(fd, head.data(), head.size(), MSG_NOSIGNAL);
-      }
-      sockets.push_back(fd);
-    }
-    EXPECT_TRUE(eventually([&] { return served.client().get("/healthz").status == 200; }));
-    for (const int fd : sockets) close(fd);
-  });
+  hold(where, {{"connections", connect_without_end}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, ServeMemory,
