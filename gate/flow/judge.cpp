@@ -76,10 +76,11 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   explain_cells(cells, *measured.configuration.settings,
                 measured.configuration.place.value_or(measured.configuration.file), files);
   // If only some cells were measured, a limit may apply to the others.
-  std::vector<std::string> unused_limits;
+  std::vector<std::string> unused_limits, unmeasured_limits;
   if (!measured.some_cells) {
-    unused_limits =
-        verdict::limits_on_nothing(cells, measured.configuration.settings->limits, policy);
+    const verdict::LimitTable limits(measured.configuration.settings->limits);
+    unused_limits = verdict::limits_on_nothing(cells, limits, policy);
+    unmeasured_limits = verdict::unmeasured_bounds(cells, limits, policy);
   }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
   explain::find_causes(verdict);
@@ -91,6 +92,8 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
                                               : fmt::format("{} cells are", verdict.cells.size())));
   }
   append(verdict.not_judged, unused_limits);
+  if (!unmeasured_limits.empty())
+    verdict::mark_unjudged(verdict, text::join(unmeasured_limits, "; "));
   verdict.weir_version = k_version;
   verdict.config = measured.configuration.file;
   verdict.some_cells = measured.some_cells;

@@ -369,6 +369,12 @@ struct Base {
                                                          const LimitTable& limits,
                                                          const Policy& policy);
 
+// An error for each metric under an absolute limit that gates if no cell of that limit has any of
+// its metrics; it says where the metric could come from. None if such a cell was not measured.
+[[nodiscard]] std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> cells,
+                                                         const LimitTable& limits,
+                                                         const Policy& policy);
+
 // Folds cells into a gate: outcome, exit code, totals, what was not judged.
 [[nodiscard]] GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy);
 
