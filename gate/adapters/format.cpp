@@ -12,31 +12,41 @@ constexpr int k_recognised = 20;  // less is a guess
 std::string list_formats() {
   std::string list;
   for (const Format& format : formats()) {
-    list += fmt::format("\n    {:<19}{}", format.name, format.what);
+    list += fmt::format("\n    {:<21}{}", format.name, format.what);
   }
   return list;
 }
 
+// Returns true for what a shell prints about a program that a signal ended: "run.sh: line 3: 1234
+// Killed  ./engine | cat".
+bool is_of_shell(std::string_view line) {
+  return line.find(": line ") != line.npos &&
+         std::ranges::any_of(std::array{" Killed", " Aborted", " Bus error", " Illegal instruction",
+                                        " Terminated", " Floating point exception"},
+                             [&](std::string_view mark) { return line.find(mark) != line.npos; });
+}
+
 // Returns the line that shows that the program crashed; "" if there is none.
-std::string find_crash(const Printed& printed) {
-  for (const std::string_view line : printed.lines()) {
+std::string find_crash(const std::vector<std::string_view>& lines) {
+  for (const std::string_view line : lines) {
     for (const char* mark : {"terminate called", "ggml_uncaught_exception", "GGML_ASSERT",
                              "ggml_abort", "ggml_print_backtrace", "Segmentation fault",
                              "panicked at", "core dumped", "Traceback (most recent call last)"}) {
       if (line.find(mark) != line.npos) return display_text(line, 120);
     }
+    if (is_of_shell(line)) return display_text(line, 120);
   }
   return "";
 }
 
-// Returns true if the text has the mark: "^A" must begin a line, "A & B" needs both.
-bool has_mark(const Printed& printed, std::string_view mark) {
-  constexpr std::string_view k_and = " & ";
-  if (const std::size_t both = mark.find(k_and); both != mark.npos) {
-    return has_mark(printed, mark.substr(0, both)) &&
-           has_mark(printed, mark.substr(both + k_and.size()));
-  }
-  return mark.starts_with('^') ? printed.begins(mark.substr(1)) : printed.holds(mark);
+// Begins the message about a crash.
+constexpr std::string_view k_crashed = "the program crashed: ";
+
+// Adds the crash of a program to an error, if the error does not name it yet.
+Error with_crash(Error error, const std::string& crash) {
+  if (!crash.empty() && error.message.find(k_crashed) == std::string::npos)
+    error.message += fmt::format("; {}{}", k_crashed, crash);
+  return error;
 }
 
 // Returns how sure the text is of the format, from 0 to 100.
@@ -59,37 +69,70 @@ bool is_bare(Observed& observed) {
   return bare;
 }
 
+std::vector<std::string> unread_warnings(const Observed& observed) {
+  std::vector<std::string> warnings;
+  for (const auto& parts : observed.parts) {
+    if (parts.unread > 0) warnings.push_back(observed::unread_warning(parts));
+  }
+  return warnings;
+}
+
 // Reads a text as one format. Fails if nothing was found; the error names a crash of the program.
 Result<Observed> read_with(const Format& format, const Printed& printed) {
+  const std::string crash = find_crash(printed.lines());
   Result<Observed> read;
   if (const auto* read_whole = std::get_if<Format::ReadWhole>(&format.read)) {
     read = (*read_whole)(printed);
   } else {
     std::get<Format::Read>(format.read)(printed, *read);
   }
-  if (read && is_bare(*read)) read = nothing_found(format.name);
-  if (!read) {
-    Error error = with_context(format.name, std::move(read).error());
-    const std::string crash = find_crash(printed);
-    if (!crash.empty()) error.message += fmt::format("; the program crashed: {}", crash);
-    return tl::unexpected(std::move(error));
+  if (read && is_bare(*read)) {
+    const std::vector<std::string> unread = unread_warnings(*read);
+    if (unread.empty()) {
+      read = nothing_found(format.name);
+    } else {
+      read = fail(Code::data, "{}", text::join(unread, "; "));
+    }
   }
+  if (!read) {
+    return tl::unexpected(with_crash(with_context(format.name, std::move(read).error()), crash));
+  }
+  // A pipe hides the exit status of a program that wrote some of its results.
+  if (!crash.empty()) add_warning(*read, fmt::format("{}{}", k_crashed, crash));
+  for (std::string& warning : unread_warnings(*read)) add_warning(*read, std::move(warning));
   read->format = format.name;
   if (!format.engine.empty()) read->context.engine = format.engine;
   return read;
 }
 
-Result<void> check_size(const Document& document) {
+// Warns if another format recognises the text as surely and finds something in it.
+void warn_of_equal_formats(const Format& format, const std::vector<const Format*>& candidates,
+                           const Printed& printed, Observed& observed) {
+  const int sure = confidence(format, printed);
+  for (const Format* other : candidates) {
+    if (other == &format || confidence(*other, printed) != sure) continue;
+    if (!read_with(*other, printed)) continue;
+    add_warning(observed, "it has the marks of {} and of {}: weir reads the first", format.name,
+                other->name);
+  }
+}
+
+Result<void> check_size(const Document& document, std::size_t most) {
   if (text::trim(document.out).empty() && text::trim(document.err).empty()) {
     return fail(Code::data, "there is no text in it");
   }
   if (document.out.starts_with("\x1F\x8B")) {
     return fail(Code::data, "it is packed with gzip, and only files are unpacked");
   }
-  if (document.out.size() + document.err.size() > k_most_read) {
-    return fail(Code::data, "it is larger than 64 MiB: only a Chrome trace may be that large");
+  if (document.out.size() + document.err.size() > most) {
+    return fail(Code::data, "it is larger than {} MiB: only a Chrome trace{} may be that large",
+                most >> 20, most < k_most_result ? " or a load tool's result" : "");
   }
   return {};
+}
+
+std::size_t most_bytes(const Format& format) {
+  return format.adapter.counts == Counts::results ? k_most_result : k_most_read;
 }
 
 }  // namespace
@@ -116,7 +159,18 @@ const std::vector<Adapter>& table() {
 }
 
 Result<profile::EngineReport> Adapter::read(const Output& output) const {
-  return own != nullptr ? own(output) : make_report(format, output);
+  const auto out = text::decoded(output.out), err = text::decoded(output.err);
+  Output utf8 = output;
+  if (out) utf8.out = *out;
+  if (err) utf8.err = *err;
+  auto report = own != nullptr ? own(utf8) : make_report(format, utf8);
+  std::vector<std::string_view> lines = split_lines(utf8.out);
+  for (const std::string_view line : split_lines(utf8.err)) lines.push_back(line);
+  const std::string crash = find_crash(lines);
+  if (!report) return tl::unexpected(with_crash(std::move(report).error(), crash));
+  const std::string warning = fmt::format("{}{}", k_crashed, crash);
+  if (!crash.empty() && !holds(report->warnings, warning)) report->warnings.push_back(warning);
+  return report;
 }
 
 const Adapter* find(std::string_view name) { return find_named(table(), name); }
@@ -132,16 +186,25 @@ std::vector<const Format*> find_formats(const Printed& printed) {
 }
 
 Result<Observed> read_any(const Document& document) {
-  WEIR_CHECK(check_size(document));
+  WEIR_CHECK(check_size(document, k_most_result));
   const Printed printed(document);
   const auto candidates = find_formats(printed);
   if (candidates.empty()) {
-    return fail(Code::data, "weir does not know this format. It reads:{}", list_formats());
+    WEIR_CHECK(check_size(document, k_most_read));
+    const std::string nearest = describe_nearest_formats(printed);
+    if (nearest.starts_with("it looks like")) return fail(Code::data, "{}", nearest);
+    return fail(Code::data, "weir does not know this format.{}{} It reads:{}",
+                nearest.empty() ? "" : " ", nearest, list_formats());
   }
   std::optional<Error> first;
   for (const Format* format : candidates) {
-    auto read = read_with(*format, printed);
-    if (read) return read;
+    auto read = check_size(document, most_bytes(*format)).and_then([&] {
+      return read_with(*format, printed);
+    });
+    if (read) {
+      warn_of_equal_formats(*format, candidates, printed, *read);
+      return read;
+    }
     if (!first) first = std::move(read).error();
   }
   return tl::unexpected(std::move(*first));
@@ -154,7 +217,7 @@ Result<Observed> read_as(std::string_view format, const Document& document) {
     return fail(Code::usage, "unknown format \"{}\"{}\n  known here: {}", display_text(format),
                 text::did_you_mean(format, names), text::join(names));
   }
-  WEIR_CHECK(check_size(document));
+  WEIR_CHECK(check_size(document, most_bytes(*match)));
   const Printed printed(document);
   return read_with(*match, printed);
 }

@@ -32,6 +32,7 @@ struct Output {
   std::optional<profile::Pass> pass;
   // Patterns of metrics of single ops that are wanted ("op:lm_head", "op_calls:gemv_*").
   std::span<const std::string> works{};
+  config::WantedLoad wanted_load{};  // for results of tools that load servers
 };
 
 // Engines report counts always, or in the counted pass if weir.yaml turns that on
@@ -97,6 +98,8 @@ struct Format {
 
 // The most text that is read at once. A Chrome trace may be longer (chrome_trace_reader.hpp).
 constexpr std::size_t k_most_read = std::size_t{64} << 20;
+// The same for results of tools that load servers, which may list every token of a run.
+constexpr std::size_t k_most_result = std::size_t{256} << 20;
 
 // Fails with Code::data: nothing recognises it (the message names what weir reads), it is empty or
 // too long, or its format finds nothing in it.

@@ -1,6 +1,7 @@
-// Results of tools that load inference servers (vllm bench serve, AIPerf, guidellm): helpers of
+// Results of tools that load inference servers (vllm bench serve, AIPerf, guidellm, …): helpers of
 // their readers, and the report of a gate.
 #include "gate/adapters/readers.hpp"
+#include "gate/base/hash.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -16,6 +17,123 @@ std::optional<unit::Metric> judged_metric(const ObservedLatency& latency) {
   if (is_median) return unit::find_metric(name);
   return unit::find_metric(fmt::format("{}_p{}{}", name.substr(0, name.size() - k_end.size()),
                                        *latency.percentile, k_end));
+}
+
+// Names of latencies in keys of vLLM and SGLang.
+constexpr std::pair<std::string_view, const char*> k_keyed_latencies[] = {
+    {"ttft", "time_to_first_token_seconds"},
+    {"tpot", "time_per_output_token_seconds"},
+    {"itl", "inter_token_latency_seconds"},
+    {"e2el", "end_to_end_latency_seconds"},
+    {"e2e_latency", "end_to_end_latency_seconds"}};
+
+// Facts that say how a tool loaded the server, by the tools' own names.
+constexpr const char* k_concurrency_facts[] = {"max_concurrency", "concurrency", "streams",
+                                               "Concurrency", "Number of concurrency"};
+constexpr const char* k_rate_facts[] = {"request_rate", "rate", "requested_rate",
+                                        "Request Rate (req/s)", "Request rate (req/s)"};
+// How requests are sent where neither of them is set.
+constexpr const char* k_kind_facts[] = {"type_", "fixed_schedule", k_unsaid_load};
+constexpr const char* k_size_facts[] = {"arrivals", "num_prompts",        "request_count",
+                                        "requests", "benchmark_duration", "duration_limit"};
+
+// Adds "NAME VALUE" of those of the facts that the run has. A rate below 0 means none.
+template <class Names>
+void add_settings(const ObservedCase& load, const Names& names,
+                  std::vector<std::string>& settings) {
+  for (const char* name : names) {
+    const std::string* value = look_up(load.facts, name);
+    if (value != nullptr && !value->starts_with('-'))
+      settings.push_back(fmt::format("{} {}", name, *value));
+  }
+}
+
+// Returns the load of a run as text; "" if neither the result nor the cell says it. Number of
+// requests and their duration say nothing about how many there are at once.
+std::string load_text(const ObservedCase& load, const config::WantedLoad& wanted) {
+  std::vector<std::string> settings;
+  add_settings(load, k_concurrency_facts, settings);
+  add_settings(load, k_rate_facts, settings);
+  if (settings.empty()) add_settings(load, k_kind_facts, settings);
+  if (settings.empty() || load.facts.contains(k_unsaid_load)) {
+    if (wanted.concurrency) settings.push_back(fmt::format("concurrency {}", *wanted.concurrency));
+    if (wanted.rate) settings.push_back(fmt::format("rate {:g}", *wanted.rate));
+  }
+  if (settings.empty()) return "";
+  add_settings(load, k_size_facts, settings);
+  if (load.facts.contains(k_not_streamed)) settings.emplace_back(k_not_streamed);
+  return text::join(settings);
+}
+
+template <class Names>
+std::optional<double> first_number(const ObservedCase& load, const Names& names) {
+  for (const char* name : names) {
+    const auto value = printed_number(look_up(load.facts, name, ""));
+    if (value && *value >= 0) return value;
+  }
+  return std::nullopt;
+}
+
+// Fails unless the load is the one that the cell asks for.
+Result<void> check_load(const ObservedCase& load, const config::WantedLoad& wanted,
+                        std::vector<std::string>& warnings) {
+  const auto completed = printed_number(look_up(load.facts, k_whole_requests, ""));
+  if (!load.facts.contains(k_failed_requests)) {
+    if (!wanted.requests) {
+      return fail(Code::data,
+                  "not judged: it does not say how many requests failed. Give the number that were "
+                  "asked for in weir.yaml (prompts: {{NAME: {{requests: N}}}})");
+    }
+  }
+  if (wanted.requests && completed != static_cast<double>(*wanted.requests)) {
+    return fail(Code::data, "{} requests were completed, and the cell asks for {}",
+                look_up(load.facts, k_whole_requests, "no number of"), *wanted.requests);
+  }
+  const auto concurrency = first_number(load, k_concurrency_facts);
+  if (wanted.concurrency && concurrency &&
+      *concurrency != static_cast<double>(*wanted.concurrency)) {
+    return fail(Code::data, "{:g} requests were sent at once, and the cell asks for {}",
+                *concurrency, *wanted.concurrency);
+  }
+  const auto rate = first_number(load, k_rate_facts);
+  if (wanted.rate && rate && *rate != *wanted.rate) {
+    return fail(Code::data, "{:g} requests were sent a second, and the cell asks for {:g}", *rate,
+                *wanted.rate);
+  }
+  if (wanted.rate && !rate) {
+    warnings.push_back(fmt::format(
+        "the result is of no rate of requests, and the cell asks for {:g} a second", *wanted.rate));
+  }
+  return {};
+}
+
+// Returns tokens per completed request; nothing if either is not known.
+std::optional<double> tokens_per_request(const std::optional<std::int64_t>& tokens,
+                                         const std::optional<std::int64_t>& requests) {
+  if (!tokens || requests.value_or(0) <= 0) return std::nullopt;
+  return static_cast<double>(*tokens) / static_cast<double>(*requests);
+}
+
+// Fails if the text is surely a result of another tool, whose figures mean something else.
+Result<void> check_tool(std::string_view format, const Output& output) {
+  const auto formats = find_formats(Printed({output.out, output.err}));
+  if (formats.empty() || formats.front()->name == format) return {};
+  const Format& other = *formats.front();
+  if (other.adapter.counts != Counts::results) return {};
+  return fail(Code::data, "it is a result of the format {}: give the cell's engine output: {}",
+              other.name, other.adapter.name);
+}
+
+Result<Observed> read_complete(std::string_view format, const Output& output) {
+  WEIR_CHECK(check_tool(format, output));
+  WEIR_TRY(Observed observed, read_as(format, {output.out, output.err}));
+  if (observed.truncated) return fail(Code::data, "the result ends in the middle");
+  WEIR_CHECK(check_all_parts_read(observed));
+  // read_pieces() may have left out another run.
+  for (const std::string& warning : observed.warnings) {
+    if (warning.ends_with("were left out")) return fail(Code::data, "{}", warning);
+  }
+  return observed;
 }
 
 }  // namespace
@@ -35,49 +153,119 @@ void add_figure(Observed& observed, std::string_view metric, std::string_view fi
   append_row_within_limit(observed.latencies, std::move(latency), observed);
 }
 
+void add_keyed_figure(Observed& observed, const std::string& key, double ms) {
+  Scan scan(key);
+  const std::string figure(scan.read_until("_").value_or(""));
+  const std::string name(scan.read_until_last("_ms").value_or(""));
+  if (name.empty() || name.size() > 60 || !scan.done()) return;
+  static const std::map<std::string, std::string> k_figures{
+      {"mean", "mean"}, {"median", "median"}, {"std", "stddev"}};
+  const std::string known_figure =
+      look_up(k_figures, figure, figure.starts_with('p') ? figure : "");
+  if (known_figure.empty()) return;
+  const auto* match =
+      find_first(k_keyed_latencies, [&](const auto& latency) { return latency.first == name; });
+  add_figure(observed, match ? match->second : fmt::format("{}_seconds", name), known_figure,
+             ms / 1e3);
+}
+
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate) {
-  if (rate && *rate > 0) find_or_add_timing(load.timings, *unit::find_metric(metric)).mean = rate;
+  if (rate && *rate >= 0) find_or_add_timing(load.timings, *unit::find_metric(metric)).mean = rate;
+}
+
+void copy_facts(const Json& json, std::initializer_list<const char*> keys, ObservedCase& load) {
+  for (const char* key : keys) {
+    const Json& setting = member_or_null(json, key);
+    if (setting.is_primitive() && !setting.is_null()) load.facts[key] = json_display_text(setting);
+  }
+}
+
+void fail_load(ObservedCase& load, std::string error, Observed& observed) {
+  observed.errors.push_back(load.name + ": " + error);
+  if (!load.error) load.error = std::move(error);
 }
 
 void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
                   std::optional<std::int64_t> failed, Observed& observed) {
   if (completed) load.facts[k_whole_requests] = fmt::format("{}", *completed);
-  if (failed == 0 && completed != 0) return;
-  if (!failed) {
-    load.error = "it does not say how many requests failed";
-  } else if (completed == 0) {
-    load.error = "no request was completed";
-  } else {
-    const std::int64_t total = *failed + completed.value_or(0);
-    load.error = fmt::format("{} of {} requests failed", *failed, total);
+  if (failed) load.facts[k_failed_requests] = fmt::format("{}", *failed);
+  if (completed == 0) {
+    const std::string all = failed.value_or(0) > 0 ? fmt::format(", {} failed", *failed) : "";
+    return fail_load(load, "no request was completed" + all, observed);
   }
-  observed.errors.push_back(load.name + ": " + *load.error);
+  if (!completed) fail_load(load, "it does not say how many requests were completed", observed);
+  if (failed.value_or(0) > 0) {
+    const std::int64_t total = *failed + completed.value_or(0);
+    fail_load(load, fmt::format("{} of {} requests failed", *failed, total), observed);
+  }
+  if (!failed) add_warning(observed, "{}: it does not say how many requests failed", load.name);
+}
+
+bool has_answers(const ObservedCase& load) {
+  return look_up(load.facts, k_whole_requests, "") != "0";
+}
+
+void set_model(const std::optional<std::string>& model, Observed& observed) {
+  if (!model) return;
+  observed.context.model = *model;
+  if (model->starts_with('/')) add_place(observed, *model);
+}
+
+std::optional<std::int64_t> rounded_count(std::optional<double> count) {
+  if (!count || !(*count >= 0 && *count < 1e15)) return std::nullopt;
+  return std::llround(*count);
+}
+
+std::size_t skip_elements(std::string_view rest) {
+  std::size_t taken = 0;
+  while (true) {
+    const std::size_t at = rest.find_first_not_of(" \t\r\n,", taken);
+    if (at == std::string_view::npos || rest[at] == ']' || rest[at] == '}') return taken;
+    JsonValueEnd end;
+    end.scalar = std::string_view("{[\"").find(rest[at]) == std::string_view::npos;
+    const std::size_t length = end.find(rest.substr(at));
+    if (length == std::string_view::npos) return taken;
+    taken = at + length;
+  }
 }
 
 void finish_loads(Observed& observed) {
+  for (ObservedCase& load : observed.cases) {
+    if (load.generated_tokens == 0 && has_answers(load))
+      fail_load(load, "no token was generated", observed);
+  }
   copy_tokens_of_only_case(observed);
   if (observed.cases.size() == 1) {
     observed.timings = observed.cases.front().timings;
-  } else {
+  } else if (observed.cases.size() > 1) {
     add_warning(observed, "it holds several runs: latencies are listed run by run");
   }
 }
 
 Result<profile::EngineReport> make_load_report(std::string_view format, const Output& output) {
-  WEIR_TRY(const auto observed, read_as(format, {output.out, output.err}));
-  if (observed.truncated) return fail(Code::data, "the result ends in the middle");
-  // read_pieces() may have left out another run.
-  for (const std::string& warning : observed.warnings) {
-    if (warning.ends_with("were left out")) return fail(Code::data, "{}", warning);
-  }
-  if (observed.cases.size() != 1) {
+  WEIR_TRY(const auto observed, read_complete(format, output));
+  if (observed.cases.size() > 1) {
     return fail(Code::data, "it holds {} runs: a gate takes one of each file",
                 observed.cases.size());
+  }
+  if (observed.cases.empty()) {
+    return fail(
+        Code::data, "{}",
+        observed.errors.empty() ? "it holds no run: a gate takes one" : observed.errors.front());
   }
   const ObservedCase& load = observed.cases.front();
   // With failed requests, the figures are those of another load.
   if (load.error) return fail(Code::data, "{}", *load.error);
   profile::EngineReport report;
+  report.warnings = observed.warnings;
+  WEIR_CHECK(check_load(load, output.wanted_load, report.warnings));
+  const std::string settings = load_text(load, output.wanted_load);
+  if (settings.empty()) {
+    return fail(Code::data,
+                "not judged: it does not say the load. Give it in weir.yaml (prompts: {{NAME: "
+                "{{concurrency: N}}}}, or rate: N)");
+  }
+  report.load = settings;
   for (const ObservedTiming& rate : load.timings) {
     if (rate.mean && unit::find_metric(rate.metric.name) == rate.metric)
       report.times.push_back({rate.metric, {*rate.mean}});
@@ -91,17 +279,45 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
   }
   if (report.times.empty()) return fail(Code::data, "it has no rate and no latency ({})", format);
   report.model = observed.context.model;
-  std::vector<std::string> settings;
-  for (const char* key : {"max_concurrency", "concurrency", "streams", "request_rate", "rate",
-                          "num_prompts", "request_count"}) {
-    if (const std::string* value = look_up(load.facts, key))
-      settings.push_back(fmt::format("{} {}", key, *value));
-  }
-  if (!settings.empty()) report.load = text::join(settings);
   report.engine_build = observed.context.engine_build;
   if (const auto completed = printed_number(look_up(load.facts, k_whole_requests, "")))
     report.requests = static_cast<std::int64_t>(*completed);
+  report.prompt_tokens_per_request = tokens_per_request(load.prompt_tokens, report.requests);
+  report.generated_tokens_per_request = tokens_per_request(load.generated_tokens, report.requests);
+  return report;
+}
+
+Result<profile::EngineReport> make_benchmark_report(std::string_view format, const Output& output) {
+  // Enough for a spread, and few enough to be stored.
+  constexpr std::size_t k_most_samples = 100;
+  WEIR_TRY(const Observed observed, read_complete(format, output));
+  if (!observed.errors.empty())
+    return fail(Code::data, "a benchmark failed: {}", observed.errors.front());
+  profile::EngineReport report;
   report.warnings = observed.warnings;
+  std::vector<double> sums;
+  std::vector<std::string> names;  // their hash shows if the set of benchmarks changes
+  std::size_t fewest = k_most_samples;
+  for (const ObservedCase& benchmark : observed.cases) {
+    if (benchmark.timings.empty() || benchmark.timings.front().samples.empty())
+      return fail(Code::data, "{}: it has no time", benchmark.name);
+    fewest = std::min(fewest, benchmark.timings.front().samples.size());
+    names.push_back(benchmark.name);
+  }
+  for (const ObservedCase& benchmark : observed.cases) {
+    // Benchmarks repeat until they took long enough, so each has another number of samples.
+    std::vector<double> samples = benchmark.timings.front().samples;
+    const std::string name = unit::work_name("op:", benchmark.name);
+    const auto wanted = [&](const auto& pattern) { return text::glob_match(pattern, name); };
+    samples.resize(std::min(samples.size(), k_most_samples));
+    if (std::ranges::any_of(output.works, wanted) && unit::find_metric(name))
+      report.times.push_back({*unit::find_metric(name), samples});
+    sums.resize(fewest);
+    std::transform(sums.begin(), sums.end(), samples.begin(), sums.begin(), std::plus());
+  }
+  report.times.push_back({*unit::find_metric("iteration_seconds"), std::move(sums)});
+  std::ranges::sort(names);
+  report.output_digest = hash_hex(text::join(names, "\n"));
   return report;
 }
 

@@ -77,10 +77,26 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
+namespace {
+
+constexpr std::size_t k_most_lines = std::size_t{64} << 20;
+
+bool holds_at_ends(std::string_view text, std::string_view part) {
+  constexpr std::size_t k_end = std::size_t{1} << 20;
+  if (text.size() <= k_most_lines) return text.find(part) != std::string_view::npos;
+  return text.substr(0, k_end).find(part) != std::string_view::npos ||
+         text.substr(text.size() - k_end).find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
 Printed::Printed(const Document& document)
-    : document_(document),
-      out_text_(clean_text(document.out)),
-      err_text_(clean_text(document.err)),
+    : out_decoded_(text::decoded(document.out)),
+      err_decoded_(text::decoded(document.err)),
+      document_{out_decoded_ ? *out_decoded_ : document.out,
+                err_decoded_ ? *err_decoded_ : document.err, document.name},
+      out_text_(document_.out.size() > k_most_lines ? "" : clean_text(document_.out)),
+      err_text_(clean_text(document_.err)),
       out_(split_lines(out_text_)),
       err_(split_lines(err_text_)),
       lines_(out_) {
@@ -100,8 +116,7 @@ bool Printed::begins(std::string_view text) const {
 }
 
 bool Printed::holds(std::string_view text) const {
-  return document_.out.find(text) != std::string_view::npos ||
-         document_.err.find(text) != std::string_view::npos;
+  return holds_at_ends(document_.out, text) || holds_at_ends(document_.err, text);
 }
 
 std::optional<double> printed_number(std::string_view text) {

@@ -20,9 +20,12 @@ struct Document {
 // Returns the lines of a text without their ends, as views into it.
 [[nodiscard]] std::vector<std::string_view> split_lines(std::string_view text);
 
-// The texts, and their lines without what a terminal or a logger adds: ANSI sequences, "\r", and
-// llama.cpp's prefix of each log call ("0.03.330.279 I "), also in the middle of a line. Text after
-// a lone "\r" (a progress bar drawing over itself) is a line of its own.
+// The texts in UTF-8 (text::decoded), and their lines without what a terminal or a logger adds:
+// ANSI sequences, "\r", and llama.cpp's prefix of each log call ("0.03.330.279 I "), also in the
+// middle of a line. Text after a lone "\r" (a progress bar drawing over itself) is a line of its
+// own.
+//
+// A text of more than 64 MiB is JSON if anything: it has no lines, and holds() looks at its ends.
 class Printed {
  public:
   explicit Printed(const Document& document);
@@ -45,6 +48,7 @@ class Printed {
   [[nodiscard]] bool holds(std::string_view text) const;
 
  private:
+  std::optional<std::string> out_decoded_, err_decoded_;
   Document document_;
   std::string out_text_, err_text_;
   std::vector<std::string_view> out_, err_, lines_;

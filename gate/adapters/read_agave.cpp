@@ -175,7 +175,19 @@ bool read_table(std::string_view line, bool& open, Observed& observed) {
     open = true;
     return true;
   }
-  if (!open || !scan.skip_prefix("TOTAL")) return open && read_op_row(line, observed);
+  if (!open || !scan.skip_prefix("TOTAL")) {
+    if (!open) return false;
+    if (read_op_row(line, observed)) {
+      count_read(observed, "rows of the profile");
+      return true;
+    }
+    const std::string_view row = text::trim(line);
+    const bool has_share = row.size() > 1 && row.ends_with('%') && row[row.size() - 2] != ' ';
+    if (!has_share) return false;  // a heading or a rule
+    count_unread(observed, "rows of the profile",
+                 fmt::format("\"{}\" is another form", display_text(line, 60)));
+    return true;
+  }
   open = !scan.number().has_value();
   return true;
 }
@@ -357,6 +369,8 @@ void read_result(const Json& json, Observed& observed) {
   }
   observed.generated_tokens = json_integer(json, "tokens");
   observed.prompt_tokens = json_integer(json, "prefill_tokens");
+  if (observed.generated_tokens.value_or(0) == 0)
+    count_unread(observed, "results", "it has no tokens, or generated 0");
   add_rate(number_or_zero(json, "tok_per_sec"), observed.generated_tokens, observed);
   add_sample(observed.timings, "prefill_tokens_per_second",
              number_or_zero(json, "prefill_tok_per_sec"));
@@ -372,6 +386,9 @@ void read_kernel(const Json& json, Observed& observed) {
   for (const char* key : {"gb_s", "gflop_s", "iters"}) {
     if (const auto value = json_number(json, key)) kernel.facts[key] = fmt::format("{}", *value);
   }
+  if (number_or_zero(json, "ns_median") <= 0)
+    return count_unread(observed, "kernels", kernel.name + ": ns_median is 0 or no number");
+  count_read(observed, "kernels");
   add_sample(kernel.timings, "kernel_seconds", number_or_zero(json, "ns_median") / 1e9);
   observed.context.backend = json_text(json, "backend");
   append_row_within_limit(observed.cases, std::move(kernel), observed);

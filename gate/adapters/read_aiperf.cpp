@@ -1,5 +1,8 @@
 // AIPerf's profile_export_aiperf.json: one JSON object a run. Each metric is an object of figures
 // in the unit that it names: {"unit": "ms", "avg": 81.5, "p50": 70.25, …, "std": 20.5}.
+//
+// genai-perf, its predecessor, writes the same metrics (profile_export_genai_perf.json), but not
+// how many requests failed.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::aiperf {
@@ -14,7 +17,8 @@ constexpr std::pair<const char*, const char*> k_latencies[] = {
 constexpr std::pair<const char*, const char*> k_rates[] = {
     {"output_token_throughput", "output_tokens_per_second"},
     {"request_throughput", "requests_per_second"},
-    {"goodput", "goodput_requests_per_second"}};
+    {"goodput", "goodput_requests_per_second"},
+    {"request_goodput", "goodput_requests_per_second"}};
 constexpr std::pair<const char*, const char*> k_figures[] = {{"avg", "mean"}, {"std", "stddev"},
                                                              {"p50", "p50"},  {"p90", "p90"},
                                                              {"p95", "p95"},  {"p99", "p99"}};
@@ -31,46 +35,156 @@ std::optional<std::int64_t> average_count(const Json& json, const char* key) {
   return json_integer(member_or_null(json, key), "avg");
 }
 
-// Reads the result of one run.
-void read_result(const Json& json, Observed& observed) {
-  if (!member_or_null(json, "request_count").is_object()) return;
-  ObservedCase load;
-  load.name = fmt::format("run {}", observed.cases.size());
-  const Json& config = member_or_null(json, "input_config");
-  for (const char* key : {"concurrency", "request_rate", "request_count", "benchmark_duration"}) {
-    const Json& setting = member_or_null(member_or_null(config, "loadgen"), key);
-    if (setting.is_primitive() && !setting.is_null()) load.facts[key] = json_display_text(setting);
+// Sums up tokens of all requests: a total, or the figures of each request's.
+std::optional<std::int64_t> total_tokens(const Json& json, const char* total, const char* each) {
+  const auto sum = average_count(json, total);
+  if (sum) return sum;
+  const Json& figures = member_or_null(json, each);
+  if (const auto added = json_integer(figures, "sum")) return added;
+  const auto mean = json_number(figures, "avg");
+  const auto requests = average_count(json, "request_count");
+  if (!mean || !requests) return std::nullopt;
+  return rounded_count(*mean * static_cast<double>(*requests));
+}
+
+// Adds the settings of a phase of the load (AIPerf 0.13); those of several follow one another.
+void read_phase(const Json& phase, ObservedCase& load) {
+  const bool is_measured = json_text(phase, "kind").value_or("profiling") == "profiling" &&
+                           !json_flag(phase, "exclude_from_results");
+  if (!phase.is_object() || !is_measured) return;
+  const auto add = [&](const char* key, const std::string& value) {
+    std::string& fact = load.facts[key];
+    fact += (fact.empty() ? "" : " then ") + value;
+  };
+  for (const auto& [key, fact] : {std::pair{"concurrency", "concurrency"},
+                                  {"rate", "rate"},
+                                  {"requests", "requests"},
+                                  {"duration", "duration_limit"}}) {
+    const Json& value = member_or_null(phase, key);
+    if (value.is_number() || value.is_string()) add(fact, json_display_text(value));
   }
-  const Json& models = list_in(member_or_null(config, "endpoint"), "model_names");
-  if (!models.empty() && models.front().is_string()) {
-    observed.context.model = json_display_text(models.front());
-    if (observed.context.model->starts_with('/')) add_place(observed, *observed.context.model);
+  const auto type = json_text(phase, "type");
+  if (type && *type != "concurrency") add("arrivals", *type);
+}
+
+// Reads how the server was loaded, by the settings of several versions.
+void read_settings(const Json& config, const Json& metrics, ObservedCase& load,
+                   Observed& observed) {
+  for (const char* place : {"loadgen", "load_generator"}) {
+    copy_facts(member_or_null(config, place),
+               {"concurrency", "request_rate", "request_count", "benchmark_duration"}, load);
   }
-  // The number of errors is missing if there are none.
-  const bool has_errors = !list_in(json, "error_summary").empty();
-  const auto failed = average_count(json, "error_request_count");
-  set_requests(load, average_count(json, "request_count"),
-               failed || has_errors ? failed : std::optional<std::int64_t>(0), observed);
-  if (json_flag(json, "was_cancelled")) load.error = "the run was cancelled";
-  load.prompt_tokens = average_count(json, "total_isl");
-  load.generated_tokens = average_count(json, "total_output_tokens");
+  for (const Json& phase : list_in(config, "phases")) read_phase(phase, load);
+  const auto mode = json_text(member_or_null(config, "loadgen"), "request_rate_mode");
+  if (mode && load.facts.contains("request_rate")) load.facts["arrivals"] = *mode;
+  if (json_flag(member_or_null(config, "input"), "fixed_schedule"))
+    load.facts["fixed_schedule"] = "true";
+  const Json& endpoint = member_or_null(config, "endpoint");
+  const Json& streaming = member_or_null(endpoint, "streaming");
+  if (streaming == Json(false) || (streaming.is_null() && !metrics.contains("time_to_first_token")))
+    load.facts[k_not_streamed] = "true";
+  for (const Json* models : {&list_in(endpoint, "model_names"), &list_in(config, "model_names"),
+                             &list_in(config, "model")}) {
+    if (!models->empty() && models->front().is_string())
+      return set_model(json_display_text(models->front()), observed);
+  }
+  const Json& items = list_in(member_or_null(config, "models"), "items");
+  if (!items.empty()) set_model(json_text(items.front(), "name"), observed);
+}
+
+// Returns the number of requests that failed; nothing if the document does not say.
+std::optional<std::int64_t> count_failed(const Json& json, const Json& metrics) {
+  std::optional<std::int64_t> failed = average_count(metrics, "error_request_count");
+  const Json& summary = member_or_null(json, "error_summary");
+  if (!summary.is_array()) return failed;
+  // The number is missing if there are none.
+  std::int64_t listed = 0;
+  for (const Json& error : summary) {
+    listed += std::min<std::int64_t>(json_integer(error, "count").value_or(1), 1'000'000'000);
+  }
+  return std::max(failed.value_or(0), listed);
+}
+
+void read_metrics(const Json& metrics, ObservedCase& load, Observed& observed) {
+  load.prompt_tokens = total_tokens(metrics, "total_isl", "input_sequence_length");
+  load.generated_tokens = total_tokens(metrics, "total_output_tokens", "output_sequence_length");
   for (const auto& [key, metric] : k_rates) {
-    set_rate(load, metric, json_number(member_or_null(json, key), "avg"));
+    set_rate(load, metric, json_number(member_or_null(metrics, key), "avg"));
   }
+  if (!has_answers(load)) return;
   for (const auto& [key, metric] : k_latencies) {
-    const Json& figures = member_or_null(json, key);
+    const Json& figures = member_or_null(metrics, key);
     const auto scale = time_scale(figures);
     for (const auto& [name, figure] : k_figures) {
       const auto value = json_number(figures, name);
       if (scale && value) add_figure(observed, metric, figure, *value * *scale);
     }
   }
+}
+
+bool is_aggregate(const Json& json) {
+  return json.contains("aggregation_type") ||
+         member_or_null(json, "metadata").contains("aggregation_type");
+}
+
+// Reads the result of one run.
+void read_result(const Json& json, Observed& observed) {
+  if (!json.is_object()) return;
+  if (is_aggregate(json)) {
+    observed.errors.emplace_back(
+        "an aggregate of AIPerf's runs: give the profile_export_aiperf.json of a run");
+    return;
+  }
+  const Json& records = member_or_null(json, "records");  // of AIPerf 0.1
+  const Json& metrics = records.is_object() ? records : json;
+  const bool has_requests = member_or_null(metrics, "request_count").is_object() ||
+                            member_or_null(metrics, "error_request_count").is_object();
+  if (!has_requests) return;
+  ObservedCase load;
+  load.name = fmt::format("run {}", observed.cases.size());
+  read_settings(member_or_null(json, "input_config"), metrics, load, observed);
+  if (json_flag(json, "was_cancelled")) fail_load(load, "the run was cancelled", observed);
+  if (member_or_null(json, "is_complete") == Json(false))
+    fail_load(load, "the run is not complete", observed);
+  auto completed = average_count(metrics, "request_count");
+  if (!completed && average_count(metrics, "error_request_count")) completed = 0;
+  set_requests(load, completed, count_failed(json, metrics), observed);
+  read_metrics(metrics, load, observed);
+  append_row_within_limit(observed.cases, std::move(load), observed);
+}
+
+// Reads the result of genai-perf.
+void read_older_result(const Json& json, Observed& observed) {
+  if (!member_or_null(json, "request_throughput").is_object()) return;
+  ObservedCase load;
+  load.name = fmt::format("run {}", observed.cases.size());
+  const Json& config = member_or_null(json, "input_config");
+  const Json& stimulus = member_or_null(member_or_null(config, "perf_analyzer"), "stimulus");
+  for (const Json* settings : {&config, &stimulus}) {
+    copy_facts(*settings, {"concurrency", "request_rate", "request_count"}, load);
+  }
+  // 0 and "" stand for none.
+  std::erase_if(load.facts,
+                [](const auto& fact) { return fact.second == "0" || fact.second == ""; });
+  read_settings(config, json, load, observed);
+  set_requests(load, average_count(json, "request_count"), std::nullopt, observed);
+  read_metrics(json, load, observed);
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
 void read(const Printed& printed, Observed& observed) {
   read_documents(
       printed, [&](const Json& json) { read_result(json, observed); }, observed);
+  if (observed.cases.empty() && observed.errors.empty() && !observed.truncated) {
+    observed.errors.emplace_back(
+        "it holds no run of AIPerf: give the profile_export_aiperf.json of a run");
+  }
+  finish_loads(observed);
+}
+
+void read_older(const Printed& printed, Observed& observed) {
+  read_documents(
+      printed, [&](const Json& json) { read_older_result(json, observed); }, observed);
   finish_loads(observed);
 }
 
@@ -78,11 +192,21 @@ Result<profile::EngineReport> make_aiperf_report(const Output& output) {
   return make_load_report("aiperf", output);
 }
 
+Result<profile::EngineReport> make_genai_perf_report(const Output& output) {
+  return make_load_report("genai-perf", output);
+}
+
 }  // namespace
 }  // namespace weir::adapters::aiperf
 
 const weir::adapters::Format weir::adapters::k_aiperf(
     "aiperf", "AIPerf: profile_export_aiperf.json", "", aiperf::read,
-    {{95, {"\"aiperf_version\""}},
-     {85, {"\"request_throughput\" & \"request_latency\" & \"avg\""}}},
+    {{95,
+      {"\"aiperf_version\"", "\"aggregation_type\" & \"num_profile_runs\"",
+       "\"request_latency\" & \"was_cancelled\"", "\"request_latency\" & \"error_summary\""}}},
     {"aiperf", 12, Counts::results, aiperf::make_aiperf_report});
+
+const weir::adapters::Format weir::adapters::k_genai_perf(
+    "genai-perf", "genai-perf: profile_export_genai_perf.json", "", aiperf::read_older,
+    {{85, {"\"request_throughput\" & \"request_latency\" & \"avg\""}}},
+    {"genai-perf", 17, Counts::results, aiperf::make_genai_perf_report});

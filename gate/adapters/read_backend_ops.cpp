@@ -29,7 +29,7 @@ void read_params(std::string_view params, ObservedOp& op) {
   while (!sources.done()) {
     sources.skip_prefix(",");
     const auto source_type = sources.read_until("["), sizes = sources.read_until("]");
-    const std::string shape = sizes ? parse_shape(*sizes) : "";
+    const std::string shape = source_type && sizes ? parse_shape(*sizes) : "";
     if (shape.empty()) return;
     types += (types.empty() ? "" : ",") + display_text(*source_type, 20);
     shapes += (shapes.empty() ? "" : ",") + shape;
@@ -137,7 +137,11 @@ class Console {
     } else if (parsed->result.starts_with("not supported")) {
       add_warning(observed_, "not supported: {}({})", parsed->op, display_text(parsed->params));
     } else if (read_times(parsed->result, op) || parsed->result.starts_with("OK")) {
+      count_read(observed_, "cases");
       append_valid_op(std::move(op), observed_);
+    } else {
+      count_unread(observed_, "cases",
+                   fmt::format("\"{}\" is no result", display_text(parsed->result, 60)));
     }
   }
 
@@ -179,7 +183,8 @@ constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\
 // Adds a line of the csv output, which has no times.
 void add_csv(std::string_view line, Observed& observed) {
   const auto fields = csv_fields(line);
-  if (fields.size() < 6 || fields[0] == "backend_name") return;
+  if (fields.size() < 6) return count_unread(observed, "rows", "a row has too few fields");
+  if (fields[0] == "backend_name") return;
   ObservedOp op;
   op.op = display_text(fields[1]);
   op.backend = display_text(fields[0]);

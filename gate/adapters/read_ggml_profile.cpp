@@ -87,7 +87,10 @@ class RowReader {
     const auto name = json_text(record, "name");
     const auto begin = json_number(record, "start_ns");
     const auto end = json_number(record, "end_ns");
-    if (!name || !begin || !end || *end < *begin) return;
+    if (!name || !begin || !end || *end < *begin) {
+      ++unread_;
+      return;
+    }
     ObservedOp op;
     op.op = *name;
     op.category = "function";
@@ -160,7 +163,7 @@ void read(const Printed& printed, Observed& observed) {
   const auto take_element = [&](std::string_view list, const Json& element) {
     if (list == "records") {
       ++records;
-      if (element.is_object()) rows.add(element);
+      rows.add(element);
     } else if (list == "fn_records") {
       rows.add_function(element);
     }
@@ -258,6 +261,8 @@ void read(const Printed& printed, Observed& observed) {
       append_valid_op(std::move(*op), observed);
     } else if (!read_backend(line, observed)) {
       Scan scan(line);
+      if ((line.starts_with("[OP  ]") || line.starts_with("[COPY]")) && !printed.is_cut(line))
+        count_unread(observed, "rows", "a row has another form");
       total = total || (scan.skip_prefix("Total:") && scan.number() && scan.skip_prefix("ms") &&
                         scan.read_until("unique ops)"));
     }

@@ -15,8 +15,8 @@ constexpr std::string_view k_not_counters[] = {"family_index",     "per_family_i
 
 std::optional<double> seconds_in(const Json& row, const char* key) {
   const auto value = json_number(row, key);
-  const auto unit = json_text(row, "time_unit").value_or("ns");
-  const auto scale = unit::parse_scale(unit);
+  const auto unit = json_text(row, "time_unit");
+  const auto scale = unit ? unit::parse_scale(*unit) : std::nullopt;
   if (!value || !scale || scale->unit != unit::Unit::seconds) return std::nullopt;
   return *value * scale->factor;
 }
@@ -44,12 +44,21 @@ void read_counters(const Json& row, ObservedCase& benchmark) {
   }
 }
 
-// Reads the error of a row. Returns false if there is none.
+constexpr std::string_view k_skipped = "skipped";  // begins the error of such a benchmark
+
+// Reads the error of a row, or why the benchmark skipped itself, which is no failure. Returns false
+// if there is none.
 bool read_error(const Json& row, ObservedCase& benchmark, Observed& observed) {
   const bool error = json_flag(row, "error_occurred");
   if (!error && !json_flag(row, "skipped")) return false;
   const auto message = json_text(row, error ? "error_message" : "skip_message");
-  benchmark.error = message.value_or(error ? "an error" : "skipped");
+  const std::string text = message.value_or("");
+  if (!error) {
+    benchmark.error = fmt::format("{}{}{}", k_skipped, text.empty() ? "" : ": ", text);
+    add_warning(observed, "{}: {}", benchmark.name, *benchmark.error);
+    return true;
+  }
+  benchmark.error = text.empty() ? "an error" : text;
   if (observed.errors.size() < 1000)
     observed.errors.push_back(benchmark.name + ": " + *benchmark.error);
   return true;
@@ -72,17 +81,60 @@ void read_aggregate(const Json& row, const std::string& name, ObservedCase& benc
   }
 }
 
+// Returns true for the fitted complexity of a family (->Complexity()), which is no benchmark.
+bool is_complexity(const Json& row) {
+  return !row.contains("real_time") && (row.contains("big_o") || row.contains("rms"));
+}
+
+// Returns the name of the benchmark that a row is of. Releases before 1.5 name aggregates alone:
+// "BM_a_mean" stands after the repetitions of "BM_a".
+std::optional<std::pair<std::string, std::string>> read_name(const Json& row,
+                                                             const Observed& observed) {
+  const Json& member = member_or_null(row, row.contains("run_name") ? "run_name" : "name");
+  if (!member.is_string()) return std::nullopt;
+  constexpr std::size_t k_longest = 400;
+  const auto& text = member.get_ref<const std::string&>();
+  std::string name = display_text(text, k_longest);
+  if (text.size() > k_longest) name += "~" + short_hash(text);
+  if (json_text(row, "run_type") == "aggregate")
+    return std::pair(name, json_text(row, "aggregate_name").value_or(""));
+  if (row.contains("run_type")) return std::pair(name, "");
+  for (const char* aggregate : {"mean", "median", "stddev", "cv"}) {
+    const std::string end = fmt::format("_{}", aggregate);
+    if (!name.ends_with(end)) continue;
+    const std::string benchmark = name.substr(0, name.size() - end.size());
+    const auto is_known = [&](const ObservedCase& part) { return part.name == benchmark; };
+    if (std::ranges::any_of(observed.cases, is_known)) return std::pair(benchmark, aggregate);
+  }
+  return std::pair(name, "");
+}
+
+constexpr std::string_view k_parts = "rows";
+
 void read_row(const Json& row, Observed& observed) {
-  if (!row.is_object()) return;
-  const auto name = json_text(row, row.contains("run_name") ? "run_name" : "name");
-  ObservedCase* benchmark = name ? find_or_add_case(*name, observed) : nullptr;
-  if (benchmark == nullptr || read_error(row, *benchmark, observed)) return;
-  if (json_text(row, "run_type") == "aggregate") {
-    const auto aggregate = json_text(row, "aggregate_name").value_or("");
-    if (aggregate == "mean") read_counters(row, *benchmark);
-    return read_aggregate(row, aggregate, *benchmark);
+  if (!row.is_object()) return count_unread(observed, k_parts, "a benchmark is no object");
+  if (is_complexity(row)) return count_read(observed, k_parts);
+  const auto name = read_name(row, observed);
+  if (!name) return count_unread(observed, k_parts, "a benchmark has no name");
+  ObservedCase* benchmark = find_or_add_case(name->first, observed);
+  if (benchmark == nullptr) return;
+  if (read_error(row, *benchmark, observed)) return count_read(observed, k_parts);
+  if (!name->second.empty()) {
+    if (name->second == "mean") {
+      if (!seconds_in(row, "real_time"))
+        return count_unread(observed, k_parts, benchmark->name + ": its mean has no time");
+      read_counters(row, *benchmark);
+    }
+    count_read(observed, k_parts);
+    return read_aggregate(row, name->second, *benchmark);
   }
   read_counters(row, *benchmark);
+  if (seconds_in(row, "real_time").value_or(0) <= 0) {
+    return count_unread(
+        observed, k_parts,
+        fmt::format("{}: real_time is missing, 0 or in no unit of time", benchmark->name));
+  }
+  count_read(observed, k_parts);
   for (const auto& [key, metric] : k_times) {
     if (const auto seconds = seconds_in(row, key)) add_sample(benchmark->timings, metric, *seconds);
   }
@@ -123,6 +175,7 @@ namespace {
 // ("op:BM_gemv/64"), with a sample per repetition.
 Result<profile::EngineReport> report_benchmarks(const Output& output) {
   WEIR_TRY(const Observed observed, read_as("google-benchmark", {output.out, output.err}));
+  WEIR_CHECK(check_all_parts_read(observed));
   if (observed.truncated) return fail(Code::data, "the benchmarks' output ends in the middle");
   if (!observed.errors.empty()) {
     return fail(Code::data, "a benchmark failed: {}", observed.errors.front());
@@ -130,10 +183,14 @@ Result<profile::EngineReport> report_benchmarks(const Output& output) {
   profile::EngineReport report;
   report.warnings = observed.warnings;
   std::vector<double> sums;
-  std::vector<std::string> names;  // their hash shows if the set of benchmarks changes
+  std::vector<std::string> names;              // their hash shows if the set of benchmarks changes
+  std::map<std::string, std::string> metrics;  // benchmarks by their metrics
   for (const ObservedCase& benchmark : observed.cases) {
+    if (benchmark.timings.empty() && benchmark.error.value_or("").starts_with(k_skipped)) continue;
     if (benchmark.timings.empty() || benchmark.timings.front().samples.empty()) {
-      return fail(Code::data, "{}: no repetition is reported (without aggregates alone)",
+      return fail(Code::data,
+                  "{}: no repetition is reported: run it without "
+                  "--benchmark_report_aggregates_only",
                   benchmark.name);
     }
     const std::vector<double>& samples = benchmark.timings.front().samples;
@@ -145,11 +202,17 @@ Result<profile::EngineReport> report_benchmarks(const Output& output) {
     std::ranges::transform(sums, samples, sums.begin(), std::plus());
     names.push_back(benchmark.name);
     const std::string name = unit::work_name("op:", benchmark.name);
+    const auto [metric, is_new] = metrics.emplace(name, benchmark.name);
+    if (!is_new) {
+      return fail(Code::data, "{} and {} have the same metric, {}: rename one", metric->second,
+                  benchmark.name, name);
+    }
     const auto wanted = [&](const auto& pattern) { return text::glob_match(pattern, name); };
     if (std::ranges::any_of(output.works, wanted) && unit::find_metric(name)) {
       report.times.push_back({*unit::find_metric(name), samples});
     }
   }
+  if (names.empty()) return fail(Code::data, "no benchmark ran: all were skipped");
   report.times.push_back({*unit::find_metric("iteration_seconds"), std::move(sums)});
   std::ranges::sort(names);
   report.output_digest = hash_hex(text::join(names, "\n"));

@@ -53,7 +53,10 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
     if (name.empty()) continue;
     if (word->ends_with("ms")) {
       const auto ms = value.number();
-      if (!ms || *ms < 0) continue;
+      if (!ms || *ms < 0) {
+        count_unread(observed, "parts", fmt::format("\"{}\" is no time", display_text(*word, 60)));
+        continue;
+      }
       ObservedOp op;
       op.op = display_text(name);
       op.category = "encode";  // the CPU's time to write commands, not the device's to run them
@@ -234,6 +237,10 @@ void read(const Printed& printed, Observed& observed) {
       in_table = false;
     } else if (Scan log(line); log.read_until("[mlx-native] ")) {
       add_warning(observed, display_text(log.rest(), 400));
+    } else if (line.find("[CB_PROFILE") != line.npos) {
+      count_unread(observed, "tables of command buffers", "a heading has another form");
+    } else if (in_table && line.find(" count=") != line.npos) {
+      count_unread(observed, "rows of command buffers", "a row has another form");
     }
   }
   std::int64_t left_out = 0;

@@ -4,6 +4,11 @@
 // The prompt's evaluation makes the first token. Programs count decode calls ("runs"), one fewer
 // than the tokens. The server counts the tokens, and its time is that of all but the first. Rates
 // are computed from the times in the same way for both.
+//
+// A server of 2024 writes "slot print_timing: id 0 | task 3 |" and the timings on lines of their
+// own, one of March 2024 JSON lines, and llama-cli of 2026 "[ Prompt: 412.5 t/s | Generation: 50.2
+// t/s ]". Lines may have the prefix of journald, of docker compose, or of the server that routes
+// ("[40001] ").
 
 #include "gate/adapters/readers.hpp"
 
@@ -26,15 +31,22 @@ std::optional<Timing> parse_timing(Scan scan) {
   return timing;
 }
 
+constexpr std::string_view k_requests = "requests";
+
 // Adds one figure of a program, or of one of its requests (null: of the program). `title` is the
-// text before "=", `scan` the rest of the line.
+// text before "=", `scan` the rest of the line. A server calls its tokens "runs" in old builds.
 void take_figure(std::string_view title, Scan scan, ObservedCase* request, Observed& observed) {
-  const auto timing = parse_timing(scan);
   if (title == "graphs reused") {
     auto& facts = request ? request->facts : observed.context.facts;
     if (const auto count = scan.integer()) facts["graphs reused"] = fmt::format("{}", *count);
     return;
   }
+  if (title == "draft acceptance" && request != nullptr) {
+    if (const auto share = scan.number())
+      request->facts["draft acceptance"] = fmt::format("{}", *share);
+    return;
+  }
+  const auto timing = parse_timing(scan);
   if (!timing) return;
   const double ms = timing->milliseconds;
   const auto rate = [&](const char* metric, std::int64_t tokens) {
@@ -50,35 +62,207 @@ void take_figure(std::string_view title, Scan scan, ObservedCase* request, Obser
       observed.prompt_tokens = timing->count;
     }
     rate("prefill_tokens_per_second", *timing->count);
-  } else if (title == "eval time" && timing->count) {
-    const std::int64_t tokens = timing->is_runs ? *timing->count + 1 : *timing->count;
+  } else if ((title == "eval time" || title == "generation eval time") && timing->count) {
+    const bool adds_first = timing->is_runs && request == nullptr;
+    const std::int64_t tokens = adds_first ? *timing->count + 1 : *timing->count;
     if (request) {
       request->generated_tokens = tokens;
     } else {
       observed.generated_tokens = tokens;
     }
     rate("decode_tokens_per_second", tokens - 1);
-  } else if (title != "total time") {
+  } else if (title != "total time" && request == nullptr) {
     observed.context.facts[display_text(title)] = fmt::format("{} ms", ms);
   }
 }
 
-constexpr const char* k_prefixes[] = {
-    "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
-
-// Returns the request of a server's line, "slot print_timing: id  3 | task 0 | prompt eval time =
-// …"; adds it if it is new. Null for other lines.
-ObservedCase* find_or_add_request(Scan& scan, Observed& observed) {
-  const auto slot = scan.read_until(" | ");
-  const auto task = slot ? scan.read_until(" | ") : std::nullopt;
-  if (!task || !task->starts_with("task ")) return nullptr;
-  const std::string name = display_text(*task, 60);
-  if (observed.cases.empty() || observed.cases.back().name != name) {
-    ObservedCase request{name, {{"slot", display_text(*slot, 60)}}, {}, {}, {}, {}, {}};
-    if (!append_row_within_limit(observed.cases, std::move(request), observed)) return nullptr;
-  }
-  return &observed.cases.back();
+// Reads "Final estimate: PPL = 6.1000 +/- 0.21000" of llama-perplexity. Returns false for others.
+bool read_perplexity(Scan scan, Observed& observed) {
+  double mean = 0, error = 0;
+  if (!scan.parse("Final estimate: PPL = {}", mean) || mean <= 0) return false;
+  ObservedTiming& perplexity =
+      find_or_add_timing(observed.timings, *unit::find_metric("perplexity"));
+  perplexity.mean = mean;
+  if (scan.parse("+/- {}", error)) perplexity.stddev = error;
+  return true;
 }
+
+constexpr std::string_view k_prefixes[] = {
+    "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
+constexpr std::string_view k_slot = "slot print_timing:";
+constexpr std::string_view k_json = "\"function\":\"print_timings\"";
+
+// Returns the program that a log's prefix names: the port of "[40001]", the service of
+// "llama-1  | …", "ollama[100]" of journald; "" if it names none.
+std::string source_of(std::string_view prefix) {
+  prefix = text::trim(prefix);
+  if (const std::size_t bar = prefix.find('|'); bar != prefix.npos)
+    return display_text(prefix.substr(0, bar), 60);
+  if (!prefix.ends_with(':') && !prefix.ends_with(']')) return "";
+  const std::string_view word = prefix.substr(prefix.find_last_of(" \t") + 1);
+  return display_text(word.substr(0, word.find(':')), 60);
+}
+
+// A timing without the name of the function that printed it: "       eval time =   5980.00 ms / …".
+struct BareTiming {
+  std::string_view title, prefix;
+  Scan scan{""};
+};
+
+std::optional<BareTiming> find_bare_timing(std::string_view line) {
+  for (const std::string_view title :
+       {"prompt eval time", "generation eval time", "eval time", "total time"}) {
+    const std::size_t at = line.find(title);
+    if (at == line.npos || (at > 0 && line[at - 1] != ' ' && line[at - 1] != '\t')) continue;
+    Scan scan(line.substr(at + title.size()));
+    double milliseconds = 0;
+    if (!scan.skip_prefix("=") || !Scan(scan).parse("{} ms", milliseconds)) continue;
+    return BareTiming{title, line.substr(0, at), scan};
+  }
+  return std::nullopt;
+}
+
+// "[ Prompt: 412.5 t/s | Generation: 50.2 t/s ]"
+bool parse_turn(std::string_view line, double& prompt, double& generated) {
+  return Scan(line).parse("[ Prompt: {} t/s  |  Generation: {} t/s  ]", prompt, generated);
+}
+
+// Reads the timings of a server's requests.
+class Requests {
+ public:
+  explicit Requests(Observed& observed) : observed_(observed) {}
+
+  // Takes a line of a server; returns false for other lines. A line that is cut names no request.
+  bool take(std::string_view line, bool is_cut) {
+    if (const std::size_t slot = line.find(k_slot); slot != line.npos)
+      return take_slot(line.substr(0, slot), line.substr(slot + k_slot.size()), is_cut);
+    if (is_cut && line.find(k_json) != line.npos) {
+      mark_truncated(observed_);
+      return true;
+    }
+    if (line.find(k_json) != line.npos) return take_json(line);
+    double prompt = 0, generated = 0;
+    if (parse_turn(line, prompt, generated)) return take_turn(prompt, generated);
+    const auto timing = find_bare_timing(line);
+    if (!timing) return false;
+    const std::string source = source_of(timing->prefix);
+    const bool begins = timing->title == "prompt eval time";
+    const std::size_t* open = look_up(open_, source);
+    if (open == nullptr || (begins && observed_.cases[*open].prompt_tokens)) {
+      const auto fresh = add(fmt::format("request {}", observed_.cases.size()), "", source);
+      if (!fresh) return true;
+      open_[source] = *fresh;
+      open = look_up(open_, source);
+    }
+    take_figure(timing->title, timing->scan, &observed_.cases[*open], observed_);
+    if (timing->title == "total time") open_.erase(source);
+    return true;
+  }
+
+  // Counts the requests whose timings were there, and leaves out the others. None may have
+  // generated nothing.
+  void finish() {
+    std::erase_if(observed_.cases, [&](const ObservedCase& request) {
+      const bool is_empty =
+          !request.prompt_tokens && !request.generated_tokens && request.timings.empty();
+      if (is_empty) count_unread(observed_, k_requests, request.name + ": its timings are missing");
+      return is_empty;
+    });
+    for (const ObservedCase& request : observed_.cases) {
+      if (request.generated_tokens == 0) {
+        count_unread(observed_, k_requests, request.name + " generated no token");
+      } else {
+        count_read(observed_, k_requests);
+      }
+    }
+  }
+
+ private:
+  // "id  3 | task 0 | prompt eval time = …"; old builds write the timings on the lines below it.
+  bool take_slot(std::string_view prefix, std::string_view rest, bool is_cut) {
+    Scan scan(rest);
+    const auto slot = scan.read_until(" | ");
+    const auto task = slot ? scan.read_until("|") : std::nullopt;
+    if (!task || !task->starts_with("task ")) return false;
+    const std::string source = source_of(prefix);
+    const std::string name = display_text(*task, 60), place = display_text(*slot, 60);
+    const bool is_heading = scan.done();
+    if (is_heading && is_cut) {
+      mark_truncated(observed_);
+      return true;
+    }
+    const auto title = scan.read_until("=");
+    auto request = is_heading ? add(name, place, source) : find_or_add(name, place, source);
+    // A server that was started again counts its tasks from 0.
+    if (request && title == "prompt eval time" && observed_.cases[*request].prompt_tokens)
+      request = add(name, place, source);
+    if (!request) return true;
+    if (is_heading) open_[source] = *request;
+    if (title) take_figure(*title, scan, &observed_.cases[*request], observed_);
+    return true;
+  }
+
+  bool take_json(std::string_view line) {
+    const std::size_t from = line.find('{');
+    const auto json = from == line.npos ? fail(Code::data, "")
+                                        : parse_json(line.substr(from), {std::size_t{1} << 16, 8});
+    if (!json || !json->is_object()) {
+      count_unread(observed_, k_requests, "a line is no JSON");
+      return true;
+    }
+    const auto task = json_integer(*json, "task_id"), slot = json_integer(*json, "slot_id");
+    const auto request = find_or_add(fmt::format("task {}", task.value_or(0)),
+                                     fmt::format("id  {}", slot.value_or(0)), "");
+    if (!request) return true;
+    const auto take_time = [&](const char* title, const char* time, const char* tokens) {
+      const auto ms = json_number(*json, time);
+      const auto count = json_integer(*json, tokens);
+      if (!ms || !count) return;
+      const std::string text = fmt::format("{} ms / {} tokens", *ms, *count);
+      take_figure(title, Scan(text), &observed_.cases[*request], observed_);
+    };
+    take_time("prompt eval time", "t_prompt_processing", "n_prompt_tokens_processed");
+    take_time("eval time", "t_token_generation", "n_decoded");
+    return true;
+  }
+
+  bool take_turn(double prompt, double generated) {
+    const auto turn = add(fmt::format("turn {}", observed_.cases.size()), "", "");
+    if (!turn) return true;
+    ObservedCase& part = observed_.cases[*turn];
+    add_sample(observed_, &part, "prefill_tokens_per_second", prompt);
+    add_sample(observed_, &part, "decode_tokens_per_second", generated);
+    if (generated <= 0) part.generated_tokens = 0;
+    if (prompt <= 0) add_warning(observed_, "{} has no rate of its prompt", part.name);
+    return true;
+  }
+
+  std::optional<std::size_t> find_or_add(const std::string& name, const std::string& slot,
+                                         const std::string& source) {
+    // Lines of requests at the same time may be mixed.
+    constexpr std::size_t k_most_mixed = 256;
+    for (std::size_t i = observed_.cases.size(), n = 0; i-- > 0 && n < k_most_mixed; ++n) {
+      const ObservedCase& request = observed_.cases[i];
+      if (request.name == name && look_up(request.facts, "slot", "") == slot &&
+          look_up(request.facts, "source", "") == source)
+        return i;
+    }
+    return add(name, slot, source);
+  }
+  std::optional<std::size_t> add(const std::string& name, const std::string& slot,
+                                 const std::string& source) {
+    ObservedCase request;
+    request.name = name;
+    if (!slot.empty()) request.facts["slot"] = slot;
+    if (!source.empty()) request.facts["source"] = source;
+    if (!append_row_within_limit(observed_.cases, std::move(request), observed_))
+      return std::nullopt;
+    return observed_.cases.size() - 1;
+  }
+
+  Observed& observed_;
+  std::map<std::string, std::size_t, std::less<>> open_;  // requests by source, lines still to come
+};
 
 void read_complaint(std::string_view line, Observed& observed) {
   const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
@@ -91,26 +275,49 @@ void read_complaint(std::string_view line, Observed& observed) {
 
 }  // namespace
 
+int recognises(const Printed& printed) {
+  const auto& lines = printed.lines();
+  if (printed.holds(k_json)) return 80;
+  for (const std::string_view line : lines) {
+    const bool has_prefix = line.find(k_slot) != line.npos ||
+                            std::ranges::any_of(k_prefixes, [&](std::string_view prefix) {
+                              return line.find(prefix) != line.npos;
+                            });
+    if (has_prefix) return 60;
+    double prompt = 0, generated = 0;
+    if (parse_turn(line, prompt, generated)) return 60;
+    const auto timing = find_bare_timing(line);
+    if (const auto parsed = timing ? parse_timing(timing->scan) : std::nullopt;
+        parsed && parsed->count)
+      return 50;
+  }
+  return 0;
+}
+
 void read(const Printed& printed, Observed& observed) {
+  Requests requests(observed);
   for (const std::string_view line : printed.lines()) {
-    Scan scan(line);
-    ObservedCase* request = nullptr;
-    bool is_timing = std::ranges::any_of(
-        k_prefixes, [&](const char* prefix) { return scan.skip_prefix(prefix); });
-    if (!is_timing && scan.skip_prefix("slot print_timing:")) {
-      request = find_or_add_request(scan, observed);
-      is_timing = request != nullptr;
+    const std::string_view* prefix = nullptr;
+    std::size_t at = line.npos;
+    for (const std::string_view& candidate : k_prefixes) {
+      if ((at = line.find(candidate)) == line.npos) continue;
+      prefix = &candidate;
+      break;
     }
-    if (!is_timing) {
+    const bool is_cut = printed.is_cut(line);
+    if (prefix != nullptr) {
+      Scan scan(line.substr(at + prefix->size()));
+      if (const auto title = scan.read_until("=")) take_figure(*title, scan, nullptr, observed);
+    } else if (!requests.take(line, is_cut)) {
+      if (!is_cut && read_perplexity(Scan(line), observed)) continue;
       read_complaint(line, observed);
       // Printed when the context is created: "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits
       // = 9 / 1, …".
       const std::size_t graph = line.find("graph (pp bs=");
       if (graph != line.npos) observed.context.facts["graph"] = display_text(line.substr(graph));
-      continue;
     }
-    if (const auto title = scan.read_until("=")) take_figure(*title, scan, request, observed);
   }
+  requests.finish();
 }
 
 }  // namespace weir::adapters::llama_perf
@@ -120,9 +327,9 @@ const weir::adapters::Format weir::adapters::k_llama_perf(
     llama_perf::read,
     {{80,
       {"^llama_perf_context_print:", "^llama_print_timings:", "^common_perf_print:",
-       "^slot print_timing:"}},
+       "^slot print_timing:", "^Final estimate: PPL ="}},
      {30, {"^llama_completion: error:", "^llama_model_load: error", "^llama_bench: error:"}}},
-    {"llama-perf", 3});
+    {"llama-perf", 3}, llama_perf::recognises);
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //
@@ -140,6 +347,18 @@ std::optional<Request> parse_reply(const Json& json) {
   return Request{json_integer(timings, "prompt_n"),    json_integer(timings, "cache_n"),
                  json_integer(timings, "predicted_n"), json_number(timings, "prompt_ms"),
                  json_number(timings, "predicted_ms"), 1e3};
+}
+
+// Adds a reply. One without its figures is counted as not read.
+void add_reply(const Request& reply, Observed& observed) {
+  if (!reply.generated || !reply.generate_time) {
+    count_unread(observed, "replies", "predicted_n or predicted_ms is missing");
+  } else if (reply.generated == 0) {
+    count_unread(observed, "replies", "no token was generated");
+  } else {
+    count_read(observed, "replies");
+  }
+  add_request(reply, k_untimed, observed);
 }
 
 // Reads a stream whose chunks carry the timings so far. Each step is the difference to the chunk
@@ -171,7 +390,7 @@ class Stream {
   // far.
   void finish() {
     if (last_ && !ended_) mark_truncated(observed_);
-    if (last_) add_request(*last_, k_untimed, observed_);
+    if (last_) add_reply(*last_, observed_);
     last_.reset();
   }
 
@@ -209,7 +428,11 @@ void read(const Printed& printed, Observed& observed) {
   }
   stream.finish();
   const auto take_reply = [&](const Json& json) {
-    if (const auto reply = parse_reply(json)) add_request(*reply, k_untimed, observed);
+    if (const auto reply = parse_reply(json)) {
+      add_reply(*reply, observed);
+    } else if (json.is_object() && (json.contains("choices") || json.contains("content"))) {
+      count_unread(observed, "replies", "it has no timings");
+    }
     if (json.is_object()) read_names(json, observed);
   };
   read_documents(printed, take_reply, observed);

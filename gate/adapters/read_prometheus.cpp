@@ -201,10 +201,23 @@ void read(const Printed& printed, Observed& observed) {
     if (scan.skip_prefix("# TYPE")) {
       if (scan.parse("{} {}", name, kind)) reading.kind(name, kind);
     } else if (!line.starts_with('#')) {
-      if (const auto sample = parse_prometheus_sample(line)) reading.add(*sample);
+      const auto sample = parse_prometheus_sample(line);
+      if (sample) {
+        reading.add(*sample);
+        count_read(observed, "lines");
+      } else if (!text::trim(line).empty()) {
+        count_unread(observed, "lines", "a line is no sample");
+      }
     }
   }
   reading.finish();
+  if (observed.timings.empty() && observed.latencies.empty() && !observed.prompt_tokens &&
+      !observed.generated_tokens && !observed.counters.empty()) {
+    add_warning(observed,
+                "none of its {} is a rate or a latency that weir knows (of llama-server, vLLM or "
+                "Agave), so nothing is compared: weir profile --json lists them",
+                text::plural(observed.counters.size(), "counter"));
+  }
 }
 
 }  // namespace weir::adapters::prometheus

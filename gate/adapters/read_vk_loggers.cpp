@@ -39,6 +39,15 @@ bool resembles_row(std::string_view text) {
          text.find(" us") != text.npos;
 }
 
+// Returns true for a row of a build before July 2025: "ADD: 64 x 263.644 ms", a mean.
+bool is_old_row(std::string_view text) {
+  Scan scan(text);
+  std::int64_t calls = 0;
+  double each = 0;
+  const auto name = scan.read_until_last(": ");
+  return name && scan.parse("{} x {} ms", calls, each) && scan.done();
+}
+
 // Sets op, kernel and shape from a node's name, "[FUSION ]OP[ details]". A name of several nodes
 // that ran between two syncs cannot be split safely, so it is kept as a kernel of its own.
 void parse_op_name(std::string_view name, ObservedOp& op) {
@@ -159,6 +168,7 @@ void read(const Printed& printed, Observed& observed) {
       if (block.open) {
         end_block(block, std::nullopt, observed);
         add_warning(observed, "a block of timings has no total: it is incomplete");
+        count_unread(observed, "blocks of timings", "no total stands at its end");
       }
       block = {observed.steps.size(), std::nullopt, 0, true};
       const std::string label = fmt::format("block {}", observed.steps.size());
@@ -166,13 +176,19 @@ void read(const Printed& printed, Observed& observed) {
           append_row_within_limit(observed.steps, {label, Phase::unknown, {}, {}}, observed);
     } else if (block.open && scan.skip_prefix("Total time:")) {
       const auto total = scan.number();
-      if (total && scan.skip_prefix("us.")) end_block(block, *total / 1e6, observed);
+      if (!total || !scan.skip_prefix("us.")) continue;
+      end_block(block, *total / 1e6, observed);
+      count_read(observed, "blocks of timings");
     } else if (block.open) {
       if (const auto timing = parse_timing(line)) {
         add_timing(*timing, block, observed);
+      } else if (is_old_row(line) && !printed.is_cut(line)) {
+        count_unread(observed, "rows", "an older form that prints microseconds as \"ms\"");
       } else if (resembles_row(line) && !printed.is_cut(line)) {
         ++invalid_rows;
       }
+    } else if (parse_timing(line)) {
+      count_unread(observed, "rows of timings", "no heading of a block stands above it");
     }
   }
   if (block.open) {
@@ -183,6 +199,7 @@ void read(const Printed& printed, Observed& observed) {
     add_warning(observed, "{} of the rows of timings make no sense and were left out",
                 invalid_rows);
   }
+  if (observed.ops.empty() && !observed.parts.empty()) observed.steps.clear();  // nothing was read
   if (!observed.steps.empty()) observed.context.backend = "Vulkan";
 }
 
@@ -226,7 +243,13 @@ void read(const Printed& printed, Observed& observed) {
   std::int64_t last = -1;
   for (const std::string_view line : printed.lines()) {
     const auto node = parse_node(line);
-    if (!node && line != "sync") continue;
+    if (!node && line != "sync") {
+      Scan scan(line);
+      const bool is_like_node = scan.integer() && is_op_name(scan.word().value_or(""));
+      if (is_like_node && scan.done() && !printed.is_cut(line))
+        count_unread(observed, "nodes", "a node has no name");
+      continue;
+    }
     if (node && printed.is_cut(line)) {
       mark_truncated(observed);  // its name may go on
       break;

@@ -1,85 +1,70 @@
 // vllm bench serve --save-result: one JSON object per run, several with --append-result.
 //
-// Latencies are percentiles of many requests, in ms; details (--save-detailed) are in seconds.
+// Latencies are percentiles of many requests, in ms. Details (--save-detailed) are lists of every
+// request and token, in seconds: some MB.
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::vllm {
 namespace {
 
-constexpr std::pair<std::string_view, const char*> k_latencies[] = {
-    {"ttft", "time_to_first_token_seconds"},
-    {"tpot", "time_per_output_token_seconds"},
-    {"itl", "inter_token_latency_seconds"},
-    {"e2el", "end_to_end_latency_seconds"}};
-
-std::string latency_metric(std::string_view name) {
-  const auto* match =
-      find_first(k_latencies, [&](const auto& latency) { return latency.first == name; });
-  return match ? match->second : fmt::format("{}_seconds", name);
+// Lists of details that are read, and those that are passed over.
+constexpr std::string_view k_first_tokens = "ttfts", k_errors = "errors";
+const std::vector<std::string>& detail_lists() {
+  static const std::vector<std::string> k_lists{
+      "ttfts",       "errors",      "itls",      "generated_texts", "input_lens",
+      "output_lens", "start_times", "latencies", "queue_times",     "prompts"};
+  return k_lists;
 }
 
-// Adds a latency by its key: "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms". Other keys are ignored.
-void add_latency(const std::string& key, double ms, Observed& observed) {
-  Scan scan(key);
-  const std::string figure(scan.read_until("_").value_or(""));
-  const std::string name(scan.read_until_last("_ms").value_or(""));
-  if (name.empty() || name.size() > 60 || !scan.done()) return;
-  static const std::map<std::string, std::string> k_figures{
-      {"mean", "mean"}, {"median", "median"}, {"std", "stddev"}};
-  const std::string known_figure =
-      look_up(k_figures, figure, figure.starts_with('p') ? figure : "");
-  if (!known_figure.empty()) add_figure(observed, latency_metric(name), known_figure, ms / 1e3);
-}
-
-// Reads the model, the backend and the settings of a run.
-void read_settings(const Json& json, ObservedCase& run, Observed& observed) {
-  auto& context = observed.context;
-  if (const auto model = json_text(json, "model_id")) {
-    context.model = *model;
-    if (model->starts_with('/')) add_place(observed, *model);
-  }
-  if (const auto backend = json_text(json, "backend")) context.backend = *backend;
-  for (const char* key :
-       {"date", "endpoint_type", "label", "tokenizer_id", "request_rate", "burstiness",
-        "max_concurrency", "num_prompts", "duration", "completed", "failed", "request_throughput",
-        "request_goodput", "total_token_throughput"}) {
-    const Json& setting = member_or_null(json, key);
-    if (setting.is_primitive() && !setting.is_null()) run.facts[key] = json_display_text(setting);
-  }
-}
+struct Details {
+  std::vector<double> first_tokens;
+  std::int64_t errors = 0;
+};
 
 // Adds an error if requests failed or are missing.
-void check_requests(const Json& json, ObservedCase& run, Observed& observed) {
-  const auto failed = json_integer(json, "failed");
+void check_requests(const Json& json, const Details& details, ObservedCase& run,
+                    Observed& observed) {
+  auto failed = json_integer(json, "failed");
   const auto completed = json_integer(json, "completed");
   const auto requested = json_integer(json, "num_prompts");
-  if (failed.value_or(0) > 0 || (completed && requested && *completed != *requested)) {
-    run.error = fmt::format("{} of {} requests were completed", completed.value_or(0),
-                            requested.value_or(0));
-    observed.errors.push_back(run.name + ": " + *run.error);
-  }
+  // Older versions do not count failed requests.
+  if (!failed && completed && requested)
+    failed = std::max<std::int64_t>(*requested - *completed, 0);
+  if (details.errors > 0) failed = std::max(failed.value_or(0), details.errors);
+  set_requests(run, completed, failed, observed);
+  if (!run.error && completed && requested && *completed != *requested)
+    fail_load(run, fmt::format("{} of {} requests were completed", *completed, *requested),
+              observed);
 }
 
 // Reads the result of one run.
-void read_result(const Json& json, Observed& observed) {
-  if (!json.is_object() || !json.contains("total_output_tokens")) return;
+void read_result(const Json& json, const Details& details, Observed& observed) {
+  const bool is_result = json.contains("total_output_tokens") ||
+                         (json.contains("completed") && json.contains("request_throughput"));
+  if (!json.is_object() || !is_result) return;
   ObservedCase run;
   run.name = json_text(json, "label").value_or(fmt::format("run {}", observed.cases.size()));
-  read_settings(json, run, observed);
-  check_requests(json, run, observed);
+  copy_facts(json,
+             {"date", "endpoint_type", "label", "tokenizer_id", "request_rate", "burstiness",
+              "max_concurrency", "num_prompts", "duration", "request_throughput", "request_goodput",
+              "total_token_throughput"},
+             run);
+  if (const auto burstiness = json_number(json, "burstiness"); burstiness && *burstiness != 1)
+    run.facts["arrivals"] = fmt::format("of burstiness {:g}", *burstiness);
+  set_model(json_text(json, "model_id"), observed);
+  if (const auto backend = json_text(json, "backend")) observed.context.backend = *backend;
+  check_requests(json, details, run, observed);
   run.prompt_tokens = json_integer(json, "total_input_tokens");
   run.generated_tokens = json_integer(json, "total_output_tokens");
   // The rate over all requests includes the time of their prompts, so it is no decode rate.
   set_rate(run, "output_tokens_per_second", json_number(json, "output_throughput"));
   set_rate(run, "requests_per_second", json_number(json, "request_throughput"));
   set_rate(run, "goodput_requests_per_second", json_number(json, "request_goodput"));
-  // The companion of the result: lists of every request, in seconds.
-  for (const Json& seconds : list_in(json, "ttfts")) {
-    if (seconds.is_number())
-      add_sample(run.timings, "time_to_first_token_seconds", seconds.get<double>());
+  for (const double seconds : details.first_tokens) {
+    add_sample(run.timings, "time_to_first_token_seconds", seconds);
   }
   for (const auto& [key, value] : json.items()) {
-    if (value.is_number()) add_latency(key, value.get<double>(), observed);
+    if (value.is_number() && has_answers(run)) add_keyed_figure(observed, key, value.get<double>());
   }
   append_row_within_limit(observed.cases, std::move(run), observed);
 }
@@ -87,8 +72,21 @@ void read_result(const Json& json, Observed& observed) {
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  read_documents(
-      printed, [&](const Json& json) { read_result(json, observed); }, observed);
+  Details details;
+  const auto take_detail = [&](std::string_view list, const Json& value) {
+    if (list.empty()) return read_result(value, {}, observed);  // a run in a list of runs
+    if (list == k_first_tokens && value.is_number() && details.first_tokens.size() < k_most_rows)
+      details.first_tokens.push_back(value.get<double>());
+    if (list == k_errors && value.is_string() && value != "") ++details.errors;
+  };
+  const auto take_run = [&](const Json& members) {
+    read_result(members, std::exchange(details, {}), observed);
+  };
+  const auto pass_over = [](std::string_view list, std::string_view rest) {
+    const bool is_read = list.empty() || list == k_first_tokens || list == k_errors;
+    return is_read ? 0 : skip_elements(rest);
+  };
+  read_pieces(printed, detail_lists(), {take_detail, take_run, pass_over}, observed);
   finish_loads(observed);
 }
 
@@ -100,5 +98,7 @@ Result<profile::EngineReport> make_vllm_report(const Output& output) {
 
 const weir::adapters::Format weir::adapters::k_vllm(
     "vllm", "vllm bench serve --save-result", "vllm", vllm::read,
-    {{85, {"\"request_throughput\" & \"total_output_tokens\"", "\"output_throughput\""}}},
+    {{85,
+      {"\"request_throughput\" & \"total_output_tokens\"", "\"output_throughput\"",
+       "\"request_throughput\" & \"total_token_throughput\""}}},
     {"vllm-bench", 11, Counts::results, vllm::make_vllm_report});

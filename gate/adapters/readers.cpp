@@ -10,11 +10,9 @@ constexpr std::size_t k_most_warnings = 100;
 constexpr std::size_t k_most_fields = 256;
 constexpr std::size_t k_most_places = 256;
 
-// Returns `text` as a metric's name, which has no blanks and only ASCII.
+// Returns `text` as a metric's name.
 std::string valid_metric_name(std::string_view text) {
-  std::string name(text.substr(0, 100));
-  std::ranges::replace_if(
-      name, [](char c) { return c <= ' ' || c >= 0x7F; }, '_');
+  const std::string name = unit::work_name("", text);
   return name.empty() ? "metric" : name;
 }
 
@@ -24,6 +22,36 @@ void add_warning(Observed& observed, std::string warning) {
   auto& warnings = observed.warnings;
   if (warnings.size() >= k_most_warnings) return;
   if (!holds(warnings, warning)) warnings.push_back(std::move(warning));
+}
+
+// Returns the parts of a kind, "rows"; adds them if there are none yet.
+static observed::ObservedParts& find_or_add_parts(Observed& observed, std::string_view kind) {
+  auto* match = find_first(observed.parts, [&](const auto& parts) { return parts.kind == kind; });
+  if (match != nullptr) return *match;
+  return observed.parts.emplace_back(observed::ObservedParts{std::string(kind), 0, 0, {}});
+}
+
+void count_read(Observed& observed, std::string_view kind, std::int64_t parts) {
+  find_or_add_parts(observed, kind).read += parts;
+}
+
+void count_unread(Observed& observed, std::string_view kind, std::string reason) {
+  constexpr std::size_t k_most_reasons = 4;
+  observed::ObservedParts& parts = find_or_add_parts(observed, kind);
+  ++parts.unread;
+  if (parts.reasons.size() < k_most_reasons && !holds(parts.reasons, reason))
+    parts.reasons.push_back(std::move(reason));
+}
+
+Result<void> check_all_parts_read(const Observed& observed) {
+  for (const auto& parts : observed.parts) {
+    if (parts.unread > 0) return fail(Code::data, "{}", observed::unread_warning(parts));
+  }
+  // read_pieces() may have left out another run.
+  for (const std::string& warning : observed.warnings) {
+    if (warning.ends_with("were left out")) return fail(Code::data, "{}", warning);
+  }
+  return {};
 }
 
 bool append_valid_op(ObservedOp op, Observed& observed) {

@@ -22,7 +22,10 @@ namespace weir::adapters {
   F(weir_observed), F(weir_timeline), F(agave), F(llama_bench_json), F(llama_bench_table),        \
       F(llama_perf), F(llama_server), F(vk_perf), F(vk_sync), F(sched_debug), F(ggml_profile),    \
       F(ggml_profile_text), F(backend_ops), F(graph_ops), F(hf2q), F(mlx_lm), F(ollama), F(vllm), \
-      F(aiperf), F(guidellm), F(google_benchmark), F(tracy), F(prometheus), F(chrome)
+      F(sglang), F(aiperf), F(genai_perf), F(guidellm), F(inference_perf), F(evalscope),          \
+      F(locust), F(google_benchmark), F(hyperfine), F(pytest_benchmark), F(tracy), F(prometheus), \
+      F(chrome), F(batched_bench), F(serving_console), F(vllm_latency), F(vllm_throughput),       \
+      F(nsys), F(nvprof), F(rocprof), F(torch_table)
 #define WEIR_FORMAT_NAME(name) k_##name
 #define WEIR_FORMAT_ADDRESS(name) &k_##name
 extern const Format WEIR_FORMATS(WEIR_FORMAT_NAME);
@@ -61,6 +64,18 @@ template <class... Args>
 void add_warning(Observed& observed, fmt::format_string<Args...> format, Args&&... args) {
   add_warning(observed, fmt::format(format, std::forward<Args>(args)...));
 }
+// Counts a part of the document that was recognised, and read or not. The parts not read of a kind
+// become one warning, an error if nothing at all was read, and fail a gate.
+void count_read(Observed& observed, std::string_view kind, std::int64_t parts = 1);
+void count_unread(Observed& observed, std::string_view kind, std::string reason);
+// Fails if a part was not read: a gate never takes a part for the whole.
+[[nodiscard]] Result<void> check_all_parts_read(const Observed& observed);
+// Returns true if the text has the mark of a format: "^A" must begin a line, "A & B" needs both.
+[[nodiscard]] bool has_mark(const Printed& printed, std::string_view mark);
+// Describes a text that no format recognises: the two nearest formats and the marks that it lacks,
+// or "it looks like …" if weir has no reader for its tool. "" if nothing is near.
+[[nodiscard]] std::string describe_nearest_formats(const Printed& printed);
+
 // Adds a path or host name, once; published output hides it.
 void add_place(Observed& observed, std::string place);
 
@@ -118,20 +133,48 @@ void copy_tokens_of_only_case(Observed& observed);
 // For results of tools that load inference servers (load_results.cpp), each run a case.
 //
 // Adds a figure of a distribution of latencies: "mean", "median", "stddev", or "p99". Values that
-// are no time are left out, as are rates that are not above 0.
+// are no time are left out.
 void add_figure(Observed& observed, std::string_view metric, std::string_view figure,
                 double seconds);
+// Adds a latency by its key in results of vLLM and SGLang: "p99_ttft_ms", "mean_e2el_ms". Other
+// keys are ignored.
+void add_keyed_figure(Observed& observed, const std::string& key, double ms);
+// Sets the mean of a rate; 0 is a value.
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate);
-inline constexpr const char* k_whole_requests = "completed";  // a fact of the case
-// Keeps the number of completed requests. A run with failed requests gets an error.
+// Copies members of an object that are texts, numbers or flags to the facts of the case.
+void copy_facts(const Json& json, std::initializer_list<const char*> keys, ObservedCase& load);
+// Facts of the case that readers of all tools set.
+inline constexpr const char* k_whole_requests = "completed";
+inline constexpr const char* k_failed_requests = "failed";
+inline constexpr const char* k_not_streamed = "not streamed";
+inline constexpr const char* k_unsaid_load = "load";  // of tools that never say it
+// Sets the error of the run, which is one of the document as well.
+void fail_load(ObservedCase& load, std::string error, Observed& observed);
+// Keeps the numbers of completed and failed requests. A run with failed requests gets an error. A
+// run without their number gets a warning, and is not judged unless the cell asks for a number.
 void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
                   std::optional<std::int64_t> failed, Observed& observed);
-// Sets the rates and tokens of the whole to those of the run, if there is only one.
+// Returns true unless no request was completed, so that latencies mean nothing.
+[[nodiscard]] bool has_answers(const ObservedCase& load);
+void set_model(const std::optional<std::string>& model, Observed& observed);
+// Returns a count that a document has as a sum or mean of fractions; nothing if it is none.
+[[nodiscard]] std::optional<std::int64_t> rounded_count(std::optional<double> count);
+// Returns the bytes of the whole elements at the beginning of `rest`, the text of a list of JSON.
+[[nodiscard]] std::size_t skip_elements(std::string_view rest);
+// Adds an error to each run that generated no token. Sets the rates and tokens of the whole to
+// those of the run, if there is only one.
 void finish_loads(Observed& observed);
 // Returns the values of such a result that a gate uses. Fails with Code::data unless it is one
-// complete run.
+// complete run, of the load that the cell asks for.
 [[nodiscard]] Result<profile::EngineReport> make_load_report(std::string_view format,
                                                              const Output& output);
+
+// For results of tools that time programs, each a case with its times as samples.
+//
+// Returns one iteration of all benchmarks added up, and those benchmarks that limits name ("op:X").
+// Fails with Code::data if one failed or has no time.
+[[nodiscard]] Result<profile::EngineReport> make_benchmark_report(std::string_view format,
+                                                                  const Output& output);
 
 // Reads JSON documents on both streams by pieces, and adds warnings about lost pieces.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,

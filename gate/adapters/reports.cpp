@@ -281,6 +281,7 @@ void add_rate(profile::EngineReport& report, const BenchTest& test) {
 Result<profile::EngineReport> make_report(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_as(format, {output.out, output.err}));
   if (observed.truncated) return fail(Code::data, "the engine's output ends in the middle");
+  WEIR_CHECK(check_all_parts_read(observed));
   profile::EngineReport report;
   take_times(observed, report);
   if (!observed.errors.empty() && report.times.empty()) {

@@ -63,12 +63,72 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
+constexpr char32_t k_bad = 0xFFFD;  // stands for bytes that are no character
+
+// Returns the character of a byte from 0x80 on; U+FFFD for the five that have none.
+char32_t windows_1252(unsigned char byte) {
+  static constexpr char32_t k_points[] = {
+      0x20AC, k_bad,  0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160,
+      0x2039, 0x0152, k_bad,  0x017D, k_bad,  k_bad,  0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
+      0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, k_bad,  0x017E, 0x0178};
+  return byte < 0xA0 ? k_points[byte - 0x80] : byte;
+}
+
+// Returns the place of the low byte within a character of UTF-16; nothing for other text. A text
+// without a mark is UTF-16 if it begins with two characters of ASCII in that form.
+std::optional<std::size_t> utf16_low_byte(std::string_view text) {
+  if (text.starts_with("\xFF\xFE")) return 0;
+  if (text.starts_with("\xFE\xFF")) return 1;
+  if (text.size() < 4) return std::nullopt;
+  const auto is_zero = [&](std::size_t at) { return text[at] == '\0'; };
+  if (!is_zero(0) && is_zero(1) && !is_zero(2) && is_zero(3)) return 0;
+  if (is_zero(0) && !is_zero(1) && is_zero(2) && !is_zero(3)) return 1;
+  return std::nullopt;
+}
+
+void append_utf8(char32_t point, std::string& text) {
+  const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
+  if (point < 0x80) return add(point);
+  if (point < 0x800) {
+    add(0xC0 | (point >> 6));
+  } else if (point < 0x10000) {
+    add(0xE0 | (point >> 12));
+    add(0x80 | ((point >> 6) & 0x3F));
+  } else {
+    add(0xF0 | (point >> 18));
+    add(0x80 | ((point >> 12) & 0x3F));
+    add(0x80 | ((point >> 6) & 0x3F));
+  }
+  add(0x80 | (point & 0x3F));
+}
+
+// Decodes UTF-16. Half a character, also at the end, becomes U+FFFD.
+std::string decode_utf16(std::string_view text, std::size_t low_byte) {
+  const auto unit_at = [&](std::size_t at) -> char32_t {
+    if (at + 1 >= text.size()) return k_bad;
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+    return static_cast<char32_t>(byte(low_byte) | byte(1 - low_byte) << 8);
+  };
+  std::string utf8;
+  utf8.reserve(text.size() / 2);
+  for (std::size_t at = 0; at < text.size(); at += 2) {
+    char32_t point = unit_at(at);
+    if (point >= 0xD800 && point < 0xE000) {
+      const char32_t next = unit_at(at + 2);
+      const bool is_pair = point < 0xDC00 && next >= 0xDC00 && next < 0xE000;
+      point = is_pair ? 0x10000 + ((point - 0xD800) << 10) + (next - 0xDC00) : k_bad;
+      if (is_pair) at += 2;
+    }
+    append_utf8(point, utf8);
+  }
+  return utf8;
+}
+
 }  // namespace
 
 // Decodes the UTF-8 character at `at` and moves `at` behind it. Invalid bytes give U+FFFD, one byte
 // at a time.
 char32_t next_code_point(std::string_view text, std::size_t& at) {
-  constexpr char32_t k_bad = 0xFFFD;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at);
   ++at;
@@ -88,6 +148,39 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
   if (overlong || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return k_bad;
   at += static_cast<std::size_t>(more);
   return point;
+}
+
+std::optional<std::string> decoded(std::string_view text) {
+  std::optional<std::string> utf16, utf8;
+  if (const auto low_byte = utf16_low_byte(text)) {
+    text = utf16.emplace(decode_utf16(text, *low_byte));
+  }
+  std::size_t copied = 0;  // bytes of `text` that utf8 has
+  const auto replace = [&](std::size_t from, std::size_t to, char32_t point) {
+    if (!utf8) utf8.emplace().reserve(text.size());
+    utf8->append(text, copied, from - copied);
+    if (point != 0) append_utf8(point, *utf8);
+    copied = to;
+  };
+  bool begins_line = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      begins_line = text[at] == '\n';
+      ++at;
+      continue;
+    }
+    const char32_t point = next_code_point(text, at);
+    if (point == 0xFEFF && begins_line) {
+      replace(from, at, 0);
+    } else if (point == k_bad && at == from + 1) {
+      replace(from, at, windows_1252(static_cast<unsigned char>(text[from])));
+    }
+    begins_line = begins_line && point == 0xFEFF;
+  }
+  if (!utf8) return utf16;
+  utf8->append(text, copied);
+  return utf8;
 }
 
 // Matches a name against a pattern in which '*' stands for any text. On a mismatch, the last '*'

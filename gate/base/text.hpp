@@ -40,6 +40,12 @@ namespace weir::text {
 // there is none.
 [[nodiscard]] char32_t next_code_point(std::string_view text, std::size_t& at);
 
+// Returns the text as UTF-8 without byte-order marks; nothing if it is that already. UTF-16 of
+// either byte order is known by its mark, or by the zero bytes of its first two characters. A mark
+// also begins lines of files that were joined. Bytes that are no UTF-8 are taken for Windows-1252,
+// so that different names stay different.
+[[nodiscard]] std::optional<std::string> decoded(std::string_view text);
+
 // Makes hostile text fit to show: invalid UTF-8 becomes U+FFFD, control characters (ANSI escapes,
 // carriage returns) are removed, what cannot be seen but reorders or hides text (bidirectional
 // overrides, characters of no width, separators of lines) reads "<U+202E>"; '\n' and '\t' stay.

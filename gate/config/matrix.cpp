@@ -227,7 +227,11 @@ std::pair<Cell, std::optional<std::string>> make_cell(const Combination& combina
   cell.command = container ? container_command(*container, command) : command;
 
   cell.sweep = engine_sweep(*combination.engine, cell);
-  if (combination.engine->server) set_load(combination, at, cell);
+  if (combination.engine->server) {
+    set_load(combination, at, cell);
+  } else {
+    cell.wanted_load = {combination.prompt->requests, at.concurrency, combination.prompt->rate};
+  }
   // A server that runs already has no command.
   const auto program = command.begin() + (command.empty() ? 0 : 1);
   cell.identity = fingerprint_parts(

@@ -24,8 +24,9 @@ struct Cell {
   Arguments command;  // templates, arguments of model/variant/backend/prompt placed
   // Files that are read in place of what its processes would print, one for each timed run.
   std::vector<std::string> results{};
-  Arguments profile_args;  // appended in the counted pass
-  Environment env;         // templates; precedence engine < variant < backend < prompt
+  WantedLoad wanted_load{};  // of such a file
+  Arguments profile_args;    // appended in the counted pass
+  Environment env;           // templates; precedence engine < variant < backend < prompt
   std::set<std::string> passed_variables{};  // names that it inherits although they are withheld
   Environment counted_env;
   std::string model_path;  // as written

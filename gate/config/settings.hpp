@@ -171,6 +171,12 @@ struct VariantSettings {
   std::string source;
 };
 
+// The load that a prompt asks for of a tool whose result is a file. Absent: any.
+struct WantedLoad {
+  std::optional<std::int64_t> requests{}, concurrency{};
+  std::optional<double> rate{};  // requests a second
+};
+
 struct PromptSettings {
   std::string name;
   std::optional<std::int64_t> prompt_tokens, tokens;

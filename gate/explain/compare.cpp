@@ -12,6 +12,7 @@
 #include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
+#include "gate/stats/quantile.hpp"
 
 namespace weir::explain {
 namespace {
@@ -99,16 +100,21 @@ bool names_kernels(const Observed& observed) {
 
 // Reads a profiler's output as rows of ops, or of kernels if both inputs name them (`by_kernel`).
 // Calls and times are per token if both inputs report their tokens.
-WorkRows read_rows(const Observed& observed, const Basis& shared, bool by_kernel) {
+// Cases are named by `settings`.
+WorkRows read_rows(const Observed& observed, const Basis& shared, bool by_kernel,
+                   const std::vector<std::string>& settings) {
   WorkRows result;
   result.side = describe_input(observed);
-  for (observed::ObservedFigure& figure : observed::figures_of(observed)) {
+  for (observed::ObservedFigure& figure : observed::figures_of(observed, settings)) {
     // A case that failed is not compared.
     if (!figure.error) {
       result.metrics.push_back({std::move(figure.name), figure.metric, figure.value, {}});
     }
   }
-  result.doubts = first_warnings(observed.warnings);
+  for (const std::string& error : first_warnings(observed.errors)) {
+    result.doubts.push_back("it reports an error: " + error);
+  }
+  std::ranges::move(first_warnings(observed.warnings), std::back_inserter(result.doubts));
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
   for (const observed::BuffersPerToken& buffer : buffers.labels) {
     result.buffers[buffer.label] = {{buffer.label}, {}, {}, {}, buffer.buffers.value(),
@@ -168,7 +174,10 @@ WorkRows read_rows(const Profile& profile) {
       result.metrics.push_back({name, measurement.metric, value, {}});
     }
   }
-  result.doubts = first_warnings(profile.warnings);
+  for (const std::string& error : first_warnings(profile.errors)) {
+    result.doubts.push_back("it has an error: " + error);
+  }
+  std::ranges::move(first_warnings(profile.warnings), std::back_inserter(result.doubts));
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->runs_disagree) {
     result.per = kernel_unit(*profile.kernels);
@@ -437,20 +446,34 @@ void sum_times(Comparison& result) {
   }
 }
 
-// Adds the metrics of `b` to those of `a` with the same name and unit.
-std::vector<MetricChange> match_metrics(std::vector<MetricChange> a,
-                                        const std::vector<MetricChange>& b) {
-  // A name may occur twice (a test with two numbers of threads): the first of A goes with the first
-  // of B.
-  using Named = std::pair<std::string, std::size_t>;
-  std::map<std::string, std::size_t> occurrences;
-  std::map<Named, std::size_t> positions;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    positions.emplace(Named{a[i].name, occurrences[a[i].name]++}, i);
+// Replaces metrics of one name and unit, as of a test that ran twice, by the median of their
+// values.
+std::vector<MetricChange> join_equal_names(std::vector<MetricChange> metrics) {
+  std::vector<MetricChange> joined;
+  std::vector<std::vector<double>> values;
+  std::map<std::string, std::size_t> positions;
+  for (MetricChange& metric : metrics) {
+    const auto [position, is_new] = positions.emplace(metric.name, joined.size());
+    if (is_new) {
+      values.emplace_back();
+      joined.push_back(std::move(metric));
+    } else if (joined[position->second].metric.unit != metric.metric.unit) {
+      continue;
+    }
+    const auto& value = is_new ? joined.back().a : metric.a;
+    if (value) values[position->second].push_back(*value);
   }
-  occurrences.clear();
-  for (const MetricChange& metric : b) {
-    const auto position = positions.find(Named{metric.name, occurrences[metric.name]++});
+  for (std::size_t i = 0; i < joined.size(); ++i) joined[i].a = stats::median(values[i]);
+  return joined;
+}
+
+// Adds the metrics of `b` to those of `a` with the same name and unit.
+std::vector<MetricChange> match_metrics(std::vector<MetricChange> a, std::vector<MetricChange> b) {
+  a = join_equal_names(std::move(a));
+  std::map<std::string, std::size_t> positions;
+  for (std::size_t i = 0; i < a.size(); ++i) positions.emplace(a[i].name, i);
+  for (const MetricChange& metric : join_equal_names(std::move(b))) {
+    const auto position = positions.find(metric.name);
     if (position == positions.end()) {
       a.push_back({metric.name, metric.metric, std::nullopt, metric.a});
     } else if (a[position->second].metric.unit == metric.metric.unit) {
@@ -469,7 +492,8 @@ using TwoRows = std::pair<WorkRows, WorkRows>;
 TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
   const Basis basis = common_basis(a, b);
   const bool by_kernel = names_kernels(a) && names_kernels(b);
-  TwoRows both{read_rows(a, basis, by_kernel), read_rows(b, basis, by_kernel)};
+  const auto settings = observed::common_case_settings(a, b);
+  TwoRows both{read_rows(a, basis, by_kernel, settings), read_rows(b, basis, by_kernel, settings)};
   result.decoding = basis.decoding;
   if (both.first.rows.empty() && both.second.rows.empty()) return both;
   if (!basis.decoding && (own_basis(a).decoding || own_basis(b).decoding)) {
@@ -493,7 +517,8 @@ TwoRows read_both(const Compared& a, const Compared& b, Comparison& result) {
     if (const auto* profile = std::get_if<const Profile*>(&input.what)) return read_rows(**profile);
     const Observed& observed = *std::get<const Observed*>(input.what);
     const bool cpu = std::get<const Profile*>(other_input.what)->device == "cpu";
-    return read_rows(observed, own_basis(observed), !cpu && names_kernels(observed));
+    return read_rows(observed, own_basis(observed), !cpu && names_kernels(observed),
+                     observed.case_settings);
   };
   TwoRows both{read_side(a, b), read_side(b, a)};
   auto& [rows_a, rows_b] = both;
@@ -535,7 +560,7 @@ Comparison compare(const Compared& a, const Compared& b) {
   result.buffers = match_buffers(rows_a, rows_b);
   result.per = rows_a.rows.empty() ? rows_b.per : rows_a.per;
   sum_times(result);
-  result.metrics = match_metrics(std::move(rows_a.metrics), rows_b.metrics);
+  result.metrics = match_metrics(std::move(rows_a.metrics), std::move(rows_b.metrics));
   for (const auto& [rows, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
     for (const std::string& doubt : rows->doubts) result.doubts.push_back(name + doubt);
   }

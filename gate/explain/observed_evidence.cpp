@@ -10,6 +10,7 @@
 #include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
+#include "gate/stats/quantile.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -352,6 +353,40 @@ void report_unjudged_times(Evidence& evidence) {
   }
 }
 
+// Reports rates and times of cases that differ, by the names of their settings. Cases of one test
+// each are those of the whole.
+void report_case_times(const Observed& before, const Observed& after, Evidence& evidence) {
+  constexpr std::size_t k_most = 6;
+  if (before.cases.size() < 2 && after.cases.size() < 2) return;
+  const auto settings = observed::common_case_settings(before, after);
+  Observed cases_before, cases_after;  // without the figures of the whole
+  cases_before.cases = before.cases;
+  cases_after.cases = after.cases;
+  std::map<std::string, std::vector<double>> values;
+  for (const auto& figure : observed::figures_of(cases_before, settings)) {
+    if (figure.value && !figure.error) values[figure.name].push_back(*figure.value);
+  }
+  std::map<std::string, std::vector<double>> values_after;
+  for (const auto& figure : observed::figures_of(cases_after, settings)) {
+    if (figure.value && !figure.error) values_after[figure.name].push_back(*figure.value);
+  }
+  std::vector<std::string> changes;
+  for (const auto& [name, samples] : values) {
+    const auto match = values_after.find(name);
+    if (match == values_after.end()) continue;
+    const double from = *stats::median(samples), to = *stats::median(match->second);
+    if (!differ_by_a_fifth(from, to)) continue;
+    changes.push_back(fmt::format("{}: {:.3g}, then {:.3g}", name, from, to));
+  }
+  for (std::size_t i = 0; i < std::min(changes.size(), k_most); ++i) {
+    evidence.doubts.push_back(changes[i] + ": not judged: a gate judges times");
+  }
+  if (changes.size() > k_most) {
+    evidence.doubts.push_back(
+        fmt::format("and {} more times that differ (weir compare)", changes.size() - k_most));
+  }
+}
+
 // Returns the mean time of a token, over the decode steps that have a time; nothing without any.
 std::optional<double> seconds_per_token(const Observed& observed) {
   double seconds = 0, tokens = 0;
@@ -400,6 +435,12 @@ void report_calls_in_no_step(const Observed& before, const Observed& after, cons
   evidence.doubts.push_back(fmt::format(
       "work of no token and no prompt is not compared: {} calls, then {} (weir profile --by phase)",
       calls_before, calls_after));
+}
+
+// Returns true if the document has rows or counts that causes could be found in.
+bool has_work(const Observed& observed) {
+  return !observed.ops.empty() || !observed.cpu_calls.empty() || !observed.buffers.empty() ||
+         !observed.counts.empty() || !observed.splits.empty();
 }
 
 // Adds the warnings of the documents themselves.
@@ -496,6 +537,11 @@ Evidence make_evidence(const Observed& before, const Observed& after) {
                                 ": it ends in the middle: sums are of its whole parts");
     }
   }
+  if (!has_work(before) && !has_work(after)) {
+    evidence.doubts.emplace_back(
+        "no op, kernel or count is in it, so there is none to explain: weir profile lists its "
+        "figures, and weir compare those of two");
+  }
   for (const auto& [categories, side] :
        {std::pair(&unmatched_before, "before"), std::pair(&unmatched_after, "after")}) {
     if (categories->empty()) continue;
@@ -510,6 +556,7 @@ Evidence make_evidence(const Observed& before, const Observed& after) {
   add_buffer_counts(before, evidence.before);
   add_buffer_counts(after, evidence.after);
   report_unjudged_times(evidence);
+  report_case_times(before, after, evidence);
   return evidence;
 }
 

@@ -324,9 +324,10 @@ class InstalledProbes final : public run::Probing {
 
 }  // namespace
 
-Result<std::unique_ptr<run::Probing>> make_probing(sys::World& world) {
-  WEIR_TRY(probes::Places places, probe_places(world));
-  return std::make_unique<InstalledProbes>(world, std::move(places));
+Result<std::unique_ptr<run::Probing>> make_probing(sys::World& world, bool needed) {
+  auto places = probe_places(world);
+  if (!places && needed) return tl::unexpected(std::move(places).error());
+  return std::make_unique<InstalledProbes>(world, places ? std::move(*places) : probes::Places{});
 }
 
 }  // namespace weir::flow

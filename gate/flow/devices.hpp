@@ -66,7 +66,9 @@ namespace weir::flow {
     std::span<const config::Cell> cells, const std::string& config_folder, const std::string& out,
     sys::World& world);
 
-// Connects gate/probes to the runner. Code::unavailable if the probes are not installed.
-[[nodiscard]] Result<std::unique_ptr<run::Probing>> make_probing(sys::World& world);
+// Connects gate/probes to the runner. Code::unavailable if the probes are not installed, unless
+// none is `needed`.
+[[nodiscard]] Result<std::unique_ptr<run::Probing>> make_probing(sys::World& world,
+                                                                 bool needed = true);
 
 }  // namespace weir::flow

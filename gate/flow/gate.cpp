@@ -10,6 +10,7 @@
 #include "gate/profile/assemble.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_text.hpp"
+#include "gate/sys/gunzip.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -169,12 +170,62 @@ Result<std::optional<BaseRequest>> base_request(const GateOptions& options) {
   return BaseRequest{.spec = *options.against, .command = command, .env = options.base_env};
 }
 
+// Returns true if a tool that is judged by files wrote this one.
+bool is_result(const std::string& path, const sys::Files& files) {
+  constexpr std::uint64_t k_head = std::uint64_t{1} << 20;
+  const auto head = files.read_prefix(path, k_head);
+  if (!head) return false;
+  const bool is_packed = sys::begins_gzip(*head);
+  const auto text = is_packed ? sys::read_unpacked(files, path, adapters::k_most_result) : head;
+  if (!text) return false;
+  const auto formats = adapters::find_formats(adapters::Printed({*text, {}, path}));
+  return !formats.empty() && formats.front()->adapter.counts == adapters::Counts::results;
+}
+
+// Replaces each folder by the results in it, in the order of their names.
+Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
+                                              const Job& job) {
+  std::vector<std::string> results;
+  for (const std::string& path : paths) {
+    if (job.files().kind(path) != sys::Kind::folder) {
+      results.push_back(path);
+      continue;
+    }
+    WEIR_TRY(std::vector<std::string> names, job.files().list(path));
+    std::ranges::sort(names);
+    const std::size_t before = results.size();
+    std::size_t others = 0;
+    for (const std::string& name : names) {
+      const std::string file = sys::join_path(path, name);
+      if (job.files().kind(file) != sys::Kind::file) continue;
+      if (is_result(file, job.files())) {
+        results.push_back(file);
+      } else {
+        ++others;
+      }
+    }
+    if (results.size() == before)
+      return fail(Code::usage, "{}: no result of a tool is in this folder", path);
+    if (others > 0) {
+      job.log(fmt::format("{}: {} taken, {} left out: no results", path,
+                          text::plural(results.size() - before, "result"),
+                          text::plural(others, "other file")));
+    }
+  }
+  return results;
+}
+
 // Returns a minimal weir.yaml for a result file, for use without a configuration.
 Result<std::string> make_results_config(const std::string& file, const Job& job) {
-  WEIR_TRY(const std::string text, job.files().read(file, adapters::k_most_read));
+  WEIR_TRY(const std::string text, sys::read_unpacked(job.files(), file, adapters::k_most_result));
   const auto formats = adapters::find_formats(adapters::Printed({text, {}, file}));
   if (formats.empty() || formats.front()->adapter.counts != adapters::Counts::results) {
-    return fail(Code::usage, "{}: no result of AIPerf, guidellm or vllm bench serve", file);
+    std::vector<std::string> tools;
+    for (const adapters::Adapter& adapter : adapters::table()) {
+      if (adapter.counts == adapters::Counts::results) tools.emplace_back(adapter.format);
+    }
+    return fail(Code::usage, "{}: no result of a tool that weir judges by files\n  they are: {}",
+                file, text::join(tools));
   }
   return fmt::format(
       "version: 1\n"
@@ -269,8 +320,10 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
 }  // namespace
 
 // Measures or reads a run, judges it by the base or by stored baselines, and publishes the verdict.
-Result<Answer> gate(const Job& given_job, const GateOptions& options) {
+Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   Job job = given_job;
+  GateOptions options = given_options;
+  WEIR_SET(options.results, list_results(options.results, job));
   if (!options.results.empty() && !job.selection.config_is_set &&
       !job.files().exists(job.selection.config))
     WEIR_SET(job.selection.config_text, make_results_config(options.results.front(), job));

@@ -160,7 +160,7 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
     WEIR_CHECK(keep_rules_baselines(ready.loaded.configuration.rules->held, header, job, folder));
   }
 
-  WEIR_TRY(const auto probing, make_probing(job.world));
+  WEIR_TRY(const auto probing, make_probing(job.world, wanted.results.empty()));
   const auto progress = run::make_progress(job.world.clock, job.output.quiet, job.colored(2));
   RedactedProgress redacted_progress(*progress, ready.loaded.configuration.redactor);
   const run::CodeStore codes = code_store();
@@ -273,7 +273,8 @@ Result<void> use_result_files(const std::vector<std::string>& files, LoadedConfi
     return fail(Code::usage, "--results: {} of the cells of {} take results: {}",
                 loaded.cells.empty() ? "none" : std::to_string(loaded.cells.size()),
                 loaded.configuration.file,
-                loaded.cells.empty() ? "they need output: aiperf, guidellm or vllm-bench"
+                loaded.cells.empty() ? "they need output: vllm-bench, sglang, aiperf, guidellm or "
+                                       "another of docs/reference/formats.md"
                                      : "name one with --cell");
   }
   loaded.cells.front().results = files;

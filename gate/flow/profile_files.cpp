@@ -47,8 +47,8 @@ ProfileFile make_observed_file(observed::Observed observed) {
   return {{}, without_folder(std::move(observed))};
 }
 
-// Reads a text of any known format. Fills `moments` (if not null) from a Chrome trace.
-Result<ProfileFile> read_text(const std::string& path, const std::string& text,
+// Reads a text in UTF-8 of any known format. Fills `moments` (if not null) from a Chrome trace.
+Result<ProfileFile> read_utf8(const std::string& path, const std::string& text,
                               observed::ObservedMoments* moments) {
   const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
   const std::string schema = json ? read_schema(*json) : "";
@@ -72,6 +72,12 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
   return make_observed_file(std::move(observed));
 }
 
+Result<ProfileFile> read_text(const std::string& path, const std::string& text,
+                              observed::ObservedMoments* moments) {
+  const auto utf8 = text::decoded(text);
+  return read_utf8(path, utf8 ? *utf8 : text, moments);
+}
+
 // Reads a packed file, or one of more than `most_whole` bytes, which must be a Chrome trace. The
 // limit counts unpacked bytes.
 Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whole,
@@ -83,9 +89,20 @@ Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whol
     return read_text(is_gz_name ? path.substr(0, path.size() - 3) : path, chunk, moments);
   }
   if (!adapters::begins_chrome_trace(std::string_view(chunk).substr(0, k_head))) {
+    // Results of load tools may be larger, too. They are known by their beginning.
+    const std::string head = chunk.substr(0, k_head);
+    const auto formats = adapters::find_formats(adapters::Printed({head, {}, path}));
+    const bool is_result = std::ranges::any_of(formats, [](const adapters::Format* format) {
+      return format->adapter.counts == adapters::Counts::results;
+    });
+    if (is_result && chunk.size() <= adapters::k_most_result) {
+      WEIR_TRY(const std::string rest, file.read(adapters::k_most_result + 1 - chunk.size()));
+      chunk += rest;
+      return read_text(path, chunk, moments);
+    }
     return fail(Code::data,
-                "it is larger than {} MiB{}, which only a Chrome trace may be,\n"
-                "  and it does not begin as one",
+                "it is larger than {} MiB{}, which only a Chrome trace or a load tool's result may "
+                "be,\n  and it does not begin as one",
                 most_whole >> 20, file.packed() ? " unpacked" : "");
   }
   adapters::ChromeTraceReader reader({}, moments);

@@ -315,7 +315,8 @@ class Importer {
 // Imports a table of CSV, one run at a time.
 Result<void> import_csv(const Job& job, const std::string& path, const TrendImportOptions& options,
                         Importer& importer) {
-  WEIR_TRY(const std::string text, job.files().read(path, k_largest_series));
+  WEIR_TRY(std::string text, job.files().read(path, k_largest_series));
+  if (auto utf8 = text::decoded(text)) text = std::move(*utf8);
   const auto& machine = options.facts.machine;
   WEIR_TRY(const history::CsvTable table,
            history::CsvTable::parse(text, options.facts.project,
@@ -334,7 +335,8 @@ Result<void> import_csv(const Job& job, const std::string& path, const TrendImpo
 
 // Imports the lines of `weir trend export`.
 Result<void> import_lines(const std::string& path, const sys::Files& files, Importer& importer) {
-  WEIR_TRY(const std::string text, files.read(path, k_largest_series));
+  WEIR_TRY(std::string text, files.read(path, k_largest_series));
+  if (auto utf8 = text::decoded(text)) text = std::move(*utf8);
   const auto add = [&](auto value) { return importer.add(std::move(value)); };
   auto result = history::read_lines(text, {add, add, add});
   // Lines before a wrong one are imported.

@@ -3,6 +3,7 @@
 #include "gate/observed/observed.hpp"
 
 #include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::observed {
@@ -161,6 +162,13 @@ static void fields(Fields& io, ObservedTrack& track) {
   io.always("seconds", ShortNumber{track.seconds});
 }
 
+static void fields(Fields& io, ObservedParts& parts) {
+  io.optional("kind", parts.kind);
+  io.always("read", count(parts.read));
+  io.always("unread", count(parts.unread));
+  io.optional("reasons", parts.reasons);
+}
+
 // Complains about rows with a step that does not exist.
 template <class Rows>
 static void check_steps(Fields& io, const char* key, const Rows& rows, std::size_t steps) {
@@ -185,6 +193,7 @@ void fields(Fields& io, Observed& observed) {
   io.optional("timings", observed.timings, ".timings[]");
   io.optional("latencies", observed.latencies, " latencies[]");
   io.optional("cases", observed.cases, " cases[]");
+  io.optional("case_settings", observed.case_settings);
   io.optional("splits", observed.splits, " splits[]");
   io.optional("counters", observed.counters, " counters[]");
   io.optional("tracks", observed.tracks, " tracks[]");
@@ -192,6 +201,7 @@ void fields(Fields& io, Observed& observed) {
   io.optional("cached_tokens", count(observed.cached_tokens));
   io.optional("generated_tokens", count(observed.generated_tokens));
   io.optional("errors", observed.errors);
+  io.optional("parts", observed.parts, " parts[]");
   io.optional("truncated", observed.truncated);
   io.optional("warnings", observed.warnings);
   if (!io.is_reading()) return;
@@ -204,12 +214,19 @@ std::optional<double> ObservedTiming::value() const {
   return samples.empty() ? mean : stats::median(samples);
 }
 
+std::string unread_warning(const ObservedParts& parts) {
+  if (parts.unread == 0) return "";
+  return fmt::format("{} of {} {} not read: {}", parts.unread, parts.read + parts.unread,
+                     parts.kind, text::join(parts.reasons, "; "));
+}
+
 bool empty(const Observed& observed) {
   Observed bare;
   bare.format = observed.format;
   bare.version = observed.version;
   bare.truncated = observed.truncated;
   bare.warnings = observed.warnings;
+  bare.parts = observed.parts;
   return observed == bare;
 }
 

@@ -178,6 +178,15 @@ struct ObservedTrack {
   friend bool operator==(const ObservedTrack&, const ObservedTrack&) = default;
 };
 
+// Parts of one kind that a reader recognised in a document: how many it read, and how many not.
+struct ObservedParts {
+  std::string kind;  // plural: "rows", "requests"
+  std::int64_t read = 0, unread = 0;
+  std::vector<std::string> reasons;  // why parts were not read, each once: "column ot holds a bar"
+
+  friend bool operator==(const ObservedParts&, const ObservedParts&) = default;
+};
+
 struct Observed {
   std::string format;                  // the reader's name: "agave", "vk-perf-logger"
   std::optional<std::string> version;  // the format's, if it has one
@@ -194,12 +203,14 @@ struct Observed {
   std::vector<ObservedTiming> timings;  // for the whole run
   std::vector<ObservedLatency> latencies;
   std::vector<ObservedCase> cases;
+  std::vector<std::string> case_settings;  // facts by which cases differ, as "flash_attn"
   std::vector<ObservedSplit> splits;
   std::vector<ObservedCounter> counters;
   std::vector<ObservedTrack> tracks;
   std::optional<std::int64_t> prompt_tokens, cached_tokens, generated_tokens;
-  std::vector<std::string> errors;  // errors that the engine reported, in order
-  bool truncated = false;           // it ends in the middle: complete parts are here
+  std::vector<std::string> errors;   // errors that the engine reported, in order
+  std::vector<ObservedParts> parts;  // kinds of which the reader counted its parts
+  bool truncated = false;            // it ends in the middle: complete parts are here
   std::vector<std::string> warnings;
 
   friend bool operator==(const Observed&, const Observed&) = default;
@@ -207,6 +218,9 @@ struct Observed {
 
 // Returns true if there is no row, number, error or fact.
 [[nodiscard]] bool empty(const Observed& observed);
+
+// Returns the warning about parts that were not read, "4 of 9 rows not read: …"; "" if all were.
+[[nodiscard]] std::string unread_warning(const ObservedParts& parts);
 
 // weir.observed/1. Values that are absent, empty or at their default are left out. Indices that
 // lead are refused.

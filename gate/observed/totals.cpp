@@ -440,8 +440,34 @@ std::string figure_name(const ObservedLatency& latency) {
   return latency.figure == "median" ? "p50" : latency.figure;
 }
 
-// Lists the single numbers of a profile: timings, latencies, counts, then case by case.
+std::string case_name(const ObservedCase& test, const std::vector<std::string>& settings) {
+  std::string name = test.name;
+  for (const std::string& setting : settings) {
+    const std::string* value = look_up(test.facts, setting);
+    if (value == nullptr || value->empty()) continue;
+    // One form of output has "0", another "false".
+    const std::string shown = *value == "false" ? "0" : *value == "true" ? "1" : *value;
+    name += setting.starts_with("model_") ? fmt::format(", {}", shown)
+                                          : fmt::format(", {} {}", setting, shown);
+  }
+  return name;
+}
+
+std::vector<std::string> common_case_settings(const Observed& a, const Observed& b) {
+  std::vector<std::string> settings = a.case_settings;
+  for (const std::string& setting : b.case_settings) {
+    if (!holds(settings, setting)) settings.push_back(setting);
+  }
+  return settings;
+}
+
 std::vector<ObservedFigure> figures_of(const Observed& observed) {
+  return figures_of(observed, observed.case_settings);
+}
+
+// Lists the single numbers of a profile: timings, latencies, counts, then case by case.
+std::vector<ObservedFigure> figures_of(const Observed& observed,
+                                       const std::vector<std::string>& settings) {
   std::vector<ObservedFigure> list;
   const auto add = [&](std::string name, const unit::Metric& metric, double value) {
     list.push_back({std::move(name), metric, value, std::nullopt});
@@ -465,13 +491,14 @@ std::vector<ObservedFigure> figures_of(const Observed& observed) {
     if (const auto mean = count.mean()) add(count.metric.name, count.metric, mean->value());
   }
   for (const auto& test : observed.cases) {
+    const std::string name = case_name(test, settings);
     for (const auto& timing : test.timings) {
       const auto value = timing.value();
       if (!value) continue;
       list.push_back(
-          {fmt::format("{} {}", test.name, timing.metric.name), timing.metric, *value, test.error});
+          {fmt::format("{} {}", name, timing.metric.name), timing.metric, *value, test.error});
     }
-    if (test.error) list.push_back({test.name, {}, std::nullopt, test.error});
+    if (test.error) list.push_back({name, {}, std::nullopt, test.error});
   }
   return list;
 }

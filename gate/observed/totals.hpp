@@ -139,11 +139,22 @@ struct ObservedFigure {
   std::optional<std::string> error;
 };
 
+// The name of a case with those of its facts that `settings` names: "tg128, qwen2 7B, flash_attn
+// 1". The name alone without any.
+[[nodiscard]] std::string case_name(const ObservedCase& test,
+                                    const std::vector<std::string>& settings);
+// The facts by which the cases of either document differ: both name their cases by these, so that
+// equal names mean equal settings.
+[[nodiscard]] std::vector<std::string> common_case_settings(const Observed& a, const Observed& b);
+
 // "p50", for a median as well; "mean".
 [[nodiscard]] std::string figure_name(const ObservedLatency& latency);
 
 // Times, percentiles of latency, counts (their median), then case by case: its times, its error.
+// Cases are named by `settings`, else by the document's own.
 [[nodiscard]] std::vector<ObservedFigure> figures_of(const Observed& observed);
+[[nodiscard]] std::vector<ObservedFigure> figures_of(const Observed& observed,
+                                                     const std::vector<std::string>& settings);
 
 // Checks of measurements against each other: sums against the whole, times against the clock.
 // Disagreements are warnings, shown beside the numbers. Pure.

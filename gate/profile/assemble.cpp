@@ -151,6 +151,23 @@ Records longest_runs(Records counted) {
   return counted;
 }
 
+// Returns the median of a number that runs report; adds an error if one is far from it.
+std::optional<double> agree_on_mean(const Records& records, std::string_view label,
+                                    std::optional<double> EngineReport::*fact, Profile& profile) {
+  std::vector<double> values;
+  for (const RunRecord* record : records) {
+    if (record->report && (*record->report).*fact) values.push_back(*((*record->report).*fact));
+  }
+  if (values.empty()) return std::nullopt;
+  const auto median = stats::median(values);
+  for (const double value : values) {
+    if (is_same_mean(value, *median)) continue;
+    add_once(profile.errors,
+             fmt::format("timed: runs of other work: {:.4g} and {:.4g} {}", *median, value, label));
+  }
+  return median;
+}
+
 // Sets the work that must be the same on both sides: tokens, output, model and load.
 void set_work(const Records& records, Profile& profile) {
   using Report = EngineReport;
@@ -161,7 +178,16 @@ void set_work(const Records& records, Profile& profile) {
       agree_on(records, "number of prompt tokens", &Report::prompt_tokens, profile);
   work.output_digest = agree_on(records, "output", &Report::output_digest, profile);
   work.model = agree_on(records, "model", &Report::model, profile);
+  const std::size_t warnings = profile.warnings.size();
   work.load = agree_on(records, "load", &Report::load, profile);
+  // Figures of different loads have no median.
+  for (; profile.warnings.size() > warnings; profile.warnings.pop_back()) {
+    profile.errors.push_back("timed: " + profile.warnings.back());
+  }
+  work.prompt_tokens_per_request = agree_on_mean(records, "prompt tokens a request",
+                                                 &Report::prompt_tokens_per_request, profile);
+  work.generated_tokens_per_request = agree_on_mean(records, "generated tokens a request",
+                                                    &Report::generated_tokens_per_request, profile);
   for (const RunRecord* record : records) {
     if (record->report && work.likely.empty()) work.likely = record->report->likely;
   }

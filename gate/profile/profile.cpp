@@ -103,6 +103,8 @@ void fields(Fields& io, WorkDone& work) {
   io.optional("output_digest", work.output_digest);
   io.optional("model", work.model);
   io.optional("load", work.load);
+  io.optional("prompt_tokens_per_request", ShortNumber{work.prompt_tokens_per_request});
+  io.optional("generated_tokens_per_request", ShortNumber{work.generated_tokens_per_request});
   io.optional("likely", work.likely, "likely tokens");
 }
 

@@ -68,10 +68,19 @@ struct WorkDone {
   std::optional<std::string> output_digest;
   std::optional<std::string> model;
   std::optional<std::string> load{};  // number of requests and how many at once, in result files
+  // Medians over runs that are result files.
+  std::optional<double> prompt_tokens_per_request{}, generated_tokens_per_request{};
   Likely likely{};  // from a server that is asked for them: then they judge a different output
 
   friend bool operator==(const WorkDone&, const WorkDone&) = default;
 };
+
+// Returns true if two means over requests are of the same work: lengths of answers that differ by
+// chance may move them by a quarter.
+[[nodiscard]] constexpr bool is_same_mean(double a, double b) {
+  constexpr double k_most = 1.25;
+  return a <= k_most * b && b <= k_most * a;
+}
 
 struct Provenance {
   std::string fingerprint;  // the cell's: run/prepare.hpp

@@ -63,6 +63,8 @@ static void fields(Fields& io, EngineReport& report) {
   io.optional("latencies", report.latencies);
   io.optional("model", report.model);
   io.optional("load", report.load);
+  io.optional("prompt_tokens_per_request", ShortNumber{report.prompt_tokens_per_request});
+  io.optional("generated_tokens_per_request", ShortNumber{report.generated_tokens_per_request});
   io.optional("engine_build", report.engine_build);
   io.optional("cpu_variant", report.cpu_variant);
   io.optional("device_refuted", report.device_refuted);

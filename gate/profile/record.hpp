@@ -69,8 +69,10 @@ struct EngineReport {
   std::optional<std::string> output_digest;
   std::optional<std::int64_t>
       requests;  // number of requests behind its figures, of an inference server
-  std::optional<std::string> model;         // the engine's description of the model
-  std::optional<std::string> load{};        // "max_concurrency 8, num_prompts 200", of result files
+  std::optional<std::string> model;   // the engine's description of the model
+  std::optional<std::string> load{};  // "max_concurrency 8, num_prompts 200", of result files
+  // Means over the answered requests of a result file.
+  std::optional<double> prompt_tokens_per_request{}, generated_tokens_per_request{};
   std::optional<std::string> engine_build;  // commit or version
   std::optional<std::string> cpu_variant;
   // Why the asked-for device did not do the work, where the engine itself says so.

@@ -147,7 +147,7 @@ PageTable results_table(const Observed& observed) {
   }
   out.columns.push_back({"Error"});
   for (const auto& test : observed.cases) {
-    std::vector<Json> row{test.name};
+    std::vector<Json> row{observed::case_name(test, observed.case_settings)};
     for (const Setting& setting : k_settings) {
       const std::string* value = look_up(test.facts, setting.fact);
       row.push_back(value == nullptr ? Json() : Json(*value));

@@ -44,7 +44,7 @@ void add_metrics(Page& page, const Observed& observed, const ObservedStyle& styl
   TextTable table{{}, {false, true}};
   for (const observed::ObservedFigure& figure : observed::figures_of(observed)) {
     table.rows.push_back(
-        {one_line(figure.name, 60),
+        {one_line(figure.name, 160),
          one_line(figure.value ? unit::show(figure.metric, *figure.value) : *figure.error, 60)});
   }
   if (!table.rows.empty()) add(page, std::move(table), style);

@@ -10,6 +10,7 @@
 #include "gate/run/engine_call.hpp"
 #include "gate/run/kernel_compiler.hpp"
 #include "gate/run/server_run.hpp"
+#include "gate/sys/gunzip.hpp"
 
 namespace weir::run {
 namespace {
@@ -31,6 +32,7 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   output.device = cell.cell.device;
   if (cell.cell.engine != nullptr) output.generic = &cell.cell.engine->generic;
   output.works = cell.cell.works;
+  output.wanted_load = cell.cell.wanted_load;
   // A process that counts instructions or system calls needs no other figures.
   if (!step.bare()) output.pass = step.pass;
   return adapter->read(output);
@@ -55,7 +57,7 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
   const std::vector<std::string>& files = cell.cell.results;
   const std::string& file = files[static_cast<std::size_t>(step.order) % files.size()];
   sys::Finished finished;
-  auto report = effects.files.read(file, adapters::k_most_read)
+  auto report = sys::read_unpacked(effects.files, file, adapters::k_most_result)
                     .and_then([&](std::string text) {
                       finished.out = std::move(text);
                       return read_report(cell, step, finished);

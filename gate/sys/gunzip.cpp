@@ -95,4 +95,15 @@ Result<std::string> UnpackedReader::read(std::uint64_t size) {
   return out;
 }
 
+Result<std::string> read_unpacked(const Files& files, const std::string& path,
+                                  std::uint64_t max_bytes) {
+  WEIR_TRY(std::string text, files.read(path, max_bytes));
+  if (!begins_gzip(text)) return text;
+  WEIR_TRY(UnpackedReader file, UnpackedReader::open(path));
+  WEIR_SET(text, file.read(max_bytes + 1));
+  if (text.size() > max_bytes)
+    return fail(Code::data, "{}: larger than {} MiB unpacked", path, max_bytes >> 20);
+  return text;
+}
+
 }  // namespace weir::sys

@@ -37,4 +37,8 @@ class UnpackedReader {
   std::unique_ptr<Stream, Close> stream_;
 };
 
+// The whole file, unpacked where it begins as gzip. More than `max_bytes` is Code::data.
+[[nodiscard]] Result<std::string> read_unpacked(const Files& files, const std::string& path,
+                                                std::uint64_t max_bytes);
+
 }  // namespace weir::sys

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gate/base/find.hpp"
+#include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/kernel_cost.hpp"
@@ -205,8 +206,27 @@ const WorkMetric* find_work(std::string_view name) {
                     [&](const WorkMetric& work) { return name.starts_with(work.prefix); });
 }
 
-// Returns true for printable ASCII but the space.
-bool is_printable(char c) { return c > ' ' && c < 0x7f; }
+// Returns the bytes of the character at `at` if it is UTF-8 that can be shown and is no blank;
+// else 0.
+std::size_t printable_bytes(std::string_view text, std::size_t at) {
+  if (static_cast<unsigned char>(text[at]) < 0x80) return text[at] > ' ' && text[at] != 0x7F;
+  std::size_t end = at;
+  const char32_t point = text::next_code_point(text, end);
+  const std::string_view character = text.substr(at, end - at);
+  const bool is_blank = point == 0xA0 || point == 0x1680 || point == 0x202F || point == 0x205F ||
+                        point == 0x3000 || (point >= 0x2000 && point <= 0x200A);
+  return !is_blank && text::printable(character) == character ? end - at : 0;
+}
+
+// Returns true if all characters can be shown and none is a blank.
+bool is_printable(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = printable_bytes(text, at);
+    if (bytes == 0) return false;
+    at += bytes;
+  }
+  return true;
+}
 
 // Suffix of a metric's name for its scope, and the same in its label.
 struct ScopeName {
@@ -397,17 +417,32 @@ std::optional<std::string_view> buffer_label(std::string_view name) {
 }
 
 std::string work_name(std::string_view prefix, std::string_view name) {
-  std::string printable(prefix);
-  for (const char c : name.substr(0, k_longest_work)) printable += is_printable(c) ? c : '_';
-  return printable;
+  std::string printable;
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t bytes = printable_bytes(name, at);
+    if (bytes > 0) {
+      printable += name.substr(at, bytes);
+    } else if (name[at] == ' ') {
+      printable += '_';
+    } else {
+      printable += fmt::format("%{:02X}", static_cast<unsigned char>(name[at]));
+    }
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  if (printable.size() > k_longest_work) {
+    constexpr std::size_t k_digits = 12;
+    std::size_t end = k_longest_work - k_digits - 1;
+    while ((static_cast<unsigned char>(printable[end]) & 0xC0U) == 0x80U) --end;
+    printable = printable.substr(0, end) + "~" + short_hash(name, k_digits);
+  }
+  return std::string(prefix) + printable;
 }
 
 std::optional<Metric> find_metric(std::string_view name) {
   if (const MetricInfo* info = look_up(metric_table(), name)) return info->metric;
   if (const WorkMetric* work = find_work(name)) {
     const std::string_view what = name.substr(work->prefix.size());
-    const bool fits =
-        !what.empty() && what.size() <= k_longest_work && std::ranges::all_of(what, is_printable);
+    const bool fits = !what.empty() && what.size() <= k_longest_work && is_printable(what);
     if (!fits) return std::nullopt;
     return custom_metric(name, work->kind, work->unit, work->better);
   }
@@ -519,7 +554,7 @@ std::optional<Metric> metric_from_json(const Json& json) {
   if (json.is_string()) return find_metric(json.get<std::string>());
   const auto read = read_fields<Metric>(json, "metric");
   const bool fits = read && !read->name.empty() && read->name.size() <= k_longest_name &&
-                    std::ranges::all_of(read->name, is_printable);
+                    is_printable(read->name);
   if (!fits) return std::nullopt;
   return custom_metric(read->name, read->kind, read->unit, read->better);
 }

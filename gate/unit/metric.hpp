@@ -81,7 +81,8 @@ inline constexpr std::string_view k_divergence = "output_kl";  // a cell compare
 inline constexpr std::string_view k_buffers = "buffers:";
 // The label in "buffers:LABEL"; nothing of other names.
 [[nodiscard]] std::optional<std::string_view> buffer_label(std::string_view name);
-// `prefix` ("kernel_calls:") and a name from outside, cut and made fit for a metric's name.
+// `prefix` ("kernel_calls:") and a name from outside, made fit for a metric's name: a blank becomes
+// '_', what cannot be shown "%07", and a long name ends in "~" and a hash of all of it.
 [[nodiscard]] std::string work_name(std::string_view prefix, std::string_view name);
 
 // A metric declared in the config: name as given, kind and unit as declared.

@@ -67,7 +67,7 @@ void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
   append(cell.notes, output_difference(comparison));
   append(cell.notes, describe_reference_use(comparison));
   const auto& work = candidate.work;
-  if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
+  if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest && !work.load &&
       candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {
     cell.notes.emplace_back(
         "the engine reports neither tokens nor its output: that both "

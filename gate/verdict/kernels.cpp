@@ -141,6 +141,12 @@ void add_difference(std::vector<std::string>& parts, std::string_view what,
   }
 }
 
+void add_mean_difference(std::vector<std::string>& parts, std::string_view what,
+                         const std::optional<double>& base, const std::optional<double>& current) {
+  if (base && current && !profile::is_same_mean(*base, *current))
+    parts.push_back(fmt::format("{} {:.4g}, before {:.4g}", what, *current, *base));
+}
+
 using Calls = Numbers;  // by metric name
 
 constexpr std::size_t k_most_listed = 20;
@@ -347,6 +353,10 @@ std::optional<std::string> work_difference(const Comparison& comparison) {
   add_difference(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
   add_difference(parts, "model:", before.model, now.model);
   add_difference(parts, "load:", before.load, now.load);
+  add_mean_difference(parts, "prompt tokens a request:", before.prompt_tokens_per_request,
+                      now.prompt_tokens_per_request);
+  add_mean_difference(parts, "tokens generated a request:", before.generated_tokens_per_request,
+                      now.generated_tokens_per_request);
   if (!comparison.is_other_device() && !is_judged_by_likely_tokens(comparison)) {
     add_difference(parts, "output digest:", before.output_digest, now.output_digest);
   }

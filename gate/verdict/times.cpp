@@ -53,9 +53,18 @@ Ruling judge_interval(const StoredInterval& interval, double sign, double share,
                       more_runs_text(interval, limit))};
 }
 
-// The ruling on samples that are not all above 0. A slope may be anywhere, but no process takes no
-// time.
-Ruling ruling_on_bad_samples(const unit::Metric& metric) {
+// The ruling on samples that are not all above 0. A slope may be anywhere, and no request of a load
+// may be good enough, but no process takes no time.
+Ruling ruling_on_bad_samples(const Measurement& current) {
+  const unit::Metric& metric = current.metric;
+  const auto zeros = std::ranges::count(current.samples, 0.0);
+  if (metric.unit == unit::Unit::requests_per_second && zeros > 0 &&
+      std::ranges::min(current.samples) == 0) {
+    return {Outcome::fail,
+            zeros == std::ssize(current.samples)
+                ? "it is 0"
+                : fmt::format("{} of {} samples are 0", zeros, current.samples.size())};
+  }
   if (!unit::is_over_context(metric))
     return {Outcome::error, "its samples are not positive numbers"};
   return {Outcome::inconclusive,
@@ -83,7 +92,7 @@ std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& 
                                          double level) {
   if (!limit.max && !limit.min) return std::nullopt;
   const auto interval = stats::median_interval(current.samples, level);
-  if (!interval) return ruling_on_bad_samples(current.metric);
+  if (!interval) return ruling_on_bad_samples(current);
   const auto number = [&](double value) { return unit::show(current.metric, value); };
   const std::string measured = fmt::format("{} ({} to {})", number(interval->median),
                                            number(interval->low), number(interval->high));
@@ -289,7 +298,7 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
     if (interval) {
       compared = *judge_against_stored(limit, *interval);
     } else if (stored.why_none.empty()) {
-      compared = ruling_on_bad_samples(current.metric);
+      compared = ruling_on_bad_samples(current);
     }
     judgement.suspected = compared.verdict == Outcome::fail && limit.mode == Mode::gate &&
                           (!ruling || ruling->verdict != Outcome::fail);

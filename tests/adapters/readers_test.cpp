@@ -421,6 +421,15 @@ TEST(TestBackendOps, TakesTheExactSizeFromTheShape) {
   EXPECT_EQ(sql.ops[1].shape, product.shape);
 }
 
+TEST(TestBackendOps, TakesASourceWithoutABracketForNone) {
+  const auto read =
+      read_any({"Backend 1/1: CPU\n"
+                "  CPY(type=f32,ne=[2,1,1,1],sources=f32[2,1],f32 2,1]): 10 runs - "
+                "2.00 us/run - 1 kB/run - 1.00 GB/s\n"});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->ops[0].type, "");
+}
+
 TEST(TestBackendOps, TakesBuiltInCasesWithTheirOwnRates) {
   const auto observed = read(
       "Testing 1 devices\n\nBackend 1/1: CPU\n"
@@ -634,7 +643,7 @@ TEST(Vllm, HasPercentilesAsSuch) {
   EXPECT_TRUE(observed.errors.empty());
   const auto failed =
       read(replaced(read_data("constructed-vllm.json"), "\"failed\": 0", "\"failed\": 3"));
-  EXPECT_THAT(failed.errors, ElementsAre(HasSubstr("100 of 100 requests")));
+  EXPECT_THAT(failed.errors, ElementsAre(HasSubstr("3 of 103 requests failed")));
 }
 
 TEST(Prometheus, TakesRatesAndTokensOfAServerItKnows) {

@@ -384,13 +384,13 @@ TEST(LoadResults, OfRequestsThatFailedOrOfSeveralRunsAreRefused) {
               HasSubstr("does not say how many requests failed"));
   EXPECT_THAT(words("aiperf", with("constructed-aiperf.json", "\"error_summary\": []",
                                    "\"error_summary\": [{\"count\": 150}]")),
-              HasSubstr("does not say how many requests failed"));
+              HasSubstr("150 of 350 requests failed"));
   // A second run that is too long to be read.
   std::string long_run = read_data("constructed-guidellm.json");
   const std::size_t list = long_run.find("\"benchmarks\": [");
   ASSERT_NE(list, std::string::npos);
   long_run.insert(list + 15,
-                  "{\"requests\": \"" + std::string(std::size_t{17} << 20, 'a') + "\"}, ");
+                  "{\"requests\": \"" + std::string(std::size_t{33} << 20, 'a') + "\"}, ");
   EXPECT_THAT(words("guidellm", long_run), HasSubstr("left out"));
 }
 

@@ -73,6 +73,26 @@ TEST(Nearest, FindsATypoAndKeepsQuietAboutAnotherWord) {
   EXPECT_EQ(did_you_mean("vulcan", names), " (did you mean \"vulkan\"?)");
 }
 
+TEST(Decoded, IsUtf8WithoutMarksWhateverTheTextWas) {
+  struct Case {
+    std::string_view text;
+    std::optional<std::string> decoded;
+  };
+  using namespace std::string_view_literals;
+  for (const Case& c : {Case{"plain ± text", std::nullopt},
+                        {"", std::nullopt},
+                        {"\xEF\xBB\xBF{}\n\xEF\xBB\xBF{}\n", "{}\n{}\n"},
+                        {"a\xEF\xBB\xBF", std::nullopt},  // no line begins with it
+                        {"\xFF\xFE{\0\xB1\0\x3D\xD8\x00\xDE"sv, "{±😀"},
+                        {"\xFE\xFF\0{\0\xB1\xD8\x3D\xDE\x00"sv, "{±😀"},
+                        {"\xFF\xFE{\0\x3D\xD8x\0"sv, "{\uFFFDx"},  // half a character
+                        {"\xFF\xFE{\0}"sv, "{\uFFFD"},
+                        {"{\0\"\0"sv, "{\""},  // without a mark
+                        {"gr\xF6\xDF\x65 \x80\x81", "größe €\uFFFD"}}) {
+    EXPECT_EQ(decoded(c.text), c.decoded) << c.text;
+  }
+}
+
 TEST(Printable, RemovesWhatCouldTakeOverATerminalAndMarksWhatIsNotText) {
   EXPECT_EQ(printable("a\x1B[31mred\x1B[0m\rb\n\tc"), "aredb\n\tc");
   EXPECT_EQ(printable("a\xFFz"), "a\xEF\xBF\xBDz");                              // not UTF-8

@@ -56,6 +56,53 @@ const OpChange& only(const Comparison& comparison) {
 
 constexpr const char* k_shape = "256x64,256->64";
 
+// A test of llama-bench, with its rate.
+observed::ObservedCase bench_test(const char* model, const char* flash_attn, double rate) {
+  observed::ObservedCase test;
+  test.name = "tg128";
+  test.facts = {{"model_type", model}, {"flash_attn", flash_attn}};
+  test.timings = {{*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}}};
+  return test;
+}
+
+Observed make_tests(std::vector<observed::ObservedCase> tests) {
+  Observed observed;
+  observed.format = "made";
+  observed.cases = std::move(tests);
+  observed.case_settings = {"model_type", "flash_attn"};
+  return observed;
+}
+
+TEST(Compared, TestsArePairedByTheirSettingsAndNotByTheirPlace) {
+  const auto a = make_tests({bench_test("llama", "0", 200), bench_test("llama", "1", 220),
+                             bench_test("qwen", "0", 80), bench_test("qwen", "0", 90)});
+  // JSON has "true" where a table has "1".
+  const auto b = make_tests({bench_test("qwen", "0", 85), bench_test("llama", "true", 110),
+                             bench_test("llama", "false", 200), bench_test("gemma", "0", 50)});
+  const Comparison comparison = compared(a, b);
+  std::vector<std::string> lines;
+  for (const MetricChange& metric : comparison.metrics) {
+    lines.push_back(
+        fmt::format("{} {} {}", metric.name, metric.a.value_or(-1), metric.b.value_or(-1)));
+  }
+  EXPECT_THAT(lines, ElementsAre("tg128, llama, flash_attn 0 decode_tokens_per_second 200 200",
+                                 "tg128, llama, flash_attn 1 decode_tokens_per_second 220 110",
+                                 // It ran twice: the median.
+                                 "tg128, qwen, flash_attn 0 decode_tokens_per_second 85 85",
+                                 "tg128, gemma, flash_attn 0 decode_tokens_per_second -1 50"));
+}
+
+TEST(Compared, ASingleTestOfEachSideIsPairedWhateverItsSettings) {
+  auto a = make_tests({bench_test("llama", "0", 200)});
+  auto b = make_tests({bench_test("llama", "1", 220)});
+  a.case_settings.clear();
+  b.case_settings.clear();
+  const Comparison comparison = compared(a, b);
+  ASSERT_EQ(comparison.metrics.size(), 1U);
+  EXPECT_EQ(comparison.metrics.front().a, 200);
+  EXPECT_EQ(comparison.metrics.front().b, 220);
+}
+
 TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine) {
   const Row cpu{"MUL_MAT", "", "q8_0,f32->f32", k_shape, 8, 0.004};
   const Row vulkan{"", "mul_mat_vec_q4_0_f32_f32", "", "", 8, 0.002};
@@ -567,14 +614,14 @@ TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
   EXPECT_THAT(comparison.doubts.front(), HasSubstr("do not count by the same unit"));
 }
 
-TEST(Compared, ANameThatAFileHasTwiceStandsBesideItselfInOrder) {
+TEST(Compared, ANameThatAFileHasTwiceIsComparedByItsMedian) {
   Observed two = make_run("CPU", 1, {});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {10}, {}, {}});
   two.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {30}, {}, {}});
   const Comparison comparison = compared(two, two);
-  ASSERT_EQ(comparison.metrics.size(), 2U);
-  EXPECT_EQ(comparison.metrics[0].b, 10);
-  EXPECT_EQ(comparison.metrics[1].b, 30);
+  ASSERT_EQ(comparison.metrics.size(), 1U);
+  EXPECT_EQ(comparison.metrics[0].a, 20);
+  EXPECT_EQ(comparison.metrics[0].b, 20);
 }
 
 TEST(Compared, TimesThatAddUpToNoNumberAreNotTold) {

@@ -219,7 +219,7 @@ TEST(Gate, LeavesCellsOfResultFilesOutWhereItStartsEngines) {
 
 std::string vllm_result(double throughput) {
   return fmt::format(
-      R"({{"model_id": "m", "num_prompts": 100, "completed": 100, "failed": 0,
+      R"({{"model_id": "m", "num_prompts": 100, "completed": 100, "failed": 0, "request_rate": "inf",
            "total_output_tokens": 2100, "request_throughput": 8.0, "output_throughput": {},
            "median_ttft_ms": 70.25, "p99_ttft_ms": 180.0}})",
       throughput);
@@ -253,6 +253,57 @@ TEST(Gate, JudgesResultsOfAnotherToolAsRunsOfACell) {
   EXPECT_EQ(broken->code, ExitCode::unmeasured);
   EXPECT_THAT(world.terminal.out, HasSubstr("/b.json"));
   EXPECT_TRUE(world.processes.started.empty());
+}
+
+TEST(Gate, TakesAllResultsOfAFolderAsRuns) {
+  FakeWorld world("");
+  (void)world.files.remove("/project/weir.yaml");
+  for (const char* name : {"/runs/a.json", "/runs/b.json"}) {
+    world.files.put(name, vllm_result(1680));
+  }
+  world.files.put("/runs/notes.txt", "nothing of a tool");
+  Job job = world.job();
+  GateOptions options;
+  options.results = {"/runs"};
+  const auto answer = gate(job, options);
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto run = read_measured(job, "");
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(run->profiles.size(), 1U);
+  EXPECT_EQ(run->profiles[0].metrics.at("output_tokens_per_second").samples.size(), 2U);
+  world.files.put("/none/notes.txt", "nothing of a tool");
+  options.results = {"/none"};
+  const auto none = gate(job, options);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("no result of a tool"));
+}
+
+// One run of other lengths, or of another load, is no run of the same cell.
+TEST(Gate, RefusesResultsOfOtherWork) {
+  FakeWorld world("");
+  (void)world.files.remove("/project/weir.yaml");
+  Job job = world.job();
+  GateOptions options;
+  options.results = {"/a.json"};
+  world.files.put("/a.json", vllm_result(1680));
+  ASSERT_TRUE(gate(job, options));
+  ASSERT_TRUE(accept(job, {}));
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = vllm_result(1680);
+    return text.replace(text.find(from), from.size(), to);
+  };
+  world.files.put("/a.json", with("2100", "8400"));  // four times the tokens
+  const auto longer = gate(job, options);
+  ASSERT_TRUE(longer) << longer.error().message;
+  EXPECT_NE(longer->code, ExitCode::pass);
+  EXPECT_THAT(world.terminal.out, HasSubstr("did not do the same work"));
+  world.files.put("/a.json", vllm_result(1680));
+  world.files.put("/b.json", with("\"inf\"", "4.0"));
+  options.results = {"/a.json", "/b.json"};
+  const auto mixed = gate(job, options);
+  ASSERT_TRUE(mixed) << mixed.error().message;
+  EXPECT_EQ(mixed->code, ExitCode::unmeasured);
+  EXPECT_THAT(world.terminal.out, HasSubstr("runs disagree about the load"));
 }
 
 TEST(Gate, TakesResultsForTheCellThatIsNamed) {

@@ -175,7 +175,7 @@ TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
     const char* says;
   };
   const Case cases[] = {
-      {std::string(mib + 1, 'x'), "larger than 1 MiB, which only a Chrome trace may be"},
+      {std::string(mib + 1, 'x'), "larger than 1 MiB, which only a Chrome trace"},
       {"[" + std::string(mib, ' ') + "1]", "larger than 1 MiB"},
       {"\x1F\x8B" + std::string(mib, 'x'), "gzip"},
       {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}",

@@ -69,7 +69,21 @@ TEST(WorkName, IsFitForAMetricWhateverTheNameIs) {
   const std::string hostile = "void f<int>(a b)\n\x1b\xff" + std::string(300, 'y');
   const std::string name = work_name("kernel_calls:", hostile);
   EXPECT_TRUE(find_metric(name)) << name;
-  EXPECT_EQ(name.substr(0, 30), "kernel_calls:void_f<int>(a_b)_");
+  EXPECT_EQ(name.substr(0, 32), "kernel_calls:void_f<int>(a_b)%0A");
+}
+
+TEST(WorkName, KeepsNamesApartThatDiffer) {
+  const std::string long_name(150, 'y');
+  const std::string names[] = {"größe",       "grüße",       "gr\xF6\xDF\x65", "gr\xFC\xDF\x65",
+                               "grö\u00A0ße", "grö\u202Eße", long_name,        long_name + "z",
+                               "グラフ",      "графа"};
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    const std::string metric = work_name("op:", name);
+    EXPECT_TRUE(find_metric(metric)) << metric;
+    EXPECT_TRUE(seen.insert(metric).second) << metric;
+  }
+  EXPECT_TRUE(seen.contains("op:größe"));
 }
 
 TEST(FindMetric, ReadsCountsAtOneLengthAndRefusesLookAlikes) {

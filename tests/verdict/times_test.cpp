@@ -159,6 +159,19 @@ TEST(Times, ThatAreNoPositiveNumbersAreAnError) {
   EXPECT_EQ(metric(judge(after, {stored(timed(100))}), k_rate).verdict, Outcome::error);
 }
 
+// A server may answer each request too late to be good.
+TEST(Times, OfNoGoodRequestAtAllFail) {
+  Profile before = reference(), after = reference();
+  add_time(before, "goodput_requests_per_second", {2, 2, 2});
+  add_time(after, "goodput_requests_per_second", {0, 0, 0});
+  LimitEntry limit = entry({"goodput_requests_per_second"});
+  limit.max_drop = Amount{0.10, true};
+  const Judgement verdict =
+      metric(judge(after, {stored(before)}, {limit}), "goodput_requests_per_second");
+  EXPECT_EQ(verdict.verdict, Outcome::fail);
+  EXPECT_THAT(verdict.reason, HasSubstr("it is 0"));
+}
+
 TEST(Times, SayWhatTheyWouldBeInReportMode) {
   LimitEntry limit = may_drop(0.10);
   limit.mode = Mode::report;

@@ -29,9 +29,10 @@ void add_gate(const Verb& verb) {
   verb.optional("--from", options->from, "[RUN]",
                 "Judge RUN again without measuring (default: the newest)");
   CLI::Option* results =
-      verb.list_option("--results", options->results, "FILE",
-                       "Judge the result of AIPerf, guidellm or vllm bench serve as a run of one "
-                       "cell; repeatable, a run each");
+      verb.list_option("--results", options->results, "PATH",
+                       "Judge the result of AIPerf, guidellm, vllm bench serve, SGLang or another "
+                       "tool as a run of one cell, or all results of a folder; repeatable, a run "
+                       "each");
   CLI::Option* confirm =
       verb.option("--confirm", options->confirm.ref, "REF",
                   "Re-test suspected slowdowns in paired runs with the base of REF (default: "
